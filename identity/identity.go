@@ -1,0 +1,74 @@
+// Package identity says who calls: the [Principal], which authentication has
+// proved, and the [Agent], which the caller merely claims. Both are plain data
+// and never change once a call has begun.
+package identity
+
+// Kind tells how a principal was proved.
+type Kind string
+
+const (
+	// KindAnonymous is a caller that nothing was proved about.
+	KindAnonymous Kind = "anonymous"
+	// KindLocal is the operating-system user on the other end of stdio, a
+	// Unix socket or the command line.
+	KindLocal Kind = "local"
+)
+
+// Principal is an authenticated caller. Only authentication makes one;
+// nothing in it comes from a claim.
+type Principal struct {
+	ID     string         `json:"id"`
+	Kind   Kind           `json:"kind"`
+	Issuer string         `json:"issuer,omitempty"`
+	Scopes []string       `json:"scopes"`
+	Groups []string       `json:"groups"`
+	Claims map[string]any `json:"claims"`
+}
+
+// Anonymous returns the principal of a caller that nothing was proved about.
+func Anonymous() Principal {
+	return Principal{
+		ID: "anonymous", Kind: KindAnonymous,
+		Scopes: []string{}, Groups: []string{}, Claims: map[string]any{},
+	}
+}
+
+// AnonymousAgent is the AgentID of an agent that does not name itself.
+const AnonymousAgent = "anonymous"
+
+// MetadataEntries and MetadataBytes bound [Agent.Metadata].
+const (
+	MetadataEntries = 32
+	MetadataBytes   = 4 << 10
+)
+
+// Agent is the RFC's AgentContext (section 10): who the caller says it is.
+// Everything in it but RequestID, when the server made it, is a claim.
+type Agent struct {
+	// AgentID is [AnonymousAgent] when the caller claims none.
+	AgentID string
+	// Model is empty when the caller names none; it is null in scripts and on the wire.
+	Model string
+	// RequestID names the request in logs and errors. It is never empty in a call.
+	RequestID string
+	// Metadata holds at most [MetadataEntries] entries of [MetadataBytes] in all.
+	Metadata map[string]string
+	// Verified is true only when the principal's credential is bound to AgentID.
+	Verified bool
+}
+
+// Source says where a request came in.
+type Source struct {
+	// IP is the address of the peer, empty when it has none.
+	IP string
+	// Listener is the configured address the request came in on, or "stdio",
+	// "local" for calls in process.
+	Listener string
+}
+
+// Caller is all that is known of who makes a request.
+type Caller struct {
+	Principal Principal
+	Agent     Agent
+	Source    Source
+}

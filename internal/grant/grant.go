@@ -1,0 +1,71 @@
+// Package grant is what an allow block says, as plain data with a content
+// hash. It grants nothing itself: the brokers under internal/host read it.
+package grant
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+)
+
+// Set is all that one allow block grants. The zero Set grants nothing.
+type Set struct {
+	HTTP []HTTP `json:"http,omitempty"`
+}
+
+// HTTP lets a script send requests to named hosts, as the object http.NAME.
+type HTTP struct {
+	Name string `json:"name"`
+	// Hosts are "host:port"; the host may begin with "*." to cover every
+	// name below a domain. The port is never empty.
+	Hosts []string `json:"hosts"`
+	// Methods are upper case. Empty means GET and HEAD.
+	Methods []string `json:"methods,omitempty"`
+	// Paths are patterns in which * matches any run of characters. Empty means any path.
+	Paths []string `json:"paths,omitempty"`
+	// Headers are set on every request at egress; a script neither sees nor replaces them.
+	Headers []Header `json:"headers,omitempty"`
+	// MaxResponse is in bytes; 0 means the broker's default.
+	MaxResponse int64 `json:"max_response,omitempty"`
+	// Timeout is for one request; 0 means the deadline of the call alone.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Redirects is how many are followed. 0 means that a redirect is returned as it is.
+	Redirects int `json:"redirects,omitempty"`
+	// PrivateNetworks lets the hosts resolve to private, loopback and link-local addresses.
+	PrivateNetworks bool `json:"private_networks,omitempty"`
+}
+
+// Header is a header that egress sets.
+type Header struct {
+	Name  string `json:"name"`
+	Value Value  `json:"value"`
+}
+
+// Value is text that may hold secrets, which are resolved only where it is used.
+type Value struct {
+	Parts []Part `json:"parts"`
+}
+
+// Part is one piece of a [Value]: exactly one of its members is set.
+type Part struct {
+	Literal string `json:"literal,omitempty"`
+	// Secret is the name of a secret block.
+	Secret string `json:"secret,omitempty"`
+	// Base64 is a value that is encoded in standard base64.
+	Base64 *Value `json:"base64,omitempty"`
+}
+
+// Hash returns a hash of everything that the value says. Two grants with the
+// same hash give the same power; the values of secrets are not part of it.
+func (g HTTP) Hash() [sha256.Size]byte { return hash(g) }
+
+// Hash returns a hash of everything that the set says.
+func (s Set) Hash() [sha256.Size]byte { return hash(s) }
+
+func hash(v any) [sha256.Size]byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("grant: plain data did not encode: " + err.Error())
+	}
+	return sha256.Sum256(b)
+}

@@ -1,0 +1,214 @@
+package mcpd_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mcpd/mcpd/"
+
+// layout is the package table of docs/architecture.md: which of our packages
+// each package may import. A name that ends in "/..." stands for every package
+// below it.
+var layout = map[string][]string{
+	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "internal/watch", "internal/hclfile"},
+	"serve":                  {"engine", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/telemetry"},
+	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host/...", "internal/audit", "internal/jsongate"},
+	"identity":               {},
+	"diag":                   {},
+	"scripting":              {"diag"},
+	"policylang":             {"diag", "identity"},
+	"internal/hclfile":       {"diag", "internal/grant", "internal/jsongate"},
+	"internal/grant":         {},
+	"internal/schema":        {"diag"},
+	"internal/jsongate":      {},
+	"internal/host/...":      {"scripting", "internal/grant", "diag"},
+	"internal/mcp":           {"identity", "internal/jsongate"},
+	"internal/transport/...": {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate"},
+	"internal/authn":         {"identity"},
+	"internal/watch":         {},
+	"bench":                  {"engine", "serve", "diag", "identity"},
+	"examples/...":           {"engine", "serve", "diag", "identity"},
+	"testdata/...":           {},
+}
+
+// doors names the only packages that may import a dependency; a prefix covers
+// every package of that module. Tests may also use what testDoors lists.
+var doors = map[string][]string{
+	"github.com/dop251/goja":                {"scripting"},
+	"github.com/evanw/esbuild":              {"scripting"},
+	"github.com/google/cel-go":              {"policylang"},
+	"cel.dev/":                              {"policylang"},
+	"github.com/hashicorp/hcl":              {"internal/hclfile"},
+	"github.com/zclconf/go-cty":             {"internal/hclfile"},
+	"github.com/santhosh-tekuri/jsonschema": {"internal/schema"},
+	"github.com/google/jsonschema-go":       {"engine"},
+	"github.com/fsnotify/fsnotify":          {"internal/watch"},
+	"github.com/gorilla/websocket":          {"internal/transport/websocket"},
+	"github.com/spf13/cobra":                {"cmd/mcpd"},
+	"golang.org/x/term":                     {"cmd/mcpd"},
+	"golang.org/x/text":                     {"scripting", "policylang", "internal/hclfile", "internal/schema", "internal/host/egress"},
+	"golang.org/x/net":                      {"internal/host/egress", "internal/transport/gate"},
+}
+
+// testDoors are dependencies that tests alone may import.
+var testDoors = []string{
+	"github.com/google/go-cmp", "go.uber.org/goleak",
+	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
+	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket",
+}
+
+// osPackages may touch the process: its arguments, environment and standard streams.
+var osPackages = []string{"cmd/mcpd"}
+
+// TestImportsFollowTheLayout reads every Go file itself rather than asking the
+// go tool, so that a cached result never hides a forbidden import.
+func TestImportsFollowTheLayout(t *testing.T) {
+	for _, file := range goFiles(t) {
+		for _, imported := range importsOf(t, file) {
+			checkImport(t, file, imported)
+		}
+	}
+}
+
+func TestEveryPackageOfTheLayoutIsDocumented(t *testing.T) {
+	documented := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if isTest(file) {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(file)
+		documented[dir] = documented[dir] || parsed.Doc != nil
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment", dir)
+		}
+	}
+}
+
+func TestTheEngineStaysSmall(t *testing.T) {
+	lines := 0
+	for _, file := range goFiles(t) {
+		if path.Dir(file) == "engine" && !isTest(file) {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += strings.Count(string(source), "\n")
+		}
+	}
+	if lines >= 2500 {
+		t.Errorf("engine has %d lines; what grows past 2500 moves into a package with a name of the domain", lines)
+	}
+}
+
+func checkImport(t *testing.T, file, imported string) {
+	t.Helper()
+	dir := path.Dir(file)
+	if ours, ok := strings.CutPrefix(imported, module); ok {
+		allowed, known := allowedIn(dir)
+		switch {
+		case dir == ".":
+		case !known:
+			t.Errorf("%s: package %s is not in the layout table", file, dir)
+		case ours == dir || matches(allowed, ours):
+		case isTest(file) && strings.HasPrefix(dir, "internal/transport") && matches(layout["internal/transport/..."], ours):
+		default:
+			t.Errorf("%s: %s may not import %s", file, dir, ours)
+		}
+		return
+	}
+	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
+		if imported == "flag" && !slices.Contains(osPackages, dir) && !isTest(file) {
+			t.Errorf("%s: flags are read in %s only", file, osPackages[0])
+		}
+		return
+	}
+	if isTest(file) && slices.ContainsFunc(testDoors, func(door string) bool { return strings.HasPrefix(imported, door) }) {
+		return
+	}
+	for door, packages := range doors {
+		if strings.HasPrefix(imported, door) {
+			if !slices.Contains(packages, dir) {
+				t.Errorf("%s: %s is imported in %s only", file, imported, strings.Join(packages, ", "))
+			}
+			return
+		}
+	}
+	t.Errorf("%s: dependency %s has no door in the layout table", file, imported)
+}
+
+func allowedIn(dir string) (allowed []string, known bool) {
+	if allowed, known = layout[dir]; known {
+		return allowed, true
+	}
+	for pattern, list := range layout {
+		if matches([]string{pattern}, dir) {
+			return list, true
+		}
+	}
+	return nil, false
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, tree := strings.CutSuffix(pattern, "...")
+		return pattern == name || tree && strings.HasPrefix(name, prefix)
+	})
+}
+
+func importsOf(t *testing.T, file string) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var imports []string
+	for _, spec := range parsed.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imports = append(imports, name)
+	}
+	return imports
+}
+
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") {
+			files = append(files, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 10 {
+		t.Fatalf("found only %d Go files: the walk is broken", len(files))
+	}
+	return files
+}
+
+func isTest(file string) bool { return strings.HasSuffix(file, "_test.go") }
