@@ -68,7 +68,7 @@ type Source struct {
 
 // Caller is all that is known of who makes a request.
 type Caller struct {
-	Principal Principal
-	Agent     Agent
-	Source    Source
+	Principal Principal `json:"principal"`
+	Agent     Agent     `json:"agent"`
+	Source    Source    `json:"-"`
 }

@@ -5,6 +5,7 @@ package grant
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -53,6 +54,36 @@ type Part struct {
 	Secret string `json:"secret,omitempty"`
 	// Base64 is a value that is encoded in standard base64.
 	Base64 *Value `json:"base64,omitempty"`
+}
+
+// WithSecrets returns the grant with the secrets that it names replaced by those
+// that keys names for them. It returns g itself when it names none.
+func (g HTTP) WithSecrets(keys map[string]string) HTTP {
+	for i := range g.Headers {
+		value, changed := g.Headers[i].Value.withSecrets(keys)
+		if !changed {
+			continue
+		}
+		g.Headers = slices.Clone(g.Headers)
+		g.Headers[i].Value = value
+	}
+	return g
+}
+
+func (v Value) withSecrets(keys map[string]string) (Value, bool) {
+	changed := false
+	parts := slices.Clone(v.Parts)
+	for i, part := range parts {
+		if key := keys[part.Secret]; key != "" && part.Secret != "" {
+			parts[i].Secret, changed = key, true
+		}
+		if part.Base64 != nil {
+			if inner, ok := part.Base64.withSecrets(keys); ok {
+				parts[i].Base64, changed = &inner, true
+			}
+		}
+	}
+	return Value{Parts: parts}, changed
 }
 
 // Hash returns a hash of everything that the value says. Two grants with the

@@ -1,0 +1,85 @@
+package diag
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// longestSuggestion bounds, in code points, the names that are compared, so
+// that hostile names cost nothing.
+const longestSuggestion = 64
+
+// Suggest returns the candidate that name was most likely meant to be, or ""
+// when none is near. Upper and lower case count as alike. Of candidates that
+// are equally near, the bytewise smallest wins, so that the order of the
+// candidates does not matter.
+func Suggest(name string, candidates []string) string {
+	if name == "" || utf8.RuneCountInString(name) > longestSuggestion {
+		return ""
+	}
+	from := []rune(strings.ToLower(name))
+	best, bestDistance := "", allowedEdits(len(from))+1
+	for _, c := range candidates {
+		if c == name || c == "" || utf8.RuneCountInString(c) > longestSuggestion {
+			continue
+		}
+		to := []rune(strings.ToLower(c))
+		d := distance(from, to)
+		if d > allowedEdits(max(len(from), len(to))) {
+			continue
+		}
+		if d < bestDistance || d == bestDistance && c < best {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// DidYouMean returns the question `did you mean "x"?` for the candidate that
+// [Suggest] finds, or "" when it finds none.
+func DidYouMean(name string, candidates []string) string {
+	s := Suggest(name, candidates)
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", s)
+}
+
+// allowedEdits is how many edits apart two names of length n may be.
+func allowedEdits(n int) int {
+	switch {
+	case n <= 2:
+		return 0
+	case n <= 4:
+		return 1
+	case n <= 8:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// distance counts the insertions, deletions, replacements and swaps of
+// neighbours that turn a into b.
+func distance(a, b []rune) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range a {
+		row[0] = i + 1
+		for j := range b {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

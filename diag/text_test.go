@@ -1,0 +1,41 @@
+package diag
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTextKnowsThePlaceOfEachByte(t *testing.T) {
+	b := TextBuilder{File: "x"}
+	b.Add("é", Pos{Line: 2, Column: 5, Byte: 20})
+	b.Add("\n", Pos{Line: 2, Column: 6, Byte: 22})
+	b.Add("ab\nc", Pos{Line: 2, Column: 8, Byte: 24})
+	text := b.Text()
+	var got []Pos
+	for _, offset := range []int{-1, 0, 2, 3, 4, 5, 6, 7, 99} {
+		got = append(got, text.Pos(offset))
+	}
+	want := []Pos{{2, 5, 20}, {2, 5, 20}, {2, 6, 22}, {2, 8, 24}, {2, 9, 25}, {2, 10, 26}, {3, 1, 27}, {3, 2, 28}, {3, 2, 28}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if (Text{}).Pos(3) != (Pos{}) || !(Text{}).IsZero() || text.IsZero() || text.Body() != "é\nab\nc" {
+		t.Error("the zero text stands nowhere, and this one is not zero")
+	}
+	if r := text.Range(3, 1); r.Start != r.End || r.File != "x" {
+		t.Errorf("an end before the start: %+v", r)
+	}
+	if got := text.All(); got.Start.Byte != 20 || got.End.Byte != 28 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTextFindsLinesAndColumns(t *testing.T) {
+	text := WholeFile("x", "aé\nb\n")
+	for _, c := range []struct{ line, column, want int }{{1, 1, 0}, {1, 3, 3}, {1, 9, 3}, {2, 1, 4}, {2, 2, 5}, {3, 1, 6}, {9, 1, 6}, {0, 0, 0}} {
+		if got := text.Offset(c.line, c.column); got != c.want {
+			t.Errorf("line %d column %d is at %d, want %d", c.line, c.column, got, c.want)
+		}
+	}
+}
