@@ -1,0 +1,218 @@
+package schema
+
+import "math"
+
+// open reports whether the part admits everything.
+func (p *part) open() bool { return !p.never && len(p.keys) == 0 }
+
+// excludesAll reports whether the part is another way to write false.
+func (p *part) excludesAll() bool {
+	not := p.only("not")
+	return not != nil && not.open()
+}
+
+// build returns the rules of a part, nil when there are none. Circles have been
+// ruled out except through members and items, where the node that is being made
+// is used.
+func (d *document) build(p *part) *node {
+	if p == nil || p.open() {
+		return nil
+	}
+	if p.node != nil {
+		return p.node
+	}
+	n := &node{never: p.never || p.excludesAll() && !p.refAlone()}
+	p.node = n
+	if p.refAlone() {
+		n.forms = &forms{all: []*node{d.build(p.ref)}}
+		return n
+	}
+	n.types = typesOf(p.keys["type"])
+	n.choice = choiceOf(p.keys)
+	n.number = numberOf(p.keys)
+	n.text = d.textOf(p.keys)
+	n.list = d.listOf(p)
+	n.object = d.objectOf(p)
+	n.forms = d.formsOf(p)
+	return n
+}
+
+func typesOf(value any) types {
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	t := types(0)
+	for _, v := range list {
+		name, _ := v.(string)
+		t |= typeNamed(name)
+	}
+	return t
+}
+
+// choiceOf returns the values that enum and const leave.
+func choiceOf(keys map[string]any) *choice {
+	only, fixed := keys["const"]
+	list, listed := keys["enum"].([]any)
+	switch {
+	case fixed && listed:
+		if !newChoice(list).has(only, &run{left: patience}) {
+			return newChoice(nil)
+		}
+		return newChoice([]any{only})
+	case fixed:
+		return newChoice([]any{only})
+	case listed:
+		return newChoice(list)
+	}
+	return nil
+}
+
+func numberOf(keys map[string]any) *numberRule {
+	n := numberRule{
+		min: keys["minimum"], max: keys["maximum"], step: keys["multipleOf"],
+		above: keys["exclusiveMinimum"], below: keys["exclusiveMaximum"],
+	}
+	if n == (numberRule{}) {
+		return nil
+	}
+	return &n
+}
+
+func (d *document) textOf(keys map[string]any) *textRule {
+	t := textRule{min: countOf(keys, "minLength", 0), max: countOf(keys, "maxLength", math.MaxInt)}
+	if text, ok := keys["pattern"].(string); ok {
+		t.pattern = d.patterns[text]
+	}
+	if name, ok := keys["format"].(string); ok {
+		t.format = formats[name]
+	}
+	if t == (textRule{max: math.MaxInt}) {
+		return nil
+	}
+	return &t
+}
+
+// countOf returns the value of a keyword that counts things.
+func countOf(keys map[string]any, keyword string, otherwise int) int {
+	if i, ok := keys[keyword].(int64); ok {
+		return int(min(i, math.MaxInt))
+	}
+	return otherwise
+}
+
+func (d *document) listOf(p *part) *listRule {
+	l := listRule{
+		min: countOf(p.keys, "minItems", 0), max: countOf(p.keys, "maxItems", math.MaxInt), unique: p.keys["uniqueItems"] == true,
+	}
+	prefix, items := p.items()
+	for _, s := range prefix {
+		l.prefix = append(l.prefix, d.build(s.part))
+	}
+	l.items = d.build(items)
+	if contains := p.only("contains"); contains != nil {
+		l.contains = &containsRule{node: d.build(contains), min: 1, max: math.MaxInt}
+		if p.dialect >= draft2019 {
+			l.contains.min = countOf(p.keys, "minContains", 1)
+			l.contains.max = countOf(p.keys, "maxContains", math.MaxInt)
+		}
+	}
+	if l.min == 0 && l.max == math.MaxInt && !l.unique && l.prefix == nil && l.items == nil && l.contains == nil {
+		return nil
+	}
+	return &l
+}
+
+// items returns the schemas of the first items, one each, and that of the others.
+func (p *part) items() (prefix []sub, rest *part) {
+	if p.dialect >= draft2020 {
+		return p.subs["prefixItems"], p.only("items")
+	}
+	if _, tuple := p.keys["items"].([]any); tuple {
+		return p.subs["items"], p.only("additionalItems")
+	}
+	return nil, p.only("items")
+}
+
+func (d *document) objectOf(p *part) *objectRule {
+	o := objectRule{
+		min: countOf(p.keys, "minProperties", 0), max: countOf(p.keys, "maxProperties", math.MaxInt),
+		required: namesOf(p.keys["required"]), rest: d.build(p.only("additionalProperties")), names: d.build(p.only("propertyNames")),
+	}
+	if list := p.subs["properties"]; len(list) > 0 {
+		o.members = make(map[string]*node, len(list))
+		for _, s := range list {
+			o.members[s.name] = d.build(s.part)
+			o.declared = append(o.declared, s.name)
+			if n := o.members[s.name]; n != nil && n.choice != nil {
+				o.telling = append(o.telling, s.name)
+			}
+		}
+	}
+	for _, s := range p.subs["patternProperties"] {
+		o.patterns = append(o.patterns, patternRule{d.patterns[s.name], d.build(s.part)})
+	}
+	o.needs = needsOf(p)
+	if o.min == 0 && o.max == math.MaxInt && o.required == nil && o.rest == nil && o.names == nil &&
+		o.members == nil && o.patterns == nil && o.needs == nil {
+		return nil
+	}
+	return &o
+}
+
+func needsOf(p *part) []need {
+	var needs []need
+	for _, keyword := range []string{"dependentRequired", "dependencies"} {
+		if _, known := p.dialect.lookup(keyword); !known {
+			continue
+		}
+		object, _ := p.keys[keyword].(map[string]any)
+		for _, name := range sortedNames(object) {
+			if list := namesOf(object[name]); list != nil {
+				needs = append(needs, need{name, list})
+			}
+		}
+	}
+	return needs
+}
+
+func namesOf(value any) []string {
+	list, _ := value.([]any)
+	var names []string
+	for _, v := range list {
+		if name, ok := v.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (d *document) formsOf(p *part) *forms {
+	var f forms
+	if p.ref != nil {
+		f.all = append(f.all, d.build(p.ref))
+	}
+	f.all = append(f.all, d.buildAll(p.subs["allOf"])...)
+	f.any, f.one = d.buildAll(p.subs["anyOf"]), d.buildAll(p.subs["oneOf"])
+	f.not = d.build(p.only("not"))
+	if test := p.only("if"); test != nil && (p.only("then") != nil || p.only("else") != nil) {
+		f.when = &condition{d.build(test), d.build(p.only("then")), d.build(p.only("else"))}
+	}
+	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
+		for _, s := range p.subs[keyword] {
+			f.dependent = append(f.dependent, dependent{s.name, d.build(s.part)})
+		}
+	}
+	if f.all == nil && f.any == nil && f.one == nil && f.not == nil && f.when == nil && f.dependent == nil {
+		return nil
+	}
+	return &f
+}
+
+func (d *document) buildAll(subs []sub) []*node {
+	var list []*node
+	for _, s := range subs {
+		list = append(list, d.build(s.part))
+	}
+	return list
+}

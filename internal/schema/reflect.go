@@ -1,0 +1,34 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// For returns the schema of a Go type as encoding/json sees it; the jsonschema
+// struct tag describes a field.
+func For[T any]() (*Schema, error) {
+	reflected, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, fmt.Errorf("make schema: %w", err)
+	}
+	raw, err := json.Marshal(reflected)
+	if err != nil {
+		return nil, fmt.Errorf("encode schema: %w", err)
+	}
+	compiled, problems := Compile(raw, diag.Range{}, nil)
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("compile schema: %w", err)
+	}
+	return compiled, nil
+}
+
+// IsObject reports whether the schema is of objects alone.
+func (s *Schema) IsObject() bool {
+	var keywords map[string]json.RawMessage
+	return json.Unmarshal(s.Raw(), &keywords) == nil && string(keywords["type"]) == `"object"`
+}

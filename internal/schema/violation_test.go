@@ -1,0 +1,162 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// violationRows are values, what is wrong with them by a schema, and the words
+// for it, each with its path before a colon.
+var violationRows = []struct {
+	name, schema, value string
+	want                []string
+}{
+	{"types", `{"properties":{"s":{"type":"string"},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},"l":{"type":"array"},"o":{"type":"object"},"z":{"type":"null"}}}`,
+		`{"s":5,"i":"5","n":"5","b":1,"l":{},"o":[],"z":0.5}`,
+		[]string{"/b: must be a boolean, not a number", "/i: must be an integer, not a string", "/l: must be an array, not an object", "/n: must be a number, not a string",
+			"/o: must be an object, not an array", "/s: must be a string, not a number", "/z: must be null, not a number"}},
+	{"an integer with a fraction", `{"type":"integer"}`, `1.5`, []string{": must be an integer, not a fraction"}},
+	{"several types", `{"type":["null","string","integer"]}`, `true`, []string{": must be an integer, a string or null, not a boolean"}},
+	{"a null", `{"type":"string"}`, `null`, []string{": must be a string, not null"}},
+	{"limits of numbers", `{"items":{"minimum":1,"maximum":100}}`, `[0,1,100,100.5]`, []string{"/0: must be at least 1", "/3: must be at most 100"}},
+	{"open limits", `{"items":{"exclusiveMinimum":0,"exclusiveMaximum":0.5}}`, `[0,0.25,0.5]`, []string{"/0: must be greater than 0", "/2: must be less than 0.5"}},
+	{"large limits", `{"type":"integer","maximum":1e20,"minimum":-9007199254740993}`, `-9007199254740994`, []string{": must be at least -9007199254740993"}},
+	{"multiples", `{"multipleOf":0.01}`, `1.005`, []string{": must be a multiple of 0.01"}},
+	{"lengths of text count characters", `{"items":{"minLength":2,"maxLength":3}}`, `["é","éé","ééé","éééé"]`,
+		[]string{"/0: must be at least 2 characters long", "/3: must be at most 3 characters long"}},
+	{"one character", `{"minLength":1}`, `""`, []string{": must be at least 1 character long"}},
+	{"patterns", `{"pattern":"^C-[0-9]+$"}`, `"c-1"`, []string{": must match the pattern ^C-[0-9]+$"}},
+	{"formats", `{"format":"date"}`, `"28.7.2026"`, []string{": must be a date, like 2026-07-28"}},
+	{"a choice", `{"enum":["a","b",3,null]}`, `"c"`, []string{`: must be one of "a", "b", 3, null`}},
+	{"a constant", `{"const":{"a":["<"]}}`, `{}`, []string{`: must be {"a":["<"]}`}},
+	{"counts of items", `{"properties":{"few":{"minItems":2},"many":{"maxItems":1}}}`, `{"few":[1],"many":[1,2]}`,
+		[]string{"/few: must have at least 2 items", "/many: must have at most 1 item"}},
+	{"equal items", `{"uniqueItems":true}`, `["a",{"x":[1,2],"y":1},{"y":1.0,"x":[1,2]}]`, []string{": must not have equal items, as those at 1 and 2 are"}},
+	{"contains", `{"contains":{"type":"integer"}}`, `["a"]`, []string{": must have at least 1 item of the kind that the schema asks for"}},
+	{"counted contains", `{"contains":{"type":"integer"},"minContains":2,"maxContains":3}`, `[1,2,3,4]`, []string{": must have at most 3 items of the kind that the schema asks for"}},
+	{"required members", `{"required":["a","b/c"]}`, `{}`, []string{"/a: is required", "/b~1c: is required"}},
+	{"dependent members", `{"dependentRequired":{"card":["name"]}}`, `{"card":1}`, []string{`/name: is required when "card" is given`}},
+	{"unknown members", `{"properties":{"limit":{},"page":{}},"additionalProperties":false}`, `{"limt":1,"zzz":2,"page":3}`,
+		[]string{`/limt: unknown member "limt"; did you mean "limit"?`, `/zzz: unknown member "zzz"`}},
+	{"counts of members", `{"minProperties":1}`, `{}`, []string{": must have at least 1 member"}},
+	{"names", `{"propertyNames":{"pattern":"^[a-z]+$"}}`, `{"A":1}`, []string{"/A: is a name that is not allowed: it must match the pattern ^[a-z]+$"}},
+	{"false", `{"properties":{"a":false}}`, `{"a":1}`, []string{"/a: is not allowed"}},
+	{"not", `{"not":{"type":"string"}}`, `"x"`, []string{": is of a kind that the schema excludes"}},
+	{"alternatives by type", `{"anyOf":[{"type":"string"},{"type":"integer"},{"type":"null"}]}`, `true`, []string{": must be an integer, a string or null, not a boolean"}},
+	{"the one alternative of the right type", `{"anyOf":[{"type":"integer","minimum":1},{"type":"null"}]}`, `0`, []string{": must be at least 1"}},
+	{"the one alternative that is meant", `{"oneOf":[{"properties":{"op":{"const":"add"},"n":{"type":"integer"}},"required":["op"]},{"properties":{"op":{"const":"del"}},"required":["op","id"]}]}`,
+		`{"op":"del"}`, []string{"/id: is required"}},
+	{"no alternative is meant", `{"anyOf":[{"properties":{"op":{"const":"add"}}},{"properties":{"op":{"const":"del"}}}]}`, `{"op":"x"}`,
+		[]string{`: fits none of the 2 alternatives that the schema offers: /op must be "add"; or /op must be "del"`}},
+	{"too many alternatives fit", `{"oneOf":[{"type":"integer"},{"minimum":1}]}`, `5`, []string{": fits more than one of the alternatives that the schema offers; it must fit exactly one"}},
+	{"conditions", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, []string{"/b: is required"}},
+	{"references", `{"$ref":"#/$defs/x","$defs":{"x":{"minimum":1}}}`, `0`, []string{": must be at least 1"}},
+	{"everything at once, in order", `{"allOf":[{"minLength":3},{"pattern":"^a"}],"maxLength":1}`, `"bb"`,
+		[]string{": must be at least 3 characters long", ": must be at most 1 character long", ": must match the pattern ^a"}},
+}
+
+func TestViolationsSayWhatToDo(t *testing.T) {
+	for _, row := range violationRows {
+		t.Run(row.name, func(t *testing.T) {
+			got := told(mustCompile(t, row.schema).Value([]byte(row.value)))
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheOtherValidatorSpeaksTheSameWords(t *testing.T) {
+	for _, row := range violationRows {
+		t.Run(row.name, func(t *testing.T) {
+			s := mustCompile(t, row.schema)
+			s.contextual = &contextual{schema: compileOther(t, []byte(row.schema))}
+			if diff := cmp.Diff(row.want, told(s.Value([]byte(row.value)))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func told(list []Violation) []string {
+	var lines []string
+	for _, v := range list {
+		lines = append(lines, v.Path+": "+v.Message)
+	}
+	return lines
+}
+
+func TestContextualKeywordsSpeakTheSameWords(t *testing.T) {
+	s := mustCompile(t, `{"type":"object","properties":{"limit":{"type":"integer","minimum":1}},"unevaluatedProperties":false}`)
+	_, _, found := s.Args([]byte(`{"limit":0,"limt":1}`), nil)
+	want := []string{"/limit: must be at least 1", `/limt: unknown argument "limt"; did you mean "limit"?`}
+	if diff := cmp.Diff(want, told(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestArgumentsAreCalledArguments(t *testing.T) {
+	s := mustCompile(t, `{"properties":{"limit":{},"page":{"properties":{"size":{}},"additionalProperties":false}},"additionalProperties":false}`)
+	_, _, found := s.Args([]byte(`{"limt":1,"page":{"sise":1}}`), nil)
+	want := []string{`/limt: unknown argument "limt"; did you mean "limit"?`, `/page/sise: unknown member "sise"; did you mean "size"?`}
+	if diff := cmp.Diff(want, told(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for text, want := range map[string]string{`[]`: "must be an object, not an array", `null`: "must be an object, not null", `{"a":1} 2`: "is not valid JSON"} {
+		_, _, found := s.Args([]byte(text), nil)
+		if diff := cmp.Diff([]Violation{{"", want}}, found); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestIntegersThatCannotBeHeldAreArgumentViolations(t *testing.T) {
+	s := mustCompile(t, `{"properties":{"ids":{"items":{"type":"integer"}}}}`)
+	text := []byte(`{"ids":[9223372036854775807,9223372036854775808,-1e19]}`)
+	_, _, found := s.Args(text, nil)
+	const words = "must be an integer from -9223372036854775808 to 9223372036854775807"
+	if diff := cmp.Diff([]Violation{{"/ids/1", words}, {"/ids/2", words}}, found); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if found := s.Value(text); found != nil {
+		t.Errorf("Value = %v", found)
+	}
+}
+
+func TestViolationsRepeatNoValueAndCutNamesShort(t *testing.T) {
+	secret := "hunter2" + strings.Repeat("x", 100_000)
+	for _, schema := range []string{`{"properties":{"a":{"type":"integer"}}}`, `{"properties":{"a":{"maxLength":1}}}`, `{"properties":{"a":{"enum":["x"]}}}`,
+		`{"properties":{"a":{"pattern":"^y"}}}`, `{"properties":{"a":{"format":"date"}}}`, `{"properties":{"a":{"const":1}}}`, `{"properties":{"a":{"not":{"type":"string"}}}}`,
+		`{"properties":{"a":{"anyOf":[{"const":1},{"const":2}]}}}`, `{"unevaluatedProperties":{"type":"integer"}}`} {
+		found := mustCompile(t, schema).Value([]byte(`{"a":"` + secret + `"}`))
+		if len(found) == 0 || strings.Contains(fmt.Sprint(found), "hunter2") {
+			t.Errorf("%s: %.200v", schema, found)
+		}
+	}
+	found := mustCompile(t, `{"additionalProperties":false}`).Value([]byte(`{"` + strings.Repeat("é", 50_000) + `":1}`))
+	if len(found) != 1 || len(found[0].Path) > 200 || len(found[0].Message) > 200 {
+		t.Errorf("a long name is repeated: %.500v", found)
+	}
+}
+
+func TestViolationsAreAtMost50AndTheFirstOnes(t *testing.T) {
+	text := []byte("[" + strings.Repeat("0,", 99) + "0]")
+	found := mustCompile(t, `{"items":{"minimum":1}}`).Value(text)
+	if len(found) != 50 || found[0].Path != "/0" {
+		t.Errorf("%d violations: %v", len(found), found)
+	}
+}
+
+func TestALongChoiceNamesTheLikeliest(t *testing.T) {
+	var values []string
+	for i := range 30 {
+		values = append(values, fmt.Sprintf("%q", strings.Repeat(string(rune('a'+i%26)), 5+i/26)))
+	}
+	found := mustCompile(t, `{"enum":[`+strings.Join(values, ",")+`]}`).Value([]byte(`"zzzz"`))
+	if len(found) != 1 || !strings.HasSuffix(found[0].Message, ` or 10 others; did you mean "zzzzz"?`) {
+		t.Errorf("%v", found)
+	}
+}
