@@ -1,0 +1,232 @@
+package hclfile
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// The functions here decode one argument of a block. They report false when
+// the argument is absent or was reported.
+
+// typed computes an argument and checks its type.
+func (d *decoder) typed(body *hclsyntax.Body, name string, k kind) (cty.Value, bool) {
+	attr := body.Attributes[name]
+	if attr == nil {
+		return cty.NilVal, false
+	}
+	v, ok := d.eval.value(attr.Expr)
+	if !ok {
+		return v, false
+	}
+	t := valueType{kind: k}
+	if !hasKind(v, k) {
+		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be %s, not %s", name, t.describe(), describeValue(v, k)), "")
+		return v, false
+	}
+	return v, true
+}
+
+// maxText is the length in bytes of a text in an argument.
+const maxText = 64 << 10
+
+func (d *decoder) text(body *hclsyntax.Body, name string) (string, bool) {
+	v, ok := d.typed(body, name, stringKind)
+	if !ok {
+		return "", false
+	}
+	s := v.AsString()
+	if len(s) > maxText {
+		d.fail("too-large", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is longer than %d KiB", name, maxText>>10), "")
+		return "", false
+	}
+	return s, true
+}
+
+// boolean returns fallback when the argument is absent or was reported.
+func (d *decoder) boolean(body *hclsyntax.Body, name string, fallback bool) (value, ok bool) {
+	v, ok := d.typed(body, name, boolKind)
+	if !ok {
+		return fallback, false
+	}
+	return v.True(), true
+}
+
+// flag returns nil when the argument is absent.
+func (d *decoder) flag(body *hclsyntax.Body, name string) *bool {
+	if v, ok := d.boolean(body, name, false); ok {
+		return &v
+	}
+	return nil
+}
+
+// whole decodes a whole number from low to high.
+func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, bool) {
+	v, ok := d.typed(body, name, integerKind)
+	if !ok {
+		return 0, false
+	}
+	n, accuracy := v.AsBigFloat().Int64()
+	if accuracy != big.Exact || n < int64(low) || n > int64(high) {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q must lie from %d to %d", name, low, high), "")
+		return 0, false
+	}
+	return int(n), true
+}
+
+// oneOf decodes a string that is one of the given words.
+func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
+	s, ok := d.text(body, name)
+	if !ok {
+		return "", false
+	}
+	for _, w := range words {
+		if s == w {
+			return s, true
+		}
+	}
+	detail := diag.DidYouMean(s, words)
+	if detail == "" {
+		detail = "write " + quoted(words)
+	}
+	d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), detail)
+	return "", false
+}
+
+// quoted returns `"a", "b" or "c"`.
+func quoted(words []string) string {
+	q := make([]string, len(words))
+	for i, w := range words {
+		q[i] = strconv.Quote(w)
+	}
+	if len(q) < 2 {
+		return strings.Join(q, "")
+	}
+	return strings.Join(q[:len(q)-1], ", ") + " or " + q[len(q)-1]
+}
+
+// maxDuration bounds every time that a file may set.
+const maxDuration = 24 * time.Hour
+
+// duration decodes a time such as "1s". It returns fallback when the argument
+// is absent or was reported.
+func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Duration) time.Duration {
+	attr := body.Attributes[name]
+	if attr == nil {
+		return fallback
+	}
+	v, ok := d.eval.value(attr.Expr)
+	if !ok {
+		return fallback
+	}
+	where := d.f.rng(attr.Expr.Range())
+	if !hasKind(v, stringKind) {
+		d.fail("wrong-type", where, fmt.Sprintf("%q must be a duration, not %s", name, typeOf(v)), "write a string with a unit, such as \"5s\", \"500ms\" or \"2m\"")
+		return fallback
+	}
+	t, err := time.ParseDuration(v.AsString())
+	if err != nil {
+		d.fail("bad-value", where, fmt.Sprintf("%q is not a duration", name), "write a number with a unit, such as \"5s\", \"500ms\" or \"2m\"")
+		return fallback
+	}
+	if t <= 0 || t > maxDuration {
+		d.fail("bad-value", where, fmt.Sprintf("%q must be more than nothing and at most %s", name, "24h"), "")
+		return fallback
+	}
+	return t
+}
+
+// units of sizes, in bytes.
+var units = map[string]int64{
+	"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+}
+
+// size decodes a number of bytes such as "1MiB", at most limit.
+func (d *decoder) size(body *hclsyntax.Body, name string, limit int64) int64 {
+	s, ok := d.text(body, name)
+	if !ok {
+		return 0
+	}
+	where := d.f.rng(body.Attributes[name].Expr.Range())
+	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+	unit, known := units[strings.ToLower(strings.TrimSpace(s[len(digits):]))]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !known || n <= 0 {
+		d.fail("bad-value", where, fmt.Sprintf("%q is not a size", name), "write a whole number with a unit, such as \"256KiB\" or \"1MiB\"")
+		return 0
+	}
+	if n > limit/unit {
+		d.fail("bad-value", where, fmt.Sprintf("%q must be at most %d MiB", name, limit>>20), "")
+		return 0
+	}
+	return n * unit
+}
+
+// element is one string of a list and where it stands.
+type element struct {
+	text  string
+	where hcl.Range
+}
+
+// strings decodes a list of strings. It returns those that are good beside
+// false when some are not.
+func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
+	v, ok := d.typed(body, name, listKind)
+	if !ok {
+		return nil, false
+	}
+	x := body.Attributes[name].Expr
+	if !d.bounded(x, v) {
+		return nil, false
+	}
+	list := make([]element, 0, v.LengthInt())
+	i := 0
+	for it := v.ElementIterator(); it.Next(); i++ {
+		_, item := it.Element()
+		where := itemExpr(x, i).Range()
+		if !hasKind(item, stringKind) {
+			d.fail("wrong-type", d.f.rng(where), fmt.Sprintf("an item of %q must be a string, not %s", name, typeOf(item)), "")
+			ok = false
+			continue
+		}
+		list = append(list, element{item.AsString(), where})
+	}
+	return list, ok
+}
+
+func textsOf(list []element) []string {
+	if list == nil {
+		return nil
+	}
+	texts := make([]string, len(list))
+	for i, e := range list {
+		texts[i] = e.text
+	}
+	return texts
+}
+
+// textMap decodes an object whose values are strings.
+func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
+	v, ok := d.typed(body, name, objectKind)
+	if !ok {
+		return nil
+	}
+	x := body.Attributes[name].Expr
+	if !d.bounded(x, v) || !d.conform(x, v, &valueType{kind: mapKind, elem: &valueType{kind: stringKind}}, strconv.Quote(name)) {
+		return nil
+	}
+	m := make(map[string]string, v.LengthInt())
+	for it := v.ElementIterator(); it.Next(); {
+		key, value := it.Element()
+		m[key.AsString()] = value.AsString()
+	}
+	return m
+}

@@ -1,0 +1,187 @@
+package hclfile
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// code decodes an argument that holds code in one of the given languages, the
+// first of which a quoted string is taken to be. Code is never computed: what
+// stands in the file is what runs. It returns nil when it reported a mistake.
+func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *Body {
+	switch x := attr.Expr.(type) {
+	case *hclsyntax.TemplateExpr:
+		return d.codeText(attr, x, languages)
+	case *hclsyntax.FunctionCallExpr:
+		if x.Name == "file" && languages[0] != CEL {
+			return d.codeFile(x, languages)
+		}
+	}
+	d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be literal code", attr.Name), codeForms(attr.Name, languages))
+	return nil
+}
+
+// codeForms says how code in a language is written.
+func codeForms(name string, languages []string) string {
+	tag := strings.ToUpper(languages[0])
+	s := fmt.Sprintf("write %s = <<%s … %s", name, tag, tag)
+	if languages[0] == CEL {
+		return s + ", or a quoted string without ${…}"
+	}
+	return s + `, or file("x.js")`
+}
+
+func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr, languages []string) *Body {
+	where := d.f.rng(x.SrcRange)
+	if h := d.f.heredocAt(x); h != nil {
+		language, raw := rawLanguage(h.tag)
+		switch {
+		case !raw:
+			d.fail("wrong-heredoc", where, fmt.Sprintf("a heredoc tagged %s is text, not code", h.tag), codeForms(attr.Name, languages))
+		case !slices.Contains(languages, language):
+			d.fail("wrong-heredoc", where, fmt.Sprintf("%q cannot hold %s", attr.Name, h.tag), codeForms(attr.Name, languages))
+		default:
+			return d.body(Body{Language: language, Text: h.text(d.f)}, where)
+		}
+		return nil
+	}
+	for _, part := range x.Parts {
+		if l, ok := part.(*hclsyntax.LiteralValueExpr); !ok || l.Val.Type() != cty.String {
+			d.fail("wrong-type", d.f.rng(part.Range()), fmt.Sprintf("%q must be literal code, without ${…} and %%{…}", attr.Name), codeForms(attr.Name, languages))
+			return nil
+		}
+	}
+	if d.f.source[where.Start.Byte] == '<' {
+		d.fail("wrong-heredoc", where, "this heredoc is text, not code", codeForms(attr.Name, languages))
+		return nil
+	}
+	text := d.f.quotedText(where)
+	if name := text.Body(); languages[0] != CEL && isScriptPath(name) {
+		detail := fmt.Sprintf("write %s = file(%q)", attr.Name, path.Clean(name))
+		if isJSON(d.f.path) {
+			detail = "code stands in the string itself; only a .hcl file can name a script: " + detail
+		}
+		d.fail("bad-value", where, fmt.Sprintf("%q is the name of a file, not code", attr.Name), detail)
+		return nil
+	}
+	return d.body(Body{Language: languages[0], Text: text}, where)
+}
+
+// isScriptPath reports whether the text is the path of a script. It might also
+// be JavaScript that reads a member and does nothing with it.
+func isScriptPath(s string) bool {
+	_, known := scriptLanguages[path.Ext(s)]
+	return known && !strings.ContainsFunc(s, func(r rune) bool {
+		return r >= utf8.RuneSelf || !isWord(byte(r)) && r != '.' && r != '-' && r != '/'
+	})
+}
+
+// body refuses code that is empty.
+func (d *decoder) body(b Body, where diag.Range) *Body {
+	if strings.TrimSpace(b.Text.Body()) == "" {
+		d.fail("bad-value", where, "the code is empty", "")
+		return nil
+	}
+	return &b
+}
+
+// scriptLanguages maps the extension of a file to its language.
+var scriptLanguages = map[string]string{".js": JavaScript, ".mjs": JavaScript, ".ts": TypeScript, ".mts": TypeScript}
+
+// codeFile reads the body that file("x.js") names.
+func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *Body {
+	args, ok := d.eval.arguments(x)
+	if !ok {
+		return nil
+	}
+	name, content, ok := d.eval.openFile(x, args)
+	if !ok {
+		return nil
+	}
+	language, known := scriptLanguages[path.Ext(name)]
+	if !known || !slices.Contains(languages, language) {
+		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file is not named like a script", "name it .js or .ts")
+		return nil
+	}
+	return d.body(Body{Language: language, Text: diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), Path: name}, d.f.rng(x.Range()))
+}
+
+// beside returns how messages name the file that a path in f leads to.
+func (f *File) beside(written string) string { return path.Join(path.Dir(f.path), written) }
+
+// quotedText returns the text of the quoted string at r, which holds no
+// template, with the place of each byte.
+func (f *File) quotedText(r diag.Range) diag.Text {
+	if isJSON(f.path) {
+		t, _ := jsonText(f, f.source, r.Start.Byte+1)
+		return t
+	}
+	b := diag.TextBuilder{File: f.path}
+	src := f.source[r.Start.Byte+1 : max(r.Start.Byte+1, r.End.Byte-1)]
+	pos := diag.Advance(r.Start, `"`)
+	for {
+		n := plainPrefix(src)
+		b.Add(src[:n], pos)
+		if n == len(src) {
+			return b.Text()
+		}
+		pos, src = diag.Advance(pos, src[:n]), src[n:]
+		value, size := unescapeHCL(src)
+		b.Add(value, pos)
+		pos, src = diag.Advance(pos, src[:size]), src[size:]
+	}
+}
+
+// plainPrefix returns the length of s up to its first escape.
+func plainPrefix(s string) int {
+	n := strings.IndexByte(s, '\\')
+	if n < 0 {
+		n = len(s)
+	}
+	if i := indexEscape(s); i >= 0 && i < n {
+		n = i
+	}
+	return n
+}
+
+// unescapeHCL returns what the escape that s begins with stands for, and its length.
+func unescapeHCL(s string) (value string, size int) {
+	if s[0] != '\\' {
+		return s[:1] + "{", 3 // $${ or %%{
+	}
+	if len(s) < 2 {
+		return s, len(s)
+	}
+	switch s[1] {
+	case 'n':
+		return "\n", 2
+	case 'r':
+		return "\r", 2
+	case 't':
+		return "\t", 2
+	case 'u':
+		return unescapeRune(s, 6)
+	case 'U':
+		return unescapeRune(s, 10)
+	default:
+		return s[1:2], 2
+	}
+}
+
+func unescapeRune(s string, size int) (string, int) {
+	size = min(size, len(s))
+	n, err := strconv.ParseUint(s[2:size], 16, 32)
+	if err != nil {
+		return string(utf8.RuneError), size
+	}
+	return string(rune(n)), size
+}

@@ -1,0 +1,84 @@
+package hclfile
+
+import "github.com/mcpd/mcpd/diag"
+
+// Config is what the operator's file says, defaults filled in.
+type Config struct {
+	Server    Server
+	Listen    Listen
+	Reload    Reload
+	Limits    Limits
+	Ceiling   *Ceiling
+	Variables map[string]Variable
+	Secrets   []Secret
+	Policies  []Policy
+	Hooks     []Hook
+	Range     diag.Range
+}
+
+// The values of [Server.Mode].
+const (
+	Development = "development"
+	Production  = "production"
+)
+
+// The values of [Server.DefaultDecision].
+const (
+	DecideAllow = "allow"
+	DecideDeny  = "deny"
+)
+
+// Server is the server block.
+type Server struct {
+	Name, Title, Version, Description, Instructions string
+	// Mode is [Development] or [Production].
+	Mode string
+	// DefaultDecision is what becomes of a call that no policy covers:
+	// [DecideAllow] or [DecideDeny]; deny is implied by production mode.
+	DefaultDecision string
+	Range           diag.Range
+}
+
+// Listen is the listen block.
+type Listen struct {
+	// Address is host:port, "" when the file does not say.
+	Address      string
+	AddressRange diag.Range
+	// Hosts are names that requests may carry beside the loopback ones.
+	Hosts []string
+	// Origins are the browser origins that may send requests.
+	Origins []string
+	Range   diag.Range
+}
+
+// Reload is the reload block.
+type Reload struct {
+	// Watch is true unless the file says otherwise.
+	Watch        bool
+	RequireTests bool
+	Range        diag.Range
+}
+
+// Limits is the limits block.
+type Limits struct {
+	// Concurrency is how many calls run at once; 0 means the default.
+	Concurrency int
+	Range       diag.Range
+}
+
+// Ceiling is the ceiling block: nothing a tool file grants can exceed it.
+type Ceiling struct {
+	// HTTPHosts are "host:port", in which * matches any run of characters. Nil
+	// is no bound; an empty list allows no host.
+	HTTPHosts []Name
+	Range     diag.Range
+}
+
+// Secret is a secret block. Exactly one of Env, File and Command is set.
+type Secret struct {
+	Name    string
+	Env     string
+	File    string
+	Command []string
+	Range   diag.Range
+}

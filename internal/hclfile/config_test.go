@@ -1,0 +1,186 @@
+package hclfile
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// decodeConfig decodes an operator's file.
+func decodeConfig(t *testing.T, source string, values VarValues) (*Config, diag.List) {
+	t.Helper()
+	file, problems := Parse(Source{Path: "mcpd.hcl", Bytes: []byte(source)}, ConfigKind)
+	if file == nil {
+		t.Fatal(problems)
+	}
+	c, more := file.DecodeConfig(values)
+	return c, append(problems, more...)
+}
+
+func TestTheOperatorsFileIsDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, `
+server {
+  name         = "customer-mcp"
+  title        = "Customers"
+  version      = "1.0.0"
+  description  = "Tools of ${var.stage}"
+  instructions = "Look a customer up before you act on one."
+  mode         = "production"
+}
+listen {
+  address = "127.0.0.1:8080"
+  hosts   = ["mcp.internal"]
+  origins = ["https://app.example.com:8443"]
+}
+reload {
+  watch         = false
+  require_tests = true
+}
+limits { concurrency = 256 }
+ceiling { http_hosts = ["*.internal:443", "*:443", "api.example.com:*"] }
+variable "stage" {
+  type        = string
+  description = "Where it runs"
+  default     = "dev"
+}
+secret "crm_token" { env = "CRM_TOKEN" }
+secret "github" { file = "/run/secrets/github" }
+secret "vault" { command = ["vault", "read"] }
+policy "prod_is_read_only" {
+  deny     = "vars.stage == 'prod'"
+  reason   = "Blocked in prod"
+  disclose = "hide"
+}
+hook "alert" {
+  on      = ["error", "end"]
+  tools   = ["*"]
+  timeout = "2s"
+  run     = "log.info('x')"
+}
+`, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	ignored := cmp.FilterPath(func(p cmp.Path) bool {
+		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hash"
+	}, cmp.Ignore())
+	texts := cmp.Transformer("body", func(t diag.Text) string { return t.Body() })
+	want := &Config{
+		Server: Server{
+			Name: "customer-mcp", Title: "Customers", Version: "1.0.0", Description: "Tools of dev",
+			Instructions: "Look a customer up before you act on one.", Mode: Production, DefaultDecision: DecideDeny,
+		},
+		Listen:  Listen{Address: "127.0.0.1:8080", Hosts: []string{"mcp.internal"}, Origins: []string{"https://app.example.com:8443"}},
+		Reload:  Reload{RequireTests: true},
+		Limits:  Limits{Concurrency: 256},
+		Ceiling: &Ceiling{HTTPHosts: []Name{{Text: "*.internal:443"}, {Text: "*:443"}, {Text: "api.example.com:*"}}},
+		Variables: map[string]Variable{"stage": {
+			Name: "stage", Description: "Where it runs", Type: []byte(`{"type":"string"}`), Value: []byte(`"dev"`),
+		}},
+		Secrets: []Secret{
+			{Name: "crm_token", Env: "CRM_TOKEN"}, {Name: "github", File: "/run/secrets/github"}, {Name: "vault", Command: []string{"vault", "read"}},
+		},
+		Policies: []Policy{{
+			Name: "prod_is_read_only", Deny: &Body{Language: CEL, Text: diag.WholeFile("", "vars.stage == 'prod'")},
+			Reason: "Blocked in prod", Disclose: DiscloseHide,
+		}},
+		Hooks: []Hook{{
+			Name: "alert", On: []string{OnError, OnEnd}, Tools: []Name{{Text: "*"}}, Timeout: 2 * time.Second,
+			Run: Body{Language: JavaScript, Text: diag.WholeFile("", "log.info('x')")},
+		}},
+	}
+	if diff := cmp.Diff(want, c, ignored, texts); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.Policies[0].Deny.Text.Pos(0); got.Line != 30 || got.Column != 15 {
+		t.Errorf("the policy's code is at %+v", got)
+	}
+}
+
+func TestAnEmptyOperatorsFileHasDefaults(t *testing.T) {
+	c, problems := decodeConfig(t, "", nil)
+	want := &Config{Server: Server{Mode: Development, DefaultDecision: DecideAllow}, Reload: Reload{Watch: true}, Variables: map[string]Variable{}}
+	c.Range = diag.Range{}
+	if diff := cmp.Diff(want, c); diff != "" || len(problems) > 0 {
+		t.Error(diff, problems)
+	}
+	if got := string(c.VarsSchema()) + string(c.VarsJSON()); got != `{"type":"object","properties":{},"additionalProperties":false}{}` {
+		t.Error(got)
+	}
+}
+
+const variables = `
+variable "word" { type = string }
+variable "number" { type = number }
+variable "whole" { type = integer }
+variable "flag" { type = bool }
+variable "list" { type = list(string) }
+variable "object" { type = object({ a = string, b = optional(number) }) }
+variable "any" { default = [1] }
+variable "token" {
+  type      = string
+  sensitive = true
+  default   = "hunter2"
+}
+`
+
+func TestVariablesTakeTheirValuesFromOutside(t *testing.T) {
+	c, problems := decodeConfig(t, variables, VarValues{
+		"word": {Text: "a \"b\""}, "number": {Text: "-1.5"}, "whole": {Text: "12"}, "flag": {Text: "true"},
+		"list": {Text: `["a", "b"]`}, "object": {Text: `{a = "x", b = 2}`}, "any": {Text: "[2]"},
+		"unknown": {Text: "x", Origin: "MCPD_VAR_unknown"},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := `{"any":"[2]","flag":true,"list":["a","b"],"number":-1.5,"object":{"a":"x","b":2},"token":"hunter2","whole":12,"word":"a \"b\""}`
+	if diff := cmp.Diff(want, string(c.VarsJSON())); diff != "" {
+		t.Error(diff)
+	}
+	schema := `{"type":"object","properties":{"any":{},"flag":{"type":"boolean"},"list":{"type":"array","items":{"type":"string"}},` +
+		`"number":{"type":"number"},"object":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"required":["a"],"additionalProperties":false},` +
+		`"token":{"type":"string"},"whole":{"type":"integer"},"word":{"type":"string"}},` +
+		`"required":["any","flag","list","number","object","token","whole","word"],"additionalProperties":false}`
+	if diff := cmp.Diff(schema, string(c.VarsSchema())); diff != "" {
+		t.Error(diff)
+	}
+	if !c.Variables["token"].Sensitive {
+		t.Error("the token is not sensitive")
+	}
+}
+
+func TestBadValuesFromOutsideNameTheirOriginAndNotTheValue(t *testing.T) {
+	_, problems := decodeConfig(t, variables, VarValues{
+		"word": {Text: strings.Repeat("x", maxText+1), Origin: "--var"}, "number": {Text: "s3cret", Origin: "--var"}, "whole": {Text: "1.5", Origin: "--var"},
+		"flag": {Text: "s3cret(", Origin: "MCPD_VAR_flag"}, "list": {Text: `["s3cret", 1]`, Origin: "a.mcpdvars:1:1"},
+		"object": {Text: strings.Repeat("(", 1000), Origin: "--var"}, "objekt": {Text: "s3cret", Origin: "--var"},
+	})
+	got := problems.Error()
+	for _, want := range []string{
+		`--var: the value of "word" is not a string`, `--var: the value of "number" is not a number; write digits`, `--var: the value of "whole" is not an integer`,
+		`MCPD_VAR_flag: the value of "flag" is not a bool; write true or false`, `a.mcpdvars:1:1: the value of "list" is not a list`,
+		`--var: the value of "object" is not an object`, `--var: there is no variable "objekt"; did you mean "object"?`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(got, "s3cret") || len(problems) != 7 {
+		t.Error(got)
+	}
+}
+
+func TestAFileOfValuesIsRead(t *testing.T) {
+	values, problems := ParseVars(Source{Path: "prod.mcpdvars", Bytes: []byte("stage = \"prod\"\nlist  = [1, { a = null }]\n")})
+	want := VarValues{"stage": {Text: "prod", Origin: "prod.mcpdvars:1:1"}, "list": {Text: `[1,{"a":null}]`, Origin: "prod.mcpdvars:2:1"}}
+	if diff := cmp.Diff(want, values); diff != "" || len(problems) > 0 {
+		t.Error(diff, problems)
+	}
+	if _, problems := ParseVars(Source{Path: "x.mcpdvars", Bytes: []byte("a = var.b\nserver {\n}\n")}); len(problems) != 2 {
+		t.Error(problems)
+	}
+}

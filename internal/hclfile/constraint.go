@@ -1,0 +1,261 @@
+package hclfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// constraint is an argument that bounds values of some types.
+type constraint struct {
+	name string
+	// keyword is what JSON Schema calls it.
+	keyword string
+	kinds   []kind
+	// count: the value is a whole number and not negative.
+	count bool
+}
+
+// constraintList holds the constraints in the order that schemas have them.
+var constraintList = []constraint{
+	{name: "format", keyword: "format", kinds: []kind{stringKind}},
+	{name: "pattern", keyword: "pattern", kinds: []kind{stringKind}},
+	{name: "min", keyword: "minimum", kinds: []kind{numberKind, integerKind}},
+	{name: "max", keyword: "maximum", kinds: []kind{numberKind, integerKind}},
+	{name: "min_length", keyword: "minLength", kinds: []kind{stringKind}, count: true},
+	{name: "max_length", keyword: "maxLength", kinds: []kind{stringKind}, count: true},
+	{name: "min_items", keyword: "minItems", kinds: []kind{listKind}, count: true},
+	{name: "max_items", keyword: "maxItems", kinds: []kind{listKind}, count: true},
+	{name: "unique", keyword: "uniqueItems", kinds: []kind{listKind}},
+}
+
+// formats are the values of format that are asserted.
+var formats = []string{
+	"date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference",
+	"json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
+}
+
+// bounds are the constraints of one field as values, for checking others against them.
+type bounds struct {
+	numbers map[string]cty.Value
+	pattern *regexp.Regexp
+	enum    []cty.Value
+}
+
+// constraints decodes the constraints of a field whose type is known, and then
+// what must satisfy them.
+func (d *decoder) constraints(b *hclsyntax.Block, f *field) {
+	l := bounds{numbers: map[string]cty.Value{}}
+	var found []keyword
+	for i := range constraintList {
+		c := &constraintList[i]
+		if attr := b.Body.Attributes[c.name]; attr != nil {
+			if value, ok := d.constraint(b, f.typ, c, &l); ok {
+				found = append(found, keyword{c.keyword, value, attr.Expr.Range()})
+			}
+		}
+	}
+	d.contradictions(b, &l)
+	d.samples(b, f, &l)
+	f.keywords = append(f.keywords, found...)
+}
+
+func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l *bounds) (json.RawMessage, bool) {
+	if t.kind != anyKind && !slices.Contains(c.kinds, t.kind) {
+		d.fail("wrong-constraint", d.f.rng(b.Body.Attributes[c.name].NameRange), fmt.Sprintf("%q does not apply to %s", c.name, t.describe()), insteadOf(c.name, t.kind))
+		return nil, false
+	}
+	switch {
+	case c.name == "format":
+		s, ok := d.oneOf(b.Body, c.name, formats...)
+		return appendString(nil, s), ok
+	case c.name == "pattern":
+		return d.pattern(b.Body, l)
+	case c.name == "unique":
+		v, ok := d.boolean(b.Body, c.name, false)
+		return appendJSON(nil, cty.BoolVal(v)), ok
+	case c.count:
+		n, ok := d.whole(b.Body, c.name, 0, 1<<31-1)
+		v := cty.NumberIntVal(int64(n))
+		if ok {
+			l.numbers[c.name] = v
+		}
+		return appendJSON(nil, v), ok
+	default:
+		v, ok := d.typed(b.Body, c.name, numberKind)
+		if !ok {
+			return nil, false
+		}
+		l.numbers[c.name] = v
+		return appendJSON(nil, v), true
+	}
+}
+
+// insteadOf names the constraint of the kind that does what name does elsewhere.
+func insteadOf(name string, k kind) string {
+	side, _, _ := strings.Cut(name, "_")
+	if side != "min" && side != "max" {
+		return ""
+	}
+	switch k {
+	case stringKind:
+		return fmt.Sprintf("write %s_length", side)
+	case listKind:
+		return fmt.Sprintf("write %s_items", side)
+	case numberKind, integerKind:
+		return "write " + side
+	default:
+		return ""
+	}
+}
+
+// maxPattern is the length of a pattern in bytes.
+const maxPattern = 4 << 10
+
+func (d *decoder) pattern(body *hclsyntax.Body, l *bounds) (json.RawMessage, bool) {
+	s, ok := d.text(body, "pattern")
+	if !ok {
+		return nil, false
+	}
+	l.pattern = d.regexp(s, body.Attributes["pattern"].Expr)
+	return appendString(nil, s), l.pattern != nil
+}
+
+// regexp compiles an RE2 pattern, or reports why it cannot be.
+func (d *decoder) regexp(s string, x hclsyntax.Expression) *regexp.Regexp {
+	if len(s) > maxPattern {
+		d.fail("too-large", d.f.rng(x.Range()), fmt.Sprintf("the pattern is longer than %d KiB", maxPattern>>10), "")
+		return nil
+	}
+	re, err := regexp.Compile(s)
+	if err != nil {
+		detail := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		if strings.Contains(detail, "invalid or unsupported Perl syntax") || strings.Contains(detail, "invalid escape sequence") {
+			detail += "; patterns are RE2, which has no look-around and no back-references"
+		}
+		d.fail("bad-value", d.f.rng(x.Range()), "the pattern is not a regular expression", detail)
+		return nil
+	}
+	return re
+}
+
+// contradictions reports bounds that exclude every value.
+func (d *decoder) contradictions(b *hclsyntax.Block, l *bounds) {
+	for _, suffix := range []string{"", "_length", "_items"} {
+		low, okLow := l.numbers["min"+suffix]
+		high, okHigh := l.numbers["max"+suffix]
+		if okLow && okHigh && low.GreaterThan(high).True() {
+			first := b.Body.Attributes["min"+suffix]
+			d.fail("contradiction", d.f.rng(b.Body.Attributes["max"+suffix].Expr.Range()),
+				fmt.Sprintf("%q is smaller than %q, so that no value is allowed", "max"+suffix, "min"+suffix), "",
+				diag.Note{Range: d.f.rng(first.Expr.Range()), Message: fmt.Sprintf("%q is set here", "min"+suffix)})
+		}
+	}
+}
+
+// samples decodes default, examples and enum, which must be of the field's
+// type; the default must also satisfy its constraints.
+func (d *decoder) samples(b *hclsyntax.Block, f *field, l *bounds) {
+	var found []keyword
+	if attr := b.Body.Attributes["default"]; attr != nil && b.Type == "output" {
+		d.fail("unknown-argument", d.f.rng(attr.NameRange), "an output has no default", "let the script return the value")
+	}
+	for _, name := range []string{"enum", "examples"} {
+		attr := b.Body.Attributes[name]
+		if attr == nil {
+			continue
+		}
+		values, ok := d.sampleList(attr, f.typ)
+		if !ok {
+			continue
+		}
+		if name == "enum" {
+			l.enum = values
+		}
+		found = append(found, keyword{name, appendJSON(nil, cty.TupleVal(values)), attr.Expr.Range()})
+	}
+	if attr := b.Body.Attributes["default"]; attr != nil {
+		if v, ok := d.eval.value(attr.Expr); ok && d.bounded(attr.Expr, v) && d.conform(attr.Expr, v, f.typ, "the default") && d.withinLimits(attr, v, l) {
+			found = slices.Insert(found, 0, keyword{"default", appendJSON(nil, v), attr.Expr.Range()})
+		}
+	}
+	f.keywords = append(f.keywords, found...)
+}
+
+// sampleList decodes enum or examples.
+func (d *decoder) sampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Value, bool) {
+	v, ok := d.eval.value(attr.Expr)
+	if !ok || !d.bounded(attr.Expr, v) {
+		return nil, false
+	}
+	if !hasKind(v, listKind) || v.LengthInt() == 0 {
+		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be a list of at least one value", attr.Name), "write them in brackets: [\"a\", \"b\"]")
+		return nil, false
+	}
+	values := make([]cty.Value, 0, v.LengthInt())
+	seen := map[string]bool{}
+	for it := v.ElementIterator(); it.Next(); {
+		_, item := it.Element()
+		x := itemExpr(attr.Expr, len(values))
+		ok = d.conform(x, item, t, fmt.Sprintf("a value of %q", attr.Name)) && ok
+		text := string(appendJSON(nil, item))
+		if attr.Name == "enum" && seen[text] {
+			d.fail("duplicate", d.f.rng(x.Range()), "the value stands twice in \"enum\"", "keep one of the two")
+		}
+		seen[text] = true
+		values = append(values, item)
+	}
+	return values, ok
+}
+
+// withinLimits reports a default that the field's own constraints refuse.
+func (d *decoder) withinLimits(attr *hclsyntax.Attribute, v cty.Value, l *bounds) bool {
+	broken := l.broken(v)
+	if broken == "" {
+		return true
+	}
+	d.fail("contradiction", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the default breaks the field's own %q", broken), "")
+	return false
+}
+
+// broken names the constraint that v breaks, or "".
+func (l *bounds) broken(v cty.Value) string {
+	if l.enum != nil {
+		text := string(appendJSON(nil, v))
+		if !slices.ContainsFunc(l.enum, func(e cty.Value) bool { return string(appendJSON(nil, e)) == text }) {
+			return "enum"
+		}
+	}
+	switch {
+	case hasKind(v, stringKind):
+		if l.pattern != nil && !l.pattern.MatchString(v.AsString()) {
+			return "pattern"
+		}
+		return l.outside(cty.NumberIntVal(int64(utf8.RuneCountInString(v.AsString()))), "_length")
+	case hasKind(v, numberKind):
+		return l.outside(v, "")
+	case hasKind(v, listKind):
+		return l.outside(cty.NumberIntVal(int64(v.LengthInt())), "_items")
+	default:
+		return ""
+	}
+}
+
+// outside names the bound that the number n exceeds, or "".
+func (l *bounds) outside(n cty.Value, suffix string) string {
+	if low, ok := l.numbers["min"+suffix]; ok && n.LessThan(low).True() {
+		return "min" + suffix
+	}
+	if high, ok := l.numbers["max"+suffix]; ok && n.GreaterThan(high).True() {
+		return "max" + suffix
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package hclfile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// check reports everything in body that its rule does not allow. what names
+// the block for messages, such as "a tool block"; head is its range.
+func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Range) {
+	for name, attr := range body.Attributes {
+		d.checkArgument(name, attr, r, what)
+	}
+	seen := map[string]hcl.Range{}
+	for _, b := range body.Blocks {
+		d.checkBlock(b, r, what, seen)
+	}
+	for _, a := range r.args {
+		if a.required && body.Attributes[a.name] == nil {
+			d.fail("missing-argument", d.f.rng(head), fmt.Sprintf("%s needs the argument %q", what, a.name), missingDetail(a))
+		}
+	}
+}
+
+func missingDetail(a argument) string {
+	switch {
+	case a.name == "run":
+		return "write run = <<JS … JS, or run = file(\"x.js\")"
+	case a.form == code:
+		return fmt.Sprintf("write %s = <<CEL … CEL", a.name)
+	default:
+		return fmt.Sprintf("write %s = …", a.name)
+	}
+}
+
+func (d *decoder) checkArgument(name string, attr *hclsyntax.Attribute, r *rule, what string) {
+	where := attr.NameRange
+	switch a := r.arg(name); {
+	case a != nil && a.later:
+		d.notSupported(where, fmt.Sprintf("the argument %q", name))
+	case a != nil || r.open:
+	case r.hasBlock(name):
+		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
+			fmt.Sprintf("write %s { … } without the equals sign", header(name)))
+	default:
+		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name),
+			orList(diag.DidYouMean(name, r.names()), "its arguments are", r.argNames()))
+	}
+}
+
+func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range) {
+	if !r.hasBlock(b.Type) {
+		d.unknownBlock(b, r, what)
+		return
+	}
+	br := rules[b.Type]
+	if br.later {
+		d.notSupported(b.TypeRange, fmt.Sprintf("the block %q", b.Type))
+		return
+	}
+	if len(b.Labels) != len(br.labels) {
+		d.fail("wrong-labels", d.f.rng(b.DefRange()), fmt.Sprintf("%s with %s", article(b.Type), countLabels(len(b.Labels))),
+			fmt.Sprintf("write %s { … }", header(b.Type)))
+	}
+	first, again := seen[b.Type]
+	if !again {
+		seen[b.Type] = b.TypeRange
+	} else if br.single {
+		d.duplicate(b.TypeRange, first, fmt.Sprintf("%s has a second block %q", what, b.Type))
+	}
+}
+
+func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
+	where := d.f.rng(b.TypeRange)
+	if r.arg(b.Type) != nil {
+		d.fail("unknown-block", where, fmt.Sprintf("%q is an argument of %s, not a block", b.Type, what),
+			fmt.Sprintf("write %s = …", b.Type))
+		return
+	}
+	if place := home(b.Type); place != "" && r == fileRules[d.f.kind] {
+		d.fail("misplaced-block", where, fmt.Sprintf("%s does not belong in %s", article(b.Type), what), "move it to "+place)
+		return
+	}
+	detail := diag.DidYouMean(b.Type, r.names())
+	if outer := parents(b.Type); len(outer) > 0 {
+		detail = "it belongs in " + article(outer[0])
+	}
+	if detail = orList(detail, "its blocks are", r.blockNames()); detail == "" {
+		detail = "it holds arguments only"
+	}
+	d.fail("unknown-block", where, fmt.Sprintf("%s has no block %q", what, b.Type), detail)
+}
+
+func (d *decoder) notSupported(where hcl.Range, what string) {
+	d.fail("not-supported", d.f.rng(where), what+" is not supported by this version of mcpd", "remove it")
+}
+
+func (d *decoder) duplicate(second, first hcl.Range, summary string) {
+	d.fail("duplicate", d.f.rng(second), summary, "keep one of the two", diag.Note{Range: d.f.rng(first), Message: "the first one is here"})
+}
+
+// blocks returns the blocks of body that the rule allows and whose labels are complete.
+func blocks(body *hclsyntax.Body, r *rule) []*hclsyntax.Block {
+	usable := make([]*hclsyntax.Block, 0, len(body.Blocks))
+	for _, b := range body.Blocks {
+		if !r.hasBlock(b.Type) {
+			continue
+		}
+		if br := rules[b.Type]; !br.later && len(b.Labels) == len(br.labels) {
+			usable = append(usable, b)
+		}
+	}
+	return usable
+}
+
+// longestList is how many names a message lists.
+const longestList = 24
+
+// orList returns the suggestion, or else the names when there are few of them.
+func orList(suggestion, lead string, names []string) string {
+	if suggestion != "" || len(names) == 0 || len(names) > longestList {
+		return suggestion
+	}
+	return lead + " " + strings.Join(names, ", ")
+}
+
+// header returns how a block of the type begins.
+func header(block string) string {
+	s := block
+	if r := rules[block]; r != nil {
+		for _, l := range r.labels {
+			s += fmt.Sprintf(" %q", strings.ToUpper(l))
+		}
+	}
+	return s
+}
+
+// article returns "a tool block", "an input block".
+func article(block string) string {
+	if strings.ContainsRune("aeio", rune(block[0])) {
+		return "an " + block + " block"
+	}
+	return "a " + block + " block"
+}
+
+func countLabels(n int) string {
+	switch n {
+	case 0:
+		return "no label"
+	case 1:
+		return "one label"
+	default:
+		return fmt.Sprintf("%d labels", n)
+	}
+}

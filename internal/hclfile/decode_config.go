@@ -1,0 +1,211 @@
+package hclfile
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// maxConcurrency bounds limits.concurrency.
+const maxConcurrency = 1 << 16
+
+// DecodeConfig evaluates the operator's file, with the given values for its
+// variables. The config is complete only when the list holds no error.
+func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
+	d := newDecoder(f, Scope{})
+	r := fileRules[ConfigKind]
+	d.check(f.body, r, "the operator's file", f.body.SrcRange)
+	all := blocks(f.body, r)
+	c := &Config{Range: d.f.rng(f.body.SrcRange)}
+	c.Variables = d.variables(all, values)
+	c.Secrets = d.secrets(all)
+	d.eval.scope = Scope{Vars: c.Variables, Secrets: secretNames(c.Secrets)}
+	c.Server = d.server(first(f.body, "server"))
+	c.Listen = d.listen(first(f.body, "listen"))
+	c.Reload = d.reload(first(f.body, "reload"))
+	c.Limits = d.limits(first(f.body, "limits"))
+	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
+	policies, hooks := named{}, named{}
+	for _, b := range all {
+		switch b.Type {
+		case "policy":
+			d.claim(policies, b)
+			c.Policies = append(c.Policies, d.policy(b))
+		case "hook":
+			d.claim(hooks, b)
+			c.Hooks = append(c.Hooks, d.hook(b))
+		}
+	}
+	return c, f.finish(d.problems)
+}
+
+func secretNames(secrets []Secret) []string {
+	names := make([]string, len(secrets))
+	for i, s := range secrets {
+		names[i] = s.Name
+	}
+	return names
+}
+
+func (d *decoder) server(b *hclsyntax.Block) Server {
+	s := Server{Mode: Development, DefaultDecision: DecideAllow}
+	if b == nil {
+		return s
+	}
+	d.check(b.Body, rules["server"], "a server block", b.DefRange())
+	s.Range = d.f.rng(b.DefRange())
+	s.Name, _ = d.text(b.Body, "name")
+	s.Title, _ = d.text(b.Body, "title")
+	s.Version, _ = d.text(b.Body, "version")
+	s.Description, _ = d.text(b.Body, "description")
+	s.Instructions, _ = d.text(b.Body, "instructions")
+	if mode, ok := d.oneOf(b.Body, "mode", Development, Production); ok {
+		s.Mode = mode
+	}
+	if s.Mode == Production {
+		s.DefaultDecision = DecideDeny
+	}
+	if decision, ok := d.oneOf(b.Body, "default_decision", DecideAllow, DecideDeny); ok {
+		if s.Mode == Production && decision == DecideAllow {
+			d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
+		}
+		s.DefaultDecision = decision
+	}
+	return s
+}
+
+func (d *decoder) listen(b *hclsyntax.Block) Listen {
+	if b == nil {
+		return Listen{}
+	}
+	d.check(b.Body, rules["listen"], "a listen block", b.DefRange())
+	l := Listen{Range: d.f.rng(b.DefRange())}
+	if address, ok := d.text(b.Body, "address"); ok {
+		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
+		host, port, err := net.SplitHostPort(address)
+		n, portErr := strconv.ParseUint(port, 10, 16)
+		if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port || strings.ContainsAny(host, "/@ ") {
+			d.fail("bad-value", l.AddressRange, "this is not an address to listen on", "write a host and a port, such as \"127.0.0.1:8080\"")
+		}
+	}
+	hosts, _ := d.strings(b.Body, "hosts")
+	for _, e := range hosts {
+		d.checkListenHost(e)
+	}
+	l.Hosts = textsOf(hosts)
+	origins, _ := d.strings(b.Body, "origins")
+	for _, e := range origins {
+		d.checkOrigin(e)
+	}
+	l.Origins = textsOf(origins)
+	return l
+}
+
+// checkListenHost reports what is not a name, with a port or without.
+func (d *decoder) checkListenHost(e element) {
+	name, port, hasPort := cutPort(e.text)
+	_, err := strconv.ParseUint(port, 10, 16)
+	if !isHostName(name) || strings.Contains(name, "*") || hasPort && err != nil {
+		d.fail("bad-value", d.f.rng(e.where), "this is not the name of a host", "write a name, such as \"mcp.internal\", without scheme and path")
+	}
+}
+
+// checkOrigin reports what is not the origin of a page (RFC 6454 section 6.2).
+func (d *decoder) checkOrigin(e element) {
+	u, err := url.Parse(e.text)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || strings.Contains(e.text, "*") {
+		d.fail("bad-value", d.f.rng(e.where), "this is not an origin", "write scheme, host and perhaps port, such as \"https://app.example.com\"")
+	}
+}
+
+func (d *decoder) reload(b *hclsyntax.Block) Reload {
+	l := Reload{Watch: true}
+	if b == nil {
+		return l
+	}
+	d.check(b.Body, rules["reload"], "a reload block", b.DefRange())
+	l.Range = d.f.rng(b.DefRange())
+	l.Watch, _ = d.boolean(b.Body, "watch", true)
+	l.RequireTests, _ = d.boolean(b.Body, "require_tests", false)
+	return l
+}
+
+func (d *decoder) limits(b *hclsyntax.Block) Limits {
+	if b == nil {
+		return Limits{}
+	}
+	d.check(b.Body, rules["limits"], "a limits block", b.DefRange())
+	n, _ := d.whole(b.Body, "concurrency", 1, maxConcurrency)
+	return Limits{Concurrency: n, Range: d.f.rng(b.DefRange())}
+}
+
+func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
+	if b == nil {
+		return nil
+	}
+	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
+	c := &Ceiling{Range: d.f.rng(b.DefRange())}
+	if b.Body.Attributes["http_hosts"] != nil {
+		c.HTTPHosts = []Name{}
+	}
+	list, _ := d.strings(b.Body, "http_hosts")
+	for _, e := range list {
+		host := strings.ToLower(e.text)
+		if problem, detail := hostShape(host); problem != "" {
+			d.fail("bad-grant", d.f.rng(e.where), problem, detail)
+			continue
+		}
+		c.HTTPHosts = append(c.HTTPHosts, Name{Text: host, Range: d.f.rng(e.where)})
+	}
+	return c
+}
+
+// secrets decodes the secret blocks.
+func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
+	var secrets []Secret
+	taken := named{}
+	for _, b := range all {
+		if b.Type != "secret" {
+			continue
+		}
+		d.claim(taken, b)
+		d.checkIdentifier("the secret", b.Labels[0], b.LabelRanges[0])
+		d.check(b.Body, rules["secret"], "a secret block", b.DefRange())
+		s := Secret{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+		s.Env, _ = d.text(b.Body, "env")
+		s.File, _ = d.text(b.Body, "file")
+		command, _ := d.strings(b.Body, "command")
+		s.Command = textsOf(command)
+		d.oneSource(b)
+		secrets = append(secrets, s)
+	}
+	return secrets
+}
+
+// oneSource reports a secret that comes from nowhere, or from two places.
+func (d *decoder) oneSource(b *hclsyntax.Block) {
+	var sources []*hclsyntax.Attribute
+	for _, name := range []string{"env", "file", "command"} {
+		attr := b.Body.Attributes[name]
+		if attr == nil {
+			continue
+		}
+		sources = append(sources, attr)
+		if v, ok := d.eval.value(attr.Expr); ok && (hasKind(v, stringKind) && v.AsString() == "" || hasKind(v, listKind) && v.LengthInt() == 0) {
+			d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q is empty", name), "")
+		}
+	}
+	switch {
+	case len(sources) == 0 && first(b.Body, "oauth") == nil:
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret comes from nowhere", "write env = \"NAME\", file = \"/path\" or command = [\"…\"]")
+	case len(sources) > 1:
+		d.fail("contradiction", d.f.rng(sources[1].NameRange), "the secret comes from two places", "keep one of env, file and command",
+			diag.Note{Range: d.f.rng(sources[0].NameRange), Message: "the first one is here"})
+	}
+}

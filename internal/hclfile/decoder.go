@@ -1,0 +1,125 @@
+package hclfile
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// decoder turns the syntax tree of one file into definitions. It collects
+// every mistake and carries on.
+type decoder struct {
+	f        *File
+	eval     *evaluator
+	problems diag.List
+}
+
+func newDecoder(f *File, s Scope) *decoder {
+	d := &decoder{f: f}
+	d.eval = newEvaluator(f, s, &d.problems)
+	return d
+}
+
+// fail notes a mistake.
+func (d *decoder) fail(code string, where diag.Range, summary, detail string, notes ...diag.Note) {
+	if len(d.problems) < maxCollected {
+		d.problems = append(d.problems, diag.Diagnostic{Code: code, Range: where, Summary: summary, Detail: detail, Notes: notes})
+	}
+}
+
+// warn notes what is odd, and keeps nothing from loading.
+func (d *decoder) warn(code string, where diag.Range, summary, detail string) {
+	if len(d.problems) < maxCollected {
+		d.problems = append(d.problems, diag.Diagnostic{Severity: diag.Warning, Code: code, Range: where, Summary: summary, Detail: detail})
+	}
+}
+
+// named tells blocks of one type apart by name.
+type named map[string]hcl.Range
+
+// claim notes the name of a block; it reports a second one of the same name.
+func (d *decoder) claim(taken named, b *hclsyntax.Block) {
+	d.claimName(taken, b.Labels[0], b.LabelRanges[0], "there is a second "+b.Type+" %q", b.Labels[0])
+}
+
+// claimName notes key; it reports a second one. The format says what there is
+// twice, of the name as the reader knows it.
+func (d *decoder) claimName(taken named, key string, where hcl.Range, format, name string) {
+	if first, again := taken[key]; again {
+		d.duplicate(where, first, fmt.Sprintf(format, name))
+		return
+	}
+	taken[key] = where
+}
+
+// maxName is the length of a name in bytes.
+const maxName = 64
+
+// checkName reports a name that is not like ^[A-Za-z0-9_.-]{1,64}$.
+func (d *decoder) checkName(what, name string, where hcl.Range) {
+	if !isName(name) {
+		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
+			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . -", maxName))
+	}
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isWord(c) && c != '.' && c != '-' || c >= 0x80 {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxName
+}
+
+// checkIdentifier reports a name that cannot be written in an expression, as
+// in var.NAME or http.NAME.
+func (d *decoder) checkIdentifier(what, name string, where hcl.Range) {
+	if !isIdentifier(name) {
+		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
+			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _, and no digit first", maxName))
+	}
+}
+
+func isIdentifier(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isWord(c) || c >= 0x80 {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxName && !isDigit(s[0])
+}
+
+// hashOf begins the hash of a definition: where it stands and its source text.
+// The caller adds what its expressions read.
+func (d *decoder) hashOf(b *hclsyntax.Block) hash.Hash {
+	r := d.f.rng(blockRange(b))
+	h := sha256.New()
+	writeField(h, d.f.path)
+	var at [24]byte
+	binary.BigEndian.PutUint64(at[:8], uint64(r.Start.Byte))
+	binary.BigEndian.PutUint64(at[8:16], uint64(r.Start.Line))
+	binary.BigEndian.PutUint64(at[16:], uint64(r.Start.Column))
+	h.Write(at[:])
+	writeField(h, d.f.source[r.Start.Byte:r.End.Byte])
+	return h
+}
+
+// writeField adds s to a hash so that no two sequences of fields collide.
+func writeField(h hash.Hash, s string) {
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+	h.Write(n[:])
+	h.Write([]byte(s))
+}
+
+// blockRange returns the range of a whole block.
+func blockRange(b *hclsyntax.Block) hcl.Range {
+	return hcl.RangeBetween(b.TypeRange, b.CloseBraceRange)
+}

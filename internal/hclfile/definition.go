@@ -1,0 +1,203 @@
+package hclfile
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// Definitions is what one tool file defines, in the order of the file.
+type Definitions struct {
+	Tools    []Tool
+	Policies []Policy
+	Hooks    []Hook
+	Tests    []Test
+}
+
+// The languages of a [Body].
+const (
+	JavaScript = "js"
+	TypeScript = "ts"
+	CEL        = "cel"
+)
+
+// Body is code that a definition carries, not yet compiled.
+type Body struct {
+	// Language is [JavaScript], [TypeScript] or [CEL].
+	Language string
+	Text     diag.Text
+	// Path is the file that the code was read from, relative to the tools
+	// root, and "" for code that stands in the definition itself.
+	Path string
+}
+
+// Name is a name, or a pattern in which * matches any run of characters, and
+// where it stands.
+type Name struct {
+	Text  string
+	Range diag.Range
+}
+
+// Default times of a [Tool] and a [Hook].
+const (
+	DefaultTimeout     = time.Second
+	DefaultHookTimeout = 5 * time.Second
+)
+
+// Tool is a tool block.
+type Tool struct {
+	Name, Title    string
+	Description    string
+	HasDescription bool
+	// Timeout bounds the running time.
+	Timeout    time.Duration
+	Idempotent bool
+	// The MCP annotations; nil means that the file does not say.
+	ReadOnly, Destructive, OpenWorld *bool
+	Labels                           map[string]string
+
+	// Input and Output are JSON Schemas 2020-12, their properties in declared
+	// order. Input is always the schema of an object. Output is nil when the
+	// tool declares none. Inputs with `from` are not part of Input.
+	Input, Output json.RawMessage
+	// InputOrigin and OutputOrigin say where the value behind each JSON
+	// pointer into the schema was written.
+	InputOrigin, OutputOrigin map[string]diag.Range
+	InputRange, OutputRange   diag.Range
+
+	From []From
+	// Sensitive and SensitiveOutput are JSON pointers into the arguments and
+	// the result.
+	Sensitive, SensitiveOutput []string
+
+	Grant grant.Set
+	// GrantRanges maps an object such as "http.crm" to its block.
+	GrantRanges map[string]diag.Range
+
+	Run Body
+
+	Range, NameRange diag.Range
+	Hash             Hash
+}
+
+// From is an input whose value is computed, never taken from the caller.
+type From struct {
+	Name   string
+	Expr   Body
+	Schema json.RawMessage
+	Range  diag.Range
+}
+
+// The values of [Policy.Disclose].
+const (
+	DiscloseReason  = "reason"
+	DiscloseGeneric = "generic"
+	DiscloseHide    = "hide"
+)
+
+// Policy is a policy block. Exactly one of Allow and Deny is set, and exactly
+// one of Reason and ReasonExpr.
+type Policy struct {
+	Name string
+	// Tools is nil when the policy covers all tools.
+	Tools             []Name
+	When, Allow, Deny *Body
+	Reason            string
+	ReasonExpr        *Body
+	// Disclose is [DiscloseReason], [DiscloseGeneric] or [DiscloseHide].
+	Disclose string
+
+	Range, NameRange diag.Range
+	Hash             Hash
+}
+
+// The values of [Hook.On].
+const (
+	OnStart = "start"
+	OnEnd   = "end"
+	OnError = "error"
+)
+
+// Hook is a hook block.
+type Hook struct {
+	Name string
+	// On holds [OnStart], [OnEnd], [OnError], each at most once.
+	On []string
+	// Tools is nil when the hook covers all tools.
+	Tools   []Name
+	Timeout time.Duration
+	Grant   grant.Set
+	// GrantRanges maps an object such as "http.crm" to its block.
+	GrantRanges map[string]diag.Range
+	Run         Body
+
+	Range, NameRange diag.Range
+	Hash             Hash
+}
+
+// Hash identifies everything that defines a tool, policy or hook: its
+// evaluated values, the text of its bodies and where they stand.
+type Hash [32]byte
+
+// Test is a test block.
+type Test struct {
+	Name      string
+	Tool      string
+	ToolRange diag.Range
+	// Input is a JSON object, {} when the test gives none.
+	Input     json.RawMessage
+	Principal *TestPrincipal
+	Agent     *TestAgent
+	Mocks     []Mock
+	Expect    Expect
+
+	Range, NameRange diag.Range
+	Hash             Hash
+}
+
+// TestPrincipal is the authenticated caller that a test plays.
+type TestPrincipal struct {
+	ID, Kind       string
+	Scopes, Groups []string
+	// Claims is a JSON object, nil when there are none.
+	Claims json.RawMessage
+}
+
+// TestAgent is the claimed identity that a test plays.
+type TestAgent struct {
+	ID, Model string
+	Metadata  map[string]string
+}
+
+// Mock answers one host call of a test.
+type Mock struct {
+	// Object is the granted object, such as "http.crm".
+	Object string
+	// Request is the method and the path, such as "GET /customers/C-1042".
+	Request string
+	Status  int
+	Headers map[string]string
+	Body    []byte
+	Range   diag.Range
+}
+
+// Expect is what a test wants of a call. Absent members want nothing.
+type Expect struct {
+	// Output is the structured result as JSON, nil when it is not looked at.
+	Output json.RawMessage
+	// Text is the text of the result.
+	Text *string
+	// Error is an error code such as "INVALID_INPUT"; "" wants success.
+	Error string
+	// MessageMatches is an RE2 pattern for the message of the error.
+	MessageMatches string
+	// DeniedBy names the policy that must deny.
+	DeniedBy      string
+	DeniedByRange diag.Range
+	// Calls lists the host calls in order, such as "http.crm GET /customers/C-1042";
+	// nil when they are not looked at.
+	Calls []string
+	Range diag.Range
+}

@@ -1,0 +1,277 @@
+package hclfile
+
+import (
+	"fmt"
+	"hash"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// evaluator computes expressions. It walks the syntax tree itself, rather than
+// have HCL do it, so that the work of a file and the size of each value stay
+// bounded whatever the expressions say, and mistakes are told in our words.
+// A value that could not be computed has been reported; callers pass it over.
+type evaluator struct {
+	f        *File
+	scope    Scope
+	problems *diag.List
+	// work is what the file's expressions may still cost; exhausted: it was
+	// reported that nothing is left.
+	work      int
+	exhausted bool
+	// reads collects what the current definition depends on beside its text.
+	reads hash.Hash
+	// sensitive: a value was read that must not show in a message.
+	sensitive bool
+	vars      map[string]cty.Value
+	// loops holds the variables of the enclosing for expressions.
+	loops []binding
+	// items holds the current item of each splat expression.
+	items map[*hclsyntax.AnonSymbolExpr]cty.Value
+}
+
+type binding struct {
+	name  string
+	value cty.Value
+}
+
+func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
+	return &evaluator{f: f, scope: s, problems: problems, work: maxWork}
+}
+
+func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) {
+	if len(*e.problems) >= maxCollected {
+		return
+	}
+	*e.problems = append(*e.problems, diag.Diagnostic{Code: code, Range: e.f.rng(where), Summary: summary, Detail: detail})
+}
+
+// charge takes cost from what is left. It reports what costs more.
+func (e *evaluator) charge(cost int, where hcl.Range) bool {
+	if cost <= e.work {
+		e.work -= cost
+		return true
+	}
+	if !e.exhausted {
+		e.fail("too-large", where, "the expressions of this file take too much work", "make the values smaller, or move them into a file of data")
+	}
+	e.exhausted = e.exhausted || e.work < stepCost
+	e.work /= 2 // so that asking for too much is not free
+	return false
+}
+
+// value computes x. It reports false when that failed.
+func (e *evaluator) value(x hclsyntax.Expression) (cty.Value, bool) {
+	if !e.charge(stepCost, x.Range()) {
+		return cty.NilVal, false
+	}
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return e.literal(x)
+	case *hclsyntax.TemplateExpr:
+		return e.template(x)
+	case *hclsyntax.TemplateWrapExpr:
+		return e.value(x.Wrapped)
+	case *hclsyntax.TemplateJoinExpr:
+		return e.joined(x)
+	case *hclsyntax.ParenthesesExpr:
+		return e.value(x.Expression)
+	case *hclsyntax.TupleConsExpr:
+		return e.tuple(x)
+	case *hclsyntax.ObjectConsExpr:
+		return e.object(x)
+	default:
+		return e.computed(x)
+	}
+}
+
+// computed is the part of value that literal files never reach.
+func (e *evaluator) computed(x hclsyntax.Expression) (cty.Value, bool) {
+	switch x := x.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return e.reference(x)
+	case *hclsyntax.RelativeTraversalExpr:
+		v, ok := e.value(x.Source)
+		if !ok {
+			return v, false
+		}
+		return e.traverse(v, x.Traversal)
+	case *hclsyntax.FunctionCallExpr:
+		return e.call(x)
+	case *hclsyntax.ConditionalExpr:
+		return e.conditional(x)
+	case *hclsyntax.BinaryOpExpr:
+		return e.binary(x)
+	case *hclsyntax.UnaryOpExpr:
+		return e.unary(x)
+	case *hclsyntax.IndexExpr:
+		return e.indexed(x)
+	case *hclsyntax.ForExpr:
+		return e.loop(x)
+	case *hclsyntax.SplatExpr:
+		return e.splat(x)
+	case *hclsyntax.AnonSymbolExpr:
+		v, ok := e.items[x]
+		return v, ok
+	default:
+		e.fail("expression", x.Range(), "this expression cannot be computed", "")
+		return cty.NilVal, false
+	}
+}
+
+func (e *evaluator) literal(x *hclsyntax.LiteralValueExpr) (cty.Value, bool) {
+	if x.Val.Type() == cty.Number && !representable(x.Val) {
+		e.fail("bad-value", x.SrcRange, "the number is outside the range of a 64-bit float", "")
+		return cty.NilVal, false
+	}
+	return x.Val, x.Val.IsKnown()
+}
+
+func (e *evaluator) template(x *hclsyntax.TemplateExpr) (cty.Value, bool) {
+	if h := e.f.heredocAt(x); h != nil {
+		if !e.charge(h.end-h.start, x.SrcRange) {
+			return cty.NilVal, false
+		}
+		return cty.StringVal(h.text(e.f).Body()), true
+	}
+	if len(x.Parts) == 1 {
+		if l, ok := x.Parts[0].(*hclsyntax.LiteralValueExpr); ok && l.Val.Type() == cty.String {
+			return l.Val, true
+		}
+	}
+	var b strings.Builder
+	ok := true
+	for _, part := range x.Parts {
+		v, good := e.value(part)
+		if good {
+			good = e.appendText(&b, v, part.Range())
+		}
+		ok = ok && good
+	}
+	return cty.StringVal(b.String()), ok
+}
+
+// appendText adds v to the text of a template.
+func (e *evaluator) appendText(b *strings.Builder, v cty.Value, where hcl.Range) bool {
+	if v.IsNull() {
+		e.fail("wrong-type", where, "null cannot be part of a string", "")
+		return false
+	}
+	s, err := convertTo(v, cty.String)
+	if err != nil {
+		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be part of a string", typeOf(v)), "jsonencode() makes text of any value")
+		return false
+	}
+	text := s.AsString()
+	if !e.charge(len(text), where) {
+		return false
+	}
+	if b.Len()+len(text) > maxValue {
+		e.tooLarge(where)
+		return false
+	}
+	b.WriteString(text)
+	return true
+}
+
+func (e *evaluator) tooLarge(where hcl.Range) {
+	e.fail("too-large", where, fmt.Sprintf("the value is larger than %d KiB or nested deeper than %d levels", maxValue>>10, maxNesting), "")
+}
+
+// joined computes a template's %{for}.
+func (e *evaluator) joined(x *hclsyntax.TemplateJoinExpr) (cty.Value, bool) {
+	v, ok := e.value(x.Tuple)
+	if !ok {
+		return v, false
+	}
+	var b strings.Builder
+	for it := v.ElementIterator(); it.Next(); {
+		_, item := it.Element()
+		if !e.appendText(&b, item, x.Range()) {
+			return v, false
+		}
+	}
+	return cty.StringVal(b.String()), true
+}
+
+func (e *evaluator) tuple(x *hclsyntax.TupleConsExpr) (cty.Value, bool) {
+	items := make([]cty.Value, len(x.Exprs))
+	all := true
+	for i, item := range x.Exprs {
+		v, ok := e.value(item)
+		items[i], all = v, all && ok
+	}
+	if !all {
+		return cty.NilVal, false
+	}
+	return cty.TupleVal(items), true
+}
+
+func (e *evaluator) object(x *hclsyntax.ObjectConsExpr) (cty.Value, bool) {
+	attrs := make(map[string]cty.Value, len(x.Items))
+	all := true
+	for _, item := range x.Items {
+		name, okName := e.key(item.KeyExpr)
+		v, ok := e.value(item.ValueExpr)
+		if _, again := attrs[name]; okName && again {
+			e.fail("duplicate", item.KeyExpr.Range(), fmt.Sprintf("the key %s stands twice in this object", e.show(name)), "keep one of the two")
+			okName = false
+		}
+		if all = all && ok && okName; all {
+			attrs[name] = v
+		}
+	}
+	if !all {
+		return cty.NilVal, false
+	}
+	return cty.ObjectVal(attrs), true
+}
+
+// key computes the key of an object's item; a bare word stands for itself.
+func (e *evaluator) key(x hclsyntax.Expression) (string, bool) {
+	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
+		if word := hcl.ExprAsKeyword(k.Wrapped); word != "" && !k.ForceNonLiteral {
+			return word, true
+		}
+		if t, ok := k.Wrapped.(*hclsyntax.ScopeTraversalExpr); ok && !k.ForceNonLiteral {
+			e.fail("expression", t.SrcRange, "this key is neither a word nor a string",
+				"put it in quotes, or in parentheses if it is a reference")
+			return "", false
+		}
+		x = k.Wrapped
+	}
+	v, ok := e.value(x)
+	if !ok {
+		return "", false
+	}
+	return e.text(v, x.Range())
+}
+
+// text returns v as a string, for keys.
+func (e *evaluator) text(v cty.Value, where hcl.Range) (string, bool) {
+	s, err := convertTo(v, cty.String)
+	if err != nil || s.IsNull() {
+		e.fail("wrong-type", where, fmt.Sprintf("a key must be a string, not %s", typeOf(v)), "")
+		return "", false
+	}
+	return s.AsString(), true
+}
+
+// heredocAt returns the literal heredoc that x stands for, or nil.
+func (f *File) heredocAt(x *hclsyntax.TemplateExpr) *heredoc {
+	if len(f.heredocs) == 0 || x.SrcRange.Filename != "" {
+		return nil
+	}
+	at := x.SrcRange.Start.Byte
+	i := sort.Search(len(f.heredocs), func(i int) bool { return f.heredocs[i].cut >= at })
+	if i < len(f.heredocs) && f.heredocs[i].cut == at {
+		return &f.heredocs[i]
+	}
+	return nil
+}

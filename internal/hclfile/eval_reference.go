@@ -1,0 +1,226 @@
+package hclfile
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// reference computes var.x, local.x and the variables of for expressions.
+func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool) {
+	root := x.Traversal.RootName()
+	for _, b := range slices.Backward(e.loops) {
+		if b.name == root {
+			return e.traverse(b.value, x.Traversal[1:])
+		}
+	}
+	switch root {
+	case "var", "local":
+	case "secret":
+		e.fail("misplaced-secret", x.SrcRange, "a secret cannot be used here",
+			"secret.NAME may stand in the value of a header only, in a string or in base64encode()")
+		return cty.NilVal, false
+	default:
+		e.unknownRoot(x, root)
+		return cty.NilVal, false
+	}
+	name, where, ok := e.member(x, root)
+	if !ok {
+		return cty.NilVal, false
+	}
+	v, ok := e.lookup(root, name, where)
+	if !ok {
+		return v, false
+	}
+	return e.traverse(v, x.Traversal[2:])
+}
+
+func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
+	known := []string{"var", "local"}
+	for _, b := range e.loops {
+		known = append(known, b.name)
+	}
+	detail := diag.DidYouMean(root, known)
+	if detail == "" && len(x.Traversal) == 1 {
+		detail = fmt.Sprintf("if it is text, put it in quotes: %q", root)
+	}
+	if detail == "" {
+		detail = "values are named var.NAME and local.NAME"
+	}
+	e.fail("unknown-name", x.SrcRange, fmt.Sprintf("there is no value %q", root), detail)
+}
+
+// member returns the name in var.NAME or local.NAME.
+func (e *evaluator) member(x *hclsyntax.ScopeTraversalExpr, root string) (string, hcl.Range, bool) {
+	if len(x.Traversal) > 1 {
+		switch step := x.Traversal[1].(type) {
+		case hcl.TraverseAttr:
+			return step.Name, attrName(step), true
+		case hcl.TraverseIndex:
+			if step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() {
+				return step.Key.AsString(), step.SrcRange, true
+			}
+		}
+	}
+	e.fail("expression", x.SrcRange, fmt.Sprintf("%q is not a value by itself", root), fmt.Sprintf("name one: %s.NAME", root))
+	return "", hcl.Range{}, false
+}
+
+// attrName returns the range of a step's name without its dot.
+func attrName(step hcl.TraverseAttr) hcl.Range {
+	r := step.SrcRange
+	r.Start.Byte = r.End.Byte - len(step.Name)
+	return r
+}
+
+func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool) {
+	if root == "local" {
+		return e.local(name, where)
+	}
+	v, known := e.scope.Vars[name]
+	if !known {
+		e.unknown("variable", name, where, slices.Collect(maps.Keys(e.scope.Vars)),
+			fmt.Sprintf("declare it in mcpd.hcl: variable %q { … }", name))
+		return cty.NilVal, false
+	}
+	e.read("var", name, string(v.Value))
+	e.sensitive = e.sensitive || v.Sensitive
+	if cached, ok := e.vars[name]; ok {
+		return cached, true
+	}
+	value := ctyjson.SimpleJSONValue{Value: cty.NullVal(cty.DynamicPseudoType)}
+	if len(v.Value) > 0 {
+		if err := value.UnmarshalJSON(v.Value); err != nil {
+			e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "")
+			return cty.NilVal, false
+		}
+	}
+	if e.vars == nil {
+		e.vars = map[string]cty.Value{}
+	}
+	e.vars[name] = value.Value
+	return value.Value, true
+}
+
+func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
+	l := e.scope.Locals
+	if l == nil {
+		l = &Locals{}
+	}
+	found, known := l.values[name]
+	if !known {
+		e.unknown("local value", name, where, slices.Collect(maps.Keys(l.values)),
+			fmt.Sprintf("declare it in a file of this folder: locals { %s = … }", name))
+		return cty.NilVal, false
+	}
+	e.read("local", name, string(found.hash[:]))
+	e.sensitive = e.sensitive || found.sensitive
+	return found.value, found.ok
+}
+
+func (e *evaluator) unknown(what, name string, where hcl.Range, known []string, otherwise string) {
+	detail := diag.DidYouMean(name, known)
+	if detail == "" {
+		detail = otherwise
+	}
+	e.fail("unknown-name", where, fmt.Sprintf("there is no %s %q", what, name), detail)
+}
+
+// read notes that the current definition depends on a value.
+func (e *evaluator) read(kind, name, value string) {
+	if e.reads != nil {
+		writeField(e.reads, kind)
+		writeField(e.reads, name)
+		writeField(e.reads, value)
+	}
+}
+
+// traverse follows .name and [key] from v.
+func (e *evaluator) traverse(v cty.Value, steps hcl.Traversal) (cty.Value, bool) {
+	for _, step := range steps {
+		var ok bool
+		switch step := step.(type) {
+		case hcl.TraverseAttr:
+			v, ok = e.attr(v, step.Name, attrName(step))
+		case hcl.TraverseIndex:
+			v, ok = e.index(v, step.Key, step.SrcRange)
+		}
+		if !ok {
+			return cty.NilVal, false
+		}
+	}
+	return v, true
+}
+
+func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, bool) {
+	t := v.Type()
+	switch {
+	case v.IsNull():
+		e.fail("wrong-type", where, fmt.Sprintf("null has no attribute %q", name), "")
+	case t.IsObjectType() && t.HasAttribute(name):
+		return v.GetAttr(name), true
+	case t.IsMapType() && v.HasIndex(cty.StringVal(name)).True():
+		return v.Index(cty.StringVal(name)), true
+	case t.IsObjectType() || t.IsMapType():
+		var known []string
+		for it := v.ElementIterator(); it.Next(); {
+			k, _ := it.Element()
+			known = append(known, k.AsString())
+		}
+		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %q", name), diag.DidYouMean(name, known))
+	default:
+		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %q", typeOf(v), name), "")
+	}
+	return cty.NilVal, false
+}
+
+func (e *evaluator) indexed(x *hclsyntax.IndexExpr) (cty.Value, bool) {
+	v, ok := e.value(x.Collection)
+	k, okKey := e.value(x.Key)
+	if !ok || !okKey {
+		return cty.NilVal, false
+	}
+	return e.index(v, k, x.BracketRange)
+}
+
+func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
+	t := v.Type()
+	switch {
+	case v.IsNull() || !v.IsKnown() || key.IsNull() || !key.IsKnown():
+		e.fail("wrong-type", where, "null cannot be indexed and is no index", "")
+		return cty.NilVal, false
+	case t.IsObjectType() || t.IsMapType():
+		name, ok := e.text(key, where)
+		if !ok {
+			return cty.NilVal, false
+		}
+		return e.attr(v, name, where)
+	case t.IsTupleType() || t.IsListType():
+		return e.item(v, key, where)
+	default:
+		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be indexed", typeOf(v)), "")
+		return cty.NilVal, false
+	}
+}
+
+func (e *evaluator) item(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
+	n, err := convertTo(key, cty.Number)
+	if err != nil || !representable(n) {
+		e.fail("wrong-type", where, fmt.Sprintf("an index of a list must be a number, not %s", typeOf(key)), "")
+		return cty.NilVal, false
+	}
+	i, accuracy := n.AsBigFloat().Int64()
+	if length := v.LengthInt(); accuracy != big.Exact || i < 0 || i >= int64(length) {
+		e.fail("bad-value", where, fmt.Sprintf("the list has no item of this index; its length is %d", length), "indexes count from 0")
+		return cty.NilVal, false
+	}
+	return v.Index(cty.NumberIntVal(i)), true
+}

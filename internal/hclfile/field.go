@@ -1,0 +1,166 @@
+package hclfile
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// field is an input, output or field block.
+type field struct {
+	name      string
+	head      hcl.Range
+	typ       *valueType
+	required  bool
+	sensitive bool
+	// header is the name of the HTTP header that mirrors the value.
+	header string
+	// keywords are the members of the schema beside the type, in their order.
+	keywords []keyword
+	// fields are nested blocks; typ is then their object.
+	fields []*field
+	from   *Body
+}
+
+// keyword is a member of a JSON Schema.
+type keyword struct {
+	name  string
+	value json.RawMessage
+	where hcl.Range
+}
+
+// field decodes an input, output or field block. It returns nil when the type
+// could not be read.
+func (d *decoder) field(b *hclsyntax.Block) *field {
+	r := rules[b.Type]
+	d.checkName("the "+b.Type, b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, r, article(b.Type), b.DefRange())
+	f := &field{name: b.Labels[0], head: b.DefRange()}
+	f.fields = d.fields(b, r)
+	f.typ = d.fieldType(b, f)
+	f.sensitive, _ = d.boolean(b.Body, "sensitive", false)
+	d.requirement(b, f)
+	d.words(b, f)
+	if b.Type == "input" {
+		d.inputOnly(b, f)
+	}
+	if f.typ != nil {
+		d.constraints(b, f)
+	}
+	if f.typ == nil {
+		return nil
+	}
+	return f
+}
+
+// fields decodes the field blocks in b.
+func (d *decoder) fields(b *hclsyntax.Block, r *rule) []*field {
+	var fields []*field
+	taken := named{}
+	for _, inner := range blocks(b.Body, r) {
+		d.claim(taken, inner)
+		if f := d.field(inner); f != nil {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// fieldType returns the type that the block says, or the object that its field
+// blocks make.
+func (d *decoder) fieldType(b *hclsyntax.Block, f *field) *valueType {
+	attr := b.Body.Attributes["type"]
+	hasFields := len(blocks(b.Body, rules[b.Type])) > 0
+	switch {
+	case attr != nil && hasFields:
+		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the %s has a type and field blocks", b.Type),
+			"field blocks describe an object; remove the type, or write object({…}) and no field blocks")
+		return nil
+	case attr != nil:
+		return d.typeOfExpr(attr.Expr)
+	case !hasFields:
+		d.fail("missing-argument", d.f.rng(b.DefRange()), fmt.Sprintf("the %s %q has no type", b.Type, b.Labels[0]),
+			"write type = string, or describe an object with field blocks")
+		return nil
+	}
+	return fieldsType(f.fields, b.DefRange())
+}
+
+// requirement decodes required and default, which exclude each other.
+func (d *decoder) requirement(b *hclsyntax.Block, f *field) {
+	fallback := b.Body.Attributes["default"]
+	f.required, _ = d.boolean(b.Body, "required", fallback == nil)
+	if fallback != nil && f.required {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["required"].SrcRange), fmt.Sprintf("the %s is required and has a default", b.Type),
+			"remove one of the two: what has a default may be left out")
+	}
+}
+
+// words decodes the texts for people and models.
+func (d *decoder) words(b *hclsyntax.Block, f *field) {
+	for _, name := range []string{"title", "description"} {
+		if s, ok := d.text(b.Body, name); ok {
+			f.keywords = append(f.keywords, keyword{name, appendString(nil, s), b.Body.Attributes[name].Expr.Range()})
+		}
+	}
+}
+
+// inputOnly decodes what only inputs have.
+func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
+	if attr := b.Body.Attributes["from"]; attr != nil {
+		f.from = d.code(attr, CEL)
+		for _, other := range []string{"default", "required", "header"} {
+			if o := b.Body.Attributes[other]; o != nil {
+				d.fail("contradiction", d.f.rng(o.NameRange), fmt.Sprintf("an input with \"from\" takes no %q", other),
+					"its value is always computed, and never part of what the caller sends")
+			}
+		}
+		return
+	}
+	header, ok := d.text(b.Body, "header")
+	if !ok {
+		return
+	}
+	where := b.Body.Attributes["header"].Expr.Range()
+	if !isToken(header) {
+		d.fail("bad-value", d.f.rng(where), "this is not the name of an HTTP header", "use letters, digits and - as in \"Region\"")
+		return
+	}
+	if f.typ != nil && (f.typ.kind == listKind || f.typ.kind == mapKind || f.typ.kind == objectKind || f.typ.kind == anyKind) {
+		d.fail("wrong-constraint", d.f.rng(where), fmt.Sprintf("%s cannot travel in a header", f.typ.describe()),
+			"only a string, number, integer or bool can")
+		return
+	}
+	f.header = header
+	f.keywords = append(f.keywords, keyword{"x-mcp-header", appendString(nil, header), where})
+}
+
+// isToken reports whether s is a token of RFC 9110 section 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x80 || !isWord(c) && !isTokenSign(c) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxName
+}
+
+func isTokenSign(c byte) bool {
+	switch c {
+	case '!', '#', '$', '%', '&', '\'', '*', '+', '-', '.', '^', '`', '|', '~':
+		return true
+	}
+	return false
+}
+
+// fieldsType returns the type of an object that has the given fields.
+func fieldsType(fields []*field, where hcl.Range) *valueType {
+	t := &valueType{kind: objectKind, where: where}
+	for _, f := range fields {
+		t.attrs = append(t.attrs, attrType{name: f.name, typ: f.typ, optional: !f.required, where: f.head})
+	}
+	return t
+}

@@ -1,0 +1,195 @@
+package hclfile
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Source is the bytes of one file.
+type Source struct {
+	// Path is how messages name the file, with forward slashes. A path that
+	// ends in .json is read as HCL's JSON syntax.
+	Path string
+	// Dir is the folder of the file relative to the tools root, with forward
+	// slashes; "" is the root itself. Paths in the file are relative to it.
+	Dir   string
+	Bytes []byte
+}
+
+// Kind says which of the two languages a file is written in.
+type Kind int
+
+const (
+	// ConfigKind is the operator's file, mcpd.hcl.
+	ConfigKind Kind = iota
+	// ToolsKind is a file in the tools folder.
+	ToolsKind
+)
+
+// File is a file that parsed and is not yet evaluated. It is immutable and may
+// be cached by its path and content.
+type File struct {
+	path, dir string
+	kind      Kind
+	source    string
+	places    places
+	// cuts are what HCL did not parse, in order.
+	cuts []cut
+	// heredocs are the literal heredocs, in order.
+	heredocs []heredoc
+	// embedded are the strings of a JSON file that were parsed on their own.
+	embedded []diag.Text
+	body     *hclsyntax.Body
+	locals   []Local
+}
+
+// Local is a declared local value.
+type Local struct {
+	Name  string
+	Range diag.Range
+	expr  hclsyntax.Expression
+}
+
+// Parse reads a file. It returns no file when the text cannot be understood or
+// exceeds a limit. Other mistakes may stand in the list beside a file, so that
+// they are told together with what [File.Decode] finds.
+func Parse(src Source, kind Kind) (*File, diag.List) {
+	f := &File{path: src.Path, dir: src.Dir, kind: kind}
+	if problem := checkBytes(src); problem != nil {
+		return nil, diag.List{*problem}
+	}
+	f.source = string(src.Bytes)
+	f.places = newPlaces(f.source)
+	var problems diag.List
+	if isJSON(src.Path) {
+		problems = f.parseJSON()
+	} else {
+		problems = f.parseHCL(src.Bytes)
+	}
+	problems = f.finish(problems)
+	if f.body == nil {
+		return nil, problems
+	}
+	f.locals = f.findLocals()
+	return f, problems
+}
+
+func isJSON(path string) bool { return strings.HasSuffix(path, ".json") }
+
+// checkBytes refuses what no parser should see.
+func checkBytes(src Source) *diag.Diagnostic {
+	if len(src.Bytes) > maxFile {
+		return &diag.Diagnostic{
+			Code: "too-large", Range: diag.Range{File: src.Path},
+			Summary: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10),
+			Detail:  "split it, or move code and data into files of their own and read them with file()",
+		}
+	}
+	if at := invalidUTF8(src.Bytes); at >= 0 {
+		pos := newPlaces(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
+		return &diag.Diagnostic{
+			Code: "not-utf8", Range: diag.Range{File: src.Path, Start: pos, End: pos},
+			Summary: "the file is not valid UTF-8", Detail: "save it in UTF-8",
+		}
+	}
+	if at := bytes.IndexByte(src.Bytes, 0); at >= 0 {
+		pos := newPlaces(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
+		return &diag.Diagnostic{
+			Code: "not-utf8", Range: diag.Range{File: src.Path, Start: pos, End: pos},
+			Summary: "the file holds a NUL byte", Detail: "save it as text in UTF-8",
+		}
+	}
+	return nil
+}
+
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
+func invalidUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
+	for i := 0; i < len(b); {
+		r, size := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// byteOrderMark may begin a file; it is not part of the language.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// parseHCL parses native syntax. What HCL sees is the source without a byte
+// order mark and without the text of literal heredocs.
+func (f *File) parseHCL(src []byte) diag.List {
+	start := 0
+	if bytes.HasPrefix(src, []byte(byteOrderMark)) {
+		start = len(byteOrderMark)
+		f.addCut(0, start)
+	}
+	heredocs, problem := scan(src[start:])
+	if problem != nil {
+		return diag.List{{
+			Code: problem.code, Summary: problem.summary, Detail: problem.detail,
+			Range: f.span(start+problem.start, start+problem.end),
+		}}
+	}
+	text := make([]byte, 0, len(src)-start+1)
+	at := start
+	for _, h := range heredocs {
+		h.open, h.start, h.end = h.open+start, h.start+start, h.end+start
+		h.cut = len(text) + h.open - at
+		text = append(text, src[at:h.start]...)
+		f.addCut(len(text), h.end-h.start)
+		f.heredocs = append(f.heredocs, h)
+		at = h.end
+	}
+	text = append(append(text, src[at:]...), '\n')
+	if len(text) > maxHCL {
+		return diag.List{{
+			Code: "too-large", Range: diag.Range{File: f.path},
+			Summary: fmt.Sprintf("the file holds more than %d KiB of HCL beside its heredocs", maxHCL>>10),
+			Detail:  "split it into several files",
+		}}
+	}
+	parsed, found := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
+	f.body = parsed.Body.(*hclsyntax.Body)
+	problems := f.syntaxProblems(found)
+	if slices.ContainsFunc(problems, isFatal) {
+		f.body = nil
+	}
+	return problems
+}
+
+// isFatal reports whether a mistake leaves the syntax tree incomplete.
+func isFatal(d diag.Diagnostic) bool { return d.Severity == diag.Error && d.Code != "duplicate" }
+
+// finish sorts what was found and cuts it to [maxDiagnostics].
+func (f *File) finish(l diag.List) diag.List {
+	l = l.Sort()
+	if len(l) <= maxDiagnostics {
+		return l
+	}
+	more := len(l) - maxDiagnostics
+	severity := diag.Warning
+	if l[maxDiagnostics:].HasErrors() {
+		severity = diag.Error
+	}
+	return append(l[:maxDiagnostics:maxDiagnostics], diag.Diagnostic{
+		Severity: severity, Code: "too-many", Range: diag.Range{File: f.path, Start: l[maxDiagnostics].Range.Start, End: l[maxDiagnostics].Range.End},
+		Summary: fmt.Sprintf("%d further mistakes in this file are not shown", more),
+		Detail:  "mend the ones above first",
+	})
+}
+
+// Locals returns the local values that the file declares, in order.
+func (f *File) Locals() []Local { return f.locals }

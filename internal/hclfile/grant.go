@@ -1,0 +1,230 @@
+package hclfile
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// Bounds of an http grant.
+const (
+	maxResponse  = 64 << 20
+	maxRedirects = 10
+)
+
+// allow decodes an allow block. ranges maps each object to its block.
+func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]diag.Range) {
+	r := rules["allow"]
+	d.check(b.Body, r, "an allow block", b.DefRange())
+	taken := named{}
+	ranges = map[string]diag.Range{}
+	for _, inner := range blocks(b.Body, r) {
+		d.claim(taken, inner)
+		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
+		set.HTTP = append(set.HTTP, d.http(inner))
+		ranges["http."+inner.Labels[0]] = d.f.rng(inner.DefRange())
+	}
+	return set, ranges
+}
+
+func (d *decoder) http(b *hclsyntax.Block) grant.HTTP {
+	r := rules["http"]
+	d.check(b.Body, r, "an http block", b.DefRange())
+	for _, a := range r.args {
+		d.literalOnly(b.Body.Attributes[a.name])
+	}
+	g := grant.HTTP{Name: b.Labels[0]}
+	g.Hosts = d.hosts(b.Body, "hosts")
+	g.Methods = d.methods(b.Body)
+	g.Paths = d.paths(b.Body)
+	g.MaxResponse = d.size(b.Body, "max_response", maxResponse)
+	g.Timeout = d.duration(b.Body, "timeout", 0)
+	g.Redirects, _ = d.whole(b.Body, "redirects", 0, maxRedirects)
+	g.PrivateNetworks, _ = d.boolean(b.Body, "private_networks", false)
+	taken := named{}
+	for _, inner := range blocks(b.Body, r) {
+		if h, ok := d.header(inner, taken); ok {
+			g.Headers = append(g.Headers, h)
+		}
+	}
+	return g
+}
+
+// literalOnly reports a grant that is computed: whoever reads the file must
+// see the power it gives.
+func (d *decoder) literalOnly(attr *hclsyntax.Attribute) {
+	if attr == nil {
+		return
+	}
+	if x := computedPart(attr.Expr); x != nil {
+		d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
+			"write the values out, so that the file shows what it allows")
+	}
+}
+
+// computedPart returns the first part of x that is not literal, or nil.
+func computedPart(x hclsyntax.Expression) hclsyntax.Expression {
+	var parts []hclsyntax.Expression
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return nil
+	case *hclsyntax.TemplateExpr:
+		parts = x.Parts
+	case *hclsyntax.TupleConsExpr:
+		parts = x.Exprs
+	default:
+		return x
+	}
+	for _, part := range parts {
+		if computed := computedPart(part); computed != nil {
+			return computed
+		}
+	}
+	return nil
+}
+
+// grantList decodes a list of a grant. A list that is written and empty is a
+// mistake: its author means nothing, where a grant without the list means the
+// default.
+func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []element {
+	list, ok := d.strings(body, name)
+	if ok && len(list) == 0 {
+		d.fail("bad-grant", d.f.rng(body.Attributes[name].Expr.Range()), "the list of "+name+" is empty", whenEmpty)
+	}
+	return list
+}
+
+// hosts decodes a list of hosts with ports, in lower case.
+func (d *decoder) hosts(body *hclsyntax.Body, name string) []string {
+	list := d.grantList(body, name, "name at least one host with its port, such as \"api.example.com:443\"")
+	hosts := make([]string, 0, len(list))
+	for _, e := range list {
+		host := strings.ToLower(e.text)
+		if problem, detail := checkHost(host); problem != "" {
+			d.fail("bad-grant", d.f.rng(e.where), problem, detail)
+			continue
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+// checkHost says what is wrong with a host of a grant.
+func checkHost(host string) (problem, detail string) {
+	name, port, _ := cutPort(host)
+	if strings.Trim(name, "*.") == "" {
+		return "a grant for every host gives a script the whole network", "name the hosts, or a domain such as \"*.example.com:443\""
+	}
+	if problem, detail = hostShape(host); problem != "" {
+		return problem, detail
+	}
+	switch {
+	case port == "*":
+		return "the port of a host must be a number", fmt.Sprintf("write %q", name+":443")
+	case strings.Contains(strings.TrimPrefix(name, "*."), "*"):
+		return "a * can stand only for the whole first part of a host", "write it as in \"*.example.com:443\""
+	}
+	return "", ""
+}
+
+// hostShape says what keeps a text from being host:port. The port may be *.
+func hostShape(host string) (problem, detail string) {
+	if scheme, rest, found := strings.Cut(host, "://"); found {
+		rest, _, _ = strings.Cut(rest, "/")
+		if _, _, ok := cutPort(rest); !ok && scheme == "https" {
+			rest += ":443"
+		}
+		return "a host has no scheme and no path", fmt.Sprintf("write %q", clip(rest))
+	}
+	if strings.ContainsAny(host, "/@?# ") {
+		return "this is not a host", "write a name and a port, such as \"api.example.com:443\""
+	}
+	name, port, ok := cutPort(host)
+	if !ok && strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
+		return "this is not a host and a port", "write an IPv6 address in brackets, such as \"[2001:db8::1]:443\""
+	}
+	if !ok {
+		return "the host has no port", fmt.Sprintf("write %q", clip(host)+":443")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); port != "*" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != port) {
+		return "the port of the host is not a number from 1 to 65535", ""
+	}
+	if !isHostName(name) {
+		return "this is not the name of a host", "use letters, digits, - and dots; write names of other scripts in their xn-- form"
+	}
+	return "", ""
+}
+
+// cutPort splits host:port; an IPv6 address stands in brackets.
+func cutPort(host string) (name, port string, ok bool) {
+	i := strings.LastIndexByte(host, ':')
+	if i <= 0 || i == len(host)-1 || strings.HasSuffix(host, "]") {
+		return host, "", false
+	}
+	if strings.Contains(host[:i], ":") && !strings.HasPrefix(host, "[") {
+		return host, "", false
+	}
+	return host[:i], host[i+1:], true
+}
+
+// maxHost is the length of a DNS name (RFC 1035 section 2.3.4).
+const maxHost = 253
+
+func isHostName(name string) bool {
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		return err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(name, "]")
+	}
+	if name == "" || len(name) > maxHost {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || len(part) > 63 || part[0] == '-' || part[len(part)-1] == '-' {
+			return false
+		}
+		for i := range len(part) {
+			if c := part[i]; c >= 0x80 || !isWord(c) && c != '-' && c != '*' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// httpMethods are the methods that a grant may name.
+var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+func (d *decoder) methods(body *hclsyntax.Body) []string {
+	list := d.grantList(body, "methods", "name at least one method, or remove the list to grant GET and HEAD")
+	for _, e := range list {
+		known := false
+		for _, m := range httpMethods {
+			known = known || m == e.text
+		}
+		if known {
+			continue
+		}
+		detail := diag.DidYouMean(strings.ToUpper(e.text), httpMethods)
+		if upper := strings.ToUpper(e.text); upper != e.text && isToken(e.text) {
+			detail = fmt.Sprintf("methods are in upper case: %q", upper)
+		}
+		d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not a method that can be granted", orList(detail, "write one of", httpMethods))
+	}
+	return textsOf(list)
+}
+
+func (d *decoder) paths(body *hclsyntax.Body) []string {
+	list := d.grantList(body, "paths", "name at least one path, such as \"/customers/*\", or remove the list to grant every path")
+	for _, e := range list {
+		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "*") || strings.ContainsAny(e.text, "?# ") {
+			d.fail("bad-grant", d.f.rng(e.where), "this is not a path", "write a path that begins with /, such as \"/customers/*\"; * matches any run of characters")
+		}
+	}
+	return textsOf(list)
+}

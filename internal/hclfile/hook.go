@@ -1,0 +1,49 @@
+package hclfile
+
+import (
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// hook decodes a hook block.
+func (d *decoder) hook(b *hclsyntax.Block) Hook {
+	d.checkName("the hook", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, rules["hook"], "a hook block", b.DefRange())
+	d.eval.reads = d.hashOf(b)
+	h := Hook{
+		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		On: d.events(b.Body), Tools: d.toolNames(b.Body),
+		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
+	}
+	if allow := first(b.Body, "allow"); allow != nil {
+		h.Grant, h.GrantRanges = d.allow(allow)
+	}
+	if attr := b.Body.Attributes["run"]; attr != nil {
+		if run := d.code(attr, JavaScript, TypeScript); run != nil {
+			h.Run = *run
+		}
+	}
+	h.Hash = Hash(d.eval.reads.Sum(nil))
+	d.eval.reads = nil
+	return h
+}
+
+// events decodes what a hook waits for.
+func (d *decoder) events(body *hclsyntax.Body) []string {
+	list, ok := d.strings(body, "on")
+	if attr := body.Attributes["on"]; ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
+	}
+	words := []string{OnStart, OnEnd, OnError}
+	taken := named{}
+	for _, e := range list {
+		switch e.text {
+		case OnStart, OnEnd, OnError:
+			d.claimName(taken, e.text, e.where, "%q stands twice in \"on\"", e.text)
+		default:
+			d.fail("bad-value", d.f.rng(e.where), "there is no event "+d.eval.show(e.text), orList(diag.DidYouMean(e.text, words), "the events are", words))
+		}
+	}
+	return textsOf(list)
+}

@@ -1,0 +1,308 @@
+package hclfile
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/jsongate"
+)
+
+// parseJSON parses HCL's JSON syntax into the tree that native syntax has, so
+// that everything after it is the same for both. Which strings are templates,
+// types or literal code follows from the rules of the blocks.
+func (f *File) parseJSON() diag.List {
+	if problem := checkJSON(diag.WholeFile(f.path, f.source)); problem != nil {
+		return diag.List{*problem}
+	}
+	p := jsonParser{f: f, src: f.source}
+	if p.peek() != '{' {
+		p.skip()
+		p.fail(p.rng(0), "syntax", "the file must hold a JSON object", "")
+		return p.problems
+	}
+	f.body = p.body(fileRules[f.kind])
+	return p.problems
+}
+
+// checkJSON passes a JSON text through the gate, and reports what is wrong.
+func checkJSON(t diag.Text) *diag.Diagnostic {
+	err := jsongate.Check([]byte(t.Body()), jsongate.Limits{Bytes: maxFile, Depth: maxNesting, Tokens: maxTokens})
+	if err == nil {
+		return nil
+	}
+	d := diag.Diagnostic{Code: "syntax", Summary: err.Error(), Range: t.All()}
+	var refused *jsongate.Error
+	if errors.As(err, &refused) {
+		d.Summary = refused.Message
+		d.Range = t.Range(refused.Offset, refused.Offset+1)
+		switch refused.Kind {
+		case jsongate.TooDeep:
+			d.Code = "too-deep"
+		case jsongate.TooLarge, jsongate.TooMany, jsongate.BadNumber:
+			d.Code = "too-large"
+		case jsongate.DuplicateKey:
+			d.Code = "duplicate"
+		}
+	}
+	return &d
+}
+
+// jsonParser reads a text that has passed the gate, so that it is well formed
+// and nests no deeper than [maxNesting].
+type jsonParser struct {
+	f        *File
+	src      string
+	at       int
+	problems diag.List
+}
+
+func (p *jsonParser) space() {
+	for p.at < len(p.src) && strings.IndexByte(" \t\r\n", p.src[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// peek returns the byte that the next value begins with.
+func (p *jsonParser) peek() byte {
+	p.space()
+	if p.at < len(p.src) {
+		return p.src[p.at]
+	}
+	return 0
+}
+
+// take skips the punctuation c if it comes next.
+func (p *jsonParser) take(c byte) bool {
+	if p.peek() != c {
+		return false
+	}
+	p.at++
+	return true
+}
+
+func (p *jsonParser) rng(start int) hcl.Range {
+	return hcl.Range{Start: hcl.Pos{Byte: start}, End: hcl.Pos{Byte: p.at}}
+}
+
+func (p *jsonParser) fail(where hcl.Range, code, summary, detail string) {
+	p.problems = append(p.problems, diag.Diagnostic{Code: code, Range: p.f.rng(where), Summary: summary, Detail: detail})
+}
+
+// members reads an object and calls member at the value of each key.
+func (p *jsonParser) members(member func(key string, where hcl.Range)) {
+	p.take('{')
+	for !p.take('}') {
+		start := p.at // at the quote: take has skipped the space
+		key := p.text().Body()
+		where := p.rng(start)
+		p.take(':')
+		member(key, where)
+		p.take(',')
+	}
+}
+
+// items reads an array and calls item at each of its values.
+func (p *jsonParser) items(item func()) {
+	p.take('[')
+	for !p.take(']') {
+		item()
+		p.take(',')
+	}
+}
+
+// skip passes over one value.
+func (p *jsonParser) skip() { p.expression(code) }
+
+// comment is the name of a member that holds a comment.
+const comment = "//"
+
+// body reads an object as the body of a block.
+func (p *jsonParser) body(r *rule) *hclsyntax.Body {
+	b := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
+	start := p.at
+	p.members(func(key string, where hcl.Range) {
+		switch {
+		case key == comment:
+			p.skip()
+		case r.arg(key) == nil && rules[key] != nil:
+			// Also a block that does not belong here: its rule tells how to read it.
+			p.blocks(b, rules[key], hclsyntax.Block{Type: key, TypeRange: where})
+		default:
+			p.attribute(b, r, key, where)
+		}
+	})
+	b.SrcRange = p.rng(start)
+	return b
+}
+
+func (p *jsonParser) attribute(b *hclsyntax.Body, r *rule, key string, where hcl.Range) {
+	f := code // so that an argument that is unknown is reported as that alone
+	if a := r.arg(key); a != nil {
+		f = a.form
+	} else if r.open {
+		f = expression
+	}
+	x := p.expression(f)
+	b.Attributes[key] = &hclsyntax.Attribute{
+		Name: key, Expr: x, NameRange: where, EqualsRange: where, SrcRange: hcl.RangeBetween(where, x.Range()),
+	}
+}
+
+// blocks reads one or more blocks: an object with a member for each label,
+// down to the body, where an array may stand for several of them.
+func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block) {
+	if p.peek() == '[' {
+		p.items(func() { p.blocks(into, r, head) })
+		return
+	}
+	if len(head.Labels) < len(r.labels) && p.peek() == '{' {
+		p.members(func(key string, where hcl.Range) {
+			next := head
+			next.Labels = append(head.Labels[:len(head.Labels):len(head.Labels)], key)
+			next.LabelRanges = append(head.LabelRanges[:len(head.LabelRanges):len(head.LabelRanges)], where)
+			p.blocks(into, r, next)
+		})
+		return
+	}
+	start := p.at
+	switch {
+	case r.later:
+		p.skip()
+		head.Body = &hclsyntax.Body{}
+	case p.peek() != '{':
+		p.skip()
+		p.fail(p.rng(start), "syntax", fmt.Sprintf("%s must be a JSON object", article(head.Type)), "write "+jsonHeader(r))
+		return
+	default:
+		head.Body = p.body(r)
+	}
+	head.OpenBraceRange = hcl.Range{Start: hcl.Pos{Byte: start}, End: hcl.Pos{Byte: start + 1}}
+	head.CloseBraceRange = hcl.Range{Start: hcl.Pos{Byte: p.at - 1}, End: hcl.Pos{Byte: p.at}}
+	into.Blocks = append(into.Blocks, &head)
+}
+
+// jsonHeader returns how a block is written in JSON, from its value on.
+func jsonHeader(r *rule) string {
+	open, end := "", ""
+	for _, l := range r.labels {
+		open += fmt.Sprintf("{%q: ", strings.ToUpper(l))
+		end += "}"
+	}
+	return open + "{…}" + end
+}
+
+// expression reads one value.
+func (p *jsonParser) expression(f form) hclsyntax.Expression {
+	c := p.peek()
+	start := p.at
+	switch {
+	case c == '{':
+		return p.object(f, start)
+	case c == '[':
+		var exprs []hclsyntax.Expression
+		p.items(func() { exprs = append(exprs, p.expression(f)) })
+		return &hclsyntax.TupleConsExpr{Exprs: exprs, SrcRange: p.rng(start), OpenRange: p.rng(start)}
+	case c == '"':
+		return p.stringExpression(f, start)
+	default:
+		for p.at < len(p.src) && strings.IndexByte(" \t\r\n,]}", p.src[p.at]) < 0 {
+			p.at++
+		}
+		return p.scalar(p.src[start:p.at], p.rng(start))
+	}
+}
+
+func (p *jsonParser) object(f form, start int) hclsyntax.Expression {
+	x := &hclsyntax.ObjectConsExpr{}
+	p.members(func(key string, where hcl.Range) {
+		k := &hclsyntax.ObjectConsKeyExpr{Wrapped: literalText(key, where), ForceNonLiteral: true}
+		x.Items = append(x.Items, hclsyntax.ObjectConsItem{KeyExpr: k, ValueExpr: p.expression(f)})
+	})
+	x.SrcRange, x.OpenRange = p.rng(start), p.rng(start)
+	return x
+}
+
+func (p *jsonParser) scalar(word string, where hcl.Range) hclsyntax.Expression {
+	v := cty.NullVal(cty.DynamicPseudoType)
+	switch word {
+	case "true":
+		v = cty.True
+	case "false":
+		v = cty.False
+	case "null":
+	default:
+		n, err := cty.NullVal(cty.Number), error(nil)
+		if len(word) <= maxNumber {
+			n, err = cty.ParseNumberVal(word)
+		}
+		if err != nil || n.IsNull() {
+			p.fail(where, "too-large", fmt.Sprintf("the number is longer than %d bytes", maxNumber), "")
+		}
+		v = n
+	}
+	return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: where}
+}
+
+// literalText returns the expression of a string without templates.
+func literalText(s string, where hcl.Range) *hclsyntax.TemplateExpr {
+	return &hclsyntax.TemplateExpr{
+		Parts:    []hclsyntax.Expression{&hclsyntax.LiteralValueExpr{Val: cty.StringVal(s), SrcRange: where}},
+		SrcRange: where,
+	}
+}
+
+// stringExpression reads a string as its form wants it.
+func (p *jsonParser) stringExpression(f form, start int) hclsyntax.Expression {
+	t := p.text()
+	where := p.rng(start)
+	body := t.Body()
+	switch {
+	case f == typeName:
+		return p.embed(t, where, scan, hclsyntax.ParseExpression)
+	case f == expression && (strings.Contains(body, "${") || strings.Contains(body, "%{")):
+		return p.embed(t, where, scanTemplate, hclsyntax.ParseTemplate)
+	default:
+		return literalText(body, where)
+	}
+}
+
+type (
+	scanFunc  func([]byte) ([]heredoc, *scanProblem)
+	parseFunc func([]byte, string, hcl.Pos) (hclsyntax.Expression, hcl.Diagnostics)
+)
+
+// embed parses the text of a string on its own. Ranges in the result name it
+// by its number, which File.rng resolves.
+func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse parseFunc) hclsyntax.Expression {
+	failed := &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: where}
+	heredocs, problem := scan([]byte(t.Body()))
+	if problem != nil {
+		p.problems = append(p.problems, diag.Diagnostic{
+			Code: problem.code, Summary: problem.summary, Detail: problem.detail, Range: t.Range(problem.start, problem.end),
+		})
+		return failed
+	}
+	if len(heredocs) > 0 {
+		p.fail(where, "syntax", "a JSON string cannot hold a heredoc", "write the text as a string of its own")
+		return failed
+	}
+	p.f.embedded = append(p.f.embedded, t)
+	x, problems := parse([]byte(t.Body()), strconv.Itoa(len(p.f.embedded)-1), hcl.InitialPos)
+	p.problems = append(p.problems, p.f.syntaxProblems(problems)...)
+	return x
+}
+
+// text reads a string, with the place of each byte also where it is escaped.
+func (p *jsonParser) text() diag.Text {
+	p.take('"')
+	t, end := jsonText(p.f, p.src, p.at)
+	p.at = end
+	return t
+}

@@ -1,0 +1,231 @@
+package hclfile
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Locals is the evaluated namespace of one folder. It is immutable.
+type Locals struct {
+	values map[string]localValue
+	hash   Hash
+}
+
+// localValue is one evaluated local. One that is not ok has been reported.
+type localValue struct {
+	value     cty.Value
+	ok        bool
+	sensitive bool
+	hash      Hash
+}
+
+// Hash identifies the values of all locals.
+func (l *Locals) Hash() Hash { return l.hash }
+
+// findLocals lists what the locals blocks of a file declare, in order.
+func (f *File) findLocals() []Local {
+	var l []Local
+	for _, b := range f.body.Blocks {
+		if b.Type != "locals" || f.kind != ToolsKind {
+			continue
+		}
+		for name, attr := range b.Body.Attributes {
+			l = append(l, Local{Name: name, Range: f.rng(attr.NameRange), expr: attr.Expr})
+		}
+	}
+	slices.SortFunc(l, func(a, b Local) int { return cmp.Compare(a.Range.Start.Byte, b.Range.Start.Byte) })
+	return l
+}
+
+// declared is a local on its way to a value.
+type declared struct {
+	Local
+	file *File
+	// needs are the locals that it refers to.
+	needs []string
+	// waits counts the needs that have no value yet.
+	waits int
+}
+
+// JoinLocals evaluates the locals of all files of one folder, which share one
+// namespace. Names declared twice and values that depend on themselves are
+// reported with all places. Expressions may use var.x and local.x, but not
+// file(), which belongs to the definition that uses the file.
+func JoinLocals(files []*File, vars map[string]Variable) (*Locals, diag.List) {
+	var problems diag.List
+	order, byName := declare(files, &problems)
+	joined := &Locals{values: make(map[string]localValue, len(order))}
+	for _, l := range order {
+		joined.values[l.Name] = localValue{}
+	}
+	evaluators := make(map[*File]*evaluator, len(files))
+	for _, f := range files {
+		evaluators[f] = newEvaluator(f, Scope{Vars: vars, Locals: joined}, &problems)
+	}
+	ready := sortByNeed(order, byName)
+	for _, l := range ready {
+		joined.values[l.Name] = evaluators[l.file].localValue(l.expr)
+	}
+	reportCycles(order, byName, &problems)
+	joined.hash = joined.sum(order)
+	return joined, problems.Sort()
+}
+
+// declare collects the locals of all files and what they refer to.
+func declare(files []*File, problems *diag.List) ([]*declared, map[string]*declared) {
+	var order []*declared
+	byName := map[string]*declared{}
+	for _, f := range files {
+		for _, l := range f.locals {
+			if first, again := byName[l.Name]; again {
+				*problems = append(*problems, diag.Diagnostic{
+					Code: "duplicate", Range: l.Range, Summary: fmt.Sprintf("the local value %q is declared twice", l.Name),
+					Detail: "the files of a folder share one namespace; rename one of the two",
+					Notes:  []diag.Note{{Range: first.Range, Message: "it is first declared here"}},
+				})
+				continue
+			}
+			d := &declared{Local: l, file: f, needs: needsOf(l.expr)}
+			byName[l.Name] = d
+			order = append(order, d)
+		}
+	}
+	return order, byName
+}
+
+// needsOf returns the names of the locals that x refers to, each once.
+func needsOf(x hclsyntax.Expression) []string {
+	var names []string
+	for _, t := range x.Variables() {
+		if t.RootName() != "local" || len(t) < 2 {
+			continue
+		}
+		switch step := t[1].(type) {
+		case hcl.TraverseAttr:
+			names = append(names, step.Name)
+		case hcl.TraverseIndex:
+			if step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() {
+				names = append(names, step.Key.AsString())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// sortByNeed returns the locals so that each stands behind those it needs.
+// What is part of a cycle, or needs one, is left out and keeps waits > 0.
+func sortByNeed(order []*declared, byName map[string]*declared) []*declared {
+	users := map[string][]*declared{}
+	ready := make([]*declared, 0, len(order))
+	for _, l := range order {
+		for _, name := range l.needs {
+			if byName[name] != nil {
+				users[name] = append(users[name], l)
+				l.waits++
+			}
+		}
+		if l.waits == 0 {
+			ready = append(ready, l)
+		}
+	}
+	for i := 0; i < len(ready); i++ {
+		for _, user := range users[ready[i].Name] {
+			if user.waits--; user.waits == 0 {
+				ready = append(ready, user)
+			}
+		}
+	}
+	return ready
+}
+
+// reportCycles reports each cycle once, at its first member.
+func reportCycles(order []*declared, byName map[string]*declared, problems *diag.List) {
+	seen := map[*declared]bool{}
+	for _, l := range order {
+		if l.waits == 0 || seen[l] {
+			continue
+		}
+		path, at := []*declared{}, map[*declared]int{}
+		for next := l; next != nil && !seen[next]; next = blocking(next, byName) {
+			seen[next] = true
+			at[next] = len(path)
+			path = append(path, next)
+		}
+		if len(path) == 0 {
+			continue
+		}
+		if start, ok := at[blocking(path[len(path)-1], byName)]; ok {
+			*problems = append(*problems, cycle(path[start:]))
+		}
+	}
+}
+
+// blocking returns the first local that l needs and that has no value.
+func blocking(l *declared, byName map[string]*declared) *declared {
+	for _, name := range l.needs {
+		if need := byName[name]; need != nil && need.waits > 0 {
+			return need
+		}
+	}
+	return nil
+}
+
+// longestCycle is how many members of a cycle a diagnostic names.
+const longestCycle = 8
+
+func cycle(members []*declared) diag.Diagnostic {
+	first := 0
+	for i, m := range members {
+		if m.Range.File < members[first].Range.File ||
+			m.Range.File == members[first].Range.File && m.Range.Start.Byte < members[first].Range.Start.Byte {
+			first = i
+		}
+	}
+	members = append(members[first:len(members):len(members)], members[:first]...)
+	d := diag.Diagnostic{
+		Code: "cycle", Range: members[0].Range,
+		Summary: fmt.Sprintf("the local value %q depends on itself", members[0].Name),
+		Detail:  "write one of the values without the others",
+	}
+	for i, m := range members {
+		if i == longestCycle {
+			break
+		}
+		d.Notes = append(d.Notes, diag.Note{
+			Range: m.file.rng(m.expr.Range()), Message: fmt.Sprintf("%s refers to local.%s", m.Name, members[(i+1)%len(members)].Name),
+		})
+	}
+	return d
+}
+
+// localValue computes one local.
+func (e *evaluator) localValue(x hclsyntax.Expression) localValue {
+	e.sensitive = false
+	v, ok := e.value(x)
+	if ok {
+		_, ok = e.measure(v, x.Range())
+	}
+	if !ok {
+		return localValue{}
+	}
+	return localValue{value: v, ok: true, sensitive: e.sensitive, hash: sha256.Sum256(appendJSON(nil, v))}
+}
+
+func (l *Locals) sum(order []*declared) Hash {
+	h := sha256.New()
+	for _, d := range order {
+		writeField(h, d.Name)
+		hash := l.values[d.Name].hash
+		h.Write(hash[:])
+	}
+	return Hash(h.Sum(nil))
+}

@@ -1,0 +1,133 @@
+package hclfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// policy decodes a policy block.
+func (d *decoder) policy(b *hclsyntax.Block) Policy {
+	d.checkName("the policy", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, rules["policy"], "a policy block", b.DefRange())
+	d.eval.reads = d.hashOf(b)
+	p := Policy{
+		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Tools: d.toolNames(b.Body), Disclose: DiscloseReason,
+		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"),
+	}
+	d.decision(b)
+	if (p.Allow == nil) == (p.Deny == nil) {
+		p.Allow, p.Deny = nil, denial(p.NameRange)
+	}
+	d.reason(b, &p)
+	if disclose, ok := d.oneOf(b.Body, "disclose", DiscloseReason, DiscloseGeneric, DiscloseHide); ok {
+		p.Disclose = disclose
+	}
+	p.Hash = Hash(d.eval.reads.Sum(nil))
+	d.eval.reads = nil
+	return p
+}
+
+// denial stands in for the decision of a policy whose mistake was told, so
+// that nobody tells it again in other words. It denies every call.
+func denial(where diag.Range) *Body {
+	return &Body{Language: CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
+}
+
+func (d *decoder) cel(body *hclsyntax.Body, name string) *Body {
+	if attr := body.Attributes[name]; attr != nil {
+		return d.code(attr, CEL)
+	}
+	return nil
+}
+
+// decision reports a policy that decides nothing, or in two ways.
+func (d *decoder) decision(b *hclsyntax.Block) {
+	allow, deny := b.Body.Attributes["allow"], b.Body.Attributes["deny"]
+	switch {
+	case allow != nil && deny != nil:
+		later, earlier := deny, allow
+		if deny.NameRange.Start.Byte < allow.NameRange.Start.Byte {
+			later, earlier = allow, deny
+		}
+		d.fail("contradiction", d.f.rng(later.NameRange), "the policy has both \"allow\" and \"deny\"", "write two policies: all of them must allow a call",
+			diag.Note{Range: d.f.rng(earlier.NameRange), Message: fmt.Sprintf("%q is set here", earlier.Name)})
+	case allow == nil && deny == nil && b.Body.Attributes["requires_approval"] == nil:
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\" or deny = \"…\", a CEL expression")
+	}
+}
+
+// reason decodes the reason: text, or a raw CEL heredoc that computes it.
+func (d *decoder) reason(b *hclsyntax.Block, p *Policy) {
+	attr := b.Body.Attributes["reason"]
+	if attr == nil {
+		return
+	}
+	if t, ok := attr.Expr.(*hclsyntax.TemplateExpr); ok {
+		if h := d.f.heredocAt(t); h != nil && h.raw {
+			p.ReasonExpr = d.code(attr, CEL)
+			return
+		}
+	}
+	text, ok := d.text(b.Body, "reason")
+	if ok && text == "" {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the reason is empty", "say why a call is denied; the caller reads it")
+	}
+	if seemsComputed(text) {
+		d.warn("bad-value", d.f.rng(attr.Expr.Range()), "the caller reads this reason as it stands, though it looks like CEL",
+			"write reason = <<CEL … CEL to compute it")
+	}
+	p.Reason = text
+}
+
+// seemsComputed reports whether a text looks like CEL that joins strings with
+// what a call says.
+func seemsComputed(text string) bool {
+	packed := strings.ReplaceAll(text, " ", "")
+	joins := func(part string) bool { return strings.Contains(packed, part) }
+	if !slices.ContainsFunc([]string{"'+", "+'", `"+`, `+"`}, joins) {
+		return false
+	}
+	return slices.ContainsFunc([]string{"args.", "args[", "principal.", "agent.", "tool.", "call.", "vars."}, joins)
+}
+
+// toolNames decodes names and patterns of tools. It returns nil when the
+// argument is absent.
+func (d *decoder) toolNames(body *hclsyntax.Body) []Name {
+	attr := body.Attributes["tools"]
+	if attr == nil {
+		return nil
+	}
+	list, ok := d.strings(body, "tools")
+	if ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the list of tools is empty", "name tools or patterns, or remove it to cover all tools")
+	}
+	names := make([]Name, 0, len(list))
+	for _, e := range list {
+		if !isPattern(e.text) {
+			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
+			continue
+		}
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
+}
+
+// maxPatternName bounds a name with patterns and an upstream's prefix.
+const maxPatternName = 2 * maxName
+
+// isPattern reports whether s may be a tool's name, also one that an upstream
+// gives, in which * matches any run of characters.
+func isPattern(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x80 || !isWord(c) && c != '.' && c != '-' && c != '/' && c != '*' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxPatternName
+}

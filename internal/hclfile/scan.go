@@ -1,0 +1,320 @@
+package hclfile
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// scanner reads HCL once, without recursion, before HCL's own parser does. It
+// finds the literal heredocs and refuses what the parser could not survive. It
+// follows the parser's own scanner in what is a comment, a string, a heredoc
+// or a template; a fuzz test holds the two together.
+type scanner struct {
+	src    []byte
+	at     int
+	levels []level
+	// operand: the last token of the expression ends an operand.
+	operand bool
+	// newline: a line ended since the last token.
+	newline bool
+	// separators is how many the file holds so far.
+	separators int
+	heredocs   []heredoc
+	problem    *scanProblem
+}
+
+// scanProblem is why the scanner stopped.
+type scanProblem struct {
+	code            string
+	start, end      int
+	summary, detail string
+}
+
+// level is something that is open: its kind is the byte of the bracket, '"',
+// '<' for a heredoc, '$' and '%' for template sequences, 0 for the file itself.
+type level struct {
+	kind byte
+	at   int
+	// tag closes a heredoc.
+	tag []byte
+	// base and operators count what the current path holds, without and with
+	// this level.
+	base, operators int
+	// pieces counts the parts of a template.
+	pieces int
+}
+
+// scan reads all of src and returns its literal heredocs in order.
+func scan(src []byte) ([]heredoc, *scanProblem) {
+	s := scanner{src: src, levels: make([]level, 1, 16)}
+	return s.run()
+}
+
+// scanTemplate is scan for a text that is a template as a whole.
+func scanTemplate(src []byte) ([]heredoc, *scanProblem) {
+	s := scanner{src: src, levels: []level{{}, {kind: '<'}}}
+	return s.run()
+}
+
+func (s *scanner) run() ([]heredoc, *scanProblem) {
+	for s.at < len(s.src) && s.problem == nil {
+		switch s.top().kind {
+		case '"':
+			s.quoted()
+		case '<':
+			s.heredocText()
+		default:
+			s.code()
+		}
+	}
+	return s.heredocs, s.problem
+}
+
+func (s *scanner) top() *level { return &s.levels[len(s.levels)-1] }
+
+func (s *scanner) peek(n int) byte {
+	if s.at+n < len(s.src) {
+		return s.src[s.at+n]
+	}
+	return 0
+}
+
+func (s *scanner) refuse(code string, start int, summary, detail string) {
+	if s.problem == nil {
+		s.problem = &scanProblem{code, start, min(start+1, len(s.src)), summary, detail}
+	}
+}
+
+// push opens a level at the current offset.
+func (s *scanner) push(kind byte) {
+	if len(s.levels) > maxNesting {
+		s.refuse("too-deep", s.at, fmt.Sprintf("more than %d brackets, quotes and templates are open here", maxNesting), "move the inner parts into locals")
+		return
+	}
+	ops := s.top().operators
+	s.levels = append(s.levels, level{kind: kind, at: s.at, base: ops, operators: ops})
+	s.operand, s.newline = false, false
+}
+
+// pop closes all levels but the outer n.
+func (s *scanner) pop(n int) {
+	s.levels = s.levels[:n]
+	s.operand, s.newline = true, false
+}
+
+// code reads one token outside strings.
+func (s *scanner) code() {
+	c := s.src[s.at]
+	switch {
+	case c == ' ' || c == '\t' || c == '\r':
+		s.at++
+	case c == '\n':
+		s.newline = true
+		s.at++
+	case c == '#' || c == '/' && s.peek(1) == '/':
+		s.lineComment()
+	case c == '/' && s.peek(1) == '*':
+		s.blockComment()
+	case c == '"':
+		s.separate()
+		s.push('"')
+		s.at++
+	case c == '<' && s.peek(1) == '<':
+		s.openHeredoc()
+	case isWord(c):
+		s.word()
+	default:
+		s.punctuation(c)
+	}
+}
+
+func (s *scanner) lineComment() {
+	i := bytes.IndexByte(s.src[s.at:], '\n')
+	if i < 0 {
+		s.at = len(s.src)
+		return
+	}
+	s.at += i + 1
+	s.newline = true
+}
+
+func (s *scanner) blockComment() {
+	i := bytes.Index(s.src[s.at+2:], []byte("*/"))
+	if i < 0 {
+		s.refuse("syntax", s.at, "the comment is never closed", "close it with */")
+		return
+	}
+	s.at += i + 4
+}
+
+// isWord reports whether c begins or continues an identifier or a number.
+// Bytes of other scripts count too: HCL refuses those it does not know.
+func isWord(c byte) bool {
+	return c == '_' || c >= utf8.RuneSelf || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+func (s *scanner) word() {
+	s.separate()
+	if isDigit(s.src[s.at]) {
+		s.number()
+	} else {
+		for s.at < len(s.src) && (isWord(s.src[s.at]) || s.src[s.at] == '-') {
+			s.at++
+		}
+	}
+	s.operand = true
+}
+
+// number reads what HCL's scanner takes as one number.
+func (s *scanner) number() {
+	start := s.at
+	for s.at < len(s.src) {
+		switch c := s.src[s.at]; {
+		case c >= '0' && c <= '9' || c == '.':
+			s.at++
+		case (c == 'e' || c == 'E') && (isDigit(s.peek(1)) || (s.peek(1) == '+' || s.peek(1) == '-') && isDigit(s.peek(2))):
+			s.at += 2
+		default:
+			s.endNumber(start)
+			return
+		}
+	}
+	s.endNumber(start)
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// endNumber gives back dots at the end, which are not part of a number.
+func (s *scanner) endNumber(start int) {
+	for s.at > start+1 && s.src[s.at-1] == '.' {
+		s.at--
+	}
+	if s.at-start > maxNumber {
+		s.refuse("too-large", start, fmt.Sprintf("the number is longer than %d bytes", maxNumber), "")
+	}
+}
+
+// separate ends the current expression when two operands stand on two lines
+// with no operator between them.
+func (s *scanner) separate() {
+	if s.newline && s.operand {
+		s.reset()
+	}
+	s.newline = false
+}
+
+func (s *scanner) reset() {
+	top := s.top()
+	top.operators = top.base
+}
+
+// operator counts one operator of the expression.
+func (s *scanner) operator(size int) {
+	weight := 1
+	c := s.src[s.at]
+	if c == '?' || !s.operand && (c == '-' || c == '!') {
+		weight = prefixWeight
+	}
+	top := s.top()
+	if top.operators += weight; top.operators > maxOperators {
+		s.refuse("too-deep", s.at, fmt.Sprintf("the expression has more than %d operators", maxOperators),
+			fmt.Sprintf("a prefix operator or a ? counts as %d; split it into several locals", prefixWeight))
+	}
+	s.operand, s.newline = false, false
+	s.at += size
+}
+
+// punctuation reads a bracket, a separator or an operator.
+func (s *scanner) punctuation(c byte) {
+	switch c {
+	case '(', '[':
+		if s.operand {
+			s.operator(0)
+		}
+		s.push(c)
+		s.at++
+	case '{':
+		s.push(c)
+		s.at++
+	case ')', ']':
+		s.closeBracket(c)
+	case '}':
+		s.closeBrace()
+		s.at++
+	case '~':
+		s.tildeOrClose()
+	case ',', ';':
+		s.separator()
+		s.reset()
+		s.operand, s.newline = false, false
+	case '=':
+		s.equals()
+	default:
+		s.operator(operatorSize(s.src[s.at:]))
+	}
+}
+
+// separator counts the items of all lists and objects of the file.
+func (s *scanner) separator() {
+	if s.separators++; s.separators > maxItems {
+		s.refuse("too-large", s.at, fmt.Sprintf("the file has more than %d items in its lists", maxItems),
+			"put data into a file of its own, which a script imports")
+	}
+	s.at++
+}
+
+func (s *scanner) closeBracket(c byte) {
+	open := byte('(')
+	if c == ']' {
+		open = '['
+	}
+	if s.top().kind == open {
+		s.pop(len(s.levels) - 1)
+	}
+	s.operand, s.newline = true, false
+	s.at++
+}
+
+// closeBrace closes the innermost brace or template sequence, whatever
+// brackets are open inside it, as HCL's scanner does.
+func (s *scanner) closeBrace() {
+	for i := len(s.levels) - 1; i > 0; i-- {
+		if k := s.levels[i].kind; k == '{' || k == '$' || k == '%' {
+			s.pop(i)
+			break
+		}
+	}
+	s.operand, s.newline = true, false
+}
+
+func (s *scanner) tildeOrClose() {
+	if s.peek(1) == '}' {
+		s.at++
+		s.closeBrace()
+	}
+	s.at++
+}
+
+func (s *scanner) equals() {
+	switch s.peek(1) {
+	case '=':
+		s.operator(2)
+		return
+	case '>':
+		s.at++
+	}
+	s.at++
+	s.reset()
+	s.operand, s.newline = false, false
+}
+
+// operatorSize returns the length of the operator that src begins with.
+func operatorSize(src []byte) int {
+	for _, op := range []string{"...", "::", "!=", ">=", "<=", "&&", "||"} {
+		if len(src) >= len(op) && string(src[:len(op)]) == op {
+			return len(op)
+		}
+	}
+	return 1
+}

@@ -1,0 +1,157 @@
+package hclfile
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// quoted reads one piece of a quoted string.
+func (s *scanner) quoted() {
+	switch s.src[s.at] {
+	case '"':
+		s.pop(len(s.levels) - 1)
+		s.at++
+	case '\\':
+		s.at++
+		if s.at < len(s.src) && s.src[s.at] != '\n' && s.src[s.at] != '\r' {
+			s.at++
+		}
+	case '\n':
+		open := s.top().at
+		s.refuse("syntax", open, "the string is not closed on its line", "close it with a quote; write \\n for a line end, or use a heredoc")
+		s.problem.end = s.at
+	case '$', '%':
+		s.sequence()
+	default:
+		s.literal(`"\$%` + "\n")
+	}
+}
+
+// heredocText reads one piece of a heredoc that holds templates.
+func (s *scanner) heredocText() {
+	if s.top().tag != nil && s.lineStart() {
+		line, _, _ := bytes.Cut(s.src[s.at:], []byte("\n"))
+		if bytes.Equal(bytes.TrimSpace(line), s.top().tag) {
+			s.at += len(line)
+			s.pop(len(s.levels) - 1)
+			return
+		}
+	}
+	switch s.src[s.at] {
+	case '\n':
+		s.piece(1)
+		s.at++
+	case '$', '%':
+		s.sequence()
+	default:
+		s.literal("$%\n")
+	}
+}
+
+// lineStart reports whether the heredoc's text begins a line here.
+func (s *scanner) lineStart() bool { return s.at > 0 && s.src[s.at-1] == '\n' }
+
+// literal skips to the next byte that is one of stops.
+func (s *scanner) literal(stops string) {
+	i := bytes.IndexAny(s.src[s.at+1:], stops)
+	if i < 0 {
+		s.at = len(s.src)
+		return
+	}
+	s.at += 1 + i
+}
+
+// sequence reads a $ or %: the start of a template sequence, an escape of it,
+// or the plain sign.
+func (s *scanner) sequence() {
+	c := s.src[s.at]
+	switch {
+	case s.peek(1) == '{':
+		s.piece(1)
+		s.push(c)
+		s.at += 2
+		if s.peek(0) == '~' {
+			s.at++
+		}
+	case s.peek(1) == c && s.peek(2) == '{':
+		s.piece(2)
+		s.at += 3
+	default:
+		s.piece(2)
+		s.at++
+	}
+}
+
+// piece counts parts of the innermost template, which HCL joins pairwise.
+func (s *scanner) piece(n int) {
+	top := s.top()
+	if top.pieces += n; top.pieces > maxPieces {
+		s.refuse("too-large", top.at, fmt.Sprintf("the template has more than %d lines, signs and sequences", maxPieces),
+			"put the text into a file and read it with file(), or into a heredoc without templates")
+	}
+}
+
+// openHeredoc reads <<TAG or <<-TAG with its line end. A heredoc without
+// templates is noted and skipped to its closing line.
+func (s *scanner) openHeredoc() {
+	open := s.at
+	at := open + 2
+	flush := at < len(s.src) && s.src[at] == '-'
+	if flush {
+		at++
+	}
+	tag := asciiWord(s.src[at:])
+	if len(tag) == 0 {
+		s.operator(1)
+		return
+	}
+	newline := lineEnd(s.src[at+len(tag):])
+	if newline == 0 {
+		s.refuse("syntax", at+len(tag), "something follows the tag of the heredoc on its line",
+			fmt.Sprintf("end the line after %s; a tag holds ASCII letters, digits, _ and - only", s.src[open:at+len(tag)]))
+		return
+	}
+	s.separate()
+	start := at + len(tag) + newline
+	_, raw := rawLanguage(string(tag))
+	end, found := heredocEnd(s.src, start, tag, raw)
+	switch found {
+	case heredocOpen:
+		s.refuse("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]),
+			fmt.Sprintf("add a line that holds %s alone", tag))
+		s.problem.end = at + len(tag)
+	case heredocTemplate:
+		s.push('<')
+		s.top().tag = tag
+		s.at = start
+	default:
+		s.heredocs = append(s.heredocs, heredoc{tag: string(tag), raw: raw, flush: flush, open: open, start: start, end: end})
+		s.at = end + bytes.Index(s.src[end:], tag) + len(tag)
+		s.operand, s.newline = true, false
+	}
+}
+
+// asciiWord returns the identifier of ASCII characters that src begins with.
+func asciiWord(src []byte) []byte {
+	n := 0
+	for n < len(src) && src[n] < utf8.RuneSelf && (isWord(src[n]) || n > 0 && src[n] == '-') {
+		n++
+	}
+	if n > 0 && isDigit(src[0]) {
+		return nil
+	}
+	return src[:n]
+}
+
+// lineEnd returns the length of the line end that src begins with, or 0.
+func lineEnd(src []byte) int {
+	switch {
+	case len(src) > 0 && src[0] == '\n':
+		return 1
+	case len(src) > 1 && src[0] == '\r' && src[1] == '\n':
+		return 2
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,190 @@
+package hclfile
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// schemaWriter writes JSON Schema 2020-12, every object's properties in the
+// order in which the file declares them, and notes where each part came from.
+type schemaWriter struct {
+	out []byte
+	// place notes the origin of the part at a JSON pointer; it may be nil.
+	place func(pointer string, where hcl.Range)
+}
+
+// origins returns a place function that fills a map.
+func (d *decoder) origins(m map[string]diag.Range) func(string, hcl.Range) {
+	return func(pointer string, where hcl.Range) { m[pointer] = d.f.rng(where) }
+}
+
+func (w *schemaWriter) note(pointer string, where hcl.Range) {
+	if w.place != nil {
+		w.place(pointer, where)
+	}
+}
+
+// member begins a member of the object that is being written.
+func (w *schemaWriter) member(name string) {
+	if w.out[len(w.out)-1] != '{' {
+		w.out = append(w.out, ',')
+	}
+	w.out = append(appendString(w.out, name), ':')
+}
+
+func (w *schemaWriter) raw(name string, value []byte) {
+	w.member(name)
+	w.out = append(w.out, value...)
+}
+
+// object writes the schema of an object that has the given fields.
+func (w *schemaWriter) object(fields []*field, pointer string, open bool) {
+	w.out = append(w.out, '{')
+	w.raw("type", []byte(`"object"`))
+	w.fields(fields, pointer, open)
+	w.out = append(w.out, '}')
+}
+
+// fields writes the members of an object's schema that its fields make.
+func (w *schemaWriter) fields(fields []*field, pointer string, open bool) {
+	w.member("properties")
+	w.out = append(w.out, '{')
+	var names []string
+	for _, f := range fields {
+		at := pointer + "/properties/" + escapePointer(f.name)
+		w.note(at, f.head)
+		w.member(f.name)
+		w.field(f, at)
+		if f.required {
+			names = append(names, f.name)
+		}
+	}
+	w.out = append(w.out, '}')
+	w.closing(names, open)
+}
+
+// closing writes what ends the schema of an object.
+func (w *schemaWriter) closing(required []string, open bool) {
+	if len(required) > 0 {
+		w.raw("required", appendStrings(nil, required))
+	}
+	w.raw("additionalProperties", strconv.AppendBool(nil, open))
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s)
+	}
+	return append(b, ']')
+}
+
+// field writes the schema of one field.
+func (w *schemaWriter) field(f *field, pointer string) {
+	w.out = append(w.out, '{')
+	w.typeName(f.typ, pointer)
+	for _, k := range f.keywords {
+		w.note(pointer+"/"+k.name, k.where)
+		w.raw(k.name, k.value)
+	}
+	if f.fields != nil {
+		w.fields(f.fields, pointer, false)
+	} else {
+		w.structure(f.typ, pointer)
+	}
+	w.out = append(w.out, '}')
+}
+
+// typeName writes the member "type"; the type any has none.
+func (w *schemaWriter) typeName(t *valueType, pointer string) {
+	name := string(t.kind)
+	switch t.kind {
+	case anyKind:
+		return
+	case boolKind:
+		name = "boolean"
+	case listKind:
+		name = "array"
+	case mapKind:
+		name = "object"
+	}
+	w.note(pointer+"/type", t.where)
+	w.raw("type", appendString(nil, name))
+}
+
+// structure writes what a list, map or object holds.
+func (w *schemaWriter) structure(t *valueType, pointer string) {
+	switch t.kind {
+	case listKind:
+		w.nested("items", t.elem, pointer)
+	case mapKind:
+		w.nested("additionalProperties", t.elem, pointer)
+	case objectKind:
+		w.attributes(t, pointer)
+	}
+}
+
+func (w *schemaWriter) nested(name string, t *valueType, pointer string) {
+	at := pointer + "/" + name
+	w.note(at, t.where)
+	w.member(name)
+	w.valueType(t, at, cty.NilVal)
+}
+
+// valueType writes the schema of a type, with its default if it has one.
+func (w *schemaWriter) valueType(t *valueType, pointer string, fallback cty.Value) {
+	w.out = append(w.out, '{')
+	w.typeName(t, pointer)
+	if fallback != cty.NilVal {
+		w.raw("default", appendJSON(nil, fallback))
+	}
+	w.structure(t, pointer)
+	w.out = append(w.out, '}')
+}
+
+func (w *schemaWriter) attributes(t *valueType, pointer string) {
+	w.member("properties")
+	w.out = append(w.out, '{')
+	var names []string
+	for _, a := range t.attrs {
+		at := pointer + "/properties/" + escapePointer(a.name)
+		w.note(at, a.where)
+		w.member(a.name)
+		w.valueType(a.typ, at, a.fallback)
+		if !a.optional {
+			names = append(names, a.name)
+		}
+	}
+	w.out = append(w.out, '}')
+	w.closing(names, false)
+}
+
+// schemaOf returns the schema of a type alone.
+func schemaOf(t *valueType) json.RawMessage {
+	w := schemaWriter{}
+	w.valueType(t, "", cty.NilVal)
+	return w.out
+}
+
+// sensitivePointers returns the JSON pointers, into the value, of all fields
+// that are sensitive.
+func sensitivePointers(fields []*field, pointer string) []string {
+	var found []string
+	for _, f := range fields {
+		at := pointer + "/" + escapePointer(f.name)
+		if f.sensitive {
+			found = append(found, at)
+			continue
+		}
+		found = append(found, sensitivePointers(f.fields, at)...)
+	}
+	return found
+}

@@ -1,0 +1,122 @@
+package hclfile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// bombs are texts that repeat or nest one construct n times.
+var bombs = map[string]func(n int) string{
+	"parentheses":      func(n int) string { return "a = " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n) },
+	"open parentheses": func(n int) string { return "a = " + strings.Repeat("(", n) },
+	"brackets":         func(n int) string { return "a = " + strings.Repeat("[", n) + strings.Repeat("]", n) },
+	"braces":           func(n int) string { return "a = " + strings.Repeat("{a=", n) + "1" + strings.Repeat("}", n) },
+	"blocks":           func(n int) string { return strings.Repeat("a {\n", n) + strings.Repeat("}\n", n) },
+	"tools":            func(n int) string { return strings.Repeat("tool \"a\" {\n}\n", n) },
+	"fields": func(n int) string {
+		return "tool \"t\" {\ninput \"a\" {\n" + strings.Repeat("field \"b\" {\n", n) + strings.Repeat("}\n", n+2)
+	},
+	"minus signs":         func(n int) string { return "a = " + strings.Repeat("-", n) + "1" },
+	"negations":           func(n int) string { return "a = " + strings.Repeat("! ", n) + "true" },
+	"signs on lines":      func(n int) string { return "a = (" + strings.Repeat("-\n", n) + "1)" },
+	"conditionals":        func(n int) string { return "a = " + strings.Repeat("true ? 1 : ", n) + "2" },
+	"nested conditionals": func(n int) string { return "a = " + strings.Repeat("true ? ", n) + "1" + strings.Repeat(" : 2", n) },
+	"sums":                func(n int) string { return "a = 1" + strings.Repeat(" + 1", n) },
+	"sums on lines":       func(n int) string { return "a = (1" + strings.Repeat("\n+ 1", n) + ")" },
+	"attributes":          func(n int) string { return "a = var.x" + strings.Repeat(".a", n) },
+	"indexes":             func(n int) string { return "a = var.x" + strings.Repeat("[0]", n) },
+	"computed indexes":    func(n int) string { return "a = var.x" + strings.Repeat("[1+1]", n) },
+	"nested indexes":      func(n int) string { return "a = " + strings.Repeat("var.x[", n) + "0" + strings.Repeat("]", n) },
+	"splats":              func(n int) string { return "a = var.x" + strings.Repeat("[*]", n) },
+	"star attributes":     func(n int) string { return "a = var.x" + strings.Repeat(".*", n) },
+	"calls":               func(n int) string { return "a = " + strings.Repeat("upper(", n) + `"x"` + strings.Repeat(")", n) },
+	"namespaces":          func(n int) string { return "a = " + strings.Repeat("x::", n) + "f()" },
+	"templates":           func(n int) string { return "a = " + strings.Repeat(`"${`, n) + "1" + strings.Repeat(`}"`, n) },
+	"interpolations":      func(n int) string { return `a = "` + strings.Repeat("${1}", n) + `"` },
+	"dollars":             func(n int) string { return `a = "` + strings.Repeat("$", n) + `"` },
+	"percents":            func(n int) string { return `a = "` + strings.Repeat("% ", n) + `"` },
+	"directives": func(n int) string {
+		return `a = "` + strings.Repeat("%{if true}", n) + strings.Repeat("%{endif}", n) + `"`
+	},
+	"heredoc lines":        func(n int) string { return "a = <<EOT\n" + strings.Repeat("x\n", n) + "EOT\n" },
+	"template lines":       func(n int) string { return "a = <<EOT\n${1}" + strings.Repeat("\n", n) + "EOT\n" },
+	"heredocs":             func(n int) string { return "a = [" + strings.Repeat("<<A\nA\n,", n) + "]\n" },
+	"nested heredocs":      func(n int) string { return "a = " + strings.Repeat("<<A\n${", n) + "1" + strings.Repeat("}\nA\n", n) },
+	"open heredocs":        func(n int) string { return strings.Repeat("a = <<A\n", n) },
+	"raw lines":            func(n int) string { return "a = <<JS\n" + strings.Repeat("(\n", n) + "JS\n" },
+	"digits":               func(n int) string { return "a = " + strings.Repeat("9", n) },
+	"exponents":            func(n int) string { return fmt.Sprintf("a = \"${1e%d}\"", n) },
+	"labels":               func(n int) string { return "tool" + strings.Repeat(` "a"`, n) + " {\n}\n" },
+	"items":                func(n int) string { return "a = [" + strings.Repeat("1,", n) + "]" },
+	"members":              func(n int) string { return "a = {" + strings.Repeat("a = 1\n", n) + "}" },
+	"parenthesised keys":   func(n int) string { return "a = {\n" + strings.Repeat("(\"a\") = 1\n", n) + "}" },
+	"same arguments":       func(n int) string { return strings.Repeat("a = 1\n", n) },
+	"comments":             func(n int) string { return strings.Repeat("# a\n", n) + "a = (" + strings.Repeat("# b\n", n) + "1)" },
+	"open comments":        func(n int) string { return strings.Repeat("/* ", n) },
+	"quotes":               func(n int) string { return strings.Repeat(`"`, n) },
+	"newlines in a string": func(n int) string { return `a = "` + strings.Repeat("\n", n) + `"` },
+	"backslashes":          func(n int) string { return `a = "` + strings.Repeat(`\`, n) + `"` },
+	"closers":              func(n int) string { return strings.Repeat("}", n) + strings.Repeat("]", n) },
+	"for expressions": func(n int) string {
+		return "a = " + strings.Repeat("[for x in [1] : ", n) + "1" + strings.Repeat("]", n)
+	},
+	"object for":     func(n int) string { return "a = {for x in [1] : x => 1" + strings.Repeat("\n+ 1", n) + "}" },
+	"bad characters": func(n int) string { return strings.Repeat("`", n) + strings.Repeat("'", n) },
+	"long name":      func(n int) string { return strings.Repeat("a", n) + " = 1" },
+	"one long line":  func(n int) string { return "/* " + strings.Repeat("é", n) + " */ x \"" + strings.Repeat("y", n) },
+	"types": func(n int) string {
+		return "tool \"t\" {\ninput \"a\" {\ntype = " + strings.Repeat("list(", n) + "string" + strings.Repeat(")", n) + "\n}\n}"
+	},
+	"unknown blocks": func(n int) string { return strings.Repeat("nonsense \"a\" {\n}\n", n) },
+}
+
+// jsonBombs are the same for HCL's JSON syntax.
+var jsonBombs = map[string]func(n int) string{
+	"arrays": func(n int) string {
+		return `{"locals": {"a": ` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}}"
+	},
+	"objects": func(n int) string {
+		return `{"locals": {"a": ` + strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) + "}}"
+	},
+	"blocks":    func(n int) string { return `{"tool": ` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}" },
+	"labels":    func(n int) string { return strings.Repeat(`{"tool":`, n) + "1" + strings.Repeat("}", n) },
+	"templates": func(n int) string { return `{"locals": {"a": "` + strings.Repeat("${(", n) + `"}}` },
+	"interpolations": func(n int) string {
+		return `{"locals": {"a": "` + strings.Repeat("${1}", n) + `"}}`
+	},
+	"many templates": func(n int) string { return `{"locals": {"a": [` + strings.Repeat(`"${1}",`, n) + `1]}}` },
+	"lines":          func(n int) string { return `{"locals": {"a": "${1}` + strings.Repeat(`\n`, n) + `"}}` },
+	"heredocs":       func(n int) string { return `{"locals": {"a": "${<<A\n` + strings.Repeat(`x\n`, n) + `A\n}"}}` },
+	"types":          func(n int) string { return `{"variable": {"a": {"type": "` + strings.Repeat("list(", n) + `"}}}` },
+	"digits":         func(n int) string { return `{"locals": {"a": 0.` + strings.Repeat("1", n) + `}}` },
+	"escapes":        func(n int) string { return `{"locals": {"a": "` + strings.Repeat(`\u00e9`, n) + `${"}}` },
+}
+
+// TestEveryConstructInEverySize: whatever is repeated or nested, however
+// often, ends in definitions or in diagnostics.
+func TestEveryConstructInEverySize(t *testing.T) {
+	run := func(path string, bombs map[string]func(int) string) {
+		for name, bomb := range bombs {
+			t.Run(path+"/"+name, func(t *testing.T) {
+				for n := 10; n <= 1_000_000; n *= 10 {
+					text := bomb(n)
+					src := Source{Path: path, Bytes: []byte(text)}
+					problems := toolProblems(src)
+					if path == "x.hcl" {
+						problems = append(problems, toolProblems(Source{Path: path, Bytes: []byte("locals {\n" + text + "\n}\n")})...)
+						_, _ = Format(src)
+					}
+					if len(problems) > 2*maxCollected {
+						t.Fatalf("%d diagnostics", len(problems))
+					}
+					if len(text) > maxFile {
+						break
+					}
+				}
+			})
+		}
+	}
+	run("x.hcl", bombs)
+	run("x.hcl.json", jsonBombs)
+}

@@ -1,0 +1,153 @@
+package hclfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// tool decodes a tool block.
+func (d *decoder) tool(b *hclsyntax.Block) Tool {
+	d.checkName("the tool", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, rules["tool"], "a tool block", b.DefRange())
+	d.eval.reads = d.hashOf(b)
+	t := Tool{
+		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Timeout:  d.duration(b.Body, "timeout", DefaultTimeout),
+		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
+		Labels: d.textMap(b.Body, "labels"),
+	}
+	t.Title, _ = d.text(b.Body, "title")
+	t.Description, t.HasDescription = d.text(b.Body, "description")
+	t.Idempotent, _ = d.boolean(b.Body, "idempotent", true)
+	d.annotations(b, &t)
+	d.inputs(b, &t)
+	d.outputs(b, &t)
+	if allow := first(b.Body, "allow"); allow != nil {
+		t.Grant, t.GrantRanges = d.allow(allow)
+	}
+	if attr := b.Body.Attributes["run"]; attr != nil {
+		if run := d.code(attr, JavaScript, TypeScript); run != nil {
+			t.Run = *run
+		}
+	}
+	t.Hash = Hash(d.eval.reads.Sum(nil))
+	d.eval.reads = nil
+	return t
+}
+
+// first returns the first block of a type, or nil.
+func first(body *hclsyntax.Body, block string) *hclsyntax.Block {
+	for _, b := range body.Blocks {
+		if b.Type == block && len(b.Labels) == len(rules[block].labels) {
+			return b
+		}
+	}
+	return nil
+}
+
+// annotations reports hints that contradict each other.
+func (d *decoder) annotations(b *hclsyntax.Block, t *Tool) {
+	if t.ReadOnly != nil && *t.ReadOnly && t.Destructive != nil && *t.Destructive {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["destructive"].SrcRange), "a tool cannot be read-only and destructive", "remove one of the two",
+			diag.Note{Range: d.f.rng(b.Body.Attributes["read_only"].SrcRange), Message: "it is read-only here"})
+	}
+}
+
+// members decodes the input or output blocks of a tool.
+func (d *decoder) members(b *hclsyntax.Block, blockType string) []*field {
+	var fields []*field
+	taken := named{}
+	for _, inner := range blocks(b.Body, rules["tool"]) {
+		if inner.Type != blockType {
+			continue
+		}
+		d.claim(taken, inner)
+		if f := d.field(inner); f != nil {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
+	var sent []*field
+	headers := named{}
+	for _, f := range d.members(b, "input") {
+		if f.from != nil {
+			t.From = append(t.From, From{Name: f.name, Expr: *f.from, Schema: d.fromSchema(f), Range: d.f.rng(f.head)})
+			continue
+		}
+		if f.header != "" {
+			d.claimName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header)
+		}
+		sent = append(sent, f)
+	}
+	open, _ := d.boolean(b.Body, "extra_arguments", false)
+	t.InputRange = d.f.rng(b.DefRange())
+	t.InputOrigin = map[string]diag.Range{}
+	if attr := b.Body.Attributes["input_schema"]; attr != nil {
+		d.exclusive(b, attr, "input", sent)
+		t.InputRange = d.f.rng(attr.Expr.Range())
+		t.Input = d.wholeSchema(attr, t.InputOrigin, true)
+	}
+	if t.Input == nil {
+		w := schemaWriter{place: d.origins(t.InputOrigin)}
+		w.object(sent, "", open)
+		t.Input = w.out
+		t.Sensitive = sensitivePointers(sent, "")
+	}
+}
+
+func (f *field) keywordRange(name string) hcl.Range {
+	for _, k := range f.keywords {
+		if k.name == name {
+			return k.where
+		}
+	}
+	return f.head
+}
+
+// fromSchema returns the schema of an input that is computed.
+func (d *decoder) fromSchema(f *field) json.RawMessage {
+	w := schemaWriter{}
+	w.field(f, "")
+	return w.out
+}
+
+// exclusive reports blocks and arguments that a whole schema leaves no room for.
+func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, blockType string, fields []*field) {
+	for _, f := range fields {
+		d.fail("contradiction", d.f.rng(f.head), fmt.Sprintf("the tool has %q, and so no %s blocks", attr.Name, blockType),
+			"describe it in the schema", diag.Note{Range: d.f.rng(attr.NameRange), Message: "the schema is given here"})
+	}
+	if extra := b.Body.Attributes["extra_arguments"]; extra != nil && blockType == "input" {
+		d.fail("contradiction", d.f.rng(extra.NameRange), "\"extra_arguments\" does not apply to an \"input_schema\"",
+			"write additionalProperties in the schema")
+	}
+}
+
+func (d *decoder) outputs(b *hclsyntax.Block, t *Tool) {
+	fields := d.members(b, "output")
+	t.OutputRange = d.f.rng(b.DefRange())
+	if attr := b.Body.Attributes["output_schema"]; attr != nil {
+		d.exclusive(b, attr, "output", fields)
+		t.OutputRange = d.f.rng(attr.Expr.Range())
+		t.OutputOrigin = map[string]diag.Range{}
+		t.Output = d.wholeSchema(attr, t.OutputOrigin, false)
+		return
+	}
+	if len(fields) == 0 {
+		return
+	}
+	t.OutputOrigin = map[string]diag.Range{}
+	w := schemaWriter{place: d.origins(t.OutputOrigin)}
+	w.object(fields, "", false)
+	t.Output = w.out
+	t.SensitiveOutput = sensitivePointers(fields, "")
+}

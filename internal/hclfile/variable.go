@@ -1,0 +1,221 @@
+package hclfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Variable is a variable block with its value.
+type Variable struct {
+	Name        string
+	Description string
+	// Type is the JSON Schema of the values.
+	Type json.RawMessage
+	// Value is the JSON value: the one given from outside, else the default.
+	Value json.RawMessage
+	// Sensitive keeps the value out of messages and logs.
+	Sensitive bool
+	Range     diag.Range
+}
+
+// VarValues are values for variables that come from outside, by name.
+type VarValues map[string]VarValue
+
+// VarValue is one value for a variable.
+type VarValue struct {
+	// Text is the value as it was given: the string itself for a variable of
+	// type string or any, else a literal in the notation of HCL or JSON.
+	Text string
+	// Origin names where it came from, for messages: "--var", "MCPD_VAR_stage".
+	Origin string
+}
+
+// envPrefix begins the names of environment variables that give values. Those
+// for undeclared variables are ignored: they may be meant for someone else.
+const envPrefix = "MCPD_VAR_"
+
+// variables decodes the variable blocks and gives each its value.
+func (d *decoder) variables(all []*hclsyntax.Block, values VarValues) map[string]Variable {
+	vars := map[string]Variable{}
+	taken := named{}
+	for _, b := range all {
+		if b.Type != "variable" {
+			continue
+		}
+		d.claim(taken, b)
+		v := d.variable(b, values)
+		if _, again := vars[v.Name]; !again {
+			vars[v.Name] = v
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, declared := vars[name]; declared || strings.HasPrefix(values[name].Origin, envPrefix) {
+			continue
+		}
+		detail := diag.DidYouMean(name, slices.Collect(maps.Keys(vars)))
+		d.fail("unknown-name", diag.Range{File: d.f.path}, fmt.Sprintf("%s: there is no variable %q", values[name].Origin, clip(name)),
+			cmp.Or(detail, fmt.Sprintf("declare it: variable %q { type = string }", clip(name))))
+	}
+	return vars
+}
+
+func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
+	d.checkIdentifier("the variable", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, rules["variable"], "a variable block", b.DefRange())
+	v := Variable{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	v.Description, _ = d.text(b.Body, "description")
+	v.Sensitive, _ = d.boolean(b.Body, "sensitive", false)
+	t := &valueType{kind: anyKind}
+	typed := true
+	if attr := b.Body.Attributes["type"]; attr != nil {
+		if read := d.typeOfExpr(attr.Expr); read != nil {
+			t = read
+		} else {
+			typed = false
+		}
+	}
+	v.Type = schemaOf(t)
+	v.Value = d.fallback(b, t, typed)
+	given, ok := values[v.Name]
+	switch {
+	case ok && typed:
+		v.Value = d.given(b, t, given)
+	case v.Value == nil && b.Body.Attributes["default"] == nil:
+		d.fail("missing-value", v.Range, fmt.Sprintf("the variable %q has no value", v.Name),
+			fmt.Sprintf("give it a default, or pass --var %s=… or %s%s", v.Name, envPrefix, v.Name))
+	}
+	return v
+}
+
+// fallback decodes the default of a variable, or returns nil.
+func (d *decoder) fallback(b *hclsyntax.Block, t *valueType, typed bool) json.RawMessage {
+	attr := b.Body.Attributes["default"]
+	if attr == nil {
+		return nil
+	}
+	if vars := attr.Expr.Variables(); len(vars) > 0 {
+		d.fail("expression", d.f.rng(vars[0].SourceRange()), "the default of a variable cannot refer to other values", "write it out")
+		return nil
+	}
+	v, ok := d.eval.value(attr.Expr)
+	if !ok || !typed || !d.bounded(attr.Expr, v) || !d.conform(attr.Expr, v, t, "the default") {
+		return nil
+	}
+	return appendJSON(nil, v)
+}
+
+// given turns a value from outside into JSON. Messages never repeat it.
+func (d *decoder) given(b *hclsyntax.Block, t *valueType, g VarValue) json.RawMessage {
+	fail := func() json.RawMessage {
+		d.fail("bad-value", d.f.rng(b.DefRange()), fmt.Sprintf("%s: the value of %q is not %s", g.Origin, b.Labels[0], t.describe()), givenHint(t))
+		return nil
+	}
+	if len(g.Text) > maxText {
+		return fail()
+	}
+	if t.kind == stringKind || t.kind == anyKind {
+		return appendString(nil, g.Text)
+	}
+	if _, problem := scan([]byte(g.Text)); problem != nil {
+		return fail()
+	}
+	x, problems := hclsyntax.ParseExpression([]byte(g.Text), "", hcl.InitialPos)
+	if problems.HasErrors() || len(x.Variables()) > 0 {
+		return fail()
+	}
+	// The text is no part of the file: what is wrong with it is told as a whole.
+	var ignored diag.List
+	outside := &decoder{f: &File{path: d.f.path, source: g.Text, places: newPlaces(g.Text)}}
+	outside.eval = newEvaluator(outside.f, Scope{}, &ignored)
+	v, ok := outside.eval.value(x)
+	if !ok || !outside.bounded(x, v) || !outside.conform(x, v, t, "the value") {
+		return fail()
+	}
+	return appendJSON(nil, v)
+}
+
+func givenHint(t *valueType) string {
+	switch t.kind {
+	case boolKind:
+		return "write true or false"
+	case numberKind, integerKind:
+		return "write digits"
+	default:
+		return "write it as in HCL or JSON, such as [\"a\", \"b\"]"
+	}
+}
+
+// VarsSchema returns the JSON Schema of the object of all variables.
+func (c *Config) VarsSchema() json.RawMessage {
+	out := []byte(`{"type":"object","properties":{`)
+	names := slices.Sorted(maps.Keys(c.Variables))
+	for i, name := range names {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(appendString(out, name), ':'), orDefault(c.Variables[name].Type, "{}")...)
+	}
+	out = append(out, '}')
+	if len(names) > 0 {
+		out = append(out, `,"required":`...)
+		out = appendStrings(out, names)
+	}
+	return append(out, `,"additionalProperties":false}`...)
+}
+
+// VarsJSON returns the object of all variables as JSON.
+func (c *Config) VarsJSON() json.RawMessage {
+	out := []byte{'{'}
+	for i, name := range slices.Sorted(maps.Keys(c.Variables)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(appendString(out, name), ':'), orDefault(c.Variables[name].Value, "null")...)
+	}
+	return append(out, '}')
+}
+
+func orDefault(raw json.RawMessage, otherwise string) []byte {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return []byte(otherwise)
+	}
+	return raw
+}
+
+// ParseVars reads a *.mcpdvars file: one NAME = literal on each line, in HCL.
+func ParseVars(src Source) (VarValues, diag.List) {
+	f := &File{path: src.Path}
+	if problem := checkBytes(src); problem != nil {
+		return nil, diag.List{*problem}
+	}
+	f.source, f.places = string(src.Bytes), newPlaces(string(src.Bytes))
+	problems := f.parseHCL(src.Bytes)
+	if problems.HasErrors() {
+		return nil, f.finish(problems)
+	}
+	d := newDecoder(f, Scope{})
+	d.check(f.body, &rule{open: true}, "a file of values", f.body.SrcRange)
+	values := VarValues{}
+	for name, attr := range f.body.Attributes {
+		v, ok := d.eval.value(attr.Expr)
+		if !ok || !d.bounded(attr.Expr, v) {
+			continue
+		}
+		text := string(appendJSON(nil, v))
+		if hasKind(v, stringKind) {
+			text = v.AsString()
+		}
+		values[name] = VarValue{Text: text, Origin: d.f.rng(attr.NameRange).String()}
+	}
+	return values, f.finish(append(problems, d.problems...))
+}
