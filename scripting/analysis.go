@@ -1,0 +1,264 @@
+package scripting
+
+import (
+	"strings"
+
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+	"github.com/dop251/goja/token"
+)
+
+// analysis is what one walk over the tree of a body finds out.
+type analysis struct {
+	// refs are the identifiers that are read or called, with their first place.
+	refs map[string]file.Idx
+	// bound are the names that are declared anywhere in the body. A name in
+	// both maps may mean either, so nothing is said of it.
+	bound map[string]bool
+	// probed are the names that stand behind typeof, which asks whether they exist.
+	probed map[string]bool
+	// names are all identifiers, property names and strings of the body.
+	names map[string]bool
+	// computed says that a property may be reached whose name is not in names.
+	computed bool
+	// patterns says that a string may become a regular expression in a method of strings.
+	patterns bool
+	members  []member
+	// promised are members of what a method of a granted object answers with:
+	// http.crm.get(url).text.
+	promised []member
+	unicode  []*ast.RegExpLiteral
+}
+
+// member is the use of a property of a global: vars.stage, vars["stage"], or
+// const { stage } = vars.
+type member struct {
+	object, name string
+	start, end   file.Idx
+}
+
+func analyse(body ast.Node) *analysis {
+	a := &analysis{
+		refs: map[string]file.Idx{}, bound: map[string]bool{},
+		probed: map[string]bool{}, names: map[string]bool{},
+	}
+	a.node(body)
+	return a
+}
+
+// free returns the place of a name that means a global, and whether there is one.
+func (a *analysis) free(name string) (file.Idx, bool) {
+	at, ok := a.refs[name]
+	return at, ok && !a.bound[name]
+}
+
+func (a *analysis) node(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.Identifier:
+		a.reference(n)
+	case *ast.Binding:
+		a.binding(n)
+	case *ast.CatchStatement:
+		a.declare(n.Parameter)
+		a.node(n.Body)
+	case *ast.FunctionLiteral:
+		a.name(n.Name)
+		children(n, a.node)
+	case *ast.ClassLiteral:
+		a.name(n.Name)
+		children(n, a.node)
+	case *ast.AssignExpression:
+		a.destructured(n.Left, n.Right)
+		children(n, a.node)
+	default:
+		a.expression(n)
+		children(n, a.node)
+	}
+}
+
+func (a *analysis) expression(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.DotExpression:
+		name := n.Identifier.Name.String()
+		a.names[name] = true
+		a.member(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
+		a.unawaited(n)
+	case *ast.BracketExpression:
+		a.bracket(n)
+	case *ast.StringLiteral:
+		a.names[n.Value.String()] = true
+	case *ast.PropertyKeyed:
+		a.computed = a.computed || n.Computed && !named(n.Key)
+	case *ast.UnaryExpression:
+		if id, ok := n.Operand.(*ast.Identifier); ok && n.Operator == token.TYPEOF {
+			a.probed[id.Name.String()] = true
+		}
+	case *ast.RegExpLiteral:
+		if strings.ContainsAny(n.Flags, "uv") && strings.Contains(strings.ToLower(n.Pattern), `\p{`) {
+			a.unicode = append(a.unicode, n)
+		}
+	case *ast.CallExpression:
+		a.call(n)
+	}
+}
+
+func (a *analysis) reference(id *ast.Identifier) {
+	name := id.Name.String()
+	a.names[name] = true
+	if _, ok := a.refs[name]; !ok {
+		a.refs[name] = id.Idx
+	}
+	switch name {
+	case "globalThis", "Object", "Reflect":
+		a.computed = true
+	}
+}
+
+func (a *analysis) bracket(n *ast.BracketExpression) {
+	if s, ok := n.Member.(*ast.StringLiteral); ok {
+		a.member(n.Left, s.Value.String(), s.Idx, s.Idx1())
+		return
+	}
+	a.computed = a.computed || !named(n.Member)
+}
+
+// named reports whether a key is a literal, whose name is known.
+func named(key ast.Expression) bool {
+	switch key.(type) {
+	case *ast.StringLiteral, *ast.NumberLiteral:
+		return true
+	}
+	return false
+}
+
+// unawaited notices a member of a promise that a host object answers with.
+func (a *analysis) unawaited(n *ast.DotExpression) {
+	call, _ := n.Left.(*ast.CallExpression)
+	if call == nil {
+		return
+	}
+	method, _ := call.Callee.(*ast.DotExpression)
+	if method == nil {
+		return
+	}
+	object, _ := method.Left.(*ast.DotExpression)
+	if object == nil {
+		return
+	}
+	if id, ok := object.Left.(*ast.Identifier); ok {
+		a.promised = append(a.promised, member{id.Name.String(), n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()})
+	}
+}
+
+func (a *analysis) member(object ast.Expression, name string, start, end file.Idx) {
+	if optional, ok := object.(*ast.Optional); ok {
+		object = optional.Expression
+	}
+	if id, ok := object.(*ast.Identifier); ok {
+		a.members = append(a.members, member{id.Name.String(), name, start, end})
+	}
+}
+
+// call notices text.match(pattern) and its like, which compile a string.
+func (a *analysis) call(n *ast.CallExpression) {
+	method, ok := n.Callee.(*ast.DotExpression)
+	if !ok || len(n.ArgumentList) == 0 {
+		return
+	}
+	if _, literal := n.ArgumentList[0].(*ast.RegExpLiteral); literal {
+		return
+	}
+	switch method.Identifier.Name.String() {
+	case "match", "matchAll", "search":
+		a.patterns = true
+	}
+}
+
+// binding declares the names of a target and reads its initializer.
+func (a *analysis) binding(n *ast.Binding) {
+	a.declare(n.Target)
+	if n.Initializer != nil {
+		a.destructured(n.Target, n.Initializer)
+		a.node(n.Initializer)
+	}
+}
+
+func (a *analysis) name(id *ast.Identifier) {
+	if id != nil {
+		a.bound[id.Name.String()] = true
+	}
+}
+
+// declare declares every name of a pattern; defaults and computed keys in it are read.
+func (a *analysis) declare(target ast.Node) {
+	switch n := target.(type) {
+	case *ast.Identifier:
+		a.name(n)
+	case *ast.AssignExpression:
+		a.declare(n.Left)
+		a.node(n.Right)
+	case *ast.ArrayPattern:
+		for _, element := range n.Elements {
+			a.declare(element)
+		}
+		a.declare(n.Rest)
+	case *ast.ObjectPattern:
+		for _, property := range n.Properties {
+			a.declareProperty(property)
+		}
+		a.declare(n.Rest)
+	}
+}
+
+func (a *analysis) declareProperty(property ast.Property) {
+	switch p := property.(type) {
+	case *ast.PropertyShort:
+		a.names[p.Name.Name.String()] = true
+		a.name(&p.Name)
+		if p.Initializer != nil {
+			a.node(p.Initializer)
+		}
+	case *ast.PropertyKeyed:
+		a.computed = a.computed || p.Computed && !named(p.Key)
+		a.node(p.Key)
+		a.declare(p.Value)
+	}
+}
+
+// destructured notices the members that { a, b: c } = vars reads.
+func (a *analysis) destructured(target, source ast.Node) {
+	pattern, ok := target.(*ast.ObjectPattern)
+	id, named := source.(*ast.Identifier)
+	if !ok || !named {
+		return
+	}
+	for _, property := range pattern.Properties {
+		switch p := property.(type) {
+		case *ast.PropertyShort:
+			a.member(id, p.Name.Name.String(), p.Name.Idx, p.Name.Idx1())
+		case *ast.PropertyKeyed:
+			if key, ok := p.Key.(*ast.StringLiteral); ok {
+				a.member(id, key.Value.String(), key.Idx, key.Idx1())
+			}
+		}
+	}
+}
+
+// awaits reports whether the function's own level uses await.
+func awaits(function *ast.FunctionLiteral) bool {
+	found := false
+	var look func(ast.Node)
+	look = func(n ast.Node) {
+		switch n.(type) {
+		case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+			return
+		case *ast.AwaitExpression:
+			found = true
+		}
+		if !found {
+			children(n, look)
+		}
+	}
+	look(function.Body)
+	return found
+}

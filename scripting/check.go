@@ -1,0 +1,256 @@
+package scripting
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// maxReports bounds what is told about one body.
+const maxReports = 50
+
+// check tells what is certain to fail, or never to match, when the body runs.
+func (c *compilation) check(found *analysis) {
+	c.checkMembers(found)
+	c.checkNames(found)
+	c.checkPromises(found)
+	for _, literal := range found.unicode {
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "script-regexp",
+			Summary: `\p{…} never matches in this JavaScript engine`,
+			Detail:  `Write the characters out, like [A-Za-zÀ-ÿ], or compare letter.toLowerCase() !== letter.toUpperCase().`,
+		}, literal.Idx, literal.Idx1())
+	}
+}
+
+// subject is the global that holds what the body works on.
+func (c *compilation) subject() string {
+	if c.src.Kind == Hook {
+		return "event"
+	}
+	return "input"
+}
+
+// checkShape tells a body that consists of one function, which nothing calls.
+func (c *compilation) checkShape(function *ast.FunctionLiteral) {
+	statements := written(function)
+	if len(statements) != 1 {
+		return
+	}
+	switch s := statements[0].(type) {
+	case *ast.FunctionDeclaration:
+	case *ast.ExpressionStatement:
+		switch s.Expression.(type) {
+		case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+		default:
+			return
+		}
+	default:
+		return
+	}
+	start := statements[0].Idx0()
+	c.report(diag.Diagnostic{
+		Severity: diag.Error, Code: "script-syntax", Summary: "the body is a function that nothing calls",
+		Detail: "A body is the inside of a function: write its statements alone, without the function around them. Arguments are members of " + c.subject() + ".",
+	}, start, start+1)
+}
+
+// written returns the statements of the author in the function that the engine
+// gets: those in its block or, of a lowered body, in the function that the
+// block calls at its end.
+func written(function *ast.FunctionLiteral) []ast.Statement {
+	block, _ := function.Body.List[0].(*ast.BlockStatement)
+	if block == nil || len(block.List) == 0 {
+		return nil
+	}
+	last, _ := block.List[len(block.List)-1].(*ast.ReturnStatement)
+	if last == nil {
+		return block.List
+	}
+	call, _ := last.Argument.(*ast.CallExpression)
+	if call == nil {
+		return block.List
+	}
+	if body, ok := call.Callee.(*ast.FunctionLiteral); ok && len(body.Body.List) == 1 {
+		if inner, ok := body.Body.List[0].(*ast.BlockStatement); ok {
+			return inner.List
+		}
+	}
+	return block.List
+}
+
+// report adds a diagnostic at a place of the tree, unless the author did not write it.
+func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
+	if len(c.list) >= maxReports {
+		return
+	}
+	at, ok := c.origin.between(int(start)-1, int(end)-1)
+	if !ok {
+		return
+	}
+	d.Range = at
+	c.list = append(c.list, d)
+}
+
+// checkMembers tells members of vars, input and the host objects that do not exist.
+func (c *compilation) checkMembers(found *analysis) {
+	vars, known := memberNames(c.src.Vars)
+	for _, m := range found.members {
+		if len(c.list) >= maxReports {
+			return
+		}
+		if _, free := found.free(m.object); !free || inherited(m.name) {
+			continue
+		}
+		switch {
+		case m.object == "vars" && known:
+			c.checkMember(m, vars, diag.Error, "unknown-variable", "there is no variable %q",
+				"Variables are declared by variable blocks in mcpd.hcl.")
+		case m.object == "input" && c.src.Kind == Tool && c.src.Inputs != nil:
+			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no input %q",
+				"Declare it with an input block.")
+		case m.object == "http":
+			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted",
+				fmt.Sprintf("Add http %q { hosts = [...] } to the allow block.", m.name))
+		}
+	}
+}
+
+func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
+	if len(names) == 0 && m.object == "http" || slices.Contains(names, m.name) {
+		return // without any grant the object itself is reported
+	}
+	if guess := diag.DidYouMean(m.name, names); guess != "" {
+		detail = upper(guess) + " " + detail
+	}
+	c.report(diag.Diagnostic{
+		Severity: severity, Code: code, Summary: fmt.Sprintf(summary, m.name), Detail: detail,
+	}, m.start, m.end)
+}
+
+// checkPromises tells members that are asked of a promise where its value was meant.
+func (c *compilation) checkPromises(found *analysis) {
+	for _, m := range found.promised {
+		if _, free := found.free("http"); m.object != "http" || !free || inherited(m.name) {
+			continue
+		}
+		switch m.name {
+		case "then", "catch", "finally":
+			continue
+		}
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name),
+			Detail: fmt.Sprintf("Did you forget await? Write (await http.NAME.get(url)).%s.", m.name),
+		}, m.start, m.end)
+	}
+}
+
+// granted returns the names of the granted objects of a kind.
+func (c *compilation) granted(kind string) []string {
+	var names []string
+	for _, o := range c.src.Objects {
+		if o.Kind == kind {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// checkNames tells names that mean nothing. A body that asks for a name with
+// typeof knows that it may be absent.
+func (c *compilation) checkNames(found *analysis) {
+	known := slices.Concat(globals(c.src.Kind, c.src.Objects), builtins())
+	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
+		at, free := found.free(name)
+		if len(c.list) >= maxReports {
+			return
+		}
+		if !free || found.probed[name] || slices.Contains(known, name) {
+			continue
+		}
+		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "Declare it."}
+		if advice, ok := absent(name); ok {
+			d.Severity, d.Detail = diag.Error, advice
+		} else if guess := diag.DidYouMean(name, known); guess != "" {
+			d.Detail = upper(guess)
+		}
+		c.report(d, at, at+file.Idx(len(name)))
+	}
+}
+
+// absent returns what to do about a name that other JavaScript hosts have, or
+// that exists only when it is granted.
+func absent(name string) (advice string, ok bool) {
+	switch name {
+	case "http":
+		return `Grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name.`, true
+	case "fetch", "XMLHttpRequest":
+		return `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`, true
+	case "eval":
+		return "Text cannot be run as code here.", true
+	case "require":
+		return `Write import { name } from "./file.js" instead.`, true
+	case "process":
+		return "Use vars.NAME, declared by a variable block in mcpd.hcl.", true
+	case "Buffer":
+		return "Use Uint8Array, TextEncoder, TextDecoder, atob and btoa.", true
+	case "args":
+		return "A tool's arguments are members of input; args is their name in policies.", true
+	case "principal":
+		return `Only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
+	case "secret":
+		return "Secrets never reach a body; they stand in the headers of a grant.", true
+	case "local":
+		return "Locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl.", true
+	case "input":
+		return "A hook sees what happened as event.", true
+	case "event":
+		return "Only hooks have an event; a tool's arguments are input.", true
+	}
+	return "", false
+}
+
+// inherited reports whether every object has such a member.
+func inherited(name string) bool {
+	switch name {
+	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
+		"propertyIsEnumerable", "isPrototypeOf", "__proto__", "toJSON":
+		return true
+	}
+	return false
+}
+
+// memberNames returns the sorted names of the members of a JSON object. An
+// absent object has none.
+func memberNames(object json.RawMessage) (names []string, ok bool) {
+	if len(object) == 0 {
+		return nil, true
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil, false
+	}
+	return slices.Sorted(maps.Keys(members)), true
+}
+
+// builtins are the names that the engine itself defines.
+func builtins() []string {
+	return []string{
+		"AggregateError", "Array", "ArrayBuffer", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView",
+		"Date", "Error", "EvalError", "Float32Array", "Float64Array", "Function", "GoError", "Infinity", "Int16Array",
+		"Int32Array", "Int8Array", "JSON", "Map", "Math", "NaN", "Number", "Object", "Promise", "Proxy", "RangeError",
+		"ReferenceError", "Reflect", "RegExp", "Set", "String", "Symbol", "SyntaxError", "TypeError", "URIError",
+		"Uint16Array", "Uint32Array", "Uint8Array", "Uint8ClampedArray", "WeakMap", "WeakSet", "arguments",
+		"decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "globalThis", "isFinite",
+		"isNaN", "parseFloat", "parseInt", "undefined", "unescape",
+	}
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,263 @@
+package scripting
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+	"unicode"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/parser"
+	"github.com/dop251/goja/unistring"
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// MaxBody is the most bytes that a body may have.
+const MaxBody = 64 << 10
+
+// The body stands in a block of the function, so that its declarations may
+// take the names of globals, which are the function's parameters.
+const (
+	wrapperStart = "(async function(){{"
+	wrapperEnd   = "\n}})"
+)
+
+// Compile checks and compiles src. It returns a program unless the list holds
+// an error. All ranges are places in the file of src.Text, or in an imported file.
+func Compile(src Source) (*Program, diag.List) {
+	c := compilation{src: src, digest: sha256.New()}
+	program := c.run()
+	list := c.list.Sort()
+	if list.HasErrors() {
+		return nil, list
+	}
+	return program, list
+}
+
+// compilation is the work on one body.
+type compilation struct {
+	src    Source
+	list   diag.List
+	digest hash.Hash
+	origin origin
+}
+
+func (c *compilation) run() *Program {
+	text := c.src.Text.Body()
+	if len(text) > MaxBody {
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the body has %d bytes, more than the %d that are allowed", len(text), MaxBody),
+			"Move parts of it into files and import them, or move data into a JSON file.")
+		return nil
+	}
+	c.hashSource()
+	features, refused := inspect(text, c.src.Language)
+	if refused != nil {
+		c.list = append(c.list, refused.diagnostic(c.src.Text))
+		return nil
+	}
+	if at := features.export; at.end > 0 {
+		c.fail(c.src.Text.Range(at.start, at.end), "script-syntax", "a body exports nothing",
+			"It is the inside of a function: drop export and the function around the statements, and return the result. Arguments are members of "+c.subject()+".")
+		return nil
+	}
+	if c.src.Language == TS || features.lowering || len(features.modules) > 0 {
+		if !c.lower(features) {
+			return nil
+		}
+	} else {
+		if len(text) > maxUnproven && !c.proven() {
+			return nil
+		}
+		c.verbatim(features.await)
+	}
+	return c.finish()
+}
+
+// maxUnproven is the size of a body that the engine may find mistakes in. It
+// goes on behind each one, in quadratic time, so that mistakes in larger
+// bodies are looked for by the compiler, which stops at the first.
+const maxUnproven = 4 << 10
+
+// proven reports whether the body is JavaScript, and tells what it is not.
+func (c *compilation) proven() bool {
+	files := &modules{compilation: c, entry: newEntry(c.src.Text, nil)}
+	options := c.transformOptions()
+	options.Sourcemap = api.SourceMapNone
+	problems := api.Transform(files.entry.src, options).Errors
+	files.report(problems)
+	return len(problems) == 0
+}
+
+// finish hands the source to the engine. A bug of the engine becomes a
+// diagnostic.
+func (c *compilation) finish() (p *Program) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("The JavaScript engine failed on it: %v.", bug))
+		}
+	}()
+	function, tree := c.parse()
+	if function == nil {
+		return nil
+	}
+	return c.program(function, tree)
+}
+
+func (c *compilation) fail(at diag.Range, code, summary, detail string) {
+	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})
+}
+
+// verbatim makes source in which the body stands as it is, on the lines that
+// it has in its file.
+func (c *compilation) verbatim(async bool) {
+	text := c.src.Text
+	start := wrapperStart
+	if !async {
+		start = strings.Replace(start, "async ", "", 1)
+	}
+	if line := text.Pos(0).Line; line > 1 {
+		start = strings.Repeat("\n", line-2) + start + "\n"
+	}
+	body := text.Body()
+	c.origin = origin{
+		name: text.File(), src: start + body + wrapperEnd, text: text,
+		body: segment{to: len(start), length: len(body)},
+	}
+}
+
+// parse returns the function that the source is, and the whole tree.
+func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
+	tree, err := parser.ParseFile(nil, c.origin.name, c.origin.src, 0, c.origin.parserOption())
+	if err != nil {
+		c.syntaxError(err)
+		return nil, nil
+	}
+	function := onlyFunction(tree)
+	if function == nil {
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the body ends before its end", "Remove the bracket that closes more than was opened.")
+		return nil, nil
+	}
+	return function, tree
+}
+
+// onlyFunction returns the function literal that a tree consists of. A body
+// that closes the function around it makes more than one.
+func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
+	if len(tree.Body) != 1 {
+		return nil
+	}
+	statement, ok := tree.Body[0].(*ast.ExpressionStatement)
+	if !ok {
+		return nil
+	}
+	function, ok := statement.Expression.(*ast.FunctionLiteral)
+	if !ok || len(function.Body.List) != 1 {
+		return nil
+	}
+	if _, ok := function.Body.List[0].(*ast.BlockStatement); !ok {
+		return nil
+	}
+	return function
+}
+
+// program finishes a tree that is known to be sound.
+func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
+	if c.origin.lowered && !unwrapModule(function) {
+		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "Its lowered form has an unexpected shape.")
+		return nil
+	}
+	function.Async = awaits(function)
+	found := analyse(function.Body)
+	c.check(found)
+	c.checkShape(function)
+	p := &Program{
+		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
+		uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
+		patterns: found.patterns, origin: c.origin,
+	}
+	_, p.everything = found.free("globalThis")
+	for _, name := range globals(c.src.Kind, c.src.Objects) {
+		if _, ok := found.refs[name]; ok {
+			p.uses[name] = true
+			p.parameters = append(p.parameters, name)
+		}
+	}
+	unfold(function.Body)
+	takes(function, p.parameters)
+	p.code = c.code(tree)
+	c.digest.Sum(p.hash[:0])
+	return p
+}
+
+// takes gives the function parameters.
+func takes(function *ast.FunctionLiteral, names []string) {
+	for _, name := range names {
+		function.ParameterList.List = append(function.ParameterList.List, &ast.Binding{
+			Target: &ast.Identifier{Name: unistring.NewFromString(name), Idx: function.ParameterList.Opening},
+		})
+	}
+}
+
+func (c *compilation) code(tree *ast.Program) *goja.Program {
+	code, err := goja.CompileAST(tree, true)
+	if err != nil {
+		c.syntaxError(err)
+	}
+	return code
+}
+
+// syntaxError tells the first mistake that the engine found; those behind it
+// are mostly its consequences.
+func (c *compilation) syntaxError(err error) {
+	var found parser.ErrorList
+	var late *goja.CompilerSyntaxError
+	offset, message := len(c.origin.src), err.Error()
+	switch {
+	case errors.As(err, &found) && len(found) > 0:
+		first := found[0]
+		offset, message = c.origin.offset(first.Position.Line, first.Position.Column), first.Message
+	case errors.As(err, &late):
+		message = late.Message
+		if late.File != nil {
+			offset = late.Offset
+		}
+	}
+	at, ok := c.origin.at(offset)
+	if !ok || !c.origin.lowered && offset >= c.origin.body.to+c.origin.body.length {
+		c.endsEarly()
+		return
+	}
+	c.fail(at, "script-syntax", plain(message), hint(message))
+}
+
+// endsEarly tells a mistake that shows only behind the end of the body.
+func (c *compilation) endsEarly() {
+	end := len(strings.TrimRightFunc(c.src.Text.Body(), unicode.IsSpace))
+	c.fail(c.src.Text.Range(max(0, end-1), end), "script-syntax", "the body ends where more is expected", "Something in front of its end is not finished.")
+}
+
+// hashSource hashes everything that is known before imports are read.
+func (c *compilation) hashSource() {
+	s := c.src
+	start, end := s.Text.Pos(0), s.Text.Pos(len(s.Text.Body()))
+	objects, _ := json.Marshal(s.Objects)
+	inputs, _ := json.Marshal(s.Inputs)
+	for _, part := range []string{s.Name, s.Text.File(), s.Path, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
+		c.hashPart(part)
+	}
+	for _, n := range []int{int(s.Kind), int(s.Language), start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
+		_ = binary.Write(c.digest, binary.LittleEndian, int64(n))
+	}
+}
+
+func (c *compilation) hashPart(part string) {
+	_ = binary.Write(c.digest, binary.LittleEndian, int64(len(part)))
+	c.digest.Write([]byte(part))
+}

@@ -1,0 +1,213 @@
+package scripting
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// told returns diagnostics as the tests write them, with the text that is underlined.
+func told(src Source, list diag.List) (lines []string) {
+	for _, d := range list {
+		where := d.Range.String()
+		if d.Range.File == src.Text.File() {
+			body, first := src.Text.Body(), src.Text.Pos(0).Byte
+			where += fmt.Sprintf(" %q", body[d.Range.Start.Byte-first:d.Range.End.Byte-first])
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", where, d.Severity, d.Summary))
+	}
+	return lines
+}
+
+func TestMistakesAreToldWhereTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		want       []string
+	}{
+		{"a missing operand", "const a = 1;\nreturn a +;", []string{`tools.d/t.hcl:6:11 ";": error: unexpected token ;`}},
+		{"behind characters of several bytes", "const ä = '€😀'; return 1 +* 2", []string{`tools.d/t.hcl:5:27 "*": error: unexpected token *`}},
+		{"an unfinished body", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the body ends where more is expected`}},
+		{"declared twice", "let a = 1;\nlet a = 2;", []string{`tools.d/t.hcl:6:5 "a": error: identifier 'a' has already been declared`}},
+		{"an open bracket", "if (x) {\n  y()\n", []string{`tools.d/t.hcl:5:8 "{": error: this { is never closed`}},
+		{"a wrong bracket", "foo(]", []string{`tools.d/t.hcl:5:5 "]": error: this ] does not match the ( before it`}},
+		{"an escape from the function", "}); evil(); (function(){", []string{`tools.d/t.hcl:5:1 "}": error: this } closes nothing`}},
+		{"an escape from the block", "} evil(); {", []string{`tools.d/t.hcl:5:1 "}": error: this } closes nothing`}},
+		{"an escape behind a comment", "return 1 // }", nil},
+		{"an open string", "return 'abc\n", []string{`tools.d/t.hcl:5:8 "'abc": error: this string is never closed`}},
+		{"an open template", "return `abc\n", []string{"tools.d/t.hcl:5:8 \"`\": error: this template is never closed"}},
+		{"an open hole", "return `abc${1", []string{"tools.d/t.hcl:5:12 \"$\": error: this ${ is never closed"}},
+		{"an open comment", "/* abc", []string{`tools.d/t.hcl:5:1 "/*": error: this comment is never closed`}},
+		{"an open regular expression", "return /abc\n", []string{`tools.d/t.hcl:5:8 "/abc": error: this regular expression is never closed`}},
+		{"with", "const o = {}; with (o) {}", []string{`tools.d/t.hcl:5:15 "with": error: strict mode code may not include a with statement`}},
+		{"invalid UTF-8", "return 'a\xff'", []string{`tools.d/t.hcl:5:10 "\xff": error: this is not valid UTF-8`}},
+		{"an unknown variable", "return vars.stgae", []string{`tools.d/t.hcl:5:13 "stgae": error: there is no variable "stgae"`}},
+		{"an unknown variable by name", "return vars?.['stgae']", []string{`tools.d/t.hcl:5:15 "'stgae'": error: there is no variable "stgae"`}},
+		{"an unknown variable taken apart", "const { stage, stgae: x } = vars; return [stage, x]", []string{`tools.d/t.hcl:5:16 "stgae": error: there is no variable "stgae"`}},
+		{"what every object has", "return vars.hasOwnProperty('x')", nil},
+		{"a variable of its own", "const vars = { x: 1 }; return vars.x", nil},
+		{"an unknown grant", "return http.crn.get('x')", []string{`tools.d/t.hcl:5:13 "crn": error: http.crn is not granted`}},
+		{"an unknown input", "return input.nmae", []string{`tools.d/t.hcl:5:14 "nmae": warning: there is no input "nmae"`}},
+		{"an undefined name", "return inptu.name", []string{`tools.d/t.hcl:5:8 "inptu": warning: inptu is not defined`}},
+		{"a name that is asked for", "return typeof fetch === 'function' ? fetch('x') : 1", nil},
+		{"fetch", "return fetch('x')", []string{`tools.d/t.hcl:5:8 "fetch": error: fetch is not defined`}},
+		{"eval", "return eval('1')", []string{`tools.d/t.hcl:5:8 "eval": error: eval is not defined`}},
+		{"the event of a hook", "return event.tool", []string{`tools.d/t.hcl:5:8 "event": error: event is not defined`}},
+		{"unicode classes", `return /\p{L}+/u.test("x")`, []string{`tools.d/t.hcl:5:8 "/\\p{L}+/u": warning: \p{…} never matches in this JavaScript engine`}},
+		{"dynamic import", "return import('./a.js')", []string{`tools.d/t.hcl:5:8 "import": error: import() and import.meta do not exist here`}},
+		{"import in a bracket", "if (1) { import a from './a.js' }", []string{`tools.d/t.hcl:5:10 "import": error: import may not stand here`}},
+		{"import of nothing", "import a", []string{`tools.d/t.hcl:5:1 "import": error: this import names no file`}},
+		{"import of a package", "import a from 'lodash'; a()", []string{`tools.d/t.hcl:5:15 "'lodash'": error: packages cannot be imported; name a file of the tools folder, as in "./lodash.js"`}},
+		{"import of a missing file", "import a from './no.js'; a()", []string{`tools.d/t.hcl:5:15 "'./no.js'": error: there is no file no.js in the tools folder`}},
+		{"import from outside", "import a from '../no.js'; a()", []string{`tools.d/t.hcl:5:15 "'../no.js'": error: a file outside of the tools folder cannot be imported`}},
+		{"import of an image", "import a from './a.png'; a()", []string{`tools.d/t.hcl:5:15 "'./a.png'": error: only .js, .mjs, .ts, .mts and .json files can be imported, with their full name`}},
+		{"a mistake in an imported file", "import a from './bad.ts'; a()", []string{`bad.ts:3:2: error: unexpected "*"`}},
+		{"a bracket in an imported file", "import a from './open.js'; a()", []string{`open.js:1:16: error: this { is never closed`}},
+		{"require", "return require('./a.js')", []string{`tools.d/t.hcl:5:8 "require": error: require is not defined`}},
+		{"a module", "export default function (input) {\n  return 1;\n}", []string{`tools.d/t.hcl:5:1 "export": error: a body exports nothing`}},
+		{"a module behind an import", "import a from './good.js';\nexport const b = a;", []string{`tools.d/t.hcl:6:1 "export": error: a body exports nothing`}},
+		{"a member and a key named export", "const o = { export: 1 };\nreturn o.export", nil},
+		{"an arrow function", "(input) => { return 1; }", []string{`tools.d/t.hcl:5:1 "(": error: the body is a function that nothing calls`}},
+		{"an async function", "async function run(input) {\n  return await 1;\n}", []string{`tools.d/t.hcl:5:1 "async": error: the body is a function that nothing calls`}},
+		{"a function expression behind an import", "import './good.js';\n(function () { return 1; })", []string{`tools.d/t.hcl:6:2 "function": error: the body is a function that nothing calls`}},
+		{"a function that is called", "(() => { log.info('x') })()", nil},
+		{"a function that is called at once and returned", "return (() => { (() => 1) })()", nil},
+		{"two functions", "function f() {}\nfunction g() {}", nil},
+		{"an answer without await", "return http.crm.get('/x').text()", []string{`tools.d/t.hcl:5:27 "text": warning: a promise has no member "text"`}},
+		{"an answer with await", "return (await http.crm.get('/x')).text()", nil},
+		{"a promise that is used as one", "return http.crm.get('/x').then((r) => r.text())", nil},
+		{"an object of its own named http", "const http = { crm: { get: () => 'a' } }; return http.crm.get().length", nil},
+		{"several at once", "log.info(vars.a);\nreturn http.b.get(vars.c)", []string{
+			`tools.d/t.hcl:5:15 "a": error: there is no variable "a"`,
+			`tools.d/t.hcl:6:13 "b": error: http.b is not granted`,
+			`tools.d/t.hcl:6:24 "c": error: there is no variable "c"`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := tool(c.body)
+			src.Inputs, src.Import = []string{"name"}, importing(map[string]string{
+				"good.js": "export default 1", "bad.ts": "const n: number = 1;\nexport default\n+* 2", "open.js": "export default {",
+			})
+			_, list := Compile(src)
+			if diff := cmp.Diff(c.want, told(src, list)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// importing returns an import function over files.
+func importing(files map[string]string) func(string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
+		if text, ok := files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+}
+
+func TestDetailsSayWhatToDo(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"return vars.stgae", `Did you mean "stage"? Variables are declared by variable blocks in mcpd.hcl.`},
+		{"return http.crn.get('x')", `Did you mean "crm"? Add http "crn" { hosts = [...] } to the allow block.`},
+		{"return inptu.name", `Did you mean "input"?`},
+		{"return args.name", `A tool's arguments are members of input; args is their name in policies.`},
+		{"return secret.token", `Secrets never reach a body; they stand in the headers of a grant.`},
+		{"return http.crm.get('/x').json()", `Did you forget await? Write (await http.NAME.get(url)).json.`},
+		{"export const a = 1", `It is the inside of a function: drop export and the function around the statements, and return the result. Arguments are members of input.`},
+		{"return fetch('x')", `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`},
+	} {
+		_, list := Compile(tool(c.body))
+		if len(list) != 1 || list[0].Detail != c.want {
+			t.Errorf("%s: got %v", c.body, list)
+		}
+	}
+}
+
+func TestHTTPWithoutAGrantNamesTheMissingBlock(t *testing.T) {
+	src := tool(`return http.crm.get("x")`)
+	src.Objects = nil
+	_, list := Compile(src)
+	if len(list) != 1 || !list.HasErrors() || !strings.Contains(list[0].Detail, `allow { http "name"`) {
+		t.Errorf("got %v", list)
+	}
+}
+
+func TestHooksSeeAnEventAndNoInput(t *testing.T) {
+	src := tool(`return [event.tool, typeof input, Object.isFrozen(event.error)]`)
+	src.Kind = Hook
+	p := compiled(t, src)
+	if got := shown(runWith(t, call(p, `{"tool":"t","error":{"code":"X"}}`), &fakeHost{})); got != `["t","undefined",true]` {
+		t.Errorf("got %s", got)
+	}
+	src.Text = inFile("return input.a")
+	if _, list := Compile(src); !list.HasErrors() {
+		t.Error("input was accepted in a hook")
+	}
+}
+
+func TestBodiesAreBoundedInSize(t *testing.T) {
+	_, list := Compile(tool("return 1" + strings.Repeat(" ", MaxBody)))
+	if len(list) != 1 || list[0].Code != "script-size" {
+		t.Errorf("got %v", list)
+	}
+}
+
+func TestABodyKnowsWhatItUses(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want []string
+	}{
+		{`return 1`, nil},
+		{`return agent.model`, []string{"agent"}},
+		{`const o = { agent: 1 }; return o.agent`, nil},
+		{`const o = { call }; return o`, []string{"call"}},
+		{`return globalThis["a" + "gent"]`, []string{"agent", "call", "input"}},
+	} {
+		p := compiled(t, tool(c.body))
+		var got []string
+		for _, name := range []string{"agent", "call", "input"} {
+			if p.Uses(name) {
+				got = append(got, name)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.body, diff)
+		}
+	}
+}
+
+func TestTheHashCoversAllThatWasGiven(t *testing.T) {
+	base := func() Source {
+		src := tool(`import a from "./a.js"; return a`)
+		src.Import = importing(map[string]string{"a.js": "export default 1"})
+		return src
+	}
+	first := compiled(t, base()).Hash()
+	if compiled(t, base()).Hash() != first {
+		t.Error("the same source has two hashes")
+	}
+	for name, change := range map[string]func(*Source){
+		"name":     func(s *Source) { s.Name = "u" },
+		"kind":     func(s *Source) { s.Kind = Hook },
+		"language": func(s *Source) { s.Language = TS },
+		"body":     func(s *Source) { s.Text = inFile(s.Text.Body() + " ") },
+		"place":    func(s *Source) { s.Text = diag.WholeFile("tools.d/t.hcl", s.Text.Body()) },
+		"file":     func(s *Source) { s.Text = diag.WholeFile("tools.d/u.hcl", s.Text.Body()) },
+		"objects":  func(s *Source) { s.Objects = nil },
+		"vars":     func(s *Source) { s.Vars = nil },
+		"inputs":   func(s *Source) { s.Inputs = []string{} },
+		"path":     func(s *Source) { s.Path = "b.js" },
+		"imports":  func(s *Source) { s.Import = importing(map[string]string{"a.js": "export default 2"}) },
+	} {
+		src := base()
+		change(&src)
+		if compiled(t, src).Hash() == first {
+			t.Errorf("the hash does not cover the %s", name)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package scripting
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// The bounds of JSON that enters a runtime.
+const (
+	maxDecodeDepth  = 512
+	maxDecodeValues = 1_000_000
+)
+
+// decoder turns JSON text into values of one runtime, without running any
+// script. It is strict JSON, reads each byte once, and recurses no deeper than
+// its bound.
+type decoder struct {
+	rt     *goja.Runtime
+	src    string
+	at     int
+	depth  int
+	values int
+	// freeze makes every object and array immutable; nil leaves them as they are.
+	freeze goja.Callable
+}
+
+// decodeError says why text is not JSON, or exceeds a bound. It repeats none of the text.
+type decodeError struct {
+	at      int
+	message string
+}
+
+func (e *decodeError) Error() string {
+	return fmt.Sprintf("%s at byte %d of the JSON text", e.message, e.at)
+}
+
+// decode returns the value that JSON text stands for.
+func decode(rt *goja.Runtime, text string) (goja.Value, error) {
+	d := decoder{rt: rt, src: text}
+	return d.document()
+}
+
+func (d *decoder) document() (goja.Value, error) {
+	v, err := d.value()
+	if err != nil {
+		return nil, err
+	}
+	if d.space(); d.at < len(d.src) {
+		return nil, d.fail("unexpected text after the value")
+	}
+	return v, nil
+}
+
+func (d *decoder) fail(message string) error { return &decodeError{d.at, message} }
+
+// unexpected tells the end of the text and a wrong byte apart.
+func (d *decoder) unexpected() error {
+	if d.at >= len(d.src) {
+		return d.fail("unexpected end")
+	}
+	return d.fail("unexpected character")
+}
+
+func (d *decoder) space() {
+	for d.at < len(d.src) {
+		switch d.src[d.at] {
+		case ' ', '\n', '\r', '\t':
+			d.at++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the next byte after white space, 0 at the end.
+func (d *decoder) peek() byte {
+	d.space()
+	if d.at >= len(d.src) {
+		return 0
+	}
+	return d.src[d.at]
+}
+
+func (d *decoder) value() (goja.Value, error) {
+	if d.values++; d.values > maxDecodeValues {
+		return nil, d.fail("more than 1,000,000 values")
+	}
+	switch c := d.peek(); c {
+	case '{':
+		return d.nested(d.object)
+	case '[':
+		return d.nested(d.array)
+	case '"':
+		return d.stringValue()
+	case 't':
+		return d.literal("true", d.rt.ToValue(true))
+	case 'f':
+		return d.literal("false", d.rt.ToValue(false))
+	case 'n':
+		return d.literal("null", goja.Null())
+	default:
+		return d.number()
+	}
+}
+
+func (d *decoder) literal(word string, v goja.Value) (goja.Value, error) {
+	if !strings.HasPrefix(d.src[d.at:], word) {
+		return nil, d.unexpected()
+	}
+	d.at += len(word)
+	return v, nil
+}
+
+func (d *decoder) nested(read func() (*goja.Object, error)) (goja.Value, error) {
+	if d.depth++; d.depth > maxDecodeDepth {
+		return nil, d.fail("nested deeper than 512")
+	}
+	d.at++
+	o, err := read()
+	d.depth--
+	if err != nil {
+		return nil, err
+	}
+	if d.freeze != nil {
+		if _, err := d.freeze(nil, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// object parses the members of an object. Those whose names are array indexes
+// are defined first and in ascending order, which is how JavaScript shows them
+// anyway: goja moves all of them for each that comes out of order.
+func (d *decoder) object() (*goja.Object, error) {
+	o := d.rt.NewObject()
+	if d.peek() == '}' {
+		d.at++
+		return o, nil
+	}
+	var indexed []indexedMember
+	for {
+		name, v, err := d.member()
+		if err != nil {
+			return nil, err
+		}
+		if index, ok := arrayIndex(name); ok {
+			indexed = append(indexed, indexedMember{index, name, v})
+		} else if err := define(o, name, v); err != nil {
+			return nil, err
+		}
+		switch d.peek() {
+		case ',':
+			d.at++
+		case '}':
+			d.at++
+			return o, defineIndexed(o, indexed)
+		default:
+			return nil, d.unexpected()
+		}
+	}
+}
+
+func (d *decoder) member() (string, goja.Value, error) {
+	if d.peek() != '"' {
+		return "", nil, d.unexpected()
+	}
+	name, err := d.text()
+	if err != nil {
+		return "", nil, err
+	}
+	if d.peek() != ':' {
+		return "", nil, d.unexpected()
+	}
+	d.at++
+	v, err := d.value()
+	return name, v, err
+}
+
+// indexedMember is a member whose name is an array index.
+type indexedMember struct {
+	index uint32
+	name  string
+	value goja.Value
+}
+
+func defineIndexed(o *goja.Object, members []indexedMember) error {
+	slices.SortFunc(members, func(a, b indexedMember) int { return cmp.Compare(a.index, b.index) })
+	for _, m := range members {
+		if err := define(o, m.name, m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrayIndex reports whether a name is an array index in canonical form
+// (ECMA-262 section 6.1.7).
+func arrayIndex(name string) (uint32, bool) {
+	if name == "" || len(name) > 10 || name[0] < '0' || name[0] > '9' || name[0] == '0' && len(name) > 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(name, 10, 32)
+	return uint32(n), err == nil && n < 1<<32-1
+}
+
+// define sets a member of a plain object. The one name that would change the
+// object itself becomes a member like any other.
+func define(o *goja.Object, name string, v goja.Value) error {
+	if name == "__proto__" {
+		return o.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+	}
+	return o.Set(name, v)
+}
+
+func (d *decoder) array() (*goja.Object, error) {
+	if d.peek() == ']' {
+		d.at++
+		return d.rt.NewArray(), nil
+	}
+	var items []any
+	for {
+		v, err := d.value()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, v)
+		switch d.peek() {
+		case ',':
+			d.at++
+		case ']':
+			d.at++
+			return d.rt.NewArray(items...), nil
+		default:
+			return nil, d.unexpected()
+		}
+	}
+}

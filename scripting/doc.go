@@ -1,0 +1,88 @@
+// Package scripting runs the JavaScript and TypeScript bodies of tools and
+// hooks. It is the one door to the JavaScript engine and to the compiler that
+// lowers what the engine does not speak.
+//
+// A [Source] is a body and all that it is compiled against. [Compile] checks
+// it and makes a [Program], which is immutable and shared. An [Executor] runs
+// a program as a [Call] in a runtime that nothing else has used and nothing
+// will use again. What the script may not do itself it asks a [Host] for:
+// only bytes cross, so an executor in another process is the same to everyone.
+// The answers are kept in a [Journal], by which the call can be run again
+// without doing anything twice. The [Outcome] is a result or a failure.
+//
+// The package knows neither tools nor agents nor MCP, and does no I/O but
+// through the host that it is handed.
+//
+// # What a body sees
+//
+// A body is the inside of a strict function. It returns its result and may
+// await; what it started and did not await is awaited before the result, and
+// its failure is the call's. Beside what ES2022 defines there are:
+//
+//	input                         the arguments (tools); may be changed
+//	event                         what happened (hooks); frozen
+//	agent, call                   who calls, and how (tools); frozen
+//	vars                          the variables; frozen
+//	log.debug|info|warn|error(message, fields)
+//	console.log|debug|info|warn|error|trace(...values)
+//	progress(done, total, message)
+//	content.text|image|audio|resource|link|structured
+//	ToolError(message, { details }), RpcError(code, message, data), HostError
+//	http.NAME.get|post|put|patch|delete(url, options)
+//	http.NAME.request(method, url, options)
+//	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
+//	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
+//	crypto.randomUUID, crypto.getRandomValues
+//	crypto.subtle.digest, and importKey, sign and verify for HMAC
+//
+// The options of a request are headers, json, body (text, bytes or
+// URLSearchParams) and timeout in milliseconds. Its promise is rejected with a
+// HostError, or fulfilled with status, ok, url, headers, text(), json() and
+// bytes(). An object that is not granted does not exist.
+//
+// Globals are parameters of the body's function, made only when the body
+// mentions them, so what is not used costs nothing. A body that names
+// globalThis gets them all.
+//
+// eval and Function do not exist: text is never run as code. Files are
+// imported from the tools folder, by name and at the top level only.
+//
+// # What a host is asked
+//
+//	log           {"level","message","fields"}    the answer is ignored
+//	console       {"level","message"}             the answer is ignored
+//	progress      {"done","total","message"}      the answer is ignored
+//	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
+//	              → {"status","headers","body"|"body64","url"}
+//
+// The names of headers are in lower case both ways.
+//
+// # Time and chance
+//
+// Everything that could differ between two runs comes from the call or is in
+// its journal: randomness from [Call.Seed], the clock from [Call.Start] on,
+// the order in which answers come and timers fire. Timers are not waited for
+// again in a replay, and messages are not sent again.
+//
+// # Bounds
+//
+// Before any parser sees a body, one iterative pass bounds what parsers
+// recurse on or take more than linear time for: brackets 128 deep, 1,000
+// operators that depend on each other, 64 KiB in all, and so on. Results are
+// read by a walker with a budget of bytes and depth ([Limits]); JSON enters
+// through a decoder that is bounded too, JSON.parse included. The deadline and
+// the cancellation of a call's context interrupt the script.
+//
+// # What the inline executor cannot stop
+//
+// [Inline] runs the script in this process, and some of what a hostile script
+// does there can neither be interrupted nor bounded: memory (large strings,
+// arrays, buffers and BigInts); regular expressions with lookaround or
+// backreferences that backtrack without end; and single operations on huge
+// values, such as Array(1e9).fill, joining or sorting sparse arrays,
+// normalizing long strings and powers of BigInts. Deep recursion inside the
+// engine's own functions, such as converting deeply nested arrays to text, can
+// overflow the stack and end the process. It is for bodies whose authors are
+// trusted not to attack the daemon, and for data whose size is bounded; others
+// belong into a process of their own.
+package scripting

@@ -1,0 +1,154 @@
+package scripting
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+func TestResultsMeanWhatJSONStringifyMeans(t *testing.T) {
+	for _, body := range []string{
+		`[undefined, () => 1, Symbol("x"), NaN, Infinity, -0, 1e21, 0.1, null]`,
+		`({ a: undefined, f() {}, s: Symbol("x"), [Symbol("k")]: 1, n: null })`,
+		`[new Number(3), new String("x"), new Boolean(false), new Boolean(true), Object(1), new Date(0), new Date(NaN)]`,
+		`[new Map([[1, 2]]), new Set([1]), /x/g, new Error("x"), new ArrayBuffer(4), Promise.resolve(1)]`,
+		`[new Uint8Array([1, 2]), new Float64Array([1.5, NaN]), new BigInt64Array(0)]`,
+		`({ toJSON(key) { return "<" + key + ">" } })`,
+		`({ a: { toJSON(key) { return "<" + key + ">" } }, b: [{ toJSON(key) { return typeof key + key } }] })`,
+		`({ get a() { return 1 }, get b() { return [this.a] } })`,
+		`Object.create({ inherited: 1 }, { own: { value: 1, enumerable: true }, hidden: { value: 1 } })`,
+		`new Proxy([1, [2]], {})`,
+		`new Proxy({ a: 1 }, { ownKeys: () => ["a", "b"], get: (o, k) => "v", getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }) })`,
+		`new (class A { x = 1; #y = 2; static z = 3; get w() { return 1 } })`,
+		`(function () { return arguments })(1, "a")`,
+		`Object.assign([1, 2], { extra: 1 })`,
+		`[1, , 3]`,
+		`async () => 1`,
+		`["\u2028", "\ud800", "a\ud83d\ude00b", "\u0007\"\\"]`,
+		`({ "\ud83d\ude00": 1, "ä": 2, 2: "b", 1: "a" })`,
+		`(() => { const shared = { x: 1 }; return [shared, shared] })()`,
+	} {
+		ours := shown(runBody(t, `return { v: `+body+` }`, `{}`))
+		want := stringifiedByEngine(t, body)
+		if ours != want {
+			t.Errorf("%s\n got %s\nwant %s", body, ours, want)
+		}
+	}
+}
+
+func TestHostileResultsEndInABoundedFailure(t *testing.T) {
+	for _, c := range []struct{ name, body, want string }{
+		{"a cycle", `const a = []; a.push({ a }); return a`, `failure Thrown: the result cannot be returned: the value contains itself, which JSON cannot hold`},
+		{"a proxy of itself", `const a = {}; a.p = new Proxy(a, {}); return a`, `failure Thrown: the result cannot be returned: the value contains itself, which JSON cannot hold`},
+		{"nesting", `let a = {}; for (let i = 0; i < 65; i++) a = { a }; return a`, `failure Limit: the result is too large: the value is nested deeper than 64`},
+		{"endless nesting", `const f = () => ({ get a() { return f() } }); return f()`, `failure Limit: the result is too large: the value is nested deeper than 64`},
+		{"a sparse array", `const a = []; a[4294967294] = 1; return a`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a length that lies", `return new Proxy([], { get: (o, k) => k === "length" ? 2 ** 53 : 1 })`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a shared DAG", `let d = []; for (let i = 0; i < 60; i++) d = [d, d]; return d`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a shared DAG that writes nothing", `let d = {}; for (let i = 0; i < 60; i++) d = { a: d, b: undefined, c: d }; return d`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a large typed array", `return new Uint8Array(1e8)`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a large string", `return "x".repeat(65536)`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a large string of escapes", `return "\n".repeat(3e6)`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a large key", `return { ["x".repeat(5e6)]: 1 }`, `failure Limit: the result is too large: the value is larger than 65536 bytes of JSON`},
+		{"a getter that throws", `return { get a() { throw new Error("g") } }`, `failure Thrown: g`},
+		{"toJSON that throws", `return { toJSON() { throw "t" } }`, `failure Thrown: t`},
+		{"a revoked proxy", `const p = Proxy.revocable([], {}); p.revoke(); return [p.proxy]`, `failure Thrown: Proxy already revoked`},
+		{"a BigInt", `return [1n]`, `failure Thrown: the result cannot be returned: a BigInt cannot be written as JSON`},
+		{"recursion in a getter", `const o = { get a() { return this.a } }; return o`, `failure Limit: calls nest deeper than 1000`},
+		{"a polluted prototype", `Object.prototype.toJSON = () => 7; return { a: 1 }`, `7`},
+		{"a getter that ends the array", `const a = [{ get x() { a.length = 1; return 1 } }, 2, 3]; return a`, `[{"x":1},null,null]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			call := call(compiled(t, tool(c.body)), `{}`)
+			call.Limits.Output = 1 << 16
+			if got := shown(runWith(t, call, &fakeHost{})); got != c.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestTheOutputLimitIsExact(t *testing.T) {
+	p := compiled(t, tool(`return "x".repeat(input.n)`))
+	for _, c := range []struct {
+		n    string
+		fits bool
+	}{{"98", true}, {"99", false}} {
+		call := call(p, `{"n":`+c.n+`}`)
+		call.Limits.Output = 100
+		if out := runWith(t, call, &fakeHost{}); (out.Failure == nil) != c.fits {
+			t.Errorf("%s characters in 100 bytes: %s", c.n, shown(out))
+		}
+	}
+}
+
+// FuzzResultWalker runs expressions of a small grammar and holds that what
+// they return is valid JSON or a failure, never a crash or a hang.
+func FuzzResultWalker(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+	f.Add([]byte{2, 2, 2, 3, 3, 3, 9, 9})
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		body := "const seen = [];\nconst s = (v) => (seen.push(v), v);\nreturn " + expression(&choices, 0)
+		p, list := Compile(tool(body))
+		if p == nil {
+			t.Fatalf("%s: %v", body, list)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		c := call(p, `{}`)
+		c.Limits.Output = 1 << 12
+		out, err := Inline().Run(ctx, c, &fakeHost{})
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if out.Failure == nil && out.Result.JSON != nil && (!json.Valid(out.Result.JSON) || len(out.Result.JSON) > 1<<12) {
+			t.Fatalf("%s: %s", body, out.Result.JSON)
+		}
+	})
+}
+
+// expression returns a JavaScript expression that the choices describe.
+func expression(choices *[]byte, depth int) string {
+	if len(*choices) == 0 || depth > 8 {
+		return "1"
+	}
+	c := (*choices)[0]
+	*choices = (*choices)[1:]
+	sub := func() string { return expression(choices, depth+1) }
+	forms := []func() string{
+		func() string { return `"\ud800\u2028x"` },
+		func() string { return "-0.5e-7" },
+		func() string { return "s([" + sub() + ", " + sub() + "])" },
+		func() string { return "s({ a: " + sub() + ", get b() { return " + sub() + " } })" },
+		func() string { return "seen[0]" },
+		func() string { return "new Proxy(s([" + sub() + "]), {})" },
+		func() string { return "({ toJSON() { return " + sub() + " } })" },
+		func() string { return "Object.assign([], { length: 4294967295 })" },
+		func() string { return "new Map([[1, " + sub() + "]])" },
+		func() string {
+			return "(() => { let d = " + sub() + "; for (let i = 0; i < 40; i++) d = [d, d]; return d })()"
+		},
+		func() string { return "(() => { const o = s({}); o.o = o; return o })()" },
+		func() string { return "new Uint16Array(9)" },
+		func() string { return "10n" },
+		func() string { return "new Boolean(" + sub() + ")" },
+		func() string { return "(() => { throw " + sub() + " })()" },
+		func() string { return "new Proxy({}, { ownKeys: () => ['a'], get: () => " + sub() + " })" },
+		func() string { return "Promise.resolve(" + sub() + ")" },
+		func() string { return "content.structured(" + sub() + ", content.text(" + sub() + "))" },
+	}
+	return forms[int(c)%len(forms)]()
+}
+
+// stringifiedByEngine returns what the engine's own JSON.stringify makes of { v: expression }.
+func stringifiedByEngine(t *testing.T, expression string) string {
+	t.Helper()
+	v, err := goja.New().RunString(`JSON.stringify({ v: ` + expression + ` })`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.String()
+}

@@ -1,0 +1,65 @@
+package scripting
+
+import (
+	"context"
+	"time"
+)
+
+// Executor runs programs. It is safe for concurrent use.
+type Executor interface {
+	// Run runs c until it has a result, fails, or ctx is done: the deadline of
+	// ctx is the call's. It returns after everything that it started has
+	// ended. The error is the executor's own; whatever a body does is an Outcome.
+	Run(ctx context.Context, c Call, h Host) (Outcome, error)
+	// Close releases what the executor holds. No Run may follow.
+	Close() error
+}
+
+// Call is one execution of a program.
+type Call struct {
+	Program *Program
+	// Input is the JSON behind input, or event for a hook; Agent and Info are
+	// the JSON behind agent and call. They are read only when the program uses
+	// them (see [Program.Uses]). Empty ones are empty objects.
+	Input, Agent, Info []byte
+	// Seed seeds all randomness of the call, and must be unpredictable where
+	// what crypto makes must be. Start is what the call's clock shows first;
+	// the zero time means now.
+	Seed  uint64
+	Start time.Time
+	// Limits bound the call. A zero member means its default.
+	Limits Limits
+	// Journal records the call or, when it already holds entries, answers it.
+	// Nil means that a private one is kept.
+	Journal *Journal
+}
+
+// Limits bound one call.
+type Limits struct {
+	// Output is the most bytes of JSON that a result may have. Default 4 MiB.
+	Output int
+	// Depth is how deep a result may nest. Default 64.
+	Depth int
+	// CallStack is how deep calls may nest. Default 1,000.
+	CallStack int
+	// HostCalls is how many host calls, messages, timers and clock reads a
+	// call may make. Default 10,000.
+	HostCalls int
+	// JournalBytes is the most bytes that a call's journal may hold. Default 64 MiB.
+	JournalBytes int
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, limit := range []struct {
+		value    *int
+		standard int
+	}{
+		{&l.Output, 4 << 20}, {&l.Depth, 64}, {&l.CallStack, 1000},
+		{&l.HostCalls, 10_000}, {&l.JournalBytes, 64 << 20},
+	} {
+		if *limit.value <= 0 {
+			*limit.value = limit.standard
+		}
+	}
+	return l
+}

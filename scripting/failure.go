@@ -1,0 +1,197 @@
+package scripting
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// maxFrames bounds the stack of a failure.
+const maxFrames = 32
+
+// maxMessage bounds the bytes of a thrown message.
+const maxMessage = 64 << 10
+
+func limitFailure(name, message string) *Failure {
+	return &Failure{Kind: Limit, Limit: name, Message: message}
+}
+
+// failed makes a failure of an error that the engine returned.
+func (r *run) failed(err error) *Failure {
+	if failure := r.uncatchable(err); failure != nil {
+		return failure
+	}
+	var exception *goja.Exception
+	if errors.As(err, &exception) {
+		return r.thrownAt(exception.Value(), exception.Stack())
+	}
+	return &Failure{Kind: Thrown, Message: err.Error()}
+}
+
+// uncatchable makes a failure of an error that no script can catch; nil for others.
+func (r *run) uncatchable(err error) *Failure {
+	var interrupted *goja.InterruptedError
+	var overflow *goja.StackOverflowError
+	var failure *Failure
+	switch {
+	case errors.As(err, &interrupted):
+		if failure = r.failure; failure == nil {
+			failure = over(r.ctx)
+		}
+		if failure != nil && failure.Stack == nil {
+			failure.Stack = r.frames(interrupted.Stack())
+		}
+	case errors.As(err, &overflow):
+		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.limits.CallStack))
+		failure.Stack = r.frames(overflow.Stack())
+	}
+	return failure
+}
+
+// thrown makes a failure of what a promise was rejected with.
+func (r *run) thrown(value goja.Value) *Failure {
+	// Thrown again, an error shows the stack that it was made with.
+	exception := r.rt.Try(func() { panic(value) })
+	return r.thrownAt(value, exception.Stack())
+}
+
+func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
+	failure := &Failure{Kind: Thrown, Stack: r.frames(stack)}
+	problem := r.safely(func() { r.describe(failure, value) })
+	if problem != nil {
+		return problem
+	}
+	if len(failure.Message) > maxMessage {
+		failure.Message = cut(failure.Message, maxMessage)
+	}
+	return failure
+}
+
+// safely runs f, which may run user code. What that throws becomes the failure.
+func (r *run) safely(f func()) (failure *Failure) {
+	defer func() {
+		bug := recover()
+		if bug == nil {
+			return
+		}
+		err, ok := bug.(error)
+		if ok {
+			failure = r.uncatchable(err)
+		}
+		if failure == nil {
+			panic(bug)
+		}
+	}()
+	if exception := r.rt.Try(f); exception != nil {
+		return &Failure{Kind: Thrown, Message: "an exception whose message cannot be read", Stack: r.frames(exception.Stack())}
+	}
+	return nil
+}
+
+// describe fills in what the thrown value says.
+func (r *run) describe(failure *Failure, value goja.Value) {
+	o, ok := value.(*goja.Object)
+	if !ok {
+		failure.Message = textOf(value)
+		return
+	}
+	if len(failure.Stack) == 0 {
+		failure.Stack = r.frames(r.stacks[o])
+	}
+	made, _ := r.states[o].(*scriptError)
+	switch {
+	case made != nil:
+		failure.Kind, failure.RPCCode = made.kind, made.code
+		failure.Details = r.details(o, made)
+		failure.Message = textOf(o.Get("message"))
+	case o.ClassName() == "Error":
+		failure.Message = nullish(textOf(o.Get("message")))
+		if failure.Message == "" {
+			failure.Message = textOf(o.Get("name"))
+		}
+	default:
+		failure.Message = r.brief(o)
+	}
+}
+
+// nullish mends the engine's message about a member of nothing, which says
+// undefined also where the value is null.
+func nullish(message string) string {
+	if strings.HasPrefix(message, "Cannot read property '") && strings.HasSuffix(message, "' of undefined") {
+		return message + " or null"
+	}
+	return message
+}
+
+// details returns the JSON of the extra member of an error, nil when it has none.
+func (r *run) details(o *goja.Object, made *scriptError) []byte {
+	if made.member == "" {
+		return nil
+	}
+	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
+	wrote, err := e.encode(o.Get(made.member))
+	if err != nil || !wrote {
+		return nil
+	}
+	return e.out
+}
+
+// brief returns a thrown value that is no error as text: its message if it
+// has one, or else its JSON.
+func (r *run) brief(o *goja.Object) string {
+	if message, ok := o.Get("message").(goja.String); ok {
+		return message.String()
+	}
+	e := newEncoder(maxMessage, 16, r.stopped)
+	if wrote, err := e.encode(o); err != nil || !wrote {
+		return "an object that is no error"
+	}
+	return string(e.out)
+}
+
+// textOf returns a value as text. Symbols, which refuse to become text, are described.
+func textOf(v goja.Value) string {
+	if v == nil {
+		return ""
+	}
+	return v.String()
+}
+
+// cut shortens s to at most n bytes without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// frames returns the frames that the author wrote, innermost first.
+func (r *run) frames(stack []goja.StackFrame) []Frame {
+	var frames []Frame
+	from := &r.program.origin
+	for i := range stack {
+		f := &stack[i]
+		if len(frames) >= maxFrames {
+			break
+		}
+		if at, ok := from.located(f.Position()); ok {
+			frames = append(frames, Frame{Function: functionName(f.FuncName()), Range: at})
+		}
+	}
+	return frames
+}
+
+func functionName(name string) string {
+	if name == "<anonymous>" {
+		return ""
+	}
+	return name
+}
+
+// at returns the place in the author's files where the script is now.
+func (r *run) at() []goja.StackFrame { return r.rt.CaptureCallStack(maxFrames, nil) }

@@ -1,0 +1,207 @@
+package scripting
+
+import (
+	"github.com/mcpd/mcpd/diag"
+)
+
+// maxNesting bounds how deep the tree of a body may be: brackets that are
+// open plus operators, calls and unfinished statements around one token. Both
+// parsers recurse on it, and one walks each expression once per level of it.
+const maxNesting = 1000
+
+// maxWork bounds the sum over all tokens of the nesting around each, which is
+// what compiling costs in the worst case.
+const maxWork = 2_000_000
+
+// maxFunctions bounds how deep arrow functions nest without brackets.
+const maxFunctions = 50
+
+// The bounds of what is compared pairwise, or parsed again and again.
+const (
+	maxCases  = 1000 // cases of all switch statements
+	maxUsings = 200  // using declarations
+	maxCommas = 1000 // expressions in a row, and arguments of one call
+	maxAngles = 50   // < in one TypeScript statement, which may begin type arguments
+)
+
+// maxArrows bounds how deep arrow functions nest in the parameters of arrow
+// functions, because such parameters are parsed twice at every level.
+const maxArrows = 3
+
+// maxDoubts bounds how deep constructs nest of which TypeScript's grammar
+// tells only at their end whether they are arrow functions, as in a ? (b) : c
+// => d. They are parsed twice at every level.
+const maxDoubts = 2
+
+// features are the constructs of a text that decide how it is compiled.
+type features struct {
+	await    bool // the word await stands somewhere
+	lowering bool // for await or an async generator stands somewhere
+	modules  []module
+	export   module // the first word export outside of all brackets
+}
+
+// module is the place of an import declaration, or of the word export.
+type module struct{ start, end int }
+
+// gate bounds a text before any parser sees it, without recursion and in one
+// pass, and finds out what its compilation needs.
+type gate struct {
+	lexer
+	features
+	levels []level
+	now    level
+	work   int
+	// last and before are the token before the present one and the one before that.
+	last, before lexeme
+	// parameters is how deep arrow functions nest in the parentheses that
+	// closed last; questioned says that these followed a question mark.
+	parameters int
+	questioned bool
+	cases      int
+	usings     int
+	// importing is the declaration that is being read, when open says so.
+	importing importState
+}
+
+// inspect returns the features of text, or why it is refused.
+func inspect(text string, language Language) (features, *lexError) {
+	g := gate{lexer: lexer{src: text, ts: language == TS}}
+	if at := invalidUTF8(text); at >= 0 {
+		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "Save the file as UTF-8."}
+	}
+	for {
+		t := g.next()
+		if t.kind == tokenEnd {
+			break
+		}
+		g.nest(t)
+		g.notice(t)
+		g.before, g.last = g.last, t
+	}
+	if g.err == nil {
+		g.unnamed()
+	}
+	if g.err == nil && len(g.braces) > 0 {
+		open := g.braces[len(g.braces)-1]
+		g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "Add the "+string(closing(open.kind))+" that closes it.")
+	}
+	return g.features, g.err
+}
+
+// nest keeps count of how deep the token stands.
+func (g *gate) nest(t lexeme) {
+	switch {
+	case t.kind == tokenOpen:
+		if g.now.enum && t.text[0] == '`' {
+			g.enumText(t)
+		}
+		g.enter()
+	case t.kind == tokenClose:
+		g.leave()
+	case t.kind == tokenComma:
+		g.comma(t)
+	case t.kind == tokenSemicolon || g.boundary(t):
+		g.reset()
+	case t.text == "=>":
+		g.now.chain++
+		g.arrow(t)
+	case t.text == ":" && g.ts && g.last.text == ")" && g.questioned:
+		g.now.chain++
+		g.now.doubt = true
+		g.operator(t)
+	case t.kind == tokenOperator || prefixes(t) || nests(t) || t.kind == tokenOperand && g.last.endsOperand():
+		g.now.chain++
+		g.operator(t)
+	}
+	depth := g.now.outer + g.now.chain
+	g.work += depth
+	if depth > maxNesting {
+		g.fail(t.start, t.end, "this expression or statement is too long", "At most 1,000 operators, calls and brackets may depend on each other; split it with variables.")
+	}
+	if g.work > maxWork {
+		g.fail(t.start, t.end, "this body is too complex", "Split long expressions with variables, or the body into several files.")
+	}
+}
+
+// boundary reports whether a new statement surely begins at t, also where no
+// semicolon says so.
+func (g *gate) boundary(t lexeme) bool {
+	switch {
+	case infix(t.text):
+		return false
+	case t.kind == tokenKeyword && t.text == "case":
+		g.count(t, &g.cases, maxCases, "too many cases", "All switch statements of a body may have 1,000 cases; use an object or a Map.")
+		return true
+	case t.kind != tokenWord && t.kind != tokenKeyword && t.kind != tokenOperand:
+		return false
+	}
+	if g.last.text == "}" {
+		return true
+	}
+	return t.newline && g.last.endsOperand() && !prefixes(g.last)
+}
+
+// count counts one more of what a body may have only so many of.
+func (g *gate) count(t lexeme, n *int, most int, summary, detail string) {
+	if *n++; *n > most {
+		g.fail(t.start, t.end, summary, detail)
+	}
+}
+
+// infix reports whether the word goes on with what stands before it.
+func infix(word string) bool {
+	switch word {
+	case "else", "in", "instanceof", "as", "is", "satisfies", "extends":
+		return true
+	}
+	return false
+}
+
+// prefixes reports whether the token is a word that takes an operand behind it.
+func prefixes(t lexeme) bool {
+	if t.member {
+		return false
+	}
+	switch t.text {
+	case "new", "typeof", "void", "delete", "await", "yield", "in", "instanceof", "extends",
+		"as", "is", "satisfies", "keyof", "unique", "readonly", "infer", "asserts", "abstract", "async":
+		return true
+	}
+	return false
+}
+
+// nests reports whether the token begins a statement that holds another one.
+func nests(t lexeme) bool {
+	if t.kind != tokenKeyword {
+		return false
+	}
+	return controls(t.text) || t.text == "else" || t.text == "do"
+}
+
+// notice keeps what decides how the text is compiled.
+func (g *gate) notice(t lexeme) {
+	switch {
+	case t.member:
+	case t.text == "await":
+		g.await = true
+		g.lowering = g.lowering || g.last.text == "for"
+	case t.text == "export":
+		if len(g.levels) == 0 && g.export.end == 0 {
+			g.export = module{t.start, t.end}
+		}
+	case t.text == "using":
+		g.count(t, &g.usings, maxUsings, "too many using declarations", "A body may have 200 of them; split it.")
+	case t.text == "*":
+		g.lowering = g.lowering || g.last.text == "async" || g.last.text == "function" && g.before.text == "async"
+	}
+	g.imports(t)
+}
+
+// diagnostic tells the error at its place in the file.
+func (e *lexError) diagnostic(text diag.Text) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: "script-syntax", Summary: e.summary, Detail: e.detail,
+		Range: text.Range(e.start, e.end),
+	}
+}

@@ -1,0 +1,120 @@
+package scripting
+
+// level is what the gate knows of the inside of one bracket.
+type level struct {
+	outer  int // the nesting where the bracket opened
+	chain  int // operators since the last boundary
+	arrows int // how deep arrow functions nest in parameters here
+
+	commas    int  // commas here that separate no members of a literal
+	pending   int  // question marks whose colon has not come
+	angles    int  // < around this place that may begin type arguments
+	enum      bool // this is the body of an enum
+	functions int  // arrow functions around this place that no bracket ends
+	doubts    int  // arrow functions around this place that may be none
+	question  bool // the bracket follows a question mark
+	doubt     bool // what follows may be the result type of an arrow function
+}
+
+// enter begins the level inside a bracket.
+func (g *gate) enter() {
+	g.levels = append(g.levels, g.now)
+	g.now = level{
+		outer:     g.now.outer + g.now.chain + 1,
+		functions: g.now.functions, doubts: g.now.doubts, angles: g.now.angles,
+		question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
+	}
+}
+
+// leave goes back to the level outside a bracket. The bracket counts there as
+// one more operator, and its arrow functions as being in parameters if => follows.
+func (g *gate) leave() {
+	if len(g.levels) == 0 {
+		return
+	}
+	g.parameters, g.questioned = g.now.arrows, g.now.question
+	g.now = g.levels[len(g.levels)-1]
+	g.levels = g.levels[:len(g.levels)-1]
+	g.now.chain++
+	g.now.arrows = max(g.now.arrows, g.parameters)
+}
+
+// reset begins a new statement on the same level.
+func (g *gate) reset() {
+	g.step()
+	g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
+}
+
+// step begins a new expression of the same statement.
+func (g *gate) step() {
+	around := g.around()
+	g.now.chain, g.now.doubt = 0, false
+	g.now.functions, g.now.doubts = around.functions, around.doubts
+}
+
+// around returns the level outside the innermost bracket.
+func (g *gate) around() level {
+	if n := len(g.levels); n > 0 {
+		return g.levels[n-1]
+	}
+	return level{}
+}
+
+// comma counts what one parser walks again for every comma: sequences, but
+// not the elements of an array nor the members of an object, which have colons.
+func (g *gate) comma(t lexeme) {
+	g.step()
+	array := len(g.braces) > 0 && g.braces[len(g.braces)-1].kind == '['
+	if g.now.commas++; g.now.commas > maxCommas && !array {
+		g.fail(t.start, t.end, "too many commas", "At most 1,000 expressions may follow each other; put them into an array.")
+	}
+}
+
+// operator counts the operators that mean more than one level of nesting.
+func (g *gate) operator(t lexeme) {
+	switch t.text {
+	case "?":
+		g.now.pending++
+	case ":":
+		if g.now.pending > 0 {
+			g.now.pending--
+		} else {
+			g.now.commas--
+		}
+	case "+":
+		if g.now.enum {
+			g.enumText(t)
+		}
+	case "<":
+		if g.now.angles++; g.ts && g.now.angles > maxAngles {
+			g.fail(t.start, t.end, "too many < in one statement", "A TypeScript statement may have 50 of them; split it.")
+		}
+	}
+}
+
+// arrow counts the arrow function that => belongs to.
+func (g *gate) arrow(t lexeme) {
+	if g.now.functions++; g.now.functions > maxFunctions {
+		g.fail(t.start, t.end, "arrow functions nest too deep", "Give one of the functions a name.")
+	}
+	if g.now.doubt {
+		g.now.doubt = false
+		g.now.doubts++
+	}
+	if g.now.doubts > maxDoubts {
+		g.fail(t.start, t.end, "arrow functions nest too deep in conditional expressions", "Give one of the functions a name.")
+	}
+	if g.last.text != ")" {
+		return // only parameters in parentheses are parsed twice
+	}
+	g.now.arrows = max(g.now.arrows, g.parameters+1)
+	if g.parameters >= maxArrows {
+		g.fail(t.start, t.end, "arrow functions nest too deep in parameters", "Give one of the functions a name.")
+	}
+}
+
+// enumText refuses what may build text in an enum: the compiler computes it,
+// and a member that doubles the one before doubles the program.
+func (g *gate) enumText(t lexeme) {
+	g.fail(t.start, t.end, "members of an enum cannot be added up or made of templates", "Use a const for values that are computed.")
+}

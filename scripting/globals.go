@@ -1,0 +1,208 @@
+package scripting
+
+import (
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/parser"
+)
+
+// globals returns the names that a body of this kind may use beside what the
+// engine defines. JSON, RegExp and String are the engine's own, with bounds.
+func globals(kind Kind, objects []Object) []string {
+	names := []string{
+		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams", "HostError", "RpcError", "ToolError",
+		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "log", "queueMicrotask",
+		"setInterval", "setTimeout", "structuredClone", "vars",
+	}
+	if kind == Hook {
+		names = append(names, "event")
+	} else {
+		names = append(names, "input", "agent", "call", "content", "progress")
+	}
+	for _, o := range objects {
+		if o.Kind == "http" {
+			return append(names, "http")
+		}
+	}
+	return names
+}
+
+// noSource keeps scripts from compiling text: eval, Function and their kin all
+// hand their options to the parser, and the option refuses. Text that nests
+// deep would otherwise overflow the stack of the process. What is thrown is a
+// string, because options know no runtime.
+var noSource = []parser.Option{refuseSource()}
+
+func refuseSource() parser.Option {
+	var option parser.Option = refuse
+	return option
+}
+
+func refuse[T any](*T) {
+	var b goja.StringBuilder
+	b.WriteUTF8String("text cannot be run as code: eval and Function are not available")
+	panic(goja.Value(b.String()))
+}
+
+// arguments returns the values of the globals that the body's function takes.
+func (r *run) arguments() (values []goja.Value, failure *Failure) {
+	values = make([]goja.Value, len(r.program.parameters))
+	failure = r.guarded("the arguments cannot be read", func() (err error) {
+		for i, name := range r.program.parameters {
+			if values[i], err = r.global(name); err != nil {
+				return err
+			}
+		}
+		return r.secure()
+	})
+	return values, failure
+}
+
+// secure puts the bounded forms of engine functions in place that the body may
+// reach without naming a global, and defines all globals for a body that
+// names globalThis.
+func (r *run) secure() error {
+	if r.program.patterns {
+		if err := r.boundPatterns(); err != nil {
+			return err
+		}
+	}
+	if !r.program.everything {
+		return nil
+	}
+	// What is made of the engine's own global of that name is made first.
+	global := r.rt.GlobalObject()
+	for _, name := range []string{"JSON", "RegExp"} {
+		if err := global.Set(name, r.needed(name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range globals(r.program.kind, r.program.objects) {
+		if name == "JSON" || name == "RegExp" {
+			continue
+		}
+		if err := r.lazily(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lazily defines a property of globalThis that is made when it is first read.
+func (r *run) lazily(name string) error {
+	become := func(v goja.Value) {
+		_ = r.rt.GlobalObject().DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	}
+	get := r.rt.ToValue(func(goja.FunctionCall) goja.Value {
+		v, err := r.global(name)
+		if err != nil {
+			panic(r.throwable(err))
+		}
+		become(v)
+		return v
+	})
+	set := r.rt.ToValue(func(c goja.FunctionCall) goja.Value {
+		become(c.Argument(0))
+		return goja.Undefined()
+	})
+	return r.rt.GlobalObject().DefineAccessorProperty(name, get, set, goja.FLAG_TRUE, goja.FLAG_FALSE)
+}
+
+// global returns the value of a global, which is made once.
+func (r *run) global(name string) (goja.Value, error) {
+	if o, ok := r.made[name]; ok {
+		return o, nil
+	}
+	v, err := r.makeGlobal(name)
+	if o, ok := v.(*goja.Object); ok && (r.program.everything || !isData(name)) {
+		if r.made == nil {
+			r.made = map[string]*goja.Object{}
+		}
+		r.made[name] = o
+	}
+	return v, err
+}
+
+func (r *run) makeGlobal(name string) (goja.Value, error) {
+	switch name {
+	case "input":
+		return r.data(r.call.Input, false)
+	case "event":
+		return r.data(r.call.Input, true)
+	case "agent":
+		return r.data(r.call.Agent, true)
+	case "call":
+		return r.data(r.call.Info, true)
+	case "vars":
+		return r.data(r.program.vars, true)
+	}
+	return r.makeObject(name), nil
+}
+
+// isData reports whether a global is made of data, which no other global
+// needs: only a body that can reach it by two ways must find one object.
+func isData(name string) bool {
+	switch name {
+	case "input", "event", "agent", "call", "vars":
+		return true
+	}
+	return false
+}
+
+// needed returns a global that other globals are made of.
+func (r *run) needed(name string) *goja.Object {
+	v, _ := r.global(name) // none of them is made of data
+	return v.(*goja.Object)
+}
+
+func (r *run) makeObject(name string) *goja.Object {
+	switch name {
+	case "log":
+		return r.makeLog()
+	case "console":
+		return r.makeConsole()
+	case "progress":
+		return r.function("progress", r.progress)
+	case "content":
+		return r.makeContent()
+	case "ToolError", "RpcError", "HostError":
+		return r.makeError(name)
+	case "http":
+		return r.makeHTTP()
+	case "setTimeout":
+		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
+	case "setInterval":
+		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, true) })
+	case "clearTimeout", "clearInterval":
+		return r.function(name, r.clearTimer)
+	case "queueMicrotask":
+		return r.function(name, r.queueMicrotask)
+	}
+	return r.makeStandard(name)
+}
+
+// makeStandard makes what other JavaScript hosts have too.
+func (r *run) makeStandard(name string) *goja.Object {
+	switch name {
+	case "JSON":
+		return r.makeJSON()
+	case "RegExp":
+		return r.makeRegExp()
+	case "URL":
+		return r.makeURL()
+	case "URLSearchParams":
+		return r.makeSearchParams()
+	case "TextEncoder":
+		return r.makeTextEncoder()
+	case "TextDecoder":
+		return r.makeTextDecoder()
+	case "atob":
+		return r.function(name, r.atob)
+	case "btoa":
+		return r.function(name, r.btoa)
+	case "crypto":
+		return r.makeCrypto()
+	case "structuredClone":
+		return r.function(name, r.structuredClone)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package scripting
+
+import "context"
+
+// Host does for a script what the script may not do itself. Only bytes cross:
+// op names the operation, payload and answer are JSON (see the package
+// documentation for the operations). seq counts the operations of one call
+// from 1, in the order in which the script asked for them.
+//
+// Do is called from several goroutines at once. It must return soon after ctx
+// is done; a Run does not return before every Do that it started has. A
+// refusal that the script should see is a [*HostError]; any other error is
+// shown to the script as UNAVAILABLE, without its text.
+type Host interface {
+	Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error)
+}
+
+// The codes of a [HostError].
+const (
+	NotFound    = "NOT_FOUND"
+	OutsideRoot = "OUTSIDE_ROOT"
+	NotGranted  = "NOT_GRANTED"
+	TooLarge    = "TOO_LARGE"
+	Denied      = "DENIED"
+	TimedOut    = "TIMEOUT"
+	Unavailable = "UNAVAILABLE"
+	Invalid     = "INVALID"
+)
+
+// HostError is a refusal by a [Host]. The script sees it as a HostError with
+// the same code and message, so Message repeats only what the script passed.
+type HostError struct {
+	Code, Message string
+}
+
+// Error returns the code and the message.
+func (e *HostError) Error() string { return e.Code + ": " + e.Message }
+
+// HostErrorCodes returns all codes that a [HostError] may have.
+func HostErrorCodes() []string {
+	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid}
+}

@@ -1,0 +1,175 @@
+package scripting
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Journal is the record of one call: what it asked its host, what was
+// answered, and in which order, when timers fired, and what the clock showed.
+// A Run that is given a journal with entries answers from it instead of asking
+// again, and goes on recording where the journal ends. A Journal serves one
+// Run at a time.
+type Journal struct {
+	entries []entryRecord
+	bytes   int
+}
+
+// NewJournal returns an empty journal.
+func NewJournal() *Journal { return &Journal{} }
+
+// Len returns the number of entries.
+func (j *Journal) Len() int { return len(j.entries) }
+
+// Bytes returns about how many bytes the entries hold.
+func (j *Journal) Bytes() int { return j.bytes }
+
+// entryKind says what an entry records.
+type entryKind int
+
+const (
+	entryAsked    entryKind = iota // the body asked its host; an answer follows some time
+	entryTold                      // the body told its host something, such as a log message
+	entryAnswered                  // the answer was given to the body
+	entryFired                     // a timer fired
+	entryClock                     // the clock was read
+)
+
+func (k entryKind) String() string {
+	return [...]string{"a host call", "a message", "an answer", "a timer", "a look at the clock"}[k]
+}
+
+// entryRecord is one entry of a journal.
+type entryRecord struct {
+	kind entryKind
+	// seq is the number of the host call or message, or of the timer.
+	seq    int
+	op     string
+	digest [16]byte // of the payload
+	// answer, refusal and panicked are how an answered call ended.
+	answer   []byte
+	refusal  *HostError
+	panicked bool
+	// millis is what the clock showed, to reads times in a row.
+	millis int64
+	reads  int
+}
+
+// entryBytes is what an entry counts beside its answer.
+const entryBytes = 64
+
+func digestOf(payload []byte) [16]byte {
+	sum := sha256.Sum256(payload)
+	return [16]byte(sum[:16])
+}
+
+// book reads a journal up to its end, and writes it from there on.
+type book struct {
+	journal *Journal
+	// past is how many entries the journal had when the run began.
+	past, cursor int
+	// reads is how often the clock entry at the cursor was read again.
+	reads  int
+	limits Limits
+}
+
+func newBook(j *Journal, limits Limits) book {
+	b := book{journal: j, limits: limits}
+	if j != nil {
+		b.past = len(j.entries)
+	}
+	return b
+}
+
+// replaying reports whether the journal answers.
+func (b *book) replaying() bool { return b.cursor < b.past }
+
+// recall returns the past entry that the body comes upon now. ok is false when
+// the journal is at its end; a failure says that the body did something else
+// than it did before.
+func (b *book) recall(now entryRecord) (past *entryRecord, ok bool, failure *Failure) {
+	if !b.replaying() {
+		return nil, false, nil
+	}
+	past = &b.journal.entries[b.cursor]
+	if past.kind != now.kind || past.seq != now.seq || past.op != now.op || past.digest != now.digest {
+		return nil, false, b.nondeterministic("it made " + now.kind.String() + " where it had " + past.kind.String())
+	}
+	b.cursor++
+	return past, true, nil
+}
+
+func (b *book) nondeterministic(what string) *Failure {
+	return &Failure{
+		Kind:    Nondeterministic,
+		Message: fmt.Sprintf("the body did not repeat what it did before: at entry %d of its journal %s", b.cursor+1, what),
+	}
+}
+
+// write appends an entry.
+func (b *book) write(e entryRecord) *Failure {
+	if b.journal == nil {
+		b.journal = NewJournal()
+	}
+	j := b.journal
+	if len(j.entries) >= b.limits.HostCalls && e.kind != entryAnswered {
+		return limitFailure("host_calls", "the body made more than "+strconv.Itoa(b.limits.HostCalls)+" host calls, messages and clock reads")
+	}
+	j.entries = append(j.entries, e)
+	j.bytes += entryBytes + len(e.op) + len(e.answer)
+	if j.bytes > b.limits.JournalBytes {
+		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
+	}
+	return nil
+}
+
+// event returns the next answer or timer of the past.
+func (b *book) event() (past *entryRecord, ok bool, failure *Failure) {
+	if !b.replaying() {
+		return nil, false, nil
+	}
+	past = &b.journal.entries[b.cursor]
+	if past.kind != entryAnswered && past.kind != entryFired {
+		return nil, false, b.nondeterministic("it waited where it had made " + past.kind.String())
+	}
+	b.cursor++
+	return past, true, nil
+}
+
+// clock returns what the clock shows. Reads that show the same share an entry.
+func (b *book) clock(millis func() int64) (int64, *Failure) {
+	if b.replaying() {
+		past := &b.journal.entries[b.cursor]
+		if past.kind != entryClock {
+			return 0, b.nondeterministic("it read the clock where it had made " + past.kind.String())
+		}
+		if b.reads++; b.reads == past.reads {
+			b.cursor, b.reads = b.cursor+1, 0
+		}
+		return past.millis, nil
+	}
+	now := millis()
+	if b.journal != nil && len(b.journal.entries) > 0 {
+		last := &b.journal.entries[len(b.journal.entries)-1]
+		if last.kind == entryClock && last.millis == now {
+			last.reads++
+			return now, nil
+		}
+	}
+	return now, b.write(entryRecord{kind: entryClock, millis: now, reads: 1})
+}
+
+// unfinished says that the body ended before it did all that it did before.
+// Answers that came too late to be used do not count.
+func (b *book) unfinished() *Failure {
+	if !b.replaying() {
+		return nil
+	}
+	rest := b.journal.entries[b.cursor:b.past]
+	if i := slices.IndexFunc(rest, func(e entryRecord) bool { return e.kind != entryAnswered }); i >= 0 {
+		return b.nondeterministic("it ended where it had made " + rest[i].kind.String())
+	}
+	return nil
+}

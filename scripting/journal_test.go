@@ -1,0 +1,214 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// echo answers a request with its url, after as many milliseconds as the url says.
+func echo(ctx context.Context, op string, payload []byte) ([]byte, error) {
+	if op != "http.request" {
+		return nil, nil
+	}
+	_, after, _ := strings.Cut(string(payload), `"url":"`)
+	url, _, _ := strings.Cut(after, `"`)
+	var ms int
+	if _, err := fmt.Sscanf(url, "%d", &ms); err == nil {
+		select {
+		case <-time.After(time.Duration(ms) * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return fmt.Appendf(nil, `{"status":200,"headers":{"x":"y"},"body":%q,"url":%q}`, url, url), nil
+}
+
+const busyBody = `
+	log.info("begin", { at: Date.now() });
+	const order = [];
+	const get = async (url) => { const r = await http.crm.get(url); order.push(r.text()); return r.text(); };
+	const all = await Promise.all([get("30"), get("10"), get("20")]);
+	await new Promise(r => setTimeout(r, 1000));
+	progress(1, 2);
+	try { await http.crm.post("refused") } catch (e) { order.push(e.code) }
+	return { all, order, now: Date.now(), random: Math.random(), id: crypto.randomUUID() };
+`
+
+// busyHost echoes, but refuses one url.
+func busyHost() *fakeHost {
+	return &fakeHost{answer: func(ctx context.Context, op string, payload []byte) ([]byte, error) {
+		if strings.Contains(string(payload), "refused") {
+			return nil, &HostError{Denied, "no"}
+		}
+		return echo(ctx, op, payload)
+	}}
+}
+
+func TestAReplayRepeatsTheResultWithoutAnyEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := call(compiled(t, tool(busyBody)), `{}`)
+		c.Journal = NewJournal()
+		first := busyHost()
+		want := shown(runWith(t, c, first))
+		if !strings.Contains(want, `"order":["10","20","30","DENIED"]`) {
+			t.Fatalf("first run: %s", want)
+		}
+		if n := len(first.calls()); n != 6 {
+			t.Fatalf("the first run asked %d times: %q", n, first.calls())
+		}
+		entries := c.Journal.Len()
+
+		second, began := busyHost(), time.Now()
+		if got := shown(runWith(t, c, second)); got != want {
+			t.Errorf("the replay differs:\n got %s\nwant %s", got, want)
+		}
+		if calls := second.calls(); len(calls) != 0 {
+			t.Errorf("the replay had effects: %q", calls)
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the replay waited %v", waited)
+		}
+		if c.Journal.Len() != entries {
+			t.Errorf("the journal grew from %d to %d entries", entries, c.Journal.Len())
+		}
+	})
+}
+
+func TestAReplayGoesOnWhereTheJournalEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := `const a = (await http.crm.get("1")).text(); log.info(a); const b = (await http.crm.get("2")).text(); return a + b`
+		p := compiled(t, tool(body))
+		c := call(p, `{}`)
+		c.Journal = NewJournal()
+		ctx, cancel := context.WithCancel(t.Context())
+		host := &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
+			if op == "log" {
+				cancel()
+			}
+			return echo(context.Background(), op, payload)
+		}}
+		out, err := Inline().Run(ctx, c, host)
+		if err != nil || out.Failure == nil || out.Failure.Kind != Canceled {
+			t.Fatalf("first run: %+v %v", out, err)
+		}
+		again := &fakeHost{answer: echo}
+		if got := shown(runWith(t, c, again)); got != `"12"` {
+			t.Errorf("got %s", got)
+		}
+		want := []string{
+			`http.request {"grant":"crm","method":"GET","url":"1"}`,
+			`log {"level":"info","message":"1"}`,
+			`http.request {"grant":"crm","method":"GET","url":"2"}`,
+		}
+		if diff := cmp.Diff(want, append(host.calls(), again.calls()...)); diff != "" {
+			t.Errorf("effects of both runs (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAReplayThatDiffersIsNeverASecondEffect(t *testing.T) {
+	for _, c := range []struct{ name, first, second string }{
+		{"another request", `await http.crm.get("1"); return 1`, `await http.crm.get("2"); return 1`},
+		{"another operation", `await http.crm.get("1"); return 1`, `log.info("1"); return 1`},
+		{"the clock instead of a request", `await http.crm.get("1"); return 1`, `Date.now(); return 1`},
+		{"a request instead of the clock", `Date.now(); return 1`, `await http.crm.get("1"); return 1`},
+		{"waiting instead of a request", `log.info("x"); log.info("y"); return 1`, `log.info("x"); await new Promise(r => setTimeout(r, 1)); return 1`},
+		{"ending early", `log.info("x"); return 1`, `return 1`},
+		{"another timer", `setTimeout(() => {}, 1); return 1`, `const a = setTimeout(() => {}, 5); setTimeout(() => {}, 1); clearTimeout(a); return 1`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				journal := NewJournal()
+				first := call(compiled(t, tool(c.first)), `{}`)
+				first.Journal = journal
+				runWith(t, first, &fakeHost{answer: echo})
+
+				second := call(compiled(t, tool(c.second)), `{}`)
+				second.Journal = journal
+				host := &fakeHost{answer: echo}
+				out := runWith(t, second, host)
+				if out.Failure == nil || out.Failure.Kind != Nondeterministic {
+					t.Errorf("got %s", shown(out))
+				}
+				if calls := host.calls(); len(calls) != 0 {
+					t.Errorf("the replay had effects: %q", calls)
+				}
+			})
+		})
+	}
+}
+
+func TestAPanickingHostIsRememberedByTheJournal(t *testing.T) {
+	c := call(compiled(t, tool(`return (await http.crm.get("1")).text()`)), `{}`)
+	c.Journal = NewJournal()
+	for range 2 {
+		out := runWith(t, c, &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { panic("bug") }})
+		if out.Failure == nil || out.Failure.Kind != HostPanic {
+			t.Errorf("got %s", shown(out))
+		}
+	}
+}
+
+func TestJournalsAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		name, body, want string
+		limits           Limits
+	}{
+		{"messages", `for (;;) log.info("x")`, "host_calls", Limits{HostCalls: 20}},
+		{"requests", `for (;;) await http.crm.get("0")`, "host_calls", Limits{HostCalls: 20}},
+		{"timers", `for (;;) setTimeout(() => {}, 1e6)`, "host_calls", Limits{HostCalls: 20}},
+		{"intervals", `setInterval(() => {}, 0)`, "host_calls", Limits{HostCalls: 20}},
+		{"answers", `for (;;) await http.crm.get("0")`, "journal_bytes", Limits{JournalBytes: 4096}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			call := call(compiled(t, tool(c.body)), `{}`)
+			call.Limits = c.limits
+			out := runWith(t, call, &fakeHost{answer: echo})
+			if out.Failure == nil || out.Failure.Kind != Limit || out.Failure.Limit != c.want {
+				t.Errorf("got %s", shown(out))
+			}
+		})
+	}
+}
+
+func TestReadingTheClockInALoopSharesEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := call(compiled(t, tool(`let n = 0; for (let i = 0; i < 100000; i++) n = Date.now(); return n`)), `{}`)
+		c.Journal = NewJournal()
+		want := shown(runWith(t, c, &fakeHost{}))
+		if want != "1767323045000" {
+			t.Errorf("the clock shows %s first, not the start of the call", want)
+		}
+		if c.Journal.Len() != 1 {
+			t.Errorf("the journal has %d entries", c.Journal.Len())
+		}
+		if got := shown(runWith(t, c, &fakeHost{})); got != want {
+			t.Errorf("replay: %s, want %s", got, want)
+		}
+	})
+}
+
+func TestErrorsOfAHostAreShownWithoutTheirText(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&HostError{NotFound, "no file a"}, `["NOT_FOUND","no file a"]`},
+		{fmt.Errorf("open: %w", &HostError{Denied, "x"}), `["DENIED","x"]`},
+		{errors.New("dial 10.0.0.1: secret"), `["UNAVAILABLE","the host could not answer"]`},
+		{context.DeadlineExceeded, `["TIMEOUT","the host did not answer in time"]`},
+	} {
+		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, c.err }}
+		body := `try { await http.crm.get("1") } catch (e) { return [e.code, e.message].concat(e instanceof HostError ? [] : ["?"]) }`
+		if got := shown(runWith(t, call(compiled(t, tool(body)), `{}`), host)); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package scripting
+
+import "strings"
+
+// tokenKind sorts tokens by what the gate needs to know about them.
+type tokenKind int
+
+const (
+	tokenEnd       tokenKind = iota
+	tokenWord                // an identifier or a contextual keyword
+	tokenKeyword             // a reserved word
+	tokenOperand             // a number, a string, a regular expression, or a template without holes
+	tokenOpen                // ( [ { and the beginning of a template's hole
+	tokenClose               // ) ] } and the end of a template's hole
+	tokenOperator            // every other punctuation
+	tokenComma               // ,
+	tokenSemicolon           // ;
+)
+
+// lexeme is one token of a body.
+type lexeme struct {
+	kind       tokenKind
+	start, end int
+	text       string
+	// newline says that a line ends between the token before and this one.
+	newline bool
+	// member says that the word follows a dot, so that it is a name and nothing else.
+	member bool
+}
+
+// lexError is why text cannot be cut into tokens.
+type lexError struct {
+	start, end      int
+	summary, detail string
+}
+
+// lexer cuts JavaScript or TypeScript into tokens without parsing it. It is
+// exact on every valid text: where only a parser could tell a division from a
+// regular expression, it refuses the text instead of guessing.
+type lexer struct {
+	src  string
+	at   int
+	ts   bool
+	prev lexeme
+	// braces are the open brackets; a template's hole is a '$'.
+	braces []bracket
+	// patterns is the size of all regular expressions so far.
+	patterns int
+	err      *lexError
+}
+
+// bracket is a bracket that is still open.
+type bracket struct {
+	kind  byte
+	start int
+	// control says that the parenthesis belongs to if, for, while or with, so
+	// that a statement follows it.
+	control bool
+}
+
+// controlEnd is the text of the token that closes if (…), for (…), while (…)
+// or with (…), behind which a statement follows.
+const controlEnd = "control)"
+
+// maxBrackets bounds how deep brackets nest.
+const maxBrackets = 128
+
+// next returns the next token. After an error it returns tokenEnd.
+func (l *lexer) next() lexeme {
+	newline := l.skipSpace()
+	if l.err != nil || l.at >= len(l.src) {
+		return lexeme{kind: tokenEnd, start: len(l.src), end: len(l.src), newline: newline}
+	}
+	t := lexeme{start: l.at, newline: newline}
+	l.scan(&t)
+	if l.err != nil {
+		return lexeme{kind: tokenEnd, start: t.start, end: l.at}
+	}
+	t.end = l.at
+	if t.text == "" {
+		t.text = l.src[t.start:t.end]
+	}
+	if t.kind == tokenWord {
+		t.member = l.prev.text == "." || l.prev.text == "?."
+		if !t.member && reserved(t.text) {
+			t.kind = tokenKeyword
+		}
+	}
+	l.prev = t
+	return t
+}
+
+func (l *lexer) scan(t *lexeme) {
+	c := l.src[l.at]
+	switch {
+	case c == '(' || c == '[' || c == '{':
+		t.kind = tokenOpen
+		l.open(c)
+		l.at++
+	case c == ')' || c == ']' || c == '}':
+		l.close(t, c)
+	case c == '"' || c == '\'':
+		t.kind = tokenOperand
+		l.quoted(c)
+	case c == '`':
+		l.at++
+		l.template(t)
+	case c >= '0' && c <= '9', c == '.' && l.digitAt(l.at+1):
+		t.kind = tokenOperand
+		l.number()
+	case c == '/':
+		l.slash(t)
+	case c == '\\' || c == '#' || wordStart(l.src[l.at:]):
+		t.kind = tokenWord
+		l.word()
+	default:
+		l.operator(t)
+	}
+}
+
+func (l *lexer) fail(start, end int, summary, detail string) {
+	if l.err == nil {
+		l.err = &lexError{start: start, end: max(end, start+1), summary: summary, detail: detail}
+	}
+	l.at = len(l.src)
+}
+
+func (l *lexer) open(c byte) {
+	if len(l.braces) >= maxBrackets {
+		l.fail(l.at, l.at+1, "brackets nest too deep here", "At most 128 brackets may be open at once; move the inner part into a function or a variable.")
+		return
+	}
+	control := c == '(' && l.prev.kind == tokenKeyword && controls(l.prev.text)
+	if c == '(' && l.prev.text == "await" && !l.prev.member {
+		control = true // for await (…)
+	}
+	l.braces = append(l.braces, bracket{kind: c, start: l.at, control: control})
+}
+
+// close ends a bracket or, for the end of a template's hole, goes on with the template.
+func (l *lexer) close(t *lexeme, c byte) {
+	t.kind = tokenClose
+	if len(l.braces) == 0 {
+		l.fail(l.at, l.at+1, "this "+string(c)+" closes nothing", "Remove it, or add the bracket that it should close.")
+		return
+	}
+	top := l.braces[len(l.braces)-1]
+	if c != closing(top.kind) {
+		l.fail(l.at, l.at+1, "this "+string(c)+" does not match the "+opening(top.kind)+" before it", "Close the brackets in the order in which they were opened.")
+		return
+	}
+	l.braces = l.braces[:len(l.braces)-1]
+	l.at++
+	if top.kind == '$' {
+		l.template(t)
+		return
+	}
+	if top.control {
+		t.text = controlEnd
+	}
+}
+
+// template reads characters of a template up to its end or its next hole.
+func (l *lexer) template(t *lexeme) {
+	resumed := t.kind == tokenClose
+	for l.at < len(l.src) {
+		switch l.src[l.at] {
+		case '\\':
+			l.at += 2
+		case '`':
+			l.at++
+			if !resumed {
+				t.kind = tokenOperand
+			}
+			return
+		case '$':
+			l.at++
+			if l.at < len(l.src) && l.src[l.at] == '{' {
+				l.hole(t)
+				return
+			}
+		default:
+			l.at++
+		}
+	}
+	l.fail(t.start, t.start+1, "this template is never closed", "Add the ` that ends it.")
+}
+
+func (l *lexer) hole(t *lexeme) {
+	t.kind = tokenOpen
+	if len(l.braces) >= maxBrackets {
+		l.open('{')
+		return
+	}
+	l.braces = append(l.braces, bracket{kind: '$', start: l.at - 1})
+	l.at++
+}
+
+func (l *lexer) quoted(quote byte) {
+	start := l.at
+	for l.at++; l.at < len(l.src); l.at++ {
+		switch l.src[l.at] {
+		case quote:
+			l.at++
+			return
+		case '\\':
+			if strings.HasPrefix(l.src[l.at+1:], "\r\n") {
+				l.at++
+			}
+			l.at++
+		case '\n', '\r':
+			l.fail(start, l.at, "this string is never closed", "Add the "+string(quote)+" that ends it, or use a `template` for text of several lines.")
+			return
+		}
+	}
+	l.fail(start, len(l.src), "this string is never closed", "Add the "+string(quote)+" that ends it.")
+}
+
+// number reads what may follow a digit; whether it is a number is for the parser to say.
+func (l *lexer) number() {
+	for l.at < len(l.src) {
+		c := l.src[l.at]
+		exponent := (c == '+' || c == '-') && l.src[l.at-1]|0x20 == 'e' && l.decimalBefore(l.at-1)
+		if !exponent && c != '.' && c != '_' && !isAlnum(c) {
+			return
+		}
+		if c == '.' && l.at > 0 && l.src[l.at-1] == '.' {
+			return
+		}
+		l.at++
+	}
+}
+
+// decimalBefore reports whether the number that the byte at i belongs to is
+// not hexadecimal, in which an e is a digit.
+func (l *lexer) decimalBefore(i int) bool {
+	for i > 0 && (isAlnum(l.src[i-1]) || l.src[i-1] == '_' || l.src[i-1] == '.') {
+		i--
+	}
+	return i+1 >= len(l.src) || l.src[i] != '0' || l.src[i+1]|0x20 != 'x'
+}

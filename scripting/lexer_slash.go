@@ -1,0 +1,161 @@
+package scripting
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// slash reads a division or a regular expression, by what stands before it.
+func (l *lexer) slash(t *lexeme) {
+	switch l.slashAfter(l.prev) {
+	case division:
+		l.operator(t)
+	case literal:
+		t.kind = tokenOperand
+		l.regexp()
+	case unclear:
+		l.fail(l.at, l.at+1, "it is not clear whether this / begins a regular expression",
+			"Put the regular expression, or what is divided, in parentheses.")
+	}
+}
+
+// slashMeaning is what a / is.
+type slashMeaning int
+
+const (
+	division slashMeaning = iota
+	literal
+	unclear
+)
+
+// slashAfter says what a / after the token prev is. It never guesses: behind
+// a } or a word such as yield only a parser knows.
+func (l *lexer) slashAfter(prev lexeme) slashMeaning {
+	switch prev.kind {
+	case tokenWord:
+		if !prev.member && (prev.text == "await" || prev.text == "yield" || prev.text == "of") {
+			return unclear
+		}
+		return division
+	case tokenOperand:
+		return division
+	case tokenKeyword:
+		if prev.endsOperand() {
+			return division
+		}
+		return literal
+	case tokenClose:
+		if prev.text == "}" || prev.text == controlEnd {
+			return unclear
+		}
+		return division
+	case tokenOperator:
+		if l.ts && prev.text == ">" {
+			return unclear
+		}
+		return literal
+	}
+	return literal
+}
+
+// regexp reads a regular expression and its flags.
+func (l *lexer) regexp() {
+	start, class := l.at, false
+	for l.at++; l.at < len(l.src); l.at++ {
+		switch c := l.src[l.at]; {
+		case c == '\n' || c == '\r':
+			l.fail(start, l.at, "this regular expression is never closed", "Add the / that ends it.")
+			return
+		case c == '\\':
+			l.at++
+			if l.at < len(l.src) && (l.src[l.at] == '\n' || l.src[l.at] == '\r') {
+				l.at--
+			}
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '/' && !class:
+			l.at++
+			l.checkPattern(start)
+			l.word()
+			return
+		}
+	}
+	l.fail(start, len(l.src), "this regular expression is never closed", "Add the / that ends it.")
+}
+
+// checkPattern bounds the regular expression that ends here: both engines
+// behind it parse recursively.
+func (l *lexer) checkPattern(start int) {
+	size, why := patternSize(l.src[start+1 : l.at-1])
+	l.patterns += size
+	if why == "" && l.patterns > maxPatterns {
+		why = "The repetitions in all regular expressions of a body may add up to 100,000."
+	}
+	if why != "" {
+		l.fail(start, l.at, "this regular expression is too large", why)
+	}
+}
+
+// isOperator reports whether s is an operator of more than one byte.
+func isOperator(s string) bool {
+	switch s {
+	case ">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=",
+		"=>", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "++", "--",
+		"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<", ">>", "**":
+		return true
+	}
+	return false
+}
+
+func (l *lexer) operator(t *lexeme) {
+	rest := l.src[l.at:]
+	switch {
+	case rest[0] == ',':
+		t.kind = tokenComma
+		l.at++
+		return
+	case rest[0] == ';':
+		t.kind = tokenSemicolon
+		l.at++
+		return
+	case strings.HasPrefix(rest, "?.") && l.digitAt(l.at+2):
+		t.kind = tokenOperator
+		l.at++
+		return
+	}
+	t.kind = tokenOperator
+	for n := min(4, len(rest)); n > 1; n-- {
+		if isOperator(rest[:n]) && !(l.ts && rest[0] == '>') {
+			l.at += n
+			l.postfix(t, rest[:n])
+			return
+		}
+	}
+	_, size := utf8.DecodeRuneInString(rest)
+	l.at += size
+	if l.ts && rest[0] == '!' {
+		l.postfix(t, "++")
+	}
+}
+
+// postfix makes x++, x-- and TypeScript's x! operands, which they are for what follows.
+func (l *lexer) postfix(t *lexeme, op string) {
+	if (op == "++" || op == "--") && !t.newline && l.prev.endsOperand() {
+		t.kind = tokenOperand
+	}
+}
+
+// endsOperand reports whether the token surely ends an operand.
+func (t lexeme) endsOperand() bool {
+	switch t.kind {
+	case tokenWord, tokenOperand:
+		return true
+	case tokenKeyword:
+		return t.text == "this" || t.text == "super" || t.text == "null" || t.text == "true" || t.text == "false"
+	case tokenClose:
+		return t.text != "}" && t.text != controlEnd
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// loop is what a call waits for.
+type loop struct {
+	// seq is the number of the last host call or message.
+	seq int
+	// asked are the host calls that the script has no answer to yet.
+	asked map[int]func(answer)
+	// running is how many goroutines have not yet sent their answer.
+	running int
+	answers chan answer
+	// hostContext ends when the call does.
+	hostContext context.Context
+	cancel      context.CancelFunc
+	timers      timers
+}
+
+// answer is how a host call ended.
+type answer struct {
+	seq      int
+	data     []byte
+	refusal  *HostError
+	panicked bool
+}
+
+// ask starts a host call. done is called with its answer, in the loop.
+func (r *run) ask(op string, payload []byte, done func(answer)) {
+	r.loop.seq++
+	seq := r.loop.seq
+	if r.loop.asked == nil {
+		r.loop.asked = map[int]func(answer){}
+	}
+	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload)}
+	_, past, failure := r.book.recall(question)
+	if failure == nil && !past {
+		failure = r.book.write(question)
+	}
+	if failure != nil {
+		r.abort(failure)
+		return
+	}
+	r.loop.asked[seq] = done
+	if !past {
+		r.start(seq, op, payload)
+	}
+}
+
+// start asks the host in a goroutine, which always sends an answer.
+func (r *run) start(seq int, op string, payload []byte) {
+	l := &r.loop
+	if l.cancel == nil {
+		l.hostContext, l.cancel = context.WithCancel(r.ctx)
+		l.answers = make(chan answer)
+	}
+	l.running++
+	go func(ctx context.Context, h Host, answers chan<- answer) {
+		answers <- do(ctx, h, seq, op, payload)
+	}(l.hostContext, r.host, l.answers)
+}
+
+// do asks the host. A panic becomes an answer too.
+func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answer) {
+	a.seq = seq
+	defer func() {
+		if recover() != nil {
+			a = answer{seq: seq, panicked: true}
+		}
+	}()
+	data, err := h.Do(ctx, seq, op, payload)
+	if err != nil {
+		a.refusal = refusal(err)
+		return a
+	}
+	a.data = data
+	return a
+}
+
+// refusal makes what a script may see of an error.
+func refusal(err error) *HostError {
+	var refused *HostError
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, context.DeadlineExceeded):
+		return &HostError{TimedOut, "the host did not answer in time"}
+	default:
+		return &HostError{Unavailable, "the host could not answer"}
+	}
+}
+
+// tell sends the host a message whose answer is ignored. A message that was
+// sent before the replay is not sent again.
+func (r *run) tell(op string, payload []byte) {
+	r.loop.seq++
+	message := entryRecord{kind: entryTold, seq: r.loop.seq, op: op, digest: digestOf(payload)}
+	_, past, failure := r.book.recall(message)
+	if failure == nil && !past {
+		failure = r.book.write(message)
+	}
+	if failure == nil && !past && do(r.ctx, r.host, r.loop.seq, op, payload).panicked {
+		failure = hostPanic(op)
+	}
+	if failure != nil {
+		r.abort(failure)
+	}
+}
+
+func hostPanic(op string) *Failure {
+	return &Failure{Kind: HostPanic, Message: fmt.Sprintf("the host failed at %s", op)}
+}
+
+// promiseOf returns the promise that v is, nil when it is none.
+func promiseOf(v goja.Value) *goja.Promise {
+	o, ok := v.(*goja.Object)
+	if !ok || o.ExportType() != promiseType {
+		return nil
+	}
+	return o.Export().(*goja.Promise)
+}
+
+// settle waits until nothing is left that the body started, and returns the
+// value of the promise that the body returned, or the value that it returned.
+func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
+	promise := promiseOf(value)
+	for r.failure == nil {
+		if promise != nil && promise.State() == goja.PromiseStateRejected {
+			return nil, r.thrown(promise.Result())
+		}
+		if !r.pending() {
+			break
+		}
+		if failure := r.step(); failure != nil {
+			return nil, failure
+		}
+	}
+	switch {
+	case r.failure != nil:
+		return nil, r.failure
+	case promise != nil && promise.State() == goja.PromiseStatePending:
+		return nil, &Failure{Kind: Thrown, Message: "the body waits for a promise that nothing can settle any more"}
+	case len(r.rejected) > 0:
+		return nil, r.thrown(r.rejected[0].Result())
+	case promise != nil:
+		return promise.Result(), nil
+	}
+	return value, nil
+}
+
+// pending reports whether an answer or a timer is still to come.
+func (r *run) pending() bool { return len(r.loop.asked) > 0 || r.loop.timers.pending() }
+
+// step waits for the next answer or timer, or takes it from the journal, and
+// lets the script go on with it.
+func (r *run) step() *Failure {
+	past, ok, failure := r.book.event()
+	switch {
+	case failure != nil:
+		return failure
+	case ok && past.kind == entryFired:
+		return r.fire(past.seq)
+	case ok:
+		return r.deliver(answer{seq: past.seq, data: past.answer, refusal: past.refusal, panicked: past.panicked})
+	}
+	return r.wait()
+}
+
+func (r *run) wait() *Failure {
+	var due <-chan time.Time
+	next, ticking := r.loop.timers.next()
+	if ticking {
+		timer := time.NewTimer(time.Until(next.due))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-r.ctx.Done():
+		return over(r.ctx)
+	case a := <-r.loop.answers:
+		r.loop.running--
+		if failure := r.book.write(a.record()); failure != nil {
+			return failure
+		}
+		return r.deliver(a)
+	case <-due:
+		if failure := r.book.write(entryRecord{kind: entryFired, seq: next.id}); failure != nil {
+			return failure
+		}
+		return r.fire(next.id)
+	}
+}
+
+func (a answer) record() entryRecord {
+	return entryRecord{kind: entryAnswered, seq: a.seq, answer: a.data, refusal: a.refusal, panicked: a.panicked}
+}
+
+// deliver gives an answer to the script.
+func (r *run) deliver(a answer) *Failure {
+	done, ok := r.loop.asked[a.seq]
+	if !ok {
+		return r.book.nondeterministic("the answer is to no open host call")
+	}
+	delete(r.loop.asked, a.seq)
+	if a.panicked {
+		return hostPanic("a host call")
+	}
+	if failure := r.safely(func() { done(a) }); failure != nil {
+		return failure
+	}
+	return r.failure
+}
+
+// drain cancels the host calls that nobody waits for any more, and records
+// how they ended.
+func (r *run) drain() {
+	l := &r.loop
+	if l.cancel == nil {
+		return
+	}
+	l.cancel()
+	for ; l.running > 0; l.running-- {
+		_ = r.book.write((<-l.answers).record()) // the call is over whatever its journal holds
+	}
+}

@@ -1,0 +1,169 @@
+package scripting
+
+import (
+	"strings"
+
+	"github.com/dop251/goja/ast"
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// bodyMarker is the function that a lowered body is handed to, so that it can
+// be found again behind what lowering puts in front of it.
+const bodyMarker = "$mcpd$body$"
+
+const (
+	loweredStart = bodyMarker + "(async function(){{"
+	loweredEnd   = "\n}});\n"
+)
+
+// maxLowered bounds what lowering and bundling may make of a body.
+const maxLowered = 1 << 20
+
+// lower makes source that the engine speaks of TypeScript, imports and what
+// the engine lacks. It reports whether it could.
+func (c *compilation) lower(f features) bool {
+	entry := newEntry(c.src.Text, f.modules)
+	var code, sourceMap []byte
+	var problems []api.Message
+	files := &modules{compilation: c, entry: entry}
+	if len(f.modules) == 0 {
+		result := api.Transform(entry.src, c.transformOptions())
+		code, sourceMap, problems = result.Code, result.Map, result.Errors
+	} else {
+		code, sourceMap, problems = files.bundle()
+	}
+	files.hash()
+	if len(problems) > 0 {
+		files.report(problems)
+		return false
+	}
+	if len(code) > maxLowered {
+		c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "Compiled, they may have at most 1 MiB.")
+		return false
+	}
+	if _, refused := inspect(string(code), JS); refused != nil {
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.summary, "This is said of the JavaScript that the body is compiled to. "+refused.detail)
+		return false
+	}
+	return c.lowered(string(code), sourceMap, files)
+}
+
+// lowered sets the origin to what a compiler made.
+func (c *compilation) lowered(code string, sourceMap []byte, files *modules) bool {
+	c.origin = origin{name: c.src.Text.File(), src: wrapperStart + code + wrapperEnd + mapComment, lowered: true}
+	mappings, err := decodeSourceMap(sourceMap, code)
+	if err != nil {
+		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "Its source map is damaged: "+err.Error())
+		return false
+	}
+	c.origin.texts, c.origin.mappings = files.resolve(mappings, len(wrapperStart))
+	return true
+}
+
+// unwrapModule makes the body that a lowered module hands to [bodyMarker] what
+// the module returns. It reports false when the module does no such thing.
+func unwrapModule(function *ast.FunctionLiteral) bool {
+	block := function.Body.List[0].(*ast.BlockStatement)
+	if len(block.List) == 0 {
+		return false
+	}
+	last := &block.List[len(block.List)-1]
+	statement, ok := (*last).(*ast.ExpressionStatement)
+	if !ok {
+		return false
+	}
+	call, ok := statement.Expression.(*ast.CallExpression)
+	if !ok || len(call.ArgumentList) != 1 {
+		return false
+	}
+	callee, ok := call.Callee.(*ast.Identifier)
+	body, isFunction := call.ArgumentList[0].(*ast.FunctionLiteral)
+	if !ok || !isFunction || callee.Name != bodyMarker {
+		return false
+	}
+	body.Async = awaits(body)
+	*last = &ast.ReturnStatement{Return: callee.Idx, Argument: &ast.CallExpression{
+		Callee: body, LeftParenthesis: call.LeftParenthesis, RightParenthesis: call.RightParenthesis,
+	}}
+	return true
+}
+
+func (c *compilation) loader() api.Loader {
+	if c.src.Language == TS {
+		return api.LoaderTS
+	}
+	return api.LoaderJS
+}
+
+func (c *compilation) transformOptions() api.TransformOptions {
+	return api.TransformOptions{
+		Loader: c.loader(), Target: api.ES2022, Supported: supported(),
+		Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
+		LogLevel: api.LogLevelSilent, LogLimit: maxReports, TsconfigRaw: "{}", Charset: api.CharsetUTF8,
+	}
+}
+
+// supported names what of ES2022 the engine lacks.
+func supported() map[string]bool {
+	return map[string]bool{
+		"async-generator": false, "for-await": false, "class-private-brand-check": false,
+		"top-level-await": true, "hashbang": false,
+	}
+}
+
+// entry is the source that a compiler gets: the body inside its function, and
+// behind it the import declarations, which may stand at the top level only.
+type entry struct {
+	src      string
+	text     diag.Text
+	segments []segment
+}
+
+func newEntry(text diag.Text, modules []module) *entry {
+	body := text.Body()
+	e := &entry{text: text}
+	var b strings.Builder
+	b.WriteString(loweredStart)
+	from := 0
+	for _, m := range modules {
+		e.copy(&b, from, m.start)
+		b.WriteString(blank(body[m.start:m.end]))
+		from = m.end
+	}
+	e.copy(&b, from, len(body))
+	b.WriteString(loweredEnd)
+	for _, m := range modules {
+		e.copy(&b, m.start, m.end)
+		b.WriteString("\n")
+	}
+	e.src = b.String()
+	return e
+}
+
+func (e *entry) copy(b *strings.Builder, from, to int) {
+	e.segments = append(e.segments, segment{to: b.Len(), from: from, length: to - from})
+	b.WriteString(e.text.Body()[from:to])
+}
+
+// blank returns white space with the same lines as s.
+func blank(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+// offset returns the place in the body of a place in the entry, and false when
+// the author did not write it.
+func (e *entry) offset(at int) (int, bool) {
+	for _, s := range e.segments {
+		if at >= s.to && at <= s.to+s.length {
+			return s.from + at - s.to, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,178 @@
+package scripting
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+func TestTypeScriptRuns(t *testing.T) {
+	for _, c := range []struct{ name, body, want string }{
+		{"types", `type A = { a: number }; const f = <T>(v: T): T => v; return f<number>((input as A).a)`, `2`},
+		{"enums and parameter properties", `enum E { A, B } class Q { constructor(private x: number) {} get() { return this.x } } return [E.B, new Q(3).get()]`, `[1,3]`},
+		{"async", `const n: number = await Promise.resolve(4); return n`, `4`},
+		{"a global's name for its own variable", `const input: number = 1; return input`, `1`},
+		{"non-null and division", `const a: number | null = 4; return a! / 2`, `2`},
+		{"satisfies", `return ({ a: 1 } satisfies Record<string, number>)`, `{"a":1}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := tool(c.body)
+			src.Language = TS
+			if got := shown(runWith(t, call(compiled(t, src), `{"a":2}`), &fakeHost{})); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheEngineLacksIsLowered(t *testing.T) {
+	for _, c := range []struct{ name, body, want string }{
+		{"for await", `let s = 0; for await (const v of [Promise.resolve(1), 2]) s += v; return s`, `3`},
+		{"async generators", `async function* g() { yield 1; yield 2 } let s = 0; for await (const v of g()) s += v; return s`, `3`},
+		{"async generator methods", `const o = { async *g() { yield 5 } }; return (await o.g().next()).value`, `5`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := shown(runBody(t, c.body, `{}`)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestImportsAreReadThroughImportAlone(t *testing.T) {
+	var read []string
+	src := tool("import { twice } from \"./lib/math.ts\";\nimport data from \"./data.json\" with { type: \"json\" };\nimport \"./effect.js\"\nreturn twice(data.n) + effect;")
+	src.Path = "sub/t.js"
+	files := importing(map[string]string{
+		"sub/lib/math.ts": "import { add } from '../../add.mjs';\nexport function twice(n: number): number { return add(n, n) }",
+		"add.mjs":         "export const add = (a, b) => a + b",
+		"sub/data.json":   `{"n": 21}`,
+		"sub/effect.js":   `globalThis.effect = 100`,
+	})
+	src.Import = func(name string) ([]byte, error) {
+		read = append(read, name)
+		return files(name)
+	}
+	p := compiled(t, src)
+	slices.Sort(read)
+	if diff := cmp.Diff([]string{"add.mjs", "sub/data.json", "sub/effect.js", "sub/lib/math.ts"}, read); diff != "" {
+		t.Errorf("files read (-want +got):\n%s", diff)
+	}
+	if got := shown(runWith(t, call(p, `{}`), &fakeHost{})); got != `142` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestStacksLeadToTheAuthorsFiles(t *testing.T) {
+	files := importing(map[string]string{
+		"lib/deep.ts": "type N = number;\nexport function deep(n: N): N {\n  if (n > 1) throw new Error('too big');\n  return n }",
+		"mid.js":      "import { deep } from './lib/deep.ts';\nexport const mid = (n) => deep(n)",
+	})
+	for _, c := range []struct {
+		name     string
+		language Language
+		text     diag.Text
+		want     []string
+	}{
+		{"verbatim", JS, inFile("function f() {\n  throw new Error('x');\n}\nf();"),
+			[]string{"f tools.d/t.hcl:6:9-12", " tools.d/t.hcl:8:1-2"}},
+		{"behind characters of several bytes", JS, inFile("const ä = '€'; ä.a.b"),
+			[]string{" tools.d/t.hcl:5:20-21"}},
+		{"a whole file", JS, diag.WholeFile("t.js", "null.x"), []string{" t.js:1:6-7"}},
+		{"a stripped indent", JS, indented("function f() {", "  null.x", "}", "f()"),
+			[]string{"f t.hcl:4:12-13", " t.hcl:6:5-6"}},
+		{"an escape", JS, escaped("const a = ", "\n", "null.x"), []string{" t.json:3:26-27"}},
+		{"async", JS, inFile("const g = async () => { await null; undefined.x };\nawait g();"),
+			[]string{"g tools.d/t.hcl:5:47-48", " tools.d/t.hcl:6:7-8"}},
+		{"TypeScript", TS, inFile("type A = {\n  a: number };\nconst f = (a: A): number => {\n  throw new Error('x') };\nreturn f({ a: 1 } as A)"),
+			[]string{"f tools.d/t.hcl:8:9-12", " tools.d/t.hcl:9:8-9"}},
+		{"imports", TS, inFile("import { mid } from './mid.js';\nconst n: number = 2;\nreturn mid(n)"),
+			[]string{"deep lib/deep.ts:3:20-23", "mid mid.js:2:27-31", " tools.d/t.hcl:7:8-11"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := Source{Name: "t", Language: c.language, Text: c.text, Import: files}
+			out := runWith(t, call(compiled(t, src), `{}`), &fakeHost{})
+			if out.Failure == nil {
+				t.Fatal(shown(out))
+			}
+			if diff := cmp.Diff(c.want, framesOf(out.Failure)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func framesOf(f *Failure) (lines []string) {
+	for _, frame := range f.Stack {
+		lines = append(lines, frame.Function+" "+frame.Range.String()+"-"+index(int64(frame.Range.End.Column)))
+	}
+	return lines
+}
+
+// indented returns lines that stand in t.hcl from line 3 on, four columns in.
+func indented(lines ...string) diag.Text {
+	b := diag.TextBuilder{File: "t.hcl"}
+	for i, line := range lines {
+		b.Add(line+"\n", diag.Pos{Line: 3 + i, Column: 5, Byte: 50 * i})
+	}
+	return b.Text()
+}
+
+// escaped returns pieces that stand behind each other on line 3 of t.json,
+// the second of them as an escape of two characters.
+func escaped(pieces ...string) diag.Text {
+	b := diag.TextBuilder{File: "t.json"}
+	b.Add(pieces[0], diag.Pos{Line: 3, Column: 9, Byte: 20})
+	b.Add(pieces[1], diag.Pos{Line: 3, Column: 19, Byte: 30})
+	b.Add(pieces[2], diag.Pos{Line: 3, Column: 21, Byte: 32})
+	return b.Text()
+}
+
+// instruction is the engine's own number of a place.
+var instruction = regexp.MustCompile(`\(\d+\)`)
+
+func TestScriptsSeeStacksOfTheAuthorsFiles(t *testing.T) {
+	files := importing(map[string]string{"lib/x.ts": "export function x(n: number): string {\n  return new Error('q').stack! }"})
+	for _, c := range []struct {
+		language   Language
+		body, want string
+	}{
+		{JS, "const f = () => new Error('q').stack;\nreturn f()", "Error: q\n\tat f (tools.d/t.hcl:5:17)\n\tat tools.d/t.hcl:6:9\n"},
+		{TS, "import { x } from './lib/x.ts';\nreturn x(1)", "Error: q\n\tat x (tools.d/lib/x.ts:2:10)\n\tat tools.d/t.hcl:6:8\n\tat tools.d/native:1:1\n"},
+	} {
+		src := tool(c.body)
+		src.Language, src.Import, src.Path = c.language, files, "t.hcl"
+		got := shown(runWith(t, call(compiled(t, src), `{}`), &fakeHost{}))
+		got = instruction.ReplaceAllString(got, "")
+		if want := string(mustJSON(c.want)); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestASourceMapCommentReadsNoFile(t *testing.T) {
+	out := runBody(t, "return new Error('q').stack;\n//# sourceMappingURL=/etc/hostname", `{}`)
+	if out.Failure != nil {
+		t.Error(shown(out))
+	}
+}
+
+func TestPlacesAreExactBehindLongTextsOfWideCharacters(t *testing.T) {
+	body := "const s: string[] = [\n"
+	for range 200 {
+		body += "  '€😀ä', // €€\n"
+	}
+	src := tool(body + "];\nconst wide = 'ä€😀'; null.x")
+	src.Language = TS
+	out := runWith(t, call(compiled(t, src), `{}`), &fakeHost{})
+	if out.Failure == nil {
+		t.Fatal(shown(out))
+	}
+	if diff := cmp.Diff([]string{" tools.d/t.hcl:207:26-27"}, framesOf(out.Failure)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

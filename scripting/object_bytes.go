@@ -1,0 +1,179 @@
+package scripting
+
+import (
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dop251/goja"
+)
+
+// bytesOf returns the bytes of an ArrayBuffer or a typed array. They are
+// shared with the script.
+func (r *run) bytesOf(v goja.Value) ([]byte, bool) {
+	o, ok := v.(*goja.Object)
+	if !ok {
+		return nil, false
+	}
+	switch o.ExportType() {
+	case bufferType:
+		return o.Export().(goja.ArrayBuffer).Bytes(), true
+	case bytesType:
+		return o.Export().([]byte), true
+	}
+	if kindOf(o) != kindTyped {
+		return nil, false
+	}
+	buffer, ok := o.Get("buffer").Export().(goja.ArrayBuffer)
+	if !ok {
+		return nil, false
+	}
+	all := buffer.Bytes()
+	from, length := o.Get("byteOffset").ToInteger(), o.Get("byteLength").ToInteger()
+	if from < 0 || length < 0 || from+length > int64(len(all)) {
+		return nil, false
+	}
+	return all[from : from+length], true
+}
+
+// newBytes returns a Uint8Array of the data, which then belongs to the script.
+func (r *run) newBytes(data []byte) goja.Value {
+	return r.construct("Uint8Array", r.newBuffer(data))
+}
+
+func (r *run) newBuffer(data []byte) goja.Value {
+	return r.rt.ToValue(r.rt.NewArrayBuffer(data))
+}
+
+// construct makes an object of one of the engine's classes.
+func (r *run) construct(class string, args ...goja.Value) *goja.Object {
+	o, err := r.rt.New(r.builtin(class), args...)
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// atob decodes base64 to a string of one character a byte.
+func (r *run) atob(c goja.FunctionCall) goja.Value {
+	text := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t\n\f\r", r) {
+			return -1
+		}
+		return r
+	}, c.Argument(0).String())
+	if len(text)%4 == 0 {
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
+	}
+	data, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		panic(r.typeError("atob: the text is not base64"))
+	}
+	units := make([]uint16, len(data))
+	for i, b := range data {
+		units[i] = uint16(b)
+	}
+	return goja.StringFromUTF16(units)
+}
+
+// btoa encodes a string of one character a byte as base64.
+func (r *run) btoa(c goja.FunctionCall) goja.Value {
+	text := c.Argument(0).ToString().(goja.String)
+	data := make([]byte, text.Length())
+	for i := range data {
+		unit := text.CharAt(i)
+		if unit > 0xFF {
+			panic(r.typeError("btoa: the text has characters beyond U+00FF; encode it with TextEncoder first"))
+		}
+		data[i] = byte(unit)
+	}
+	return r.rt.ToValue(base64.StdEncoding.EncodeToString(data))
+}
+
+// makeTextEncoder makes TextEncoder, with encode alone.
+func (r *run) makeTextEncoder() *goja.Object {
+	class, prototype := r.class("TextEncoder", func(*goja.Object, goja.ConstructorCall) {})
+	r.accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.rt.ToValue("utf-8") }, nil)
+	r.method(prototype, "encode", func(c goja.FunctionCall) goja.Value {
+		text := ""
+		if v := c.Argument(0); !goja.IsUndefined(v) {
+			text = v.String()
+		}
+		return r.newBytes([]byte(text))
+	})
+	return class
+}
+
+// textDecoder is the Go half of a TextDecoder.
+type textDecoder struct{ fatal, keepBOM bool }
+
+// makeTextDecoder makes TextDecoder for UTF-8, without streaming.
+func (r *run) makeTextDecoder() *goja.Object {
+	class, prototype := r.class("TextDecoder", func(this *goja.Object, c goja.ConstructorCall) {
+		if label := c.Argument(0); !goja.IsUndefined(label) {
+			switch strings.ToLower(strings.TrimSpace(label.String())) {
+			case "utf-8", "utf8", "unicode-1-1-utf-8":
+			default:
+				panic(r.rt.NewTypeError("TextDecoder knows utf-8 only"))
+			}
+		}
+		r.bind(this, &textDecoder{
+			fatal:   option(c.Argument(1), "fatal").ToBoolean(),
+			keepBOM: option(c.Argument(1), "ignoreBOM").ToBoolean(),
+		})
+	})
+	r.accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.rt.ToValue("utf-8") }, nil)
+	r.method(prototype, "decode", func(c goja.FunctionCall) goja.Value {
+		return r.decodeText(self[*textDecoder](r, c.This), c.Argument(0))
+	})
+	return class
+}
+
+func (r *run) decodeText(d *textDecoder, v goja.Value) goja.Value {
+	var data []byte
+	if !goja.IsUndefined(v) {
+		var ok bool
+		if data, ok = r.bytesOf(v); !ok {
+			panic(r.typeError("TextDecoder.decode needs an ArrayBuffer or a typed array"))
+		}
+	}
+	if d.fatal && !utf8.Valid(data) {
+		panic(r.typeError("the bytes are not UTF-8"))
+	}
+	text := validUTF8(string(data))
+	if !d.keepBOM {
+		text = strings.TrimPrefix(text, byteOrderMark)
+	}
+	return r.rt.ToValue(text)
+}
+
+const byteOrderMark = "\ufeff"
+
+// validUTF8 replaces what is not UTF-8 as the WHATWG Encoding standard does:
+// one U+FFFD for each longest beginning of a character.
+func validUTF8(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && size == 1 {
+			size = truncated(text)
+		}
+		b.WriteRune(r)
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// truncated returns the length of the longest beginning of a character that
+// the text, which does not begin with a whole one, begins with; at least 1.
+func truncated(text string) int {
+	for n := min(3, len(text)); n > 1; n-- {
+		if !utf8.FullRuneInString(text[:n]) {
+			return n
+		}
+	}
+	return 1
+}

@@ -1,0 +1,164 @@
+package scripting
+
+import (
+	"strconv"
+
+	"github.com/dop251/goja"
+)
+
+// The bounds of structuredClone.
+const (
+	maxCloneDepth  = 500
+	maxCloneValues = 1_000_000
+)
+
+// cloner copies a value within one runtime, with cycles and shared parts.
+type cloner struct {
+	r      *run
+	copies map[*goja.Object]*goja.Object
+	values int
+	depth  int
+}
+
+// structuredClone copies plain objects, arrays, Date, Map, Set, RegExp, errors,
+// ArrayBuffer, typed arrays and boxed primitives. Functions, symbols and other
+// objects are refused, as everywhere.
+func (r *run) structuredClone(c goja.FunctionCall) goja.Value {
+	copying := cloner{r: r, copies: map[*goja.Object]*goja.Object{}}
+	return copying.value(c.Argument(0))
+}
+
+func (c *cloner) refuse(what string) {
+	panic(c.r.typeError("structuredClone: " + what))
+}
+
+func (c *cloner) value(v goja.Value) goja.Value {
+	if c.values++; c.values > maxCloneValues {
+		c.refuse("more than " + strconv.Itoa(maxCloneValues) + " values")
+	}
+	if c.values%1024 == 0 && c.r.stopped() {
+		c.refuse("the call is over")
+	}
+	o, ok := v.(*goja.Object)
+	if !ok {
+		if _, symbol := v.(*goja.Symbol); symbol {
+			c.refuse("a symbol cannot be copied")
+		}
+		return v
+	}
+	if done, ok := c.copies[o]; ok {
+		return done
+	}
+	if c.depth++; c.depth > maxCloneDepth {
+		c.refuse("nested deeper than " + strconv.Itoa(maxCloneDepth))
+	}
+	defer func() { c.depth-- }()
+	return c.object(o)
+}
+
+func (c *cloner) object(o *goja.Object) goja.Value {
+	switch kindOf(o) {
+	case kindFunction:
+		c.refuse("a function cannot be copied")
+	case kindArray:
+		return c.array(o)
+	case kindTyped:
+		return c.typed(o)
+	case kindBuffer:
+		data, _ := c.r.bytesOf(o)
+		return c.keep(o, c.r.newBuffer(append([]byte(nil), data...)).(*goja.Object))
+	case kindNumber, kindString, kindBoolean:
+		return c.keep(o, c.r.construct(o.ClassName(), c.r.rt.ToValue(o.Export())))
+	case kindDate:
+		return c.keep(o, c.r.construct("Date", o))
+	case kindRegExp:
+		return c.keep(o, c.r.construct("RegExp", o))
+	case kindError:
+		return c.failure(o)
+	case kindMap:
+		return c.collection(o, "Map")
+	case kindSet:
+		return c.collection(o, "Set")
+	}
+	return c.members(o, c.keep(o, c.r.rt.NewObject()))
+}
+
+// keep remembers a copy, before its members are copied, which may lead back to it.
+func (c *cloner) keep(o, made *goja.Object) *goja.Object {
+	c.copies[o] = made
+	return made
+}
+
+func (c *cloner) members(from, to *goja.Object) *goja.Object {
+	for _, key := range from.Keys() {
+		_ = define(to, key, c.value(from.Get(key)))
+	}
+	return to
+}
+
+func (c *cloner) array(o *goja.Object) goja.Value {
+	made := c.keep(o, c.r.rt.NewArray())
+	length := lengthOf(o)
+	_ = made.Set("length", length)
+	return c.members(o, made)
+}
+
+func (c *cloner) typed(o *goja.Object) goja.Value {
+	if c.values += typedLength(o) / 8; c.values > maxCloneValues*8 {
+		c.refuse("the typed array is too large")
+	}
+	data, ok := c.r.bytesOf(o)
+	if !ok {
+		c.refuse("the typed array cannot be copied")
+	}
+	name := textOf(o.Get("constructor").ToObject(c.r.rt).Get("name"))
+	buffer := c.r.newBuffer(append([]byte(nil), data...))
+	return c.keep(o, c.r.construct(name, buffer))
+}
+
+func (c *cloner) failure(o *goja.Object) goja.Value {
+	name := textOf(o.Get("name"))
+	switch name {
+	case "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError":
+	default:
+		name = "Error"
+	}
+	made := c.keep(o, c.r.construct(name, c.r.rt.ToValue(textOf(o.Get("message")))))
+	if cause := o.Get("cause"); cause != nil {
+		_ = made.Set("cause", c.value(cause))
+	}
+	return made
+}
+
+func (c *cloner) collection(o *goja.Object, class string) goja.Value {
+	made, method := c.keep(o, c.r.construct(class)), "set"
+	if class == "Set" {
+		method = "add"
+	}
+	add, _ := callable(made.Get(method))
+	c.r.rt.ForOf(o, func(item goja.Value) bool {
+		if class == "Set" {
+			add(made, c.value(item))
+			return true
+		}
+		pair := item.ToObject(c.r.rt)
+		add(made, c.value(pair.Get("0")), c.value(pair.Get("1")))
+		return true
+	})
+	return made
+}
+
+// queueMicrotask calls a function after the present one.
+func (r *run) queueMicrotask(c goja.FunctionCall) goja.Value {
+	function, ok := callable(c.Argument(0))
+	if !ok {
+		panic(r.typeError("queueMicrotask needs a function"))
+	}
+	promise, resolve, _ := r.rt.NewPromise()
+	then, _ := callable(r.rt.ToValue(promise).(*goja.Object).Get("then"))
+	then(r.rt.ToValue(promise), r.function("", func(goja.FunctionCall) goja.Value { return function(goja.Undefined()) }))
+	if err := resolve(goja.Undefined()); err != nil {
+		panic(err)
+	}
+	return goja.Undefined()
+}

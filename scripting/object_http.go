@@ -1,0 +1,211 @@
+package scripting
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// makeHTTP makes http: one object for every grant.
+func (r *run) makeHTTP() *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.objects {
+		if granted.Kind == "http" && r.program.mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, r.makeClient(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
+}
+
+// makeClient makes http.NAME: get, post, put, patch and delete(url, options),
+// and request(method, url, options).
+func (r *run) makeClient(grant string) *goja.Object {
+	o := r.rt.NewObject()
+	for _, name := range []string{"get", "post", "put", "patch", "delete"} {
+		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+			return r.fetch(grant, strings.ToUpper(name), c.Argument(0), c.Argument(1))
+		})
+	}
+	r.method(o, "request", func(c goja.FunctionCall) goja.Value {
+		method := strings.ToUpper(c.Argument(0).String())
+		return r.fetch(grant, method, c.Argument(1), c.Argument(2))
+	})
+	return o
+}
+
+// httpRequest is the payload of the operation http.request.
+type httpRequest struct {
+	Grant     string            `json:"grant"`
+	Method    string            `json:"method"`
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	Body      *string           `json:"body,omitempty"`
+	Body64    *string           `json:"body64,omitempty"`
+	TimeoutMS int64             `json:"timeout_ms,omitempty"`
+}
+
+// httpResponse is the answer.
+type httpResponse struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    *string           `json:"body"`
+	Body64  *string           `json:"body64"`
+	URL     string            `json:"url"`
+}
+
+// fetch starts a request and returns the promise of its response.
+func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
+	if isNothing(url) {
+		panic(r.typeError("http." + grant + ": the url is missing"))
+	}
+	request := httpRequest{Grant: grant, Method: method, URL: url.String()}
+	r.readOptions(&request, options)
+	promise, resolve, reject := r.rt.NewPromise()
+	stack := r.at()
+	r.ask("http.request", mustJSON(request), func(a answer) {
+		var err error
+		switch {
+		case a.refusal != nil:
+			err = reject(r.hostError(a.refusal, stack))
+		default:
+			response, refused := r.response(a.data)
+			if refused != nil {
+				err = reject(r.hostError(refused, stack))
+			} else {
+				err = resolve(response)
+			}
+		}
+		if err != nil && r.failure == nil {
+			r.failure = r.failed(err)
+		}
+	})
+	return r.rt.ToValue(promise)
+}
+
+// readOptions reads { headers, body, json, timeout }; timeout is in milliseconds.
+func (r *run) readOptions(request *httpRequest, v goja.Value) {
+	if isNothing(v) {
+		return
+	}
+	options, ok := v.(*goja.Object)
+	if !ok {
+		panic(r.typeError("http." + request.Grant + ": the options must be an object"))
+	}
+	for _, key := range options.Keys() {
+		value := options.Get(key)
+		if isNothing(value) {
+			continue
+		}
+		switch key {
+		case "headers":
+			r.readHeaders(request, value)
+		case "json":
+			r.setJSON(request, value)
+		case "body":
+			r.setBody(request, value)
+		case "timeout":
+			ms, ok := number(value)
+			if !ok || ms <= 0 {
+				panic(r.typeError("http." + request.Grant + ": timeout must be a number of milliseconds"))
+			}
+			request.TimeoutMS = int64(min(ms, float64(longestTimer/time.Millisecond)))
+		default:
+			panic(r.typeError("http." + request.Grant + ": there is no option " + key + "; there are headers, json, body and timeout"))
+		}
+	}
+}
+
+func (r *run) readHeaders(request *httpRequest, v goja.Value) {
+	o, ok := v.(*goja.Object)
+	if !ok {
+		panic(r.typeError("http." + request.Grant + ": headers must be an object"))
+	}
+	for _, name := range o.Keys() {
+		r.setHeader(request, name, textOf(o.Get(name)))
+	}
+}
+
+func (r *run) setHeader(request *httpRequest, name, value string) {
+	if request.Headers == nil {
+		request.Headers = map[string]string{}
+	}
+	request.Headers[strings.ToLower(name)] = value
+}
+
+func (r *run) setJSON(request *httpRequest, v goja.Value) {
+	out, err := r.json(v)
+	if err != nil {
+		panic(r.throwable(err))
+	}
+	body := string(out)
+	request.Body = &body
+	if _, set := request.Headers["content-type"]; !set {
+		r.setHeader(request, "content-type", "application/json")
+	}
+}
+
+func (r *run) setBody(request *httpRequest, v goja.Value) {
+	if data, ok := r.bytesOf(v); ok {
+		encoded := base64.StdEncoding.EncodeToString(data)
+		request.Body64 = &encoded
+		return
+	}
+	if r.isSearchParams(v) {
+		r.setHeader(request, "content-type", "application/x-www-form-urlencoded;charset=UTF-8")
+	} else if _, object := v.(*goja.Object); object {
+		panic(r.typeError("http." + request.Grant + ": body must be a string or bytes; use json for objects"))
+	}
+	body := v.String()
+	request.Body = &body
+}
+
+// response makes the script's object of an answer: status, ok, url, headers
+// (with lower-case names), text(), json() and bytes().
+func (r *run) response(data []byte) (*goja.Object, *HostError) {
+	var answer httpResponse
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return nil, &HostError{Unavailable, "the host's answer cannot be read"}
+	}
+	body, err := answer.bytes()
+	if err != nil {
+		return nil, &HostError{Unavailable, "the host's answer cannot be read"}
+	}
+	o, headers := r.rt.NewObject(), r.rt.NewObject()
+	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {
+		_ = define(headers, name, r.rt.ToValue(answer.Headers[name]))
+	}
+	_ = o.Set("status", answer.Status)
+	_ = o.Set("ok", answer.Status >= 200 && answer.Status < 300)
+	_ = o.Set("url", answer.URL)
+	_ = o.Set("headers", headers)
+	r.method(o, "text", func(goja.FunctionCall) goja.Value { return r.rt.ToValue(bodyText(body)) })
+	r.method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.newBytes([]byte(body)) })
+	r.method(o, "json", func(goja.FunctionCall) goja.Value {
+		v, err := decode(r.rt, bodyText(body))
+		if err != nil {
+			panic(r.syntaxError("the response is not JSON: " + err.Error()))
+		}
+		return v
+	})
+	return o, nil
+}
+
+// bodyText decodes a body as UTF-8, whatever it says that it is.
+func bodyText(body string) string { return strings.TrimPrefix(validUTF8(body), byteOrderMark) }
+
+// bytes returns the body, whichever way it is told.
+func (h httpResponse) bytes() (string, error) {
+	if h.Body64 != nil {
+		data, err := base64.StdEncoding.DecodeString(*h.Body64)
+		return string(data), err
+	}
+	if h.Body != nil {
+		return *h.Body, nil
+	}
+	return "", nil
+}

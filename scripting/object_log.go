@@ -1,0 +1,135 @@
+package scripting
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// maxLogMessage bounds the message and the fields of one log record, in bytes each.
+const maxLogMessage = 64 << 10
+
+// makeLog makes log: debug, info, warn and error(message, fields).
+func (r *run) makeLog() *goja.Object {
+	o := r.rt.NewObject()
+	for _, level := range []string{"debug", "info", "warn", "error"} {
+		r.method(o, level, func(c goja.FunctionCall) goja.Value {
+			r.tell("log", r.logRecord(level, c))
+			return goja.Undefined()
+		})
+	}
+	return o
+}
+
+func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
+	record := struct {
+		Level   string          `json:"level"`
+		Message string          `json:"message"`
+		Fields  json.RawMessage `json:"fields,omitempty"`
+	}{Level: level, Message: cut(r.shown(c.Argument(0)), maxLogMessage)}
+	if fields := c.Argument(1); !isNothing(fields) {
+		record.Fields = r.payload(fields)
+	}
+	return mustJSON(record)
+}
+
+// payload returns the JSON of a value that a script hands to its host, within
+// the bounds of a log record. What JSON cannot hold is the script's mistake.
+func (r *run) payload(v goja.Value) []byte {
+	e := newEncoder(maxLogMessage, 16, r.stopped)
+	wrote, err := e.encode(v)
+	if err != nil {
+		panic(r.throwable(err))
+	}
+	if !wrote {
+		return []byte("null")
+	}
+	return e.out
+}
+
+// makeConsole makes console, which speaks to the operator's log alone.
+func (r *run) makeConsole() *goja.Object {
+	o := r.rt.NewObject()
+	for _, name := range []string{"debug", "error", "info", "log", "trace", "warn"} {
+		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+			r.tell("console", mustJSON(struct {
+				Level   string `json:"level"`
+				Message string `json:"message"`
+			}{consoleLevel(name), r.line(c.Arguments)}))
+			return goja.Undefined()
+		})
+	}
+	return o
+}
+
+func consoleLevel(name string) string {
+	switch name {
+	case "log":
+		return "info"
+	case "trace":
+		return "debug"
+	}
+	return name
+}
+
+// line joins values as console does.
+func (r *run) line(values []goja.Value) string {
+	var b strings.Builder
+	for i, v := range values {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(r.shown(v))
+		if b.Len() > maxLogMessage {
+			break
+		}
+	}
+	return cut(b.String(), maxLogMessage)
+}
+
+// shown returns a value as a person wants to read it.
+func (r *run) shown(v goja.Value) string {
+	o, ok := v.(*goja.Object)
+	if !ok {
+		return textOf(v)
+	}
+	if o.ClassName() == "Error" {
+		return textOf(o.Get("name")) + ": " + textOf(o.Get("message"))
+	}
+	e := newEncoder(maxLogMessage, 16, r.stopped)
+	if wrote, err := e.encode(o); err != nil || !wrote {
+		return "[" + o.ClassName() + "]"
+	}
+	return string(e.out)
+}
+
+// progress is progress(done, total, message).
+func (r *run) progress(c goja.FunctionCall) goja.Value {
+	done, ok := number(c.Argument(0))
+	if !ok {
+		panic(r.typeError("progress(done, total, message): done must be a number"))
+	}
+	report := struct {
+		Done    float64  `json:"done"`
+		Total   *float64 `json:"total,omitempty"`
+		Message string   `json:"message,omitempty"`
+	}{Done: done}
+	if total, ok := number(c.Argument(1)); ok {
+		report.Total = &total
+	}
+	if message := c.Argument(2); !isNothing(message) {
+		report.Message = cut(r.shown(message), maxLogMessage)
+	}
+	r.tell("progress", mustJSON(report))
+	return goja.Undefined()
+}
+
+// mustJSON encodes a payload, which is made of strings and finite numbers.
+func mustJSON(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return []byte("null")
+	}
+	return out
+}

@@ -1,0 +1,92 @@
+package scripting
+
+import "github.com/mcpd/mcpd/diag"
+
+// Outcome is how a call ended: exactly one member is set.
+type Outcome struct {
+	Result  *Result
+	Failure *Failure
+	// Suspended is reserved for bodies that wait for a person.
+	Suspended []byte
+}
+
+// ResultKind tells the results that callers treat differently apart.
+type ResultKind int
+
+const (
+	// Nothing is undefined: the body returned no value.
+	Nothing ResultKind = iota
+	// Text is a string.
+	Text
+	// Value is any other JSON value.
+	Value
+	// Content is rich content, with or without a structured value.
+	Content
+)
+
+// Result is what a body returned.
+type Result struct {
+	Kind ResultKind
+	// JSON is the value: a JSON string for Text, any other JSON for Value, the
+	// structured value or nil for Content, nil for Nothing.
+	JSON []byte
+	// Content is a JSON array of MCP content blocks; only for Content.
+	Content []byte
+}
+
+// FailureKind says why a call has no result.
+type FailureKind int
+
+const (
+	// Thrown is an exception that the body did not catch.
+	Thrown FailureKind = iota
+	// ToolError is an uncaught ToolError; Details may be set.
+	ToolError
+	// RPCError is an uncaught RpcError; RPCCode is set and Details may be.
+	RPCError
+	// Timeout is a deadline that passed.
+	Timeout
+	// Canceled is a call that nobody waits for any more.
+	Canceled
+	// Limit is a bound of [Limits] that was met; Limit names it.
+	Limit
+	// HostPanic is a Host.Do that panicked.
+	HostPanic
+	// Nondeterministic is a replay that asked for something else than its journal holds.
+	Nondeterministic
+	// CapabilityError is reserved for bodies that ask what no client can answer.
+	CapabilityError
+)
+
+// Failure is why a call has no result.
+type Failure struct {
+	Kind FailureKind
+	// Message is, for Thrown, ToolError and RPCError, exactly the message of
+	// what was thrown; otherwise a sentence that names the limit or the reason.
+	Message string
+	// Details is JSON, or nil.
+	Details []byte
+	// RPCCode is the JSON-RPC code of an RpcError.
+	RPCCode int
+	// Stack is where the error was made, innermost frame first, in places of
+	// the author's files.
+	Stack []Frame
+	// Limit names the bound that was met, such as "output".
+	Limit string
+}
+
+// Frame is one call on the stack of a failure.
+type Frame struct {
+	// Function is empty for the body itself.
+	Function string
+	Range    diag.Range
+}
+
+// String returns the name of the kind.
+func (k FailureKind) String() string {
+	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError"}
+	if k < 0 || int(k) >= len(names) {
+		return "Unknown"
+	}
+	return names[k]
+}

@@ -1,0 +1,38 @@
+package scripting
+
+import (
+	"encoding/json"
+
+	"github.com/dop251/goja"
+)
+
+// Program is a compiled body. It is immutable and may run any number of times
+// at once.
+type Program struct {
+	name string
+	kind Kind
+	hash [32]byte
+	code *goja.Program
+	// parameters are the globals that the body mentions, in the order in which
+	// its function takes them.
+	parameters []string
+	// everything says that the body can reach its globals by computed names.
+	everything bool
+	uses       map[string]bool
+	mentioned  map[string]bool
+	computed   bool
+	patterns   bool
+	objects    []Object
+	vars       json.RawMessage
+	origin     origin
+}
+
+// Uses reports whether the body can reach the global name, so that callers
+// need not encode what no body reads.
+func (p *Program) Uses(name string) bool { return p.everything || p.uses[name] }
+
+// Hash returns a hash of everything that Compile was given, imported files included.
+func (p *Program) Hash() [32]byte { return p.hash }
+
+// mentions reports whether the body can reach a property of this name.
+func (p *Program) mentions(name string) bool { return p.computed || p.mentioned[name] }

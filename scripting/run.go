@@ -1,0 +1,124 @@
+package scripting
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// run is one call in the making. Everything in it belongs to the goroutine
+// that called Run, but for the channels and what Interrupt touches.
+type run struct {
+	// fixed at creation
+	ctx     context.Context
+	rt      *goja.Runtime
+	program *Program
+	call    Call
+	limits  Limits
+	host    Host
+	began   time.Time
+
+	book book
+	loop loop
+	// failure ends the call, once the engine has noticed its interrupt.
+	failure *Failure
+	// unwatch ends the watch over the context.
+	unwatch func()
+	// rejected are the promises that were rejected and nobody looks at.
+	rejected []*goja.Promise
+	// blocks are the content blocks that the body made, and rich what
+	// content.structured returned.
+	blocks map[*goja.Object]bool
+	rich   map[*goja.Object]structured
+	// stacks are where errors that have no stack of their own were caused.
+	stacks map[*goja.Object][]goja.StackFrame
+	// made are the globals that exist once and are needed by others.
+	made map[string]*goja.Object
+	// states are the Go halves of objects such as URLs.
+	states map[*goja.Object]any
+	random *rand.ChaCha8
+}
+
+func newRun(ctx context.Context, c Call, h Host) *run {
+	r := &run{
+		ctx: ctx, rt: goja.New(), program: c.Program, call: c, host: h,
+		limits: c.Limits.withDefaults(), began: time.Now(),
+	}
+	if c.Start.IsZero() {
+		r.call.Start = r.began
+	}
+	r.book = newBook(c.Journal, r.limits)
+	r.rt.SetMaxCallStackSize(r.limits.CallStack)
+	r.rt.SetParserOptions(noSource...)
+	if r.program.mentions("random") {
+		r.rt.SetRandSource(rand.New(rand.NewPCG(c.Seed, ^c.Seed)).Float64)
+	}
+	if r.program.mentions("Date") {
+		r.rt.SetTimeSource(r.now)
+	}
+	r.rt.SetPromiseRejectionTracker(r.trackRejection)
+	return r
+}
+
+// watch interrupts the script when the context is done.
+func (r *run) watch() {
+	if r.ctx.Done() == nil {
+		r.unwatch = func() {}
+		return
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(r.ctx, func() {
+		r.rt.Interrupt(errStopped)
+		close(ended)
+	})
+	r.unwatch = func() {
+		if !stop() {
+			<-ended
+		}
+	}
+}
+
+// end waits for everything that the call started.
+func (r *run) end() {
+	r.drain()
+	if r.unwatch != nil {
+		r.unwatch()
+	}
+}
+
+// stopped reports whether the call is over, for long work outside the engine.
+func (r *run) stopped() bool { return r.failure != nil || r.ctx.Err() != nil }
+
+// abort ends the call with a failure at the next instruction of the script,
+// which cannot catch it.
+func (r *run) abort(failure *Failure) {
+	if r.failure == nil {
+		r.failure = failure
+	}
+	r.rt.Interrupt(errStopped)
+}
+
+// now is the call's clock, in whole milliseconds. It runs with the wall clock,
+// and shows at a replay what it showed before.
+func (r *run) now() time.Time {
+	millis, failure := r.book.clock(func() int64 { return r.call.Start.Add(time.Since(r.began)).UnixMilli() })
+	if failure != nil {
+		r.abort(failure)
+	}
+	return time.UnixMilli(millis)
+}
+
+func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOperation) {
+	if operation == goja.PromiseRejectionReject {
+		r.rejected = append(r.rejected, p)
+		return
+	}
+	for i, other := range r.rejected {
+		if other == p {
+			r.rejected = append(r.rejected[:i], r.rejected[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package scripting
+
+import (
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Kind says what a body is for, and with that which globals it sees.
+type Kind int
+
+const (
+	// Tool bodies see input, agent, call, progress and content.
+	Tool Kind = iota
+	// Hook bodies see event instead of input.
+	Hook
+)
+
+// Language is what a body is written in.
+type Language int
+
+const (
+	// JS is JavaScript: ES2022, with async generators, for await and import lowered.
+	JS Language = iota
+	// TS is TypeScript, whose types are stripped and not checked.
+	TS
+)
+
+// Source is a body as its author wrote it, and all that it is compiled against.
+type Source struct {
+	// Name names the definition in messages, such as a tool's name.
+	Name     string
+	Kind     Kind
+	Language Language
+	// Text is the body, at most [MaxBody] bytes, and knows its place in the file.
+	Text diag.Text
+	// Path is the path of the file that the body stands in, relative to the
+	// tools folder. Imports are relative to its folder, or to the tools folder
+	// when it is empty.
+	Path string
+	// Objects are the host objects that the body is granted. What is not
+	// granted does not exist in the script.
+	Objects []Object
+	// Vars is the JSON object behind the global vars. Nil means no variables.
+	Vars json.RawMessage
+	// Inputs are the names of the members of input. Nil means that they are
+	// not known, and turns the check of input.X off.
+	Inputs []string
+	// Import returns the bytes of a file that the body imports, by its path
+	// relative to the tools folder, slash-separated and cleaned. What it is
+	// asked for is what the program depends on. Nil means that nothing can be
+	// imported. It is called from other goroutines than Compile's, but from
+	// one at a time and never after Compile has returned. An error that is
+	// fs.ErrNotExist is told as a missing file; others are told with their text.
+	Import func(path string) ([]byte, error)
+}
+
+// Object is a granted host object: {"http", "crm"} is http.crm in the script.
+type Object struct {
+	Kind, Name string
+}
