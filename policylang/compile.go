@@ -1,0 +1,203 @@
+package policylang
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// role is what an expression is for.
+type role string
+
+const (
+	roleWhen   role = "when"
+	roleAllow  role = "allow"
+	roleDeny   role = "deny"
+	roleReason role = "reason"
+	roleFrom   role = "from"
+)
+
+// compiler turns the texts of one policy, for one tool, into expressions and
+// collects what is wrong with them.
+type compiler struct {
+	scope *scope
+	// policy and tool are for messages; a `from` expression has no policy, and
+	// a policy that covers nothing has no tool.
+	policy *Source
+	tool   *Tool
+	// asked are the arguments, dotted, whose presence was asked for so far.
+	asked map[string]bool
+	diags diag.List
+}
+
+// expression is a compiled text. It is immutable.
+type expression struct {
+	role role
+	text diag.Text
+	// whole is where all of the text stands.
+	whole   diag.Range
+	program cel.Program
+	// places leads from the nodes that errors name to the file.
+	places *places
+	// result is the type of the value.
+	result *types.Type
+	// heavy says that an evaluation may take long enough to be interrupted.
+	heavy bool
+	// args says that the expression reads the arguments.
+	args bool
+	// names are the variables that the expression reads.
+	names map[string]bool
+}
+
+// compile compiles one text. Nil means that it added errors to the list.
+func (c *compiler) compile(r role, text diag.Text) *expression {
+	at := c.open(r, text)
+	if at == nil {
+		return nil
+	}
+	parsed, issues := c.scope.cel.Parse(text.Body())
+	if len(issues.Errors()) > 0 {
+		c.explainSyntax(at, issues.Errors())
+		return nil
+	}
+	at.bind(parsed.NativeRep())
+	if c.refuseForms(at) {
+		return nil
+	}
+	prune(parsed.NativeRep(), c.scope)
+	checked := c.check(at, parsed)
+	if checked == nil {
+		return nil
+	}
+	tree := checked.NativeRep()
+	ok := c.checkResult(at, checked.OutputType())
+	ok = c.checkLiterals(at, tree) && ok
+	ok = c.checkStrays(at, tree) && ok
+	ok = c.checkZones(at, tree) && ok
+	if !ok {
+		return nil
+	}
+	return c.plan(at, checked)
+}
+
+// open passes a text through the gate.
+func (c *compiler) open(r role, text diag.Text) *places {
+	tokens, mistake := gate(text.Body())
+	at := &places{role: r, text: text, tokens: tokens}
+	if mistake == nil {
+		return at
+	}
+	last := tokens[len(tokens)-1]
+	c.report(at, last.start, last.end, problem{code: codeSyntax, summary: mistake.summary, detail: mistake.detail})
+	return nil
+}
+
+// check finds the types of everything. An integer beside a number makes CEL's
+// checker fail; each round promotes those that it found.
+func (c *compiler) check(at *places, parsed *cel.Ast) *cel.Ast {
+	promoter := newPromoter(parsed.NativeRep())
+	promoter.foresee(c.scope)
+	for range maxRounds {
+		checked, issues := c.scope.cel.Check(parsed)
+		if len(issues.Errors()) == 0 {
+			if !promoter.mix(checked.NativeRep()) {
+				return checked
+			}
+			continue
+		}
+		if !promoter.promote(issues.Errors()) {
+			c.explainTypes(at, issues.Errors())
+			return nil
+		}
+	}
+	c.report(at, 0, len(at.text.Body()), problem{
+		code:    codeTooComplex,
+		summary: "the expression mixes integers and numbers too deeply",
+		detail:  "write the integers as numbers, 5.0 for 5, or split the expression",
+	})
+	return nil
+}
+
+// maxRounds bounds how deep integers and numbers may be mixed.
+const maxRounds = 32
+
+// plan makes the program of an expression that is right, and warns of what is
+// odd about it.
+func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
+	tree := checked.NativeRep()
+	x := &expression{role: at.role, text: at.text, whole: at.text.All(), places: at, result: checked.OutputType(), names: namesIn(tree.Expr(), c.scope)}
+	x.args = x.names["args"]
+	cost := c.estimate(at, checked)
+	if cost == nil {
+		return nil
+	}
+	x.heavy = *cost > lightCost && loops(tree.Expr())
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if x.heavy {
+		options = append(options, cel.InterruptCheckFrequency(interruptEvery))
+	}
+	if writesMap(tree.Expr()) {
+		options = append(options, cel.CustomDecoratorV2(sortMaps))
+	}
+	program, err := c.scope.cel.Program(checked, options...)
+	if err != nil {
+		c.report(at, 0, len(at.text.Body()), problem{
+			code:    codeType,
+			summary: "the expression cannot be evaluated",
+			detail:  fmt.Sprintf("CEL says: %v", err),
+		})
+		return nil
+	}
+	x.program = program
+	c.lint(x, tree)
+	x.places = at.forLater()
+	return x
+}
+
+// checkResult sees to it that the expression gives what its role needs.
+func (c *compiler) checkResult(at *places, got *types.Type) bool {
+	want := types.BoolType
+	if at.role == roleReason {
+		want = types.StringType
+	}
+	if at.role == roleFrom || got.Kind() == types.DynKind || got.Kind() == want.Kind() {
+		return true
+	}
+	detail := "compare it with something, such as with == or >="
+	if want == types.StringType {
+		detail = "turn it into one with string(...)"
+	}
+	c.report(at, 0, len(at.text.Body()), problem{
+		code:    codeResult,
+		summary: fmt.Sprintf("%s must be %s, and this is %s", at.role, typeName(want), typeName(got)),
+		detail:  detail,
+	})
+	return false
+}
+
+// namesIn returns the variables that e reads.
+func namesIn(e ast.Expr, s *scope) map[string]bool {
+	names := map[string]bool{}
+	visit(e, func(e ast.Expr) {
+		if e.Kind() == ast.IdentKind && s.isRoot(e.AsIdent()) {
+			names[e.AsIdent()] = true
+		}
+	})
+	return names
+}
+
+// loops reports whether there is anything in e to interrupt.
+func loops(e ast.Expr) bool {
+	found := false
+	visit(e, func(part ast.Expr) { found = found || part.Kind() == ast.ComprehensionKind })
+	return found
+}
+
+// visit calls f for e and all expressions in it.
+func visit(e ast.Expr, f func(ast.Expr)) {
+	ast.PreOrderVisit(e, ast.NewExprVisitor(f))
+}

@@ -1,0 +1,138 @@
+package policylang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// explainName is about a variable or function that does not exist.
+func (c *compiler) explainName(at *places, e ast.Expr, name string) {
+	start, end := at.point(e.ID())
+	if e.Kind() == ast.CallKind {
+		c.report(at, start, end, problem{
+			code:    codeName,
+			summary: fmt.Sprintf("there is no function %q", name),
+			detail:  orElse(diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions"),
+		})
+		return
+	}
+	c.report(at, start, end, problem{
+		code: codeName, summary: fmt.Sprintf("there is no %q here", name), detail: c.insteadOf(name),
+		ofTool: c.declares("args", name),
+	})
+}
+
+// insteadOf says what to write for a name that does not exist.
+func (c *compiler) insteadOf(name string) string {
+	switch {
+	case c.declares("args", name):
+		return fmt.Sprintf("an argument is written args.%s", name)
+	case c.declares("vars", name):
+		return fmt.Sprintf("a variable is written vars.%s", name)
+	case name == "input" && c.scope.roots["args"] != nil:
+		return "in policies the arguments are args"
+	case name == "args":
+		return "the arguments are not known where a value for one of them is computed"
+	case name == "local" || name == "secret":
+		return fmt.Sprintf("%s.* exists in HCL expressions only; declare a variable and write vars.*", name)
+	}
+	names := c.scope.names()
+	return orElse(diag.DidYouMean(name, names), "text belongs between quotes; the names to use are "+strings.Join(names, ", "))
+}
+
+func (c *compiler) declares(root, name string) bool {
+	s := c.scope.roots[root]
+	return s != nil && s.fields[name] != nil
+}
+
+// functions returns the names of all functions and macros that can be written.
+func (s *scope) functions() []string {
+	names := slices.Collect(maps.Keys(s.cel.Functions()))
+	for _, m := range s.cel.Macros() {
+		names = append(names, m.Function())
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool {
+		return n == "" || !isLetter(n[0]) || n[0] == '_'
+	})
+}
+
+// explainMember is about a member that its object does not declare.
+func (c *compiler) explainMember(at *places, e ast.Expr, name string) {
+	operand := e
+	if e.Kind() == ast.SelectKind {
+		operand = e.AsSelect().Operand()
+	} else if e.Kind() == ast.CallKind && len(e.AsCall().Args()) > 0 {
+		operand = e.AsCall().Args()[0]
+	}
+	start, end := at.point(e.ID())
+	c.report(at, start, end, c.unknownMember(operand, name))
+}
+
+// unknownMember says that what operand reads has no member of this name.
+func (c *compiler) unknownMember(operand ast.Expr, name string) problem {
+	names, owner := path(operand), c.scope.shapeOf(operand)
+	p := problem{code: codeName, summary: fmt.Sprintf("there is no member %q", name)}
+	if owner == nil {
+		return p
+	}
+	meant := diag.DidYouMean(name, owner.names())
+	p.detail = orElse(meant, choices(owner))
+	switch {
+	case names[0] == "args":
+		p.code, p.ofTool = codeArgument, true
+		p.summary = fmt.Sprintf("%s has no argument %q", c.toolName(), strings.Join(append(names[1:], name), "."))
+		if meant == "" {
+			p.detail += fmt.Sprintf("; where only some tools take it, ask first: has(%s.%s) && ...", strings.Join(names, "."), name)
+		}
+	case names[0] == "vars":
+		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))
+	default:
+		p.summary = fmt.Sprintf("%s has no %q", strings.Join(names, "."), name)
+	}
+	return p
+}
+
+// choices lists the members that there are.
+func choices(owner *shape) string {
+	if len(owner.fields) == 0 {
+		return "it has none"
+	}
+	return "it has " + enumerate(owner.names())
+}
+
+func (c *compiler) toolName() string {
+	if c.tool == nil {
+		return "the tool"
+	}
+	return fmt.Sprintf("tool %q", c.tool.Name)
+}
+
+// explainNoMembers is about a member of something that has none, of CEL type t.
+func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
+	start, end := at.point(e.ID())
+	owner := "this"
+	if e.Kind() == ast.SelectKind {
+		if names := path(e.AsSelect().Operand()); names != nil {
+			owner = strings.Join(names, ".")
+		}
+	}
+	c.report(at, start, end, problem{
+		code: codeType, ofTool: reads(e, "args"),
+		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)),
+	})
+}
+
+// orElse returns s, or other when s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,146 @@
+package policylang
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Expr is a compiled `from` expression. It is immutable and safe for
+// concurrent use.
+type Expr struct {
+	env  *Env
+	body *expression
+}
+
+// CompileFrom compiles the expression of a `from` input, whose value must fit
+// the JSON Schema result as far as types go; nil fits anything. Such an
+// expression sees everything but the arguments.
+func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.List) {
+	c := compiler{scope: e.plain}
+	body := c.compile(roleFrom, text)
+	if body != nil {
+		want := anything()
+		if len(result) > 0 {
+			b := shaper{objects: map[string]*shape{}}
+			want = b.shape(result, 0)
+		}
+		c.checkFits(body, want)
+	}
+	if c.diags.HasErrors() {
+		return nil, c.diags
+	}
+	return &Expr{env: e, body: body}, c.diags
+}
+
+// checkFits complains of an expression whose type the input cannot have.
+func (c *compiler) checkFits(x *expression, want *shape) {
+	if fits(x.result, want.cel) {
+		return
+	}
+	detail := "change the input's type, or convert the value"
+	if want.cel.Kind() == types.StringKind {
+		detail = "turn it into a string with string(...)"
+	}
+	c.report(x.places, 0, len(x.text.Body()), problem{
+		code:    codeResult,
+		summary: fmt.Sprintf("the input is %s, and this is %s", typeName(want.cel), typeName(x.result)),
+		detail:  detail,
+	})
+}
+
+// fits reports whether a value of type got may be one of type want.
+func fits(got, want *types.Type) bool {
+	switch {
+	case want.Kind() == types.DynKind, got.Kind() == types.DynKind:
+		return true
+	case want.Kind() == types.DoubleKind:
+		return got.Kind() == types.DoubleKind || got.Kind() == types.IntKind
+	case want.Kind() == types.StructKind:
+		return got.Kind() == types.MapKind
+	case want.Kind() != got.Kind():
+		return false
+	case want.Kind() == types.ListKind:
+		return fits(got.Parameters()[0], want.Parameters()[0])
+	case want.Kind() == types.MapKind:
+		return fits(got.Parameters()[1], want.Parameters()[1])
+	}
+	return true
+}
+
+// Eval returns the value: nil, bool, int64, float64, string, []any or
+// map[string]any. The error is for operators and holds no values. in.Args is
+// not read.
+func (x *Expr) Eval(ctx context.Context, in Input) (any, error) {
+	r := x.env.start(in)
+	defer x.env.stop(r)
+	value, err := x.body.eval(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out, ok := toJSON(value, 0)
+	if !ok {
+		return nil, &failure{place: x.body.whole, problem: "the value is not one that JSON has"}
+	}
+	return out, nil
+}
+
+// maxDepth bounds how deep a value may be nested.
+const maxDepth = 32
+
+// toJSON turns a value into what JSON decodes to, with integers as int64.
+func toJSON(value ref.Val, depth int) (any, bool) {
+	if depth > maxDepth {
+		return nil, false
+	}
+	switch v := value.(type) {
+	case types.Null:
+		return nil, true
+	case types.Bool:
+		return bool(v), true
+	case types.Int:
+		return int64(v), true
+	case types.Double:
+		return float64(v), true
+	case types.String:
+		return string(v), true
+	case traits.Lister:
+		return listToJSON(v, depth)
+	case traits.Mapper:
+		return mapToJSON(v, depth)
+	}
+	return nil, false
+}
+
+func listToJSON(list traits.Lister, depth int) (any, bool) {
+	out := []any{}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		item, ok := toJSON(it.Next(), depth+1)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, item)
+	}
+	return out, true
+}
+
+func mapToJSON(m traits.Mapper, depth int) (any, bool) {
+	out := map[string]any{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, ok := key.(types.String)
+		if !ok {
+			return nil, false
+		}
+		if out[string(name)], ok = toJSON(m.Get(key), depth+1); !ok {
+			return nil, false
+		}
+	}
+	return out, true
+}

@@ -1,0 +1,103 @@
+package policylang
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
+	tests := []struct {
+		name, expr, schema string
+		want               any
+	}{
+		{"a claim", "principal.claims.tenant", `{"type":"string"}`, "acme"},
+		{"a number", "vars.ceiling / 2", `{"type":"number"}`, 2500.0},
+		{"an integer", "vars.retries + 1", `{"type":"integer"}`, int64(4)},
+		{"an integer for a number", "vars.retries", `{"type":"number"}`, int64(3)},
+		{"a bool", "'admin' in principal.scopes", `{"type":"boolean"}`, true},
+		{"a list", "principal.scopes", `{"type":"array","items":{"type":"string"}}`, []any{"crm:read", "admin"}},
+		{"a list that is made", "principal.scopes.filter(s, s != 'admin')", `{"type":"array"}`, []any{"crm:read"}},
+		{"a map", "agent.metadata", `{"type":"object"}`, map[string]any{"team": "crm"}},
+		{"nested claims", "principal.claims.nested", "", map[string]any{"a": 2.0, "b": 1.0}},
+		{"null", "agent.model", `{"type":["string","null"]}`, nil},
+		{"the time", "string(now)", `{"type":"string"}`, "2026-03-01T22:30:00Z"},
+		{"a default", "has(principal.claims.region) ? principal.claims.region : 'eu'", `{"type":"string"}`, "eu"},
+		{"an object that is written out", "{'tenant': principal.claims.tenant, 'depth': call.depth}", `{"type":"object","properties":{"tenant":{"type":"string"}}}`, map[string]any{"tenant": "acme", "depth": int64(0)}},
+	}
+	e := newEnv(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x, diags := e.CompileFrom(*inFile(tt.expr), json.RawMessage(tt.schema))
+			if x == nil {
+				t.Fatal(diags)
+			}
+			got, err := x.Eval(t.Context(), refundInput())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
+	tests := []struct{ name, expr, schema, want string }{
+		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, and this is an integer"},
+		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, and this is a list of strings"},
+		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, and this is a timestamp"},
+		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, and this is an object"},
+		{"the arguments", "args.amount", `{"type":"number"}`, `there is no "args" here`},
+		{"a misspelt claim set", "principal.claim.tenant", "", `principal has no "claim"`},
+		{"a mistake of syntax", "principal.", "", "the expression ends too early"},
+	}
+	e := newEnv(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x, diags := e.CompileFrom(*inFile(tt.expr), json.RawMessage(tt.schema))
+			if x != nil || !diags.HasErrors() {
+				t.Fatal("it was accepted")
+			}
+			if diff := cmp.Diff(tt.want, diags[0].Summary); diff != "" {
+				t.Error(diff)
+			}
+			if got := diags[0].Range; got.File != "policies.hcl" || got.Start.Line != 3 || got.Start.Column < 12 {
+				t.Errorf("at %v", got)
+			}
+		})
+	}
+}
+
+func TestFromExpressionsThatFailSayWhereAndNoValues(t *testing.T) {
+	tests := map[string]string{
+		"principal.claims.region":      `policies.hcl:3:29: "region" is absent`,
+		"dyn(now)":                     "policies.hcl:3:12: the value is not one that JSON has",
+		"dyn([b'x'])":                  "policies.hcl:3:12: the value is not one that JSON has",
+		"dyn({1: 'a'})":                "policies.hcl:3:12: the value is not one that JSON has",
+		"int(principal.claims.tenant)": "policies.hcl:3:12: it cannot be evaluated",
+		"principal.claims[principal.claims.tenant]": "policies.hcl:3:28: a key is absent",
+	}
+	e := newEnv(t)
+	for expr, want := range tests {
+		t.Run(expr, func(t *testing.T) {
+			x, diags := e.CompileFrom(*inFile(expr), nil)
+			if x == nil {
+				t.Fatal(diags)
+			}
+			_, err := x.Eval(t.Context(), refundInput())
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if diff := cmp.Diff(want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+			if strings.Contains(err.Error(), "acme") {
+				t.Error("the error holds a claim")
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package policylang
+
+import (
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// ToolFacts is what a policy may know of the tool that is called.
+type ToolFacts struct {
+	Name, Title string
+	// Labels are the tool's labels; policies read them, clients never do.
+	Labels map[string]string
+	// The four are MCP's annotations with their defaults filled in.
+	ReadOnly, Idempotent, Destructive, OpenWorld bool
+}
+
+// CallFacts is what a policy may know of the call itself.
+type CallFacts struct {
+	// ID names the call.
+	ID string
+	// Via says what made the call: "client", "code", "tool" or "test".
+	Via string
+	// Depth counts the calls that this one is nested in: 0 for a client's own.
+	Depth int
+	// Parent is the ID of the call that made this one, empty at depth 0.
+	Parent string
+}
+
+// Input is all that a decision depends on. Nothing in it is changed, and
+// nothing of it is kept after the decision.
+type Input struct {
+	Caller identity.Caller
+	Tool   ToolFacts
+	// Args are the decoded arguments after defaults and `from`. An argument
+	// that is absent there is absent in the policy. Partial does not read them.
+	Args map[string]any
+	Call CallFacts
+	// Now is the time of the call; policies have no other clock.
+	Now time.Time
+}

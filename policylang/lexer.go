@@ -1,0 +1,176 @@
+package policylang
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+type tokenKind int
+
+const (
+	tokenEOF tokenKind = iota
+	tokenIdent
+	tokenNumber
+	tokenString
+	tokenOperator
+)
+
+// token is a piece of an expression, by its bytes.
+type token struct {
+	kind       tokenKind
+	start, end int
+}
+
+// signs are all the operators that CEL knows, longest first.
+var signs = [...]string{
+	"&&", "||", "==", "!=", "<=", ">=",
+	"(", ")", "[", "]", "{", "}", ".", ",", ":", "?", "+", "-", "*", "/", "%", "<", ">", "!",
+}
+
+// lexer cuts an expression into tokens, in one pass and without recursion. It
+// knows CEL's lexical rules and nothing of its grammar.
+type lexer struct {
+	src string
+	pos int
+}
+
+// next returns the token at the lexer's position and moves behind it. With a
+// mistake it returns what to say of the bytes of the token.
+func (l *lexer) next() (token, *complaint) {
+	l.skipSpace()
+	start := l.pos
+	if start >= len(l.src) {
+		return token{tokenEOF, start, start}, nil
+	}
+	c := l.src[start]
+	switch {
+	case c == '"' || c == '\'':
+		return l.quoted(start, false)
+	case isLetter(c):
+		return l.word(start)
+	case isDigit(c), c == '.' && start+1 < len(l.src) && isDigit(l.src[start+1]):
+		return l.number(start), nil
+	case c == '`':
+		return l.escaped(start)
+	}
+	for _, op := range signs {
+		if strings.HasPrefix(l.src[start:], op) {
+			l.pos += len(op)
+			return token{tokenOperator, start, l.pos}, nil
+		}
+	}
+	return l.stray(start)
+}
+
+func (l *lexer) skipSpace() {
+	for l.pos < len(l.src) {
+		switch c := l.src[l.pos]; {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f':
+			l.pos++
+		case strings.HasPrefix(l.src[l.pos:], "//"):
+			end := strings.IndexByte(l.src[l.pos:], '\n')
+			if end < 0 {
+				l.pos = len(l.src)
+				return
+			}
+			l.pos += end
+		default:
+			return
+		}
+	}
+}
+
+// word reads an identifier, or the prefix of a string such as r"...".
+func (l *lexer) word(start int) (token, *complaint) {
+	for l.pos < len(l.src) && (isLetter(l.src[l.pos]) || isDigit(l.src[l.pos])) {
+		l.pos++
+	}
+	if l.pos < len(l.src) && (l.src[l.pos] == '"' || l.src[l.pos] == '\'') {
+		switch strings.ToLower(l.src[start:l.pos]) {
+		case "r", "br", "rb":
+			return l.quoted(start, true)
+		case "b":
+			return l.quoted(start, false)
+		}
+	}
+	return token{tokenIdent, start, l.pos}, nil
+}
+
+// quoted reads a string whose first quote stands at the lexer's position.
+func (l *lexer) quoted(start int, raw bool) (token, *complaint) {
+	quote := l.src[l.pos : l.pos+1]
+	if triple := strings.Repeat(quote, 3); strings.HasPrefix(l.src[l.pos:], triple) {
+		quote = triple
+	}
+	l.pos += len(quote)
+	for l.pos < len(l.src) {
+		switch {
+		case strings.HasPrefix(l.src[l.pos:], quote):
+			l.pos += len(quote)
+			return token{tokenString, start, l.pos}, nil
+		case l.src[l.pos] == '\\' && !raw:
+			l.pos = min(l.pos+2, len(l.src))
+		case l.src[l.pos] == '\n' && len(quote) == 1:
+			return l.unterminated(start)
+		default:
+			l.pos++
+		}
+	}
+	return l.unterminated(start)
+}
+
+func (l *lexer) unterminated(start int) (token, *complaint) {
+	return token{tokenString, start, l.pos}, &complaint{
+		summary: "this string has no end",
+		detail:  "close it with the quote that it starts with, on the same line",
+	}
+}
+
+// number reads more than CEL's numbers: the parser sees to their form.
+func (l *lexer) number(start int) token {
+	for l.pos < len(l.src) {
+		c := l.src[l.pos]
+		exponent := (c == '+' || c == '-') && (l.src[l.pos-1]|0x20) == 'e' && !strings.HasPrefix(l.src[start:], "0x")
+		if !isDigit(c) && !isLetter(c) && c != '.' && !exponent {
+			break
+		}
+		l.pos++
+	}
+	return token{tokenNumber, start, l.pos}
+}
+
+// escaped reads a field name in backticks.
+func (l *lexer) escaped(start int) (token, *complaint) {
+	end := strings.IndexAny(l.src[start+1:], "`\n")
+	if end < 0 || l.src[start+1+end] == '\n' {
+		l.pos = len(l.src)
+		return token{tokenIdent, start, l.pos}, &complaint{
+			summary: "this name has no closing backtick",
+			detail:  "a name that is not a word is written like args.`content-type`",
+		}
+	}
+	l.pos = start + end + 2
+	return token{tokenIdent, start, l.pos}, nil
+}
+
+// stray complains of a character that no token starts with.
+func (l *lexer) stray(start int) (token, *complaint) {
+	r, size := utf8.DecodeRuneInString(l.src[start:])
+	l.pos += size
+	tok := token{tokenOperator, start, l.pos}
+	switch r {
+	case '=':
+		return tok, &complaint{"a single = means nothing here", "write == to compare"}
+	case '&':
+		return tok, &complaint{"a single & means nothing here", "write && for \"and\""}
+	case '|':
+		return tok, &complaint{"a single | means nothing here", "write || for \"or\""}
+	case utf8.RuneError:
+		return tok, &complaint{"this is not valid UTF-8", "save the file as UTF-8"}
+	}
+	return tok, &complaint{"unexpected character " + quote(string(r)), "remove it; text belongs between quotes"}
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,246 @@
+package policylang
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// lint warns of what is most likely not meant.
+func (c *compiler) lint(x *expression, tree *ast.AST) {
+	c.lintConstant(x)
+	c.lintOptional(x, tree.Expr())
+	visit(tree.Expr(), func(e ast.Expr) {
+		if e.Kind() == ast.CallKind {
+			c.lintEnum(x.places, e)
+		}
+	})
+	if x.role == roleAllow && x.names["agent"] && !x.names["principal"] {
+		c.lintClaimed(x, tree.Expr())
+	}
+}
+
+// lintClaimed warns of trust in what a caller says of itself.
+func (c *compiler) lintClaimed(x *expression, tree ast.Expr) {
+	verified := false
+	visit(tree, func(e ast.Expr) {
+		verified = verified || slices.Equal(path(e), []string{"agent", "verified"})
+	})
+	if verified {
+		return
+	}
+	c.report(x.places, 0, len(x.text.Body()), problem{
+		severity: diag.Warning, code: codeClaimed,
+		summary: "this allow rests only on what the agent claims to be",
+		detail:  "any caller can claim any agent_id; ask for principal.* as well, or for agent.verified",
+	})
+}
+
+// lintConstant warns of an expression that reads nothing, such as "false".
+// Where pruning made it so, it is right for this tool and for others not
+// constant.
+func (c *compiler) lintConstant(x *expression) {
+	if len(x.names) > 0 || x.role == roleReason || x.role == roleFrom || c.wordsOf(x) {
+		return
+	}
+	value, _, err := x.program.Eval(cel.NoVars())
+	if err != nil {
+		return
+	}
+	effect := "it never denies"
+	switch {
+	case x.role == roleWhen && value == types.True:
+		effect = "leave it out"
+	case x.role == roleWhen:
+		effect = "the policy concerns no call"
+	case (x.role == roleDeny) == (value == types.True):
+		effect = "it denies every call"
+	}
+	c.report(x.places, 0, len(x.text.Body()), problem{
+		severity: diag.Warning, code: codeConstant,
+		summary: fmt.Sprintf("this is always %v", value.Value()), detail: effect,
+	})
+}
+
+// wordsOf reports whether the text names a variable, pruned or not.
+func (c *compiler) wordsOf(x *expression) bool {
+	return slices.ContainsFunc(x.places.tokens, func(t token) bool {
+		return t.kind == tokenIdent && c.scope.isRoot(x.text.Body()[t.start:t.end])
+	})
+}
+
+// lintEnum warns of a comparison with a string that the schema rules out.
+func (c *compiler) lintEnum(at *places, e ast.Expr) {
+	args := e.AsCall().Args()
+	switch e.AsCall().FunctionName() {
+	case operators.Equals, operators.NotEquals:
+		c.lintEnumValue(at, args[0], args[1])
+		c.lintEnumValue(at, args[1], args[0])
+	case operators.In:
+		if args[1].Kind() == ast.ListKind {
+			for _, element := range args[1].AsList().Elements() {
+				c.lintEnumValue(at, args[0], element)
+			}
+		}
+	}
+}
+
+func (c *compiler) lintEnumValue(at *places, member, value ast.Expr) {
+	s := c.scope.shapeOf(member)
+	if s == nil || len(s.enum) == 0 || value.Kind() != ast.LiteralKind {
+		return
+	}
+	text, ok := value.AsLiteral().(types.String)
+	if !ok || slices.Contains(s.enum, string(text)) {
+		return
+	}
+	names := path(member)
+	c.reportNode(at, value, problem{
+		severity: diag.Warning, code: codeEnum, ofTool: names[0] == "args",
+		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(string(text))),
+		detail:  orElse(diag.DidYouMean(string(text), s.enum), "it is one of "+enumerate(s.enum)),
+	})
+}
+
+// lintOptional warns of an argument that a call may leave out, where neither
+// the expression nor those before it ask whether it is there.
+func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
+	if c.asked == nil {
+		c.asked = map[string]bool{}
+	}
+	maps.Copy(c.asked, presenceTests(tree))
+	warned := map[string]bool{}
+	visit(tree, func(e ast.Expr) {
+		if e.Kind() != ast.SelectKind || e.AsSelect().IsTestOnly() {
+			return
+		}
+		name := strings.Join(path(e), ".")
+		if warned[name] || !c.mayLack(e) || c.mayLack(e.AsSelect().Operand()) {
+			return
+		}
+		warned[name] = true
+		start, end := x.places.extent(e)
+		c.report(x.places, start, end, problem{
+			severity: diag.Warning, code: codeOptional, ofTool: true,
+			summary: fmt.Sprintf("%s may be left out, and then this %s", name, x.role.withoutAnswer()),
+			detail:  fmt.Sprintf("ask first, as in has(%s) && ..., or give the argument a default", name),
+		})
+	})
+}
+
+// mayLack reports whether e reads an argument that a call may leave out, and
+// that nothing asks for.
+func (c *compiler) mayLack(e ast.Expr) bool {
+	s := c.scope.shapeOf(e)
+	if s == nil || e.Kind() != ast.SelectKind || s.required {
+		return false
+	}
+	names := path(e)
+	return names[0] == "args" && !c.asked[strings.Join(names, ".")]
+}
+
+// withoutAnswer says what an expression does that cannot be evaluated.
+func (r role) withoutAnswer() string {
+	if r == roleReason {
+		return "gives no reason"
+	}
+	return "denies the call"
+}
+
+// presenceTests returns what has() asks for in e, dotted.
+func presenceTests(e ast.Expr) map[string]bool {
+	asked := map[string]bool{}
+	visit(e, func(part ast.Expr) {
+		if part.Kind() != ast.SelectKind || !part.AsSelect().IsTestOnly() {
+			return
+		}
+		if owner := path(part.AsSelect().Operand()); owner != nil {
+			asked[strings.Join(append(owner, part.AsSelect().FieldName()), ".")] = true
+		}
+	})
+	return asked
+}
+
+// checkStrays refuses arguments that the schema does not name, but lets pass
+// as additional ones, where the expression never asks whether they are there:
+// they are misspelt more often than meant.
+func (c *compiler) checkStrays(at *places, tree *ast.AST) bool {
+	asked := presenceTests(tree.Expr())
+	ok := true
+	visit(tree.Expr(), func(e ast.Expr) {
+		if e.Kind() != ast.SelectKind || e.AsSelect().IsTestOnly() {
+			return
+		}
+		owner := c.scope.shapeOf(e.AsSelect().Operand())
+		name := e.AsSelect().FieldName()
+		if owner == nil || !owner.open || owner.fields[name] != nil || asked[strings.Join(path(e), ".")] {
+			return
+		}
+		ok = false
+		start, end := at.point(e.ID())
+		c.report(at, start, end, c.unknownMember(e.AsSelect().Operand(), name))
+	})
+	return ok
+}
+
+// checkLiterals refuses literals that no evaluation could read.
+func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
+	ok := true
+	visit(tree.Expr(), func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) == 0 {
+			return
+		}
+		call := e.AsCall()
+		arg := call.Args()[len(call.Args())-1]
+		if arg.Kind() != ast.LiteralKind {
+			return
+		}
+		text, isString := arg.AsLiteral().(types.String)
+		if !isString {
+			return
+		}
+		if what := unreadable(call.FunctionName(), text); what != "" {
+			ok = false
+			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what})
+		}
+	})
+	return ok
+}
+
+// unreadable says what a literal should be, and is not, to be an argument of
+// function.
+func unreadable(function string, text types.String) string {
+	switch function {
+	case overloads.Matches:
+		if _, err := regexp.Compile(string(text)); err != nil {
+			return "a regular expression that RE2 knows"
+		}
+	case overloads.TypeConvertTimestamp:
+		if types.IsError(text.ConvertToType(types.TimestampType)) {
+			return "a timestamp, such as 2026-01-31T09:00:00Z"
+		}
+	case overloads.TypeConvertDuration:
+		if types.IsError(text.ConvertToType(types.DurationType)) {
+			return "a duration, such as 90m"
+		}
+	case overloads.TypeConvertInt:
+		if types.IsError(text.ConvertToType(types.IntType)) {
+			return "an integer"
+		}
+	case overloads.TypeConvertDouble:
+		if types.IsError(text.ConvertToType(types.DoubleType)) {
+			return "a number"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package policylang
+
+const raceEnabled = false

@@ -1,0 +1,180 @@
+package policylang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// run is one decision: the [interpreter.Activation] that gives an expression
+// the values of an [Input] where they stand.
+type run struct {
+	in  Input
+	env *Env
+	// blind says that the arguments are not known.
+	blind bool
+}
+
+// start readies a run, which must be stopped again.
+func (e *Env) start(in Input) *run {
+	r := e.runs.Get().(*run)
+	r.in, r.env, r.blind = in, e, false
+	return r
+}
+
+// stop lets go of a run and of the Input in it.
+func (e *Env) stop(r *run) {
+	*r = run{}
+	e.runs.Put(r)
+}
+
+// ResolveName implements [interpreter.Activation].
+func (r *run) ResolveName(name string) (any, bool) {
+	switch name {
+	case "args":
+		if r.blind {
+			return r.env.blank, true
+		}
+		return r.in.Args, true
+	case "vars":
+		return r.env.vars, true
+	case "agent":
+		return &r.in.Caller.Agent, true
+	case "principal":
+		return &r.in.Caller.Principal, true
+	case "tool":
+		return &r.in.Tool, true
+	case "call":
+		return &r.in.Call, true
+	case "source":
+		return &r.in.Caller.Source, true
+	case "now":
+		return types.Timestamp{Time: r.in.Now.UTC()}, true
+	}
+	return nil, false
+}
+
+// Parent implements [interpreter.Activation].
+func (r *run) Parent() interpreter.Activation { return nil }
+
+// answer is what a condition says.
+type answer int
+
+const (
+	failed answer = iota
+	no
+	yes
+	unknown
+)
+
+// decide evaluates a condition. The failure is set when the answer is failed.
+func (x *expression) decide(ctx context.Context, r *run) (answer, *failure) {
+	value, err := x.eval(ctx, r)
+	switch {
+	case err != nil:
+		return failed, err
+	case value == types.True:
+		return yes, nil
+	case value == types.False:
+		return no, nil
+	case types.IsUnknown(value):
+		return unknown, nil
+	}
+	return failed, &failure{place: x.whole, problem: fmt.Sprintf("%s is not true or false but %s", x.role, typeWords(value.Type().TypeName()))}
+}
+
+// maxReason bounds, in bytes, a reason that is computed.
+const maxReason = 4 << 10
+
+// words evaluates a reason. It is empty when the arguments that it needs are
+// not known.
+func (x *expression) words(ctx context.Context, r *run) (string, *failure) {
+	value, err := x.eval(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if types.IsUnknown(value) {
+		return "", nil
+	}
+	text, ok := value.(types.String)
+	if !ok {
+		return "", &failure{place: x.whole, problem: fmt.Sprintf("reason is not a string but %s", typeWords(value.Type().TypeName()))}
+	}
+	return clip(string(text), maxReason), nil
+}
+
+// clip cuts s, which may stand in the way of a code point, to at most n bytes.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// eval evaluates the expression. What can take long is given interruptAfter.
+func (x *expression) eval(ctx context.Context, r *run) (ref.Val, *failure) {
+	if !x.heavy {
+		value, _, err := x.program.Eval(r)
+		return value, x.blame(value, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, interruptAfter)
+	defer cancel()
+	value, _, err := x.program.ContextEval(ctx, r)
+	return value, x.blame(value, err)
+}
+
+// blame finds out where an evaluation failed and says why in words that hold
+// no values.
+func (x *expression) blame(value ref.Val, err error) *failure {
+	if err == nil {
+		return nil
+	}
+	f := &failure{place: x.whole, problem: "it cannot be evaluated"}
+	var at *types.Err
+	if errors.As(err, &at) || asErr(value, &at) {
+		if id := at.NodeID(); id > 0 {
+			f.place = x.places.at(x.places.point(id))
+			f.problem = problemWords(err.Error(), x.places.member(id))
+			return f
+		}
+	}
+	f.problem = problemWords(err.Error(), "")
+	return f
+}
+
+func asErr(value ref.Val, into **types.Err) bool {
+	e, ok := value.(*types.Err)
+	*into = e
+	return ok
+}
+
+// problemWords says what CEL's message is about, without what it quotes.
+func problemWords(message, member string) string {
+	switch {
+	case strings.Contains(message, "no such key"), strings.Contains(message, "no such attribute"):
+		if member != "" {
+			return fmt.Sprintf("%q is absent", member)
+		}
+		return "a key is absent"
+	case strings.Contains(message, "index out of bounds"):
+		return "a list is shorter than that"
+	case strings.Contains(message, "no such overload"), strings.Contains(message, "unsupported"):
+		return "a value is of another type than this needs"
+	case strings.Contains(message, "by zero"):
+		return "division by zero"
+	case strings.Contains(message, "overflow"), strings.Contains(message, "range"):
+		return "a number is out of range"
+	case strings.Contains(message, "interrupted"):
+		return fmt.Sprintf("it took longer than %v", interruptAfter)
+	}
+	return "it cannot be evaluated"
+}

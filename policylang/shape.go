@@ -1,0 +1,238 @@
+package policylang
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/google/cel-go/common/types"
+)
+
+// maxShapeDepth is how deep schemas are read. Below it, anything goes.
+const maxShapeDepth = 12
+
+// shape is what a JSON Schema says of a value, as far as CEL can tell it.
+type shape struct {
+	// cel is the type in CEL, dyn when the schema does not pin it down.
+	cel *types.Type
+	// fields are the members of an object that names them; nil for any other
+	// value.
+	fields map[string]*shape
+	// open says that an object may have members beside its fields.
+	open bool
+	// required says that a member is always there, be it by default.
+	required bool
+	// enum holds the only strings allowed, when there is such a list.
+	enum []string
+	// items are the elements of a list or the values of a map.
+	items *shape
+	// size bounds the length of a string, list or map; 0 means not bounded.
+	size uint64
+}
+
+// names returns the names of an object's fields, sorted.
+func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
+
+func anything() *shape { return &shape{cel: types.DynType} }
+
+// anyObject is an object of which nothing is known.
+func anyObject() *shape {
+	return &shape{cel: types.NewMapType(types.StringType, types.DynType), items: anything()}
+}
+
+// schemaDoc are the keywords of JSON Schema 2020-12 that say what a value is.
+type schemaDoc struct {
+	Type                 json.RawMessage            `json:"type"`
+	Enum                 []json.RawMessage          `json:"enum"`
+	Const                json.RawMessage            `json:"const"`
+	Default              json.RawMessage            `json:"default"`
+	Properties           map[string]json.RawMessage `json:"properties"`
+	PatternProperties    map[string]json.RawMessage `json:"patternProperties"`
+	AdditionalProperties json.RawMessage            `json:"additionalProperties"`
+	Required             []string                   `json:"required"`
+	Items                json.RawMessage            `json:"items"`
+	PrefixItems          []json.RawMessage          `json:"prefixItems"`
+	MaxLength            *float64                   `json:"maxLength"`
+	MaxItems             *float64                   `json:"maxItems"`
+	MaxProperties        *float64                   `json:"maxProperties"`
+}
+
+// shaper makes shapes and gives the types of objects names that no expression
+// can write.
+type shaper struct {
+	objects map[string]*shape
+}
+
+// root reads the schema of an object, whatever its type says: arguments and
+// variables are objects always.
+func (b *shaper) root(schema json.RawMessage) (*shape, error) {
+	if len(schema) == 0 {
+		return anyObject(), nil
+	}
+	doc, err := readSchema(schema)
+	if err != nil {
+		return nil, fmt.Errorf("read the JSON Schema: %w", err)
+	}
+	if doc.Properties == nil && string(doc.AdditionalProperties) != "false" {
+		return anyObject(), nil
+	}
+	return b.object(doc, 0), nil
+}
+
+// readSchema reads the keywords by their exact names. encoding/json would take
+// "AdditionalProperties" for the keyword that no validator takes it for, and a
+// policy would then be pruned that the arguments can still break.
+func readSchema(raw json.RawMessage) (doc schemaDoc, err error) {
+	var keywords map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keywords); err != nil {
+		return doc, err
+	}
+	maps.DeleteFunc(keywords, func(name string, _ json.RawMessage) bool { return !slices.Contains(keywordNames, name) })
+	exact, err := json.Marshal(keywords)
+	if err != nil {
+		return doc, err
+	}
+	err = json.Unmarshal(exact, &doc)
+	return doc, err
+}
+
+// keywordNames are the names of the members of [schemaDoc].
+var keywordNames = []string{
+	"type", "enum", "const", "default", "properties", "patternProperties", "additionalProperties",
+	"required", "items", "prefixItems", "maxLength", "maxItems", "maxProperties",
+}
+
+// shape reads a schema. What it does not understand, such as true, $ref or
+// anyOf alone, can be anything.
+func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
+	doc, err := readSchema(raw)
+	if err != nil || depth > maxShapeDepth {
+		return anything()
+	}
+	kind, nullable := doc.kind()
+	switch kind {
+	case "string":
+		return &shape{cel: orNull(types.StringType, nullable), enum: doc.strings(), size: bound(doc.MaxLength)}
+	case "integer":
+		return &shape{cel: orNull(types.IntType, nullable)}
+	case "number":
+		return &shape{cel: orNull(types.DoubleType, nullable)}
+	case "boolean":
+		return &shape{cel: orNull(types.BoolType, nullable)}
+	case "null":
+		return &shape{cel: types.NullType}
+	}
+	if nullable {
+		return anything()
+	}
+	switch kind {
+	case "array":
+		return b.list(doc, depth)
+	case "object":
+		return b.object(doc, depth)
+	}
+	return anything()
+}
+
+func (b *shaper) list(doc schemaDoc, depth int) *shape {
+	items := anything()
+	if doc.Items != nil && doc.PrefixItems == nil {
+		items = b.shape(doc.Items, depth+1)
+	}
+	return &shape{cel: types.NewListType(items.cel), items: items, size: bound(doc.MaxItems)}
+}
+
+func (b *shaper) object(doc schemaDoc, depth int) *shape {
+	closed := string(doc.AdditionalProperties) == "false" && doc.PatternProperties == nil
+	if len(doc.Properties) == 0 && !closed {
+		items := anything()
+		if doc.AdditionalProperties != nil && doc.PatternProperties == nil {
+			items = b.shape(doc.AdditionalProperties, depth+1)
+		}
+		return &shape{cel: types.NewMapType(types.StringType, items.cel), items: items, size: bound(doc.MaxProperties)}
+	}
+	name := "@object" + strconv.Itoa(len(b.objects))
+	s := &shape{cel: types.NewObjectType(name), fields: map[string]*shape{}, open: !closed}
+	b.objects[name] = s
+	for key, raw := range doc.Properties {
+		field := b.shape(raw, depth+1)
+		field.required = slices.Contains(doc.Required, key) || hasDefault(raw)
+		s.fields[key] = field
+	}
+	return s
+}
+
+func hasDefault(raw json.RawMessage) bool {
+	doc, err := readSchema(raw)
+	return err == nil && doc.Default != nil
+}
+
+// kind returns the one type that a value of the schema has, besides null, or
+// "" when there is none or more than one.
+func (d schemaDoc) kind() (kind string, nullable bool) {
+	var kinds []string
+	if err := json.Unmarshal(d.Type, &kinds); err != nil {
+		var one string
+		if err := json.Unmarshal(d.Type, &one); err != nil {
+			return d.enumKind(), false
+		}
+		return one, false
+	}
+	nullable = slices.Contains(kinds, "null")
+	kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == "null" })
+	slices.Sort(kinds)
+	switch {
+	case len(kinds) == 1:
+		return kinds[0], nullable
+	case slices.Equal(kinds, []string{"integer", "number"}):
+		return "number", nullable
+	case len(kinds) == 0 && nullable:
+		return "null", false
+	}
+	return "", nullable
+}
+
+// enumKind is the type of a schema without one, told from its values.
+func (d schemaDoc) enumKind() string {
+	null := func(raw json.RawMessage) bool { return string(raw) == "null" }
+	if len(d.strings()) > 0 && !slices.ContainsFunc(d.Enum, null) {
+		return "string"
+	}
+	return ""
+}
+
+// strings returns the strings that the schema lists, or nil when it lists none
+// or something else among them.
+func (d schemaDoc) strings() []string {
+	values := d.Enum
+	if d.Const != nil {
+		values = []json.RawMessage{d.Const}
+	}
+	var list []string
+	for _, raw := range values {
+		var s *string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil
+		}
+		if s != nil {
+			list = append(list, *s)
+		}
+	}
+	return list
+}
+
+func orNull(t *types.Type, nullable bool) *types.Type {
+	if nullable {
+		return types.NewNullableType(t)
+	}
+	return t
+}
+
+func bound(limit *float64) uint64 {
+	if limit == nil || *limit < 0 || *limit > 1<<40 {
+		return 0
+	}
+	return uint64(*limit)
+}

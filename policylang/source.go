@@ -1,0 +1,80 @@
+package policylang
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Source is a policy as it was written. Exactly one of Allow and Deny is set;
+// a nil Text was not written.
+type Source struct {
+	// Name is the policy's name, for messages.
+	Name string
+	// When says which calls the policy concerns; nil means all.
+	When *diag.Text
+	// Allow must be true for the call to go on, Deny must be false.
+	Allow, Deny *diag.Text
+	// Reason is what a denied caller is told, [GenericReason] when it is empty.
+	Reason string
+	// ReasonExpr computes the reason; it is evaluated only for a denial. Where
+	// it cannot be, Reason is told.
+	ReasonExpr *diag.Text
+	// Range is where the policy stands.
+	Range diag.Range
+}
+
+// Tool is what a policy is compiled against.
+type Tool struct {
+	// Name is the tool's name, for messages.
+	Name string
+	// Schema is the JSON Schema of the tool's arguments, with those that
+	// `from` supplies. Nil means that nothing is known of them.
+	Schema json.RawMessage
+	// Range is where the tool stands.
+	Range diag.Range
+}
+
+// sourceKey tells policies apart.
+type sourceKey struct {
+	name, reason  string
+	when, verdict textKey
+	allows        bool
+	reasonExpr    textKey
+	whole         diag.Range
+}
+
+type textKey struct {
+	body  string
+	whole diag.Range
+}
+
+func (s Source) key() sourceKey {
+	k := sourceKey{
+		name: s.Name, reason: s.Reason, whole: s.Range, allows: s.Allow != nil,
+		when: keyOfText(s.When), verdict: keyOfText(s.Deny), reasonExpr: keyOfText(s.ReasonExpr),
+	}
+	if s.Allow != nil {
+		k.verdict = keyOfText(s.Allow)
+	}
+	return k
+}
+
+func keyOfText(t *diag.Text) textKey {
+	if t == nil {
+		return textKey{}
+	}
+	return textKey{t.Body(), t.All()}
+}
+
+// mayReadArgs reports whether any of the policy's expressions may read the
+// arguments. It errs to the side of yes.
+func (s Source) mayReadArgs() bool {
+	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.ReasonExpr} {
+		if t != nil && (len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")) {
+			return true
+		}
+	}
+	return false
+}
