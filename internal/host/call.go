@@ -1,0 +1,154 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Emitter receives what a script tells its caller before the result.
+type Emitter interface {
+	// Progress tells that done of total is done; total is nil when not known.
+	Progress(done float64, total *float64, message string)
+	// Log passes on a record: level is debug, info, warn or error, fields a
+	// JSON object or nil.
+	Log(level, message string, fields json.RawMessage)
+}
+
+// Brokers are what all calls of a server share.
+type Brokers struct {
+	Egress  *egress.Pool
+	Secrets *secrets.Store
+	Logger  *slog.Logger
+}
+
+// NewBrokers returns brokers of which no answer holds a secret of the store.
+func NewBrokers(store *secrets.Store, logger *slog.Logger) Brokers {
+	return Brokers{
+		Secrets: store, Logger: logger,
+		Egress: egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
+	}
+}
+
+// Call is the host of one run of one body.
+type Call struct {
+	Brokers
+	// HTTP are the http grants of the body, by name.
+	HTTP map[string]grant.HTTP
+	// SecretKeys name the definitions of secrets that hold for this run.
+	SecretKeys map[string]string
+	// What, Name and ID tell the operator who speaks: What is "tool" or "hook".
+	What, Name, ID string
+	// Emit receives what the body tells its caller; nil drops it.
+	Emit Emitter
+	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
+	Hide *redact.Text
+	// Mocks answer instead of the network when the run is a test. What a test
+	// logs reaches nobody.
+	Mocks *Mocks
+}
+
+// The payloads of the operations that the host understands (package scripting).
+type (
+	logPayload struct {
+		Level   string          `json:"level"`
+		Message string          `json:"message"`
+		Fields  json.RawMessage `json:"fields"`
+	}
+	progressPayload struct {
+		Done    float64  `json:"done"`
+		Total   *float64 `json:"total"`
+		Message string   `json:"message"`
+	}
+	grantPayload struct {
+		Grant string `json:"grant"`
+	}
+)
+
+// Do answers one operation.
+func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+	switch op {
+	case "log", "console":
+		return nil, h.log(ctx, op, payload)
+	case "progress":
+		return nil, h.progress(payload)
+	case "http.request":
+		return h.request(ctx, payload)
+	default:
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
+	}
+}
+
+func (h *Call) log(ctx context.Context, op string, payload []byte) error {
+	var record logPayload
+	if err := json.Unmarshal(payload, &record); err != nil {
+		return &scripting.HostError{Code: scripting.Invalid, Message: "a log record must be a level and a message"}
+	}
+	if h.Mocks != nil {
+		return nil
+	}
+	message, fields := h.Secrets.Redact(record.Message), h.Secrets.RedactBytes(record.Fields)
+	if h.Hide != nil {
+		message, fields = h.Hide.Hide(message), h.Hide.HideJSON(fields)
+	}
+	if len(fields) == 0 || string(fields) == "null" {
+		fields = nil
+	}
+	attrs := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
+	if fields != nil {
+		attrs = append(attrs, slog.String("fields", string(fields)))
+	}
+	h.Logger.LogAttrs(ctx, levelOf(record.Level), message, attrs...)
+	if op == "log" && h.Emit != nil {
+		h.Emit.Log(record.Level, message, fields)
+	}
+	return nil
+}
+
+func (h *Call) progress(payload []byte) error {
+	var p progressPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return &scripting.HostError{Code: scripting.Invalid, Message: "progress takes numbers and a message"}
+	}
+	if h.Emit != nil {
+		h.Emit.Progress(p.Done, p.Total, h.Secrets.Redact(p.Message))
+	}
+	return nil
+}
+
+func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
+	var p grantPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the request cannot be read"}
+	}
+	granted, ok := h.HTTP[p.Grant]
+	if !ok {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no http grant of this name"}
+	}
+	if h.Mocks != nil {
+		if err := h.Egress.Check(granted, payload); err != nil {
+			return nil, err
+		}
+		return h.Mocks.answer(p.Grant, payload)
+	}
+	return h.Egress.Do(ctx, granted.WithSecrets(h.SecretKeys), payload)
+}
+
+func levelOf(name string) slog.Level {
+	switch name {
+	case "debug":
+		return slog.LevelDebug
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
+}

@@ -1,0 +1,219 @@
+package egress
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	maxURL      = 8 << 10 // bytes
+	maxHost     = 253     // RFC 1035 section 2.3.4
+	maxLabel    = 63
+	maxReadings = 4
+)
+
+// address is a URL that means one thing only, in its canonical form.
+type address struct {
+	scheme string // "http" or "https"
+	host   string // a lower-case name without a final dot, or an IP address
+	port   string // never empty
+	url    *url.URL
+	// readings are the path as it stands and as it is understood by servers
+	// that unescape it once, twice and so on, until nothing changes.
+	readings []string
+}
+
+// hostport returns "host:port", with brackets around an IPv6 address.
+func (a *address) hostport() string { return joinHostPort(a.host, a.port) }
+
+func joinHostPort(host, port string) string {
+	if strings.Contains(host, ":") {
+		return "[" + host + "]:" + port
+	}
+	return host + ":" + port
+}
+
+// sameOrigin reports whether both are on one scheme, host and port (RFC 6454).
+func (a *address) sameOrigin(b *address) bool {
+	return a.scheme == b.scheme && a.host == b.host && a.port == b.port
+}
+
+func invalid(format string, args ...any) *scripting.HostError {
+	return fault(scripting.Invalid, format, args...)
+}
+
+// parseAddress reads a URL as RFC 3986 has it, and refuses whatever some
+// programs read differently from others.
+func parseAddress(raw string) (*address, error) {
+	if len(raw) > maxURL {
+		return nil, invalid("the URL is longer than %d bytes", maxURL)
+	}
+	for i := range len(raw) {
+		if !isURLByte(raw[i]) {
+			return nil, invalid("the URL holds a character that must be percent-encoded (encodeURIComponent)")
+		}
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, invalid("the URL is malformed")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, invalid("the URL must begin with https:// or http://")
+	case u.Opaque != "" || u.Host == "":
+		return nil, invalid("the URL names no host")
+	case u.User != nil || strings.Contains(u.Host, "@"):
+		return nil, invalid("the URL must not hold a user or a password")
+	case strings.Contains(raw, "#"):
+		return nil, invalid("the URL must not have a fragment (#)")
+	}
+	a := &address{scheme: u.Scheme}
+	if a.host, a.port, err = splitAuthority(u); err != nil {
+		return nil, err
+	}
+	if a.readings, err = readPath(u.EscapedPath()); err != nil {
+		return nil, err
+	}
+	u.Host = a.host
+	if strings.Contains(a.host, ":") {
+		u.Host = "[" + a.host + "]"
+	}
+	if a.port != defaultPort(a.scheme) {
+		u.Host = a.hostport()
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	a.url = u
+	return a, nil
+}
+
+// isURLByte reports whether RFC 3986 lets a byte stand in a URL.
+func isURLByte(c byte) bool {
+	return c > ' ' && c < 0x7f && !strings.ContainsRune("\"<>\\^`{|}", rune(c))
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// splitAuthority returns the canonical host and port. The two well-known
+// ports belong to their schemes, so that a secret meant for TLS never goes
+// out in the clear.
+func splitAuthority(u *url.URL) (host, port string, err error) {
+	port = u.Port()
+	if port == "" {
+		if strings.HasSuffix(u.Host, ":") {
+			return "", "", invalid("the URL names an empty port")
+		}
+		port = defaultPort(u.Scheme)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return "", "", invalid("the URL names a malformed port")
+	}
+	if port == "443" && u.Scheme == "http" || port == "80" && u.Scheme == "https" {
+		return "", "", invalid("port %s does not go with %s://", port, u.Scheme)
+	}
+	bracketed := strings.HasPrefix(u.Host, "[")
+	host, ok := canonicalHost(u.Hostname(), bracketed)
+	if !ok {
+		return "", "", invalid("the URL names a malformed host; write names in ASCII, IPv4 addresses as four decimals, IPv6 addresses in brackets and without a zone")
+	}
+	return host, port, nil
+}
+
+// canonicalHost returns the one spelling of a name or an address.
+func canonicalHost(host string, bracketed bool) (string, bool) {
+	if bracketed || strings.Contains(host, ":") {
+		ip, err := netip.ParseAddr(host)
+		if err != nil || !bracketed || ip.Is4() || ip.Zone() != "" {
+			return "", false
+		}
+		return ip.Unmap().String(), true
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "" || len(host) > maxHost {
+		return "", false
+	}
+	labels := strings.Split(host, ".")
+	for _, l := range labels {
+		if !isLabel(l) {
+			return "", false
+		}
+	}
+	// A name that ends in a number is an IPv4 address to most programs (WHATWG
+	// URL, section 3.5), and they disagree on which.
+	if last := labels[len(labels)-1]; isNumber(last) {
+		ip, err := netip.ParseAddr(host)
+		return host, err == nil && ip.Is4()
+	}
+	return host, true
+}
+
+func isLabel(l string) bool {
+	if l == "" || len(l) > maxLabel || l[0] == '-' || l[len(l)-1] == '-' {
+		return false
+	}
+	return strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" // all of it is trimmed away
+}
+
+// isNumber reports whether a label is a decimal, octal or hexadecimal number.
+func isNumber(l string) bool {
+	if digits, hex := strings.CutPrefix(l, "0x"); hex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return strings.Trim(l, "0123456789") == ""
+}
+
+// readPath returns the readings of a path, and refuses one that climbs in any
+// of them: what a script builds a path of may come from anyone.
+func readPath(escaped string) ([]string, error) {
+	if escaped == "" {
+		escaped = "/"
+	}
+	readings := []string{escaped}
+	for reading := escaped; ; {
+		if hasDotSegment(reading) {
+			return nil, invalid("the path of the URL has a . or .. segment, plain or encoded")
+		}
+		next, err := url.PathUnescape(reading)
+		if err != nil || next == reading {
+			return readings, nil
+		}
+		if !isText(next) {
+			return nil, invalid("the path of the URL encodes what is not text")
+		}
+		if len(readings) == maxReadings {
+			return nil, invalid("the path of the URL is percent-encoded more than %d times", maxReadings-1)
+		}
+		readings = append(readings, next)
+		reading = next
+	}
+}
+
+// hasDotSegment reports whether a segment is . or .., also to servers that
+// take a backslash for a slash or cut parameters off a segment.
+func hasDotSegment(path string) bool {
+	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		name, _, _ := strings.Cut(segment, ";")
+		if name == "." || name == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// isText reports whether s is UTF-8 without control characters.
+func isText(s string) bool {
+	control := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return utf8.ValidString(s) && !control
+}

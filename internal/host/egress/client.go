@@ -1,0 +1,208 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// The bounds of one connection.
+const (
+	dialTimeout       = 10 * time.Second
+	maxHeaderResponse = 256 << 10 // bytes
+	maxIdlePerHost    = 16
+)
+
+// client sends the requests of one grant.
+type client struct {
+	grant     grant.HTTP
+	permit    permit
+	options   Options
+	transport *http.Transport
+
+	// guarded by the mutex of the Pool
+	leases int
+	idle   *time.Timer
+}
+
+func newClient(g grant.HTTP, o Options, resolver *net.Resolver) *client {
+	config := &tls.Config{}
+	if o.TLS != nil {
+		config = o.TLS.Clone()
+	}
+	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+	return &client{
+		grant: g, permit: newPermit(g), options: o,
+		transport: &http.Transport{
+			Proxy:                  nil,
+			DialContext:            dialer(g.PrivateNetworks, resolver),
+			TLSClientConfig:        config,
+			TLSHandshakeTimeout:    dialTimeout,
+			DisableCompression:     true,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    maxIdlePerHost,
+			IdleConnTimeout:        unused,
+			MaxResponseHeaderBytes: maxHeaderResponse,
+		},
+	}
+}
+
+// dialer returns a DialContext that connects only to what the grant reaches.
+func dialer(privateNetworks bool, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
+	n := newNetwork()
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		d := net.Dialer{Timeout: dialTimeout, Resolver: resolver}
+		named, err := netip.ParseAddrPort(address)
+		d.Control = n.guard(privateNetworks, named.Addr().Unmap())
+		if err == nil { // an address: the machine need not be able to reach it to know
+			if err := d.Control(network, address, nil); err != nil {
+				return nil, err
+			}
+		}
+		return d.DialContext(ctx, network, address)
+	}
+}
+
+func (c *client) close() { c.transport.CloseIdleConnections() }
+
+// do sends a request and follows as many redirects as the grant says.
+func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
+	for _, limit := range []time.Duration{r.timeout, c.grant.Timeout} {
+		if limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
+		}
+	}
+	if err := checkHeaders(r.headers, c.grant); err != nil {
+		return nil, err
+	}
+	if err := c.permit.check(r.method, r.to); err != nil {
+		return nil, err
+	}
+	for hop := 0; ; hop++ {
+		answer, next, err := c.send(ctx, r, hop < c.grant.Redirects)
+		if err != nil || next == nil {
+			return answer, err
+		}
+		if c.permit.check(next.method, next.to) != nil {
+			return nil, fault(scripting.NotGranted, "the redirect leads to what the grant does not cover")
+		}
+		r = next
+	}
+}
+
+// send sends one request. It returns the answer, or where it redirects to
+// when follow is set.
+func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *request, error) {
+	out, err := c.build(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	resp, err := c.transport.RoundTrip(out)
+	if err != nil {
+		return nil, nil, c.failed(ctx, r, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		// Nobody asked for it, and such a body ends with no deadline.
+		return nil, nil, fault(scripting.Unavailable, "%s gave no valid answer", r.host)
+	}
+	if follow {
+		next, err := r.redirected(resp)
+		if err != nil || next != nil {
+			return nil, next, err
+		}
+	}
+	limit := c.grant.MaxResponse
+	if limit <= 0 {
+		limit = c.options.MaxResponse
+	}
+	if resp.ContentLength > limit && r.method != http.MethodHead {
+		return nil, nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, nil, c.failed(ctx, r, err)
+	case int64(len(body)) > limit:
+		return nil, nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+	}
+	answer, err := encodeAnswer(resp, body, r.to, c.options.Redact)
+	return answer, nil, err
+}
+
+// failed tells the operator's log what the script is not told.
+func (c *client) failed(ctx context.Context, r *request, err error) error {
+	explained := explain(ctx, r.host, err)
+	c.options.Logger.DebugContext(ctx, "a script's HTTP request failed",
+		"grant", c.grant.Name, "host", r.to.hostport(), "code", explained.Code,
+		"reason", explained.Message, "cause", cause(err))
+	return explained
+}
+
+// build makes the request that goes out, with the secrets in it.
+func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
+	out := &http.Request{
+		Method: r.method, URL: r.to.url, Host: r.to.url.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {"mcpd"}},
+	}
+	if r.hasBody {
+		out.Body = io.NopCloser(bytes.NewReader(r.body))
+		out.ContentLength = int64(len(r.body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.body)), nil }
+	}
+	for _, h := range r.headers {
+		out.Header.Set(h.name, h.value)
+	}
+	for _, h := range c.grant.Headers {
+		value, err := c.value(ctx, h.Value)
+		if err != nil {
+			c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
+				"grant", c.grant.Name, "header", h.Name, "error", err)
+			return nil, fault(scripting.Unavailable, "a secret that the grant needs could not be read")
+		}
+		if !isHeaderValue(value) || !isToken(h.Name) {
+			c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
+				"grant", c.grant.Name, "header", h.Name)
+			return nil, fault(scripting.Unavailable, "a header that the grant sets cannot be sent")
+		}
+		out.Header.Set(h.Name, value)
+	}
+	return out.WithContext(ctx), nil
+}
+
+// value puts a value together, secrets and all.
+func (c *client) value(ctx context.Context, v grant.Value) (string, error) {
+	var b strings.Builder
+	for _, part := range v.Parts {
+		switch {
+		case part.Secret != "":
+			secret, err := c.options.Resolve(ctx, part.Secret)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(secret)
+		case part.Base64 != nil:
+			inner, err := c.value(ctx, *part.Base64)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(base64.StdEncoding.EncodeToString([]byte(inner)))
+		default:
+			b.WriteString(part.Literal)
+		}
+	}
+	return b.String(), nil
+}

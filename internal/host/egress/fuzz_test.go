@@ -1,0 +1,86 @@
+package egress
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// FuzzAddress: a URL that is accepted means one thing. It reads the same when
+// it is read again, its host is a name or an address and nothing else, and no
+// reading of its path climbs.
+func FuzzAddress(f *testing.F) {
+	for _, seed := range []string{
+		"https://api.example.com/a%2fb?q#f", "http://[::1]:80/", "http://0x7f.1/", "https://a@b/", "https://h/%252e%252e/", "https:\\\\h", "http://h./", "http://H:8080/..;/",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		a, err := parseAddress(raw)
+		if err != nil {
+			return
+		}
+		again, err := parseAddress(a.url.String())
+		if err != nil {
+			t.Fatalf("%q becomes %q, which is refused: %v", raw, a.url, err)
+		}
+		if !again.sameOrigin(a) || again.url.String() != a.url.String() {
+			t.Errorf("%q becomes %q and then %q", raw, a.url, again.url)
+		}
+		if _, err := netip.ParseAddr(a.host); err != nil && strings.ContainsAny(a.host, ":/\\@#?%[] ") {
+			t.Errorf("%q has the host %q", raw, a.host)
+		}
+		if a.host != strings.ToLower(a.host) || a.port == "" || a.url.User != nil || a.url.Fragment != "" {
+			t.Errorf("%q is not canonical: %q", raw, a.url)
+		}
+		for _, reading := range a.readings {
+			for _, segment := range strings.Split(strings.ReplaceAll(reading, `\`, "/"), "/") {
+				if segment == "." || segment == ".." {
+					t.Errorf("%q climbs: %q", raw, reading)
+				}
+			}
+		}
+		if newPermit(grant.HTTP{Hosts: []string{"granted.example:443"}}).check("GET", a) == nil && a.hostport() != "granted.example:443" {
+			t.Errorf("%q is covered by another host", raw)
+		}
+	})
+}
+
+// FuzzRequest: no payload ends the process or gets past the checks of headers.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"method":"GET","url":"https://h.example/","headers":{"a":"b"},"body":"x","timeout_ms":1}`))
+	f.Add([]byte(`{"url":"https://h.example/","body64":"eA=="}`))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		r, err := parseRequest(payload)
+		if err != nil {
+			return
+		}
+		for _, h := range r.headers {
+			if !isToken(h.name) || strings.ContainsAny(h.value, "\r\n\x00") || refusedHeader(foldHeader(h.name)) {
+				t.Errorf("the header %q: %q was let through", h.name, h.value)
+			}
+		}
+		if r.timeout < 0 || !isToken(r.method) || r.to == nil {
+			t.Errorf("the request %+v was let through", r)
+		}
+	})
+}
+
+func BenchmarkParseAddress(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := parseAddress("https://crm.internal:8443/customers/C-1042?expand=orders"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkZone(b *testing.B) {
+	n, ip := newNetwork(), netip.MustParseAddr("2606:4700::1111")
+	b.ReportAllocs()
+	for b.Loop() {
+		n.zone(ip)
+	}
+}

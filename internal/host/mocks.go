@@ -1,0 +1,95 @@
+package host
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Mock is the answer to one host call of a test.
+type Mock struct {
+	// Object is the granted object, such as "http.crm", and Request the method
+	// and the target, such as "GET /customers/C-1042".
+	Object, Request string
+	Status          int
+	Headers         map[string]string
+	Body            []byte
+}
+
+// Mocks answer the host calls of a test and remember them.
+type Mocks struct {
+	known []Mock
+
+	mu      sync.Mutex
+	calls   []string
+	missing []string
+}
+
+// NewMocks returns mocks that know these answers.
+func NewMocks(known []Mock) *Mocks { return &Mocks{known: known} }
+
+// Calls returns the host calls that were made, in order, such as
+// "http.crm GET /customers/C-1042".
+func (m *Mocks) Calls() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.calls)
+}
+
+// Missing returns the mock blocks that the host calls would have needed.
+func (m *Mocks) Missing() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.missing)
+}
+
+// answer answers a request under an http grant. A request without a mock
+// fails, and the test tells which mock to add.
+func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
+	var request struct {
+		Method string `json:"method"`
+		URL    string `json:"url"`
+	}
+	if err := json.Unmarshal(payload, &request); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the request cannot be read"}
+	}
+	target := request.URL
+	if parsed, err := url.Parse(request.URL); err == nil {
+		target = parsed.RequestURI()
+	}
+	object, line := "http."+name, request.Method+" "+target
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, object+" "+line)
+	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == line })
+	if i < 0 {
+		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  json = {}\n}", object, line))
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
+	}
+	return mockAnswer(m.known[i], request.URL)
+}
+
+func mockAnswer(mock Mock, target string) ([]byte, error) {
+	headers := make(map[string]string, len(mock.Headers))
+	for name, value := range mock.Headers {
+		headers[strings.ToLower(name)] = value
+	}
+	answer := map[string]any{"status": mock.Status, "headers": headers, "url": target}
+	if utf8.Valid(mock.Body) {
+		answer["body"] = string(mock.Body)
+	} else {
+		answer["body64"] = base64.StdEncoding.EncodeToString(mock.Body)
+	}
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		return nil, fmt.Errorf("encode mock: %w", err)
+	}
+	return encoded, nil
+}

@@ -1,0 +1,50 @@
+//go:build unix
+
+package secrets
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestACommandIsRunWithoutAShell(t *testing.T) {
+	got, err := runCommand(t.Context(), []string{"printf", "%s|%s", "$HOME; echo", "*"})
+	if string(got) != "$HOME; echo|*" || err != nil {
+		t.Errorf("got %q and %v", got, err)
+	}
+}
+
+func TestWhatAFailedCommandSaysIsNotRepeated(t *testing.T) {
+	_, err := runCommand(t.Context(), []string{"sh", "-c", "echo hunter22; echo hunter22 >&2; exit 3"})
+	if want := "it failed with exit code 3"; text(err) != want {
+		t.Errorf("error is %q, want %q", text(err), want)
+	}
+}
+
+func TestACommandThatPrintsWithoutEndIsStopped(t *testing.T) {
+	_, err := runCommand(t.Context(), []string{"yes"})
+	if !errors.Is(err, errTooLong) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestACommandThatIsNotThereIsAnError(t *testing.T) {
+	if _, err := runCommand(t.Context(), []string{"/no/such/program"}); err == nil {
+		t.Error("it ran")
+	}
+}
+
+func TestACommandEndsWithItsChildren(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s := New(Options{})
+	// The child keeps the output open; were it not killed, Wait would be patient.
+	s.Set([]Def{{Name: "s", Command: []string{"sh", "-c", "sleep 3600 & echo started; wait"}}})
+	_, err := s.Resolve(ctx, "s")
+	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "started") {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -1,0 +1,27 @@
+package secrets_test
+
+import (
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/host/secrets"
+)
+
+// A call that began before a reload must not carry the new secret to where only
+// the old one was meant to go.
+func TestAKeyKeepsNamingTheDefinitionThatIsGone(t *testing.T) {
+	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return "value-of-" + name, true }})
+	dev, prod := secrets.Def{Name: "tok", Env: "DEV"}, secrets.Def{Name: "tok", Env: "PROD"}
+	store.Set([]secrets.Def{dev})
+	store.Set([]secrets.Def{prod})
+	for id, want := range map[string]string{dev.Key(): "value-of-DEV", prod.Key(): "value-of-PROD", "tok": "value-of-PROD"} {
+		if got, err := store.Resolve(t.Context(), id); err != nil || got != want {
+			t.Errorf("%s is %q, %v; want %q", id, got, err, want)
+		}
+	}
+	for range 20 {
+		store.Set(nil)
+	}
+	if _, err := store.Resolve(t.Context(), dev.Key()); err == nil {
+		t.Error("a definition is known for ever")
+	}
+}

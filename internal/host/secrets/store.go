@@ -1,0 +1,232 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// MaxValue bounds a value, in bytes.
+	MaxValue = 64 << 10
+	// commandTimeout is how long a command may take to print a value.
+	commandTimeout = 10 * time.Second
+	// remembered is how many values of one name stay hidden as it changes.
+	remembered = 8
+)
+
+// Def says where the value of a secret comes from: exactly one of Env, File
+// and Command is set.
+type Def struct {
+	Name string
+	// Env is the name of a variable.
+	Env string
+	// File is a path.
+	File string
+	// Command is a program and its arguments. No shell takes part.
+	Command []string
+}
+
+// Options are a Store's doors to the outside.
+type Options struct {
+	// LookupEnv reads a variable. Nil means that none is set.
+	LookupEnv func(name string) (string, bool)
+	// ReadFile reads a file. Nil reads the disk.
+	ReadFile func(path string) ([]byte, error)
+	// RunCommand returns what a program prints; ctx bounds its time. Nil
+	// starts a process, with its children in a group of its own that does not
+	// outlive ctx.
+	RunCommand func(ctx context.Context, argv []string) ([]byte, error)
+}
+
+// Store resolves secrets and hides their values. It is safe for concurrent use.
+type Store struct {
+	options Options
+	veil    atomic.Pointer[veil] // over all that is in hidden
+
+	mu sync.Mutex
+	// entries are the definitions by name, as they are now, and by key, as they
+	// are and were for the last generations.
+	entries    map[string]*entry
+	generation int
+	hidden     map[string][]string // the newest values of each name, newest last
+}
+
+// An entry is one definition, and its value once that is known.
+type entry struct {
+	def        Def
+	generation int // the last that had the definition
+
+	reading chan struct{} // holds one token while someone reads the value
+	value   string        // guarded by the mutex of the Store, as is known
+	known   bool
+}
+
+// New returns a Store without definitions.
+func New(o Options) *Store {
+	if o.LookupEnv == nil {
+		o.LookupEnv = func(string) (string, bool) { return "", false }
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = readFile
+	}
+	if o.RunCommand == nil {
+		o.RunCommand = runCommand
+	}
+	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]string{}}
+	s.veil.Store(weave(nil))
+	return s
+}
+
+// generations is for how many calls of Set a definition that is gone can still
+// be asked for by its key, by those who began when it held.
+const generations = 16
+
+// Set replaces all definitions. Each value is read again when it is next asked
+// for, so that Set also takes up new values of old definitions. Definitions of
+// before stay known by their keys for a while.
+func (s *Store) Set(defs []Def) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation++
+	maps.DeleteFunc(s.entries, func(id string, e *entry) bool {
+		return id == e.def.Name || s.generation-e.generation > generations
+	})
+	for _, d := range defs {
+		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
+		s.entries[d.Name], s.entries[d.Key()] = e, e
+	}
+}
+
+// Resolve returns the value of a secret, by its name or by the key of its
+// definition: what its source holds, without the
+// line breaks at its end. An empty value is an error, and so is one longer
+// than [MaxValue]. Errors name the source and never hold a value.
+func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
+	secret, err := s.Secret(ctx, name)
+	return secret.value, err
+}
+
+// Secret is [Store.Resolve] for a value that does not print.
+func (s *Store) Secret(ctx context.Context, name string) (Secret, error) {
+	s.mu.Lock()
+	e, ok := s.entries[name]
+	s.mu.Unlock()
+	if !ok {
+		return Secret{}, fmt.Errorf("secret %q is not defined", nameOf(name))
+	}
+	value, err := s.resolve(ctx, e)
+	if err != nil {
+		return Secret{}, fmt.Errorf("secret %q: %w", e.def.Name, err)
+	}
+	return Secret{name: e.def.Name, value: value}, nil
+}
+
+// resolve reads the value of an entry unless it is known. Several callers at
+// once read it once; an error is not kept.
+func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
+	if value, ok := s.known(e); ok {
+		return value, nil
+	}
+	select {
+	case e.reading <- struct{}{}:
+		defer func() { <-e.reading }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if value, ok := s.known(e); ok {
+		return value, nil
+	}
+	value, err := s.read(ctx, e.def)
+	if err != nil {
+		return "", err
+	}
+	s.keep(e, value)
+	return value, nil
+}
+
+func (s *Store) known(e *entry) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.value, e.known
+}
+
+// keep remembers a value, and hides it before anyone can use it.
+func (s *Store) keep(e *entry, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.value, e.known = value, true
+	name := e.def.Name
+	if slices.Contains(s.hidden[name], value) {
+		return
+	}
+	values := append(s.hidden[name], value)
+	s.hidden[name] = values[max(0, len(values)-remembered):]
+	s.veil.Store(weave(s.hidden))
+}
+
+// read gets a value from its source.
+func (s *Store) read(ctx context.Context, d Def) (string, error) {
+	value, source, err := s.fetch(ctx, d)
+	value = strings.TrimRight(value, "\r\n")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", source, err)
+	case value == "":
+		return "", fmt.Errorf("%s: the value is empty", source)
+	case len(value) > MaxValue:
+		return "", fmt.Errorf("%s: the value is longer than %d bytes", source, MaxValue)
+	}
+	return value, nil
+}
+
+func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err error) {
+	var raw []byte
+	switch {
+	case d.Env != "":
+		value, ok := s.options.LookupEnv(d.Env)
+		if !ok {
+			err = errors.New("it is not set")
+		}
+		return value, "environment variable " + d.Env, err
+	case d.File != "":
+		raw, err = s.options.ReadFile(d.File)
+		return string(raw), "file " + d.File, cause(err)
+	case len(d.Command) > 0:
+		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		defer cancel()
+		raw, err = s.options.RunCommand(ctx, d.Command)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return string(raw), "command " + d.Command[0], err
+	}
+	return "", "definition", errors.New("it names no env, file or command")
+}
+
+// readFile reads as much of a file as a value may hold, and a little more.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, MaxValue+2*int64(len("\r\n"))))
+}
+
+// cause drops the path that an error of the file system repeats.
+func cause(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

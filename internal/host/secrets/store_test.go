@@ -1,0 +1,190 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// outside is a world of one variable, one file and one command.
+func outside() Options {
+	return Options{
+		LookupEnv: func(name string) (string, bool) { return "from-env", name == "TOKEN" },
+		ReadFile: func(path string) ([]byte, error) {
+			if path != "/run/token" {
+				return nil, &os.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+			}
+			return []byte("from-file\n"), nil
+		},
+		RunCommand: func(_ context.Context, argv []string) ([]byte, error) {
+			if strings.Join(argv, " ") != "vault read token" {
+				return nil, errors.New("it failed with exit code 1")
+			}
+			return []byte("from-command\r\n"), nil
+		},
+	}
+}
+
+func TestASecretIsWhatItsSourceHolds(t *testing.T) {
+	rows := []struct {
+		name string
+		def  Def
+		want string
+		err  string
+	}{
+		{"a variable", Def{Env: "TOKEN"}, "from-env", ""},
+		{"a variable that is not set", Def{Env: "OTHER"}, "", `secret "s": environment variable OTHER: it is not set`},
+		{"a file, without the line break at its end", Def{File: "/run/token"}, "from-file", ""},
+		{"a file that is not there", Def{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
+		{"a command, without the line break at its end", Def{Command: []string{"vault", "read", "token"}}, "from-command", ""},
+		{"a command that fails", Def{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
+		{"no source", Def{}, "", `secret "s": definition: it names no env, file or command`},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			s := New(outside())
+			r.def.Name = "s"
+			s.Set([]Def{r.def})
+			got, err := s.Resolve(t.Context(), "s")
+			if got != r.want || text(err) != r.err {
+				t.Errorf("got %q and error %q, want %q and %q", got, text(err), r.want, r.err)
+			}
+		})
+	}
+}
+
+func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
+	for _, value := range []string{"", "\n", "\r\n\n", strings.Repeat("x", MaxValue+1)} {
+		s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
+		s.Set([]Def{{Name: "s", Env: "V"}})
+		got, err := s.Resolve(t.Context(), "s")
+		if err == nil || got != "" || strings.Contains(err.Error(), "xxx") {
+			t.Errorf("a value of %d bytes: got %d bytes and error %v", len(value), len(got), err)
+		}
+	}
+}
+
+func TestAStoreWithoutDoorsHasNoEnvironment(t *testing.T) {
+	t.Setenv("MCPD_TEST_SECRET", "value")
+	s := New(Options{})
+	s.Set([]Def{{Name: "s", Env: "MCPD_TEST_SECRET"}})
+	if _, err := s.Resolve(t.Context(), "s"); err == nil {
+		t.Error("the environment was read behind the caller's back")
+	}
+}
+
+func TestAnUndefinedSecretIsAnError(t *testing.T) {
+	_, err := New(Options{}).Resolve(t.Context(), "s")
+	if want := `secret "s" is not defined`; text(err) != want {
+		t.Errorf("error is %q, want %q", text(err), want)
+	}
+}
+
+func TestFilesAreReadFromTheDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{})
+	s.Set([]Def{{Name: "s", File: path}, {Name: "endless", File: "/dev/zero"}})
+	if got, err := s.Resolve(t.Context(), "s"); got != "on disk" || err != nil {
+		t.Errorf("got %q and %v", got, err)
+	}
+	if _, err := s.Resolve(t.Context(), "endless"); err == nil {
+		t.Error("a file without an end was read")
+	}
+}
+
+func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
+	reads, value := 0, "first"
+	s := New(Options{LookupEnv: func(string) (string, bool) { reads++; return value, true }})
+	for _, want := range []string{"first", "second"} {
+		value = want
+		s.Set([]Def{{Name: "s", Env: "V"}})
+		for range 3 {
+			if got, err := s.Resolve(t.Context(), "s"); got != want || err != nil {
+				t.Errorf("got %q and %v, want %q", got, err, want)
+			}
+		}
+	}
+	if reads != 2 {
+		t.Errorf("the source was read %d times, want 2", reads)
+	}
+}
+
+func TestAFailureIsNotRemembered(t *testing.T) {
+	set := false
+	s := New(Options{LookupEnv: func(string) (string, bool) { return "value", set }})
+	s.Set([]Def{{Name: "s", Env: "V"}})
+	if _, err := s.Resolve(t.Context(), "s"); err == nil {
+		t.Fatal("a variable that is not set was read")
+	}
+	set = true
+	if got, err := s.Resolve(t.Context(), "s"); got != "value" || err != nil {
+		t.Errorf("got %q and %v", got, err)
+	}
+}
+
+func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		s := New(Options{RunCommand: func(context.Context, []string) ([]byte, error) {
+			runs++
+			time.Sleep(time.Second)
+			return []byte("value"), nil
+		}})
+		s.Set([]Def{{Name: "s", Command: []string{"c"}}})
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if got, err := s.Resolve(t.Context(), "s"); got != "value" || err != nil {
+					t.Errorf("got %q and %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if runs != 1 {
+			t.Errorf("the command ran %d times", runs)
+		}
+	})
+}
+
+func TestACallerDoesNotWaitForAnotherBeyondItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{RunCommand: func(ctx context.Context, _ []string) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		s.Set([]Def{{Name: "s", Command: []string{"c"}}})
+		start := time.Now()
+		var first sync.WaitGroup
+		first.Go(func() {
+			_, err := s.Resolve(t.Context(), "s")
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != commandTimeout {
+				t.Errorf("the command ended after %v with %v", time.Since(start), err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Resolve(ctx, "s")
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("the second caller waited %v and got %v", time.Since(start), err)
+		}
+		first.Wait()
+	})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,148 @@
+package secrets
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// shortest is the length of the shortest text that is replaced, in bytes: in
+// place of shorter ones, half of every log would be marks.
+const shortest = 4
+
+// Redact returns text with "[secret:name]" in place of each value that has
+// been resolved, and of its forms in base64 (both alphabets, at every place in
+// a longer text), in hexadecimal, in a URL and in JSON. Values shorter than
+// four bytes are not replaced. A text without any is returned as it is.
+func (s *Store) Redact(text string) string { return s.veil.Load().over(text) }
+
+// RedactBytes is [Store.Redact] for bytes. It returns b itself when there is
+// nothing to replace, and never changes it.
+func (s *Store) RedactBytes(b []byte) []byte {
+	v := s.veil.Load()
+	for _, form := range v.raw {
+		if bytes.Contains(b, form) {
+			return []byte(v.replacer.Replace(string(b)))
+		}
+	}
+	return b
+}
+
+// A veil hides values. It is immutable.
+type veil struct {
+	forms    []string // longest first
+	raw      [][]byte // the same
+	replacer *strings.Replacer
+}
+
+// weave makes a veil over the values of each name.
+func weave(values map[string][]string) *veil {
+	marks := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			for _, form := range forms(value) {
+				if _, taken := marks[form]; !taken && len(form) >= shortest {
+					marks[form] = mark(name)
+				}
+			}
+		}
+	}
+	v := &veil{forms: slices.SortedFunc(maps.Keys(marks), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})}
+	var pairs []string
+	for _, form := range v.forms {
+		v.raw = append(v.raw, []byte(form))
+		pairs = append(pairs, form, marks[form])
+	}
+	v.replacer = strings.NewReplacer(pairs...)
+	return v
+}
+
+func (v *veil) over(text string) string {
+	for _, form := range v.forms {
+		if strings.Contains(text, form) {
+			return v.replacer.Replace(text)
+		}
+	}
+	return text
+}
+
+// forms returns the texts by which a value may be seen.
+func forms(value string) []string {
+	if len(value) < shortest {
+		return nil
+	}
+	lower := hex.EncodeToString([]byte(value))
+	path, query := url.PathEscape(value), url.QueryEscape(value)
+	list := []string{
+		value,
+		lower, strings.ToUpper(lower),
+		path, query, lowerEscapes(path), lowerEscapes(query),
+		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
+		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)),
+	}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		list = append(list, encoding.EncodeToString([]byte(value)))
+		for before := range 3 {
+			list = append(list, inner(encoding, value, before))
+		}
+	}
+	return list
+}
+
+// inASCII returns JSON text with everything beyond ASCII as \u escapes.
+func inASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+// inner returns the part of a text in base64 that a value at the given place
+// alone decides, whatever stands beside it. A digit holds six bits.
+func inner(e *base64.Encoding, value string, before int) string {
+	padded := append(make([]byte, before), value...)
+	encoded := e.WithPadding(base64.NoPadding).EncodeToString(padded)
+	first, last := (8*before+5)/6, 8*len(padded)/6
+	return encoded[first:last]
+}
+
+// lowerEscapes returns a URL's %2F as %2f.
+func lowerEscapes(escaped string) string {
+	b := []byte(escaped)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
+		}
+	}
+	return string(b)
+}
+
+// inJSON returns the value as it stands in a JSON string.
+func inJSON(value string, escapeHTML bool) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(escapeHTML)
+	if e.Encode(value) != nil {
+		return value
+	}
+	text := strings.TrimSuffix(out.String(), "\n")
+	return text[1 : len(text)-1] // without the quotes
+}

@@ -1,0 +1,206 @@
+package secrets
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+const password = `p@ss/w "rd"+<é>`
+
+// holding returns a Store that has resolved values under the names a, b, ...
+func holding(t *testing.T, values ...string) *Store {
+	t.Helper()
+	i := 0
+	s := New(Options{LookupEnv: func(string) (string, bool) { i++; return values[i-1], true }})
+	for n := range values {
+		name := string(rune('a' + n))
+		s.Set([]Def{{Name: name, Env: "V"}})
+		if _, err := s.Resolve(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func TestAValueIsHiddenInEveryForm(t *testing.T) {
+	s := holding(t, password)
+	jsoned, err := json.Marshal(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{
+		"as it is":                     password,
+		"in hexadecimal":               hex.EncodeToString([]byte(password)),
+		"in upper-case hexadecimal":    fmt.Sprintf("%X", password),
+		"in a query":                   url.QueryEscape(password),
+		"in a path":                    url.PathEscape(password),
+		"in a path, lower-case":        `p@ss%2fw%20%22rd%22+%3c%c3%a9%3e`,
+		"in JSON":                      strings.Trim(string(jsoned), `"`),
+		"in base64":                    base64.StdEncoding.EncodeToString([]byte(password)),
+		"in base64 without padding":    base64.RawStdEncoding.EncodeToString([]byte(password)),
+		"in base64 for URLs":           base64.URLEncoding.EncodeToString([]byte(password)),
+		"in base64 after one byte":     base64.StdEncoding.EncodeToString([]byte(":" + password)),
+		"in base64 after two bytes":    base64.StdEncoding.EncodeToString([]byte("u:" + password)),
+		"in base64 between other text": base64.StdEncoding.EncodeToString([]byte("user:" + password + "@host")),
+	}
+	for name, form := range rows {
+		t.Run(name, func(t *testing.T) {
+			got := s.Redact("before " + form + " after")
+			if !strings.Contains(got, "[secret:a]") || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+				t.Errorf("got %q", got)
+			}
+			if b := s.RedactBytes([]byte("before " + form + " after")); string(b) != got {
+				t.Errorf("the bytes become %q, the text %q", b, got)
+			}
+		})
+	}
+}
+
+func TestBase64OfEveryNeighbourhoodIsHidden(t *testing.T) {
+	s := holding(t, "canary-0123456789")
+	for before := range 16 {
+		for after := range 16 {
+			plain := strings.Repeat("<", before) + "canary-0123456789" + strings.Repeat("~", after)
+			for _, e := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+				if got := s.Redact(e.EncodeToString([]byte(plain))); !strings.Contains(got, "[secret:a]") {
+					t.Errorf("%d before, %d after: %q", before, after, got)
+				}
+			}
+		}
+	}
+}
+
+func TestTheLongerValueIsHiddenFirst(t *testing.T) {
+	s := holding(t, "hunter22", "hunter22-and-more")
+	if got := s.Redact("hunter22-and-more hunter22"); got != "[secret:b] [secret:a]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOldValuesStayHidden(t *testing.T) {
+	value := ""
+	s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
+	for i := range 3 * remembered {
+		value = fmt.Sprintf("value-%04d", i)
+		s.Set([]Def{{Name: "s", Env: "V"}})
+		if _, err := s.Resolve(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Set(nil)
+	for i := range remembered {
+		if got := s.Redact(fmt.Sprintf("value-%04d", 3*remembered-1-i)); got != "[secret:s]" {
+			t.Errorf("%d values ago: %q", i, got)
+		}
+	}
+	if n := len(s.hidden["s"]); n != remembered {
+		t.Errorf("%d values are remembered, want %d", n, remembered)
+	}
+}
+
+func TestShortValuesAreNotHidden(t *testing.T) {
+	s := holding(t, "abc", "abcd")
+	if got := s.Redact("abc"); got != "abc" {
+		t.Errorf("got %q", got)
+	}
+	if got := s.Redact("abcd"); got != "[secret:b]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTextWithoutSecretsCostsNothing(t *testing.T) {
+	s := holding(t, password, "another-one")
+	line := strings.Repeat("nothing to see here ", 20)
+	b := []byte(line)
+	if n := testing.AllocsPerRun(100, func() { s.Redact(line); s.RedactBytes(b) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+	if got := s.RedactBytes(b); &got[0] != &b[0] {
+		t.Error("the bytes were copied")
+	}
+}
+
+func TestASecretDoesNotPrint(t *testing.T) {
+	s := holding(t, password)
+	s.Set([]Def{{Name: "a", Env: "V"}})
+	s.options.LookupEnv = func(string) (string, bool) { return password, true }
+	secret, err := s.Secret(t.Context(), "a")
+	if err != nil || secret.Reveal() != password || secret.Name() != "a" {
+		t.Fatalf("got %q and %v", secret.Reveal(), err)
+	}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10s", "%T"} {
+		fmt.Fprintf(&out, verb+"\n", secret)
+		fmt.Fprintf(&out, verb+"\n", &secret)
+		fmt.Fprintf(&out, verb+"\n", []Secret{secret})
+		fmt.Fprintf(&out, verb+"\n", struct{ S Secret }{secret})
+		fmt.Fprintf(&out, verb+"\n", fmt.Errorf("wrapped: %v", secret))
+	}
+	slog.New(slog.NewTextHandler(&out, nil)).Info("m", "secret", secret, "group", []any{secret})
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "secret", secret, "group", map[string]any{"s": secret})
+	if err := json.NewEncoder(&out).Encode(map[Secret]any{secret: secret}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Redact(out.String()); got != out.String() {
+		t.Errorf("the value was printed:\n%s", &out)
+	}
+	if !strings.Contains(out.String(), "[secret:a]") {
+		t.Errorf("the name was not printed:\n%s", &out)
+	}
+}
+
+func FuzzNoValueIsLeft(f *testing.F) {
+	f.Add("hunter22", "before ", " after")
+	f.Add(password, "%", "=")
+	f.Add("aaaa", "aa", "a")
+	f.Fuzz(func(t *testing.T, value, before, after string) {
+		v := weave(map[string][]string{"n": {value}})
+		got := v.over(before + value + after)
+		if len(value) >= shortest && strings.Contains(strings.ReplaceAll(got, "[secret:n]", byteNotIn(value)), value) {
+			t.Errorf("the value %q is left in %q", value, got)
+		}
+		if plain := before + after; v.over(plain) == plain != !containsAny(plain, v.forms) {
+			t.Errorf("%q becomes %q", plain, v.over(plain))
+		}
+	})
+}
+
+// byteNotIn returns a byte that s does not hold, which can stand for a mark
+// without making a value together with what stands beside it.
+func byteNotIn(s string) string {
+	for b := range 256 {
+		if one := string([]byte{byte(b)}); !strings.Contains(s, one) {
+			return one
+		}
+	}
+	return ""
+}
+
+func containsAny(s string, forms []string) bool {
+	for _, f := range forms {
+		if strings.Contains(s, f) {
+			return true
+		}
+	}
+	return false
+}
+
+func BenchmarkRedactALogLine(b *testing.B) {
+	values := map[string][]string{}
+	for i := range 20 {
+		values[fmt.Sprint(i)] = []string{fmt.Sprintf("secret-value-number-%d", i)}
+	}
+	v := weave(values)
+	line := strings.Repeat("an ordinary line of a log ", 8)
+	b.ReportAllocs()
+	for b.Loop() {
+		v.over(line)
+	}
+}

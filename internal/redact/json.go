@@ -1,0 +1,53 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// HideJSON is [Text.Hide] for a JSON value: texts, names and numbers are looked
+// at one by one, so that what comes out is JSON again. It is nil for what is
+// not JSON.
+func (t Text) HideJSON(raw json.RawMessage) json.RawMessage {
+	if len(t.values) == 0 || len(raw) == 0 {
+		return raw
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(t.hidden(value)) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+func (t Text) hidden(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(value))
+		for name, member := range value {
+			shown[t.Hide(name)] = t.hidden(member)
+		}
+		return shown
+	case []any:
+		for i := range value {
+			value[i] = t.hidden(value[i])
+		}
+		return value
+	case string:
+		return t.Hide(value)
+	case json.Number:
+		if shown := t.Hide(value.String()); shown != value.String() {
+			return shown
+		}
+		return value
+	default:
+		return value
+	}
+}

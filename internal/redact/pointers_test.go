@@ -1,0 +1,60 @@
+package redact_test
+
+import (
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/redact"
+)
+
+func TestWhatAPointerPointsAtIsReplaced(t *testing.T) {
+	for _, test := range []struct {
+		value    string
+		pointers []string
+		want     string
+	}{
+		{`{"a":1}`, nil, `{"a":1}`},
+		{`{"a":1,"b":2}`, []string{"/a"}, `{"a":"[sensitive]","b":2}`},
+		{`{"a":{"b":[{"c":1},{"c":2}]}}`, []string{"/a/b/*/c"}, `{"a":{"b":[{"c":"[sensitive]"},{"c":"[sensitive]"}]}}`},
+		{`{"a":{"x":1,"y":2}}`, []string{"/a/*"}, `{"a":{"x":"[sensitive]","y":"[sensitive]"}}`},
+		{`{"a/b":1,"c~d":2}`, []string{"/a~1b", "/c~0d"}, `{"a/b":"[sensitive]","c~d":"[sensitive]"}`},
+		{`{"a":1}`, []string{"/b", "/a/b/c"}, `{"a":1}`},
+		{`"secret"`, []string{""}, `"[sensitive]"`},
+		{`{"a":`, []string{"/a"}, ``},
+		{`{"a":1} {}`, []string{"/a"}, ``},
+		{`{"z":12345678901234567890, "pin":1, "a":1.0}`, []string{"/pin"}, `{"z":12345678901234567890, "pin":"[sensitive]", "a":1.0}`},
+		{`{"pin":1,"html":"<b>\u00e9"}`, []string{"/pin"}, `{"pin":"[sensitive]","html":"<b>\u00e9"}`},
+		{`{"pin":{"a":[1]},"huge":1e999}`, []string{"/pin"}, `{"pin":"[sensitive]","huge":1e999}`},
+		{` { "p\u0069n" : [ 1 , 2 ] , "b" : [ { "c" : "x" } , 3 ] } `, []string{"/pin/*", "/b/*/c"}, ` { "p\u0069n" : [ "[sensitive]" , "[sensitive]" ] , "b" : [ { "c" : "[sensitive]" } , 3 ] } `},
+	} {
+		if got := redact.Pointers([]byte(test.value), test.pointers); string(got) != test.want {
+			t.Errorf("%s without %v is %s, want %s", test.value, test.pointers, got, test.want)
+		}
+	}
+}
+
+func TestNothingOfAnUncheckedObjectIsShownThatMayBeSensitive(t *testing.T) {
+	for _, test := range []struct{ value, want string }{
+		{`{"user":"ada","secret":{"pin":1234}}`, `{"user":"ada","secret":"[sensitive]"}`},
+		{`{"user":"ada","secret":"1234"}`, `{"user":"ada","secret":"[sensitive]"}`},
+		{`{"user":"ada","secrt":{"pin":1234}}`, `{"user":"ada","secrt":"[sensitive]"}`},
+		{`{"secret":1,"user":12345678901234567890}`, `{"secret":"[sensitive]","user":12345678901234567890}`},
+		{`["1234"]`, ``}, {` `, ``}, {`{"secret":`, ``},
+	} {
+		if got := redact.Unchecked([]byte(test.value), []string{"/secret/pin"}, []string{"user", "secret"}); string(got) != test.want {
+			t.Errorf("%s is shown as %s, want %s", test.value, got, test.want)
+		}
+	}
+}
+
+func TestSensitiveValuesAreHiddenInText(t *testing.T) {
+	hide := redact.NewText([]byte(`{"pin":"hunter2","deep":[{"k":"a\"bcd"}],"n":123456,"short":"ab"}`), []string{"/pin", "/deep/*/k", "/n", "/short"})
+	if got := hide.Hide(`hunter2 a"bcd 123456 ab`); got != "[sensitive] [sensitive] [sensitive] ab" {
+		t.Error(got)
+	}
+	if got := hide.HideJSON([]byte(`{"n":123456,"m":7,"t":["a\"bcd<"]}`)); string(got) != `{"m":7,"n":"[sensitive]","t":["[sensitive]<"]}` {
+		t.Errorf("%s", got)
+	}
+	if got := (redact.Text{}).Hide("hunter2"); got != "hunter2" {
+		t.Error(got)
+	}
+}

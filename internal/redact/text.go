@@ -1,0 +1,86 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// shortest is the length in bytes of the shortest value that is looked for in
+// text: shorter ones would be found everywhere.
+const shortest = 4
+
+// Text hides sensitive values in text that a script writes, such as the
+// message of an error. The zero Text hides nothing.
+type Text struct{ values []string }
+
+// NewText returns a Text that hides what the JSON pointers point at in a value.
+func NewText(raw json.RawMessage, pointers []string) Text {
+	var t Text
+	if len(pointers) == 0 {
+		return t
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return t
+	}
+	for _, pointer := range pointers {
+		t.collect(value, steps(pointer))
+	}
+	// The longest first, so that no part of a value is left over.
+	slices.SortFunc(t.values, func(a, b string) int { return len(b) - len(a) })
+	return t
+}
+
+// collect adds the scalars at and below the place that steps lead to.
+func (t *Text) collect(value any, steps []string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			if len(steps) == 0 {
+				t.collect(member, nil)
+			} else if steps[0] == "*" || steps[0] == key {
+				t.collect(member, steps[1:])
+			}
+		}
+	case []any:
+		for _, item := range value {
+			t.collect(item, steps[min(1, len(steps)):])
+		}
+	default:
+		if len(steps) == 0 {
+			t.add(value)
+		}
+	}
+}
+
+func (t *Text) add(value any) {
+	text, ok := value.(string)
+	if number, isNumber := value.(json.Number); isNumber {
+		text, ok = number.String(), true
+	}
+	if !ok || len(text) < shortest {
+		return
+	}
+	t.values = append(t.values, text)
+	// Scripts write values into texts as JSON too.
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(text) == nil {
+		if inJSON := strings.Trim(strings.TrimSpace(quoted.String()), `"`); inJSON != text {
+			t.values = append(t.values, inJSON)
+		}
+	}
+}
+
+// Hide replaces every sensitive value in text by [Mark].
+func (t Text) Hide(text string) string {
+	for _, value := range t.values {
+		text = strings.ReplaceAll(text, value, Mark)
+	}
+	return text
+}
