@@ -1,0 +1,98 @@
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// Config is the operator's file as it was last read.
+type Config struct {
+	Hash  Hash
+	Bytes []byte
+	name  string
+	// Sources are the file and the *.mcpdvars files, by the names that
+	// Problems use.
+	Sources map[string][]byte
+	// Config is never nil: without a file, or with a broken one, it is the
+	// defaults, and Problems tell.
+	Config   *hclfile.Config
+	Problems diag.List
+}
+
+// ReadConfig reads the operator's file, which fsys holds under the last element
+// of name, and the *.mcpdvars files beside it, in bytewise order of their
+// names; values win over those. A nil fsys and a missing file mean an empty one.
+func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
+	c := &Config{Sources: map[string][]byte{}, name: name}
+	all := hclfile.VarValues{}
+	if fsys != nil {
+		c.readVars(fsys, path.Dir(name), all)
+		text, err := content(fsys, path.Base(name), maxToolFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.Problems = append(c.Problems, diag.Diagnostic{
+				Code: "unreadable-file", Summary: "the operator's file cannot be read: " + reason(err),
+				Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: name},
+			})
+		}
+		c.Bytes = text
+	}
+	maps.Copy(all, values)
+	c.Sources[name] = c.Bytes
+	c.Hash = sha256.Sum256(c.Bytes)
+	file, problems := hclfile.Parse(hclfile.Source{Path: name, Bytes: c.Bytes}, hclfile.ConfigKind)
+	c.Problems = append(c.Problems, problems...)
+	if file != nil {
+		c.Config, problems = file.DecodeConfig(all)
+		c.Problems = append(c.Problems, problems...)
+	}
+	if c.Config == nil {
+		c.Config = &hclfile.Config{}
+	}
+	return c
+}
+
+// VarsSuffix is how files that hold values of variables end.
+const VarsSuffix = ".mcpdvars"
+
+// readVars adds the values of all *.mcpdvars files.
+func (c *Config) readVars(fsys fs.FS, folder string, values hclfile.VarValues) {
+	names, err := fs.Glob(fsys, "*"+VarsSuffix)
+	if err != nil {
+		return // the pattern is well formed
+	}
+	for _, base := range names {
+		name := path.Join(folder, base)
+		text, err := content(fsys, base, maxToolFile)
+		if err != nil {
+			c.Problems = append(c.Problems, diag.Diagnostic{
+				Code: "unreadable-file", Summary: "these values of variables cannot be read: " + reason(err),
+				Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: name},
+			})
+			continue
+		}
+		c.Sources[name] = text
+		read, problems := hclfile.ParseVars(hclfile.Source{Path: name, Bytes: text})
+		c.Problems = append(c.Problems, problems...)
+		maps.Copy(values, read)
+	}
+}
+
+// Guard reports the operator's file as missing when an earlier read found one:
+// a file that is gone, or empty, for the moment in which somebody replaces it
+// must not take its policies with it.
+func (c *Config) Guard(before *Config) {
+	if before == nil || len(bytes.TrimSpace(before.Bytes)) == 0 || len(bytes.TrimSpace(c.Bytes)) > 0 || c.Problems.HasErrors() {
+		return
+	}
+	c.Problems = append(c.Problems, diag.Diagnostic{
+		Code: "config-gone", Summary: "the operator's file is gone or empty, and what it said still holds",
+		Detail: "put it back, or restart mcpd to run without it", Range: diag.Range{File: c.name},
+	})
+}

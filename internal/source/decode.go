@@ -1,0 +1,156 @@
+package source
+
+import (
+	"crypto/sha256"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// decoded is what a unit defines, and all that it depends on beside its text.
+type decoded struct {
+	scope    Hash
+	reads    map[string]Hash
+	defined  hclfile.Definitions
+	problems diag.List
+}
+
+// Definitions parses and evaluates every file whose text or surroundings have
+// changed, and returns what all files define, in bytewise order of their paths,
+// with all mistakes of the folder and its files.
+func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag.List) {
+	units := t.sorted()
+	t.parse(units)
+	locals, problems := joinLocals(units, config)
+	problems = append(t.found(), problems...)
+	secrets := make([]string, len(config.Secrets))
+	for i, secret := range config.Secrets {
+		secrets[i] = secret.Name
+	}
+	vars := config.VarsJSON()
+	Parallel(len(units), func(i int) {
+		u := units[i]
+		if u.file == nil {
+			return
+		}
+		scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folderOf(u.path)], Secrets: secrets}
+		key := scopeKey(scope, vars)
+		if u.decoded == nil || u.decoded.scope != key || !t.Unchanged(u.decoded.reads) {
+			u.decoded = t.evaluate(u.file, scope, key)
+		}
+	})
+	var defined []*hclfile.Definitions
+	for _, u := range units {
+		problems = append(problems, u.parsed...)
+		if u.decoded != nil {
+			problems = append(problems, u.decoded.problems...)
+			defined = append(defined, &u.decoded.defined)
+		}
+	}
+	return defined, problems
+}
+
+// parse parses the files that are new.
+func (t *Tree) parse(units []*unit) {
+	Parallel(len(units), func(i int) {
+		u := units[i]
+		if u.file != nil || u.parsed.HasErrors() {
+			return
+		}
+		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
+	})
+}
+
+func (t *Tree) evaluate(file *hclfile.File, scope hclfile.Scope, key Hash) *decoded {
+	d := &decoded{scope: key, reads: map[string]Hash{}}
+	scope.ReadFile = func(name string) ([]byte, error) {
+		content, hash, err := t.Open(name)
+		d.reads[name] = hash
+		return content, err
+	}
+	d.defined, d.problems = file.Decode(scope)
+	return d
+}
+
+// Unchanged reports whether files that were read still have the hashes they
+// had. If so they count as read by this load. It is safe for concurrent use.
+func (t *Tree) Unchanged(reads map[string]Hash) bool {
+	for name, hash := range reads {
+		if t.open(name).hash != hash {
+			return false
+		}
+	}
+	t.use(slices.Collect(maps.Keys(reads))...)
+	return true
+}
+
+// Hash is a hash of all files of the folder, and of all that this load has
+// read for them: it is the same for the same files, whatever was read before.
+func (t *Tree) Hash() Hash {
+	h := sha256.New()
+	for _, u := range t.sorted() {
+		h.Write([]byte(u.path + "\x00"))
+		h.Write(u.hash[:])
+	}
+	for _, name := range t.used() {
+		h.Write([]byte(name + "\x00"))
+		h.Write(t.refs[name].hash[:])
+	}
+	return Hash(h.Sum(nil))
+}
+
+// AddSources adds the files to sources, by the names that diagnostics use.
+func (t *Tree) AddSources(sources map[string][]byte) {
+	for _, u := range t.units {
+		sources[t.display(u.path)] = u.bytes
+	}
+	for _, name := range t.used() {
+		if r := t.refs[name]; r.err == nil {
+			sources[t.display(name)] = r.bytes
+		}
+	}
+}
+
+// joinLocals evaluates the locals of each folder that declares some.
+func joinLocals(units []*unit, config *hclfile.Config) (map[string]*hclfile.Locals, diag.List) {
+	folders := map[string][]*hclfile.File{}
+	for _, u := range units {
+		if u.file != nil {
+			folders[folderOf(u.path)] = append(folders[folderOf(u.path)], u.file)
+		}
+	}
+	var problems diag.List
+	locals := make(map[string]*hclfile.Locals, len(folders))
+	for folder, files := range folders {
+		if !slices.ContainsFunc(files, func(f *hclfile.File) bool { return len(f.Locals()) > 0 }) {
+			continue
+		}
+		joined, more := hclfile.JoinLocals(files, config.Variables)
+		problems = append(problems, more...)
+		locals[folder] = joined
+	}
+	return locals, problems
+}
+
+func scopeKey(scope hclfile.Scope, vars []byte) Hash {
+	h := sha256.New()
+	h.Write(vars)
+	if scope.Locals != nil {
+		hash := scope.Locals.Hash()
+		h.Write(hash[:])
+	}
+	h.Write([]byte("\x00" + strings.Join(scope.Secrets, "\x00")))
+	return Hash(h.Sum(nil))
+}
+
+// folderOf returns the folder of a path, empty for the tools folder itself.
+func folderOf(name string) string {
+	if folder := path.Dir(name); folder != "." {
+		return folder
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+package watch
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A chart says where the targets really are at one time.
+type chart struct {
+	// steps maps each entry that decides where a target is (a link on its
+	// path, the first entry that is missing, and its own) to those targets.
+	steps map[string][]target
+	// trees maps the real path of each root that exists to the roots there.
+	trees map[string]tree
+}
+
+// A tree is a folder that one or more roots lead to.
+type tree struct {
+	roots []target
+	info  fs.FileInfo
+}
+
+// survey finds out where the targets are.
+func survey(targets []target) chart {
+	c := chart{steps: map[string][]target{}, trees: map[string]tree{}}
+	for _, t := range targets {
+		steps, real := follow(t.abs)
+		for _, s := range steps {
+			c.steps[s] = append(c.steps[s], t)
+		}
+		if !t.tree || real == "" {
+			continue
+		}
+		info, err := os.Lstat(real)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		c.trees[real] = tree{append(c.trees[real].roots, t), info}
+	}
+	return c
+}
+
+// same reports whether two charts lead to the same places.
+func (c chart) same(d chart) bool {
+	sameTargets := func(a, b []target) bool { return slices.Equal(a, b) }
+	sameTree := func(a, b tree) bool { return os.SameFile(a.info, b.info) && slices.Equal(a.roots, b.roots) }
+	return maps.EqualFunc(c.steps, d.steps, sameTargets) && maps.EqualFunc(c.trees, d.trees, sameTree)
+}
+
+// spell returns the names by which the user knows the real path: none when it
+// is not watched, and several when several roots lead to it.
+func (c chart) spell(real string, skip func(string) bool) []string {
+	var names []string
+	for _, t := range c.steps[real] {
+		names = append(names, t.path)
+	}
+	for root, tree := range c.trees {
+		rest, below := strings.CutPrefix(real, root)
+		if !below || rest != "" && rest[0] != filepath.Separator && !os.IsPathSeparator(root[len(root)-1]) {
+			continue
+		}
+		if slices.ContainsFunc(strings.Split(rest, string(filepath.Separator)), func(n string) bool { return skipped(n, skip) }) {
+			continue
+		}
+		for _, t := range tree.roots {
+			names = append(names, filepath.Join(t.path, rest))
+		}
+	}
+	return names
+}
+
+// holds reports whether a real path is in one of the trees.
+func (c chart) holds(real string) bool {
+	for ; ; real = filepath.Dir(real) {
+		if _, ok := c.trees[real]; ok {
+			return true
+		}
+		if real == filepath.Dir(real) {
+			return false
+		}
+	}
+}
+
+// skipped reports whether an entry is of no interest. The names that begin
+// with two dots are how a Kubernetes ConfigMap is swapped.
+func skipped(name string, skip func(string) bool) bool {
+	return name != "" && !strings.HasPrefix(name, "..") && skip(name)
+}
+
+// maxLinks is how many links are followed on one path, as in Linux.
+const maxLinks = 40
+
+// follow walks along an absolute path through all links. It returns the real
+// paths of the entries that decide where it leads, and where that is: "" when
+// nothing is there.
+func follow(abs string) (steps []string, real string) {
+	sep := string(filepath.Separator)
+	start := filepath.VolumeName(abs) + sep
+	at := start
+	todo := strings.Split(abs[len(filepath.VolumeName(abs)):], sep)
+	for links := 0; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		if name == ".." {
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		info, err := os.Lstat(next)
+		if err != nil {
+			return append(steps, next), ""
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		steps = append(steps, next)
+		link, err := os.Readlink(next)
+		if links++; err != nil || links > maxLinks {
+			return steps, ""
+		}
+		if filepath.IsAbs(link) {
+			at = filepath.VolumeName(link) + sep
+			link = link[len(filepath.VolumeName(link)):]
+		}
+		todo = append(strings.Split(filepath.FromSlash(link), sep), todo...)
+	}
+	return append(steps, at), at
+}

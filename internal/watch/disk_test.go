@@ -1,0 +1,381 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// patience is when a test that waits for a change gives up: it is never
+// reached unless the change is missed.
+const patience = 30 * time.Second
+
+// disk is a folder to change while it is watched.
+type disk struct {
+	*testing.T
+	dir string
+	w   *Watcher
+}
+
+// watchDisk lays out files ("x -> y" is a link, "x/" a folder) and watches.
+func watchDisk(t *testing.T, layout []string, o Options) *disk {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &disk{T: t, dir: dir}
+	for _, entry := range layout {
+		d.put(entry)
+	}
+	for _, paths := range [][]string{o.Roots, o.Files} {
+		for i := range paths {
+			paths[i] = d.at(paths[i])
+		}
+	}
+	if d.w, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		for range d.w.Changes() {
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func (d *disk) at(path string) string { return filepath.Join(d.dir, path) }
+
+func (d *disk) must(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *disk) put(entry string) {
+	d.Helper()
+	name, link, isLink := strings.Cut(entry, " -> ")
+	switch {
+	case isLink:
+		d.must(os.Symlink(link, d.at(name)))
+	case strings.HasSuffix(entry, "/"):
+		d.must(os.MkdirAll(d.at(entry), 0o700))
+	default:
+		d.must(os.WriteFile(d.at(entry), []byte("first"), 0o600))
+	}
+}
+
+func (d *disk) mv(from, to string) { d.Helper(); d.must(os.Rename(d.at(from), d.at(to))) }
+func (d *disk) rm(path string)     { d.Helper(); d.must(os.RemoveAll(d.at(path))) }
+
+// until receives changes until one satisfies enough.
+func (d *disk) until(what string, enough func(Change) bool) {
+	d.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case c := <-d.w.Changes():
+			if enough(c) {
+				return
+			}
+		case <-deadline:
+			d.Fatalf("%s was not reported", what)
+		}
+	}
+}
+
+func (d *disk) dirty(path string) {
+	d.Helper()
+	d.until(path, func(c Change) bool { return slices.Contains(c.Paths, d.at(path)) })
+}
+
+func (d *disk) rescan() {
+	d.Helper()
+	d.until("a rescan", func(c Change) bool { return c.Rescan })
+}
+
+// sees proves that a file is watched, by writing to it.
+func (d *disk) sees(path string) {
+	d.Helper()
+	d.must(os.WriteFile(d.at(path), []byte("again"), 0o600))
+	d.dirty(path)
+}
+
+func TestChangesOnDiskAreSeen(t *testing.T) {
+	root := func() Options { return Options{Roots: []string{"t"}} }
+	rows := []struct {
+		name   string
+		layout []string
+		watch  Options
+		run    func(d *disk)
+	}{
+		{"an edit in place", []string{"t/", "t/a"}, root(), func(d *disk) {
+			d.sees("t/a")
+		}},
+		{"a new file", []string{"t/"}, root(), func(d *disk) {
+			d.put("t/a")
+			d.dirty("t/a")
+		}},
+		{"a deleted file", []string{"t/", "t/a"}, root(), func(d *disk) {
+			d.rm("t/a")
+			d.dirty("t/a")
+		}},
+		{"a renamed file, under both names", []string{"t/", "t/a"}, root(), func(d *disk) {
+			d.mv("t/a", "t/b")
+			d.until("a and b", func(c Change) bool {
+				return slices.Contains(c.Paths, d.at("t/a")) && slices.Contains(c.Paths, d.at("t/b"))
+			})
+		}},
+		{"an editor that saves by rename", []string{"t/", "t/a"}, root(), func(d *disk) {
+			for range 3 {
+				d.put("t/.a.swp")
+				d.mv("t/.a.swp", "t/a")
+				d.dirty("t/a")
+			}
+		}},
+		{"a changed mode", []string{"t/", "t/a"}, root(), func(d *disk) {
+			d.must(os.Chmod(d.at("t/a"), 0o644))
+			d.dirty("t/a")
+		}},
+		{"folders made at once and what happens in them later", []string{"t/"}, root(), func(d *disk) {
+			d.put("t/a/b/c/")
+			d.rescan()
+			d.sees("t/a/b/c/x")
+		}},
+		{"a folder that was full when it came", []string{"t/", "new/sub/", "new/sub/a"}, root(), func(d *disk) {
+			d.mv("new", "t/new")
+			d.rescan()
+			d.sees("t/new/sub/a")
+		}},
+		{"a renamed folder, with the folders in it, under the new names", []string{"t/a/sub/", "t/a/sub/x"}, root(), func(d *disk) {
+			d.mv("t/a", "t/b")
+			d.rescan()
+			d.sees("t/b/sub/x")
+		}},
+		{"folders that change places", []string{"t/a/sub/", "t/a/sub/x", "t/c/sub/", "t/c/sub/y"}, root(), func(d *disk) {
+			d.mv("t/a", "t/b")
+			d.mv("t/c", "t/a")
+			d.mv("t/b", "t/c")
+			d.rescan()
+			d.sees("t/a/sub/y")
+			d.sees("t/c/sub/x")
+		}},
+		{"a folder removed and made again", []string{"t/a/", "t/a/x"}, root(), func(d *disk) {
+			for range 3 {
+				d.rm("t/a")
+				d.put("t/a/")
+				d.put("t/a/x")
+				d.rescan()
+				d.sees("t/a/x")
+			}
+		}},
+		{"folders that move and vanish in a hurry", []string{"t/"}, root(), func(d *disk) {
+			for i := range 200 {
+				d.put(fmt.Sprintf("t/%d/sub/", i))
+				d.mv(fmt.Sprintf("t/%d", i), fmt.Sprintf("t/%d-moved", i))
+				d.rm(fmt.Sprintf("t/%d-moved", i))
+			}
+			d.rescan()
+			d.sees("t/x")
+		}},
+		{"a root removed and made again", []string{"t/", "t/a"}, root(), func(d *disk) {
+			for range 3 {
+				d.rm("t")
+				d.rescan()
+				d.put("t/")
+				d.rescan()
+				d.sees("t/a")
+			}
+		}},
+		{"a root replaced by another folder", []string{"t/", "t/a", "next/", "next/a"}, root(), func(d *disk) {
+			d.mv("t", "old")
+			d.mv("next", "t")
+			d.rescan()
+			d.sees("t/a")
+		}},
+		{"a root that is not there yet, nor what it stands in", nil, Options{Roots: []string{"x/y/t"}}, func(d *disk) {
+			d.put("x/y/t/sub/")
+			d.rescan()
+			d.sees("x/y/t/sub/a")
+		}},
+		{"a root whose folder is renamed away and comes back", []string{"x/t/"}, Options{Roots: []string{"x/t"}}, func(d *disk) {
+			d.mv("x", "y")
+			d.rescan()
+			d.mv("y", "x")
+			d.rescan()
+			d.sees("x/t/a")
+		}},
+		{"a root whose folder's folder is renamed, which no notification tells", []string{"w/x/t/"}, Options{Roots: []string{"w/x/t"}}, func(d *disk) {
+			d.mv("w", "v")
+			d.put("w/x/t/")
+			d.rescan()
+			d.sees("w/x/t/a")
+		}},
+		{"what is behind a root that is a link", []string{"v1/", "v1/a", "t -> v1"}, root(), func(d *disk) {
+			d.sees("t/a")
+		}},
+		{"a root that is a link and is turned to another folder", []string{"v1/", "v1/a", "v2/", "v2/a", "t -> v1"}, root(), func(d *disk) {
+			d.put("t2 -> v2")
+			d.mv("t2", "t")
+			d.rescan()
+			d.sees("t/a")
+		}},
+		{"a link in the middle of a chain that is turned", []string{"r1/t/", "r2/t/", "current -> r1", "t -> current/t"}, root(), func(d *disk) {
+			d.put("c2 -> r2")
+			d.mv("c2", "current")
+			d.rescan()
+			d.sees("t/a")
+		}},
+		{"a folder that two roots lead to, under both names", []string{"v1/", "t -> v1", "u -> v1"}, Options{Roots: []string{"t", "u"}}, func(d *disk) {
+			d.put("v1/a")
+			d.until("t/a and u/a", func(c Change) bool {
+				return slices.Contains(c.Paths, d.at("t/a")) && slices.Contains(c.Paths, d.at("u/a"))
+			})
+		}},
+		{"a ConfigMap that swaps its data", []string{"t/..v1/", "t/..v1/a", "t/..data -> ..v1", "t/a -> ..data/a"}, root(), func(d *disk) {
+			d.put("t/..v2/")
+			d.put("t/..v2/a")
+			d.put("t/..data_tmp -> ..v2")
+			d.mv("t/..data_tmp", "t/..data")
+			d.until("..data", func(c Change) bool { return c.Rescan && slices.Contains(c.Paths, d.at("t/..data")) })
+			d.rm("t/..v1")
+			d.rescan()
+		}},
+		{"a ConfigMap that swaps to a folder seen before", []string{"t/..v1/", "t/..v2/", "t/..data -> ..v1"}, root(), func(d *disk) {
+			d.put("t/..data_tmp -> ..v2")
+			d.mv("t/..data_tmp", "t/..data")
+			d.rescan()
+		}},
+		{"a single file, edited, saved by rename, removed and made again", []string{"c/", "c/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
+			d.sees("c/f")
+			d.put("c/f~")
+			d.mv("c/f~", "c/f")
+			d.dirty("c/f")
+			d.sees("c/f")
+			d.rm("c/f")
+			d.dirty("c/f")
+			d.sees("c/f")
+		}},
+		{"a single file that is not there yet, nor its folder", nil, Options{Files: []string{"c/f"}}, func(d *disk) {
+			d.put("c/")
+			d.dirty("c/f")
+			d.sees("c/f")
+		}},
+		{"what is behind a file that is a link, in a swapped folder", []string{"c/..v1/", "c/..v1/f", "c/..v2/", "c/..v2/f", "c/..data -> ..v1", "c/f -> ..data/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
+			d.put("c/..data_tmp -> ..v2")
+			d.mv("c/..data_tmp", "c/..data")
+			d.dirty("c/f")
+			d.must(os.WriteFile(d.at("c/..v2/f"), []byte("again"), 0o600))
+			d.dirty("c/f")
+		}},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			r.run(watchDisk(t, r.layout, r.watch))
+		})
+	}
+}
+
+func TestNothingIsMissedInACheckoutOfAThousandFiles(t *testing.T) {
+	d := watchDisk(t, []string{"t/"}, Options{Roots: []string{"t"}})
+	missing := map[string]bool{}
+	for i := range 1000 {
+		path := fmt.Sprintf("t/%d/%d.hcl", i%20, i)
+		d.must(os.MkdirAll(filepath.Dir(d.at(path)), 0o700))
+		d.put(path)
+		missing[d.at(path)] = true
+	}
+	d.until("the last of the files", func(c Change) bool {
+		for _, path := range c.Paths {
+			delete(missing, path)
+		}
+		return c.Rescan || len(missing) == 0
+	})
+}
+
+func TestNoiseBesideTheRootIsNotReported(t *testing.T) {
+	n, err := newNotifier(targetsIn(t, "t", "t/.git"), func(name string) bool { return name == ".git" }, fsnotify.NewWatcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.close() }()
+	dir := filepath.Dir(n.targets[0].abs)
+	for _, path := range []string{"other", "tt", "t2/x", "t/.git", "t/.git/index", "t/a/.git/x"} {
+		if g := n.see(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); !g.empty() {
+			t.Errorf("%s is reported as %v", path, g)
+		}
+	}
+	for _, path := range []string{"t", "t/a", "t/.github/x", "t/..data"} {
+		if g := n.see(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); g.empty() {
+			t.Errorf("%s is not reported", path)
+		}
+	}
+	if n.set.has(filepath.Join(dir, "t/.git")) {
+		t.Error("a skipped folder is watched")
+	}
+}
+
+func TestWhatChangedBeforeRunIsReported(t *testing.T) {
+	dir := t.TempDir()
+	w, err := New(Options{Roots: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "a"), "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	select {
+	case c := <-w.Changes():
+		if !slices.Contains(c.Paths, filepath.Join(dir, "a")) {
+			t.Errorf("change is %v", c)
+		}
+	case <-time.After(patience):
+		t.Error("the change was not reported")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLinksInACircleLeadNowhere(t *testing.T) {
+	dir := t.TempDir()
+	for from, to := range map[string]string{"a": "b", "b": "a", "self": "self", "deep": "deep/x"} {
+		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
+			t.Fatal(err)
+		}
+		if _, real := follow(filepath.Join(dir, from)); real != "" {
+			t.Errorf("%s leads to %s", from, real)
+		}
+	}
+}
+
+func targetsIn(t *testing.T, root string, folders ...string) []target {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if err := os.MkdirAll(filepath.Join(dir, f), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []target{{path: root, abs: filepath.Join(dir, root), tree: true}}
+}

@@ -1,0 +1,111 @@
+package watch
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestThePollerSees(t *testing.T) {
+	rows := []struct {
+		name string
+		do   func(t *testing.T, dir string)
+		want []string
+	}{
+		{"nothing", func(*testing.T, string) {}, nil},
+		{"an edit", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "a"), "longer than before") }, []string{"t/a"}},
+		{"an edit that keeps size and time", func(t *testing.T, dir string) {
+			path := filepath.Join(dir, "a")
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, "secnd")
+			if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"t/a"}},
+		{"a file touched and not changed", func(t *testing.T, dir string) {
+			if err := os.Chtimes(filepath.Join(dir, "a"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"t/a"}},
+		{"a new file in a new folder", func(t *testing.T, dir string) {
+			if err := os.Mkdir(filepath.Join(dir, "n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, "n/x"), "x")
+		}, []string{"t/n", "t/n/x"}},
+		{"a deleted file", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "a")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"t/a"}},
+		{"a link turned", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "l")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("b", filepath.Join(dir, "l")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"t/l"}},
+		{"nothing in a skipped folder", func(t *testing.T, dir string) { write(t, filepath.Join(dir, ".git/x"), "x") }, nil},
+		{"the single file", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "../f"), "x") }, []string{"f"}},
+		{"a root that vanishes", func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"t", "t/a", "t/l"}},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			targets := targetsIn(t, "t", "t/.git")
+			dir := targets[0].abs
+			targets = append(targets, target{path: "f", abs: filepath.Join(dir, "../f")})
+			write(t, filepath.Join(dir, "a"), "first")
+			if err := os.Symlink("a", filepath.Join(dir, "l")); err != nil {
+				t.Fatal(err)
+			}
+			p := newPoller(targets, func(name string) bool { return name == ".git" })
+			r.do(t, dir)
+			got := found(t, p)
+			if diff := cmp.Diff(r.want, got); diff != "" {
+				t.Errorf("dirty (-want +got):\n%s", diff)
+			}
+			if again := found(t, p); again != nil {
+				t.Errorf("found again: %v", again)
+			}
+		})
+	}
+}
+
+// The time of an old file is trusted: it is not read again and again.
+func TestThePollerReadsOldFilesNoMore(t *testing.T) {
+	targets := targetsIn(t, "t", "t")
+	path := filepath.Join(targets[0].abs, "a")
+	write(t, path, "first")
+	if err := os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	p := newPoller(targets, func(string) bool { return false })
+	if s := p.seen["t/a"]; s.sum != (sight{}).sum {
+		t.Error("an old file was read")
+	}
+	if got := found(t, p); got != nil {
+		t.Errorf("found %v", got)
+	}
+}
+
+func found(t *testing.T, p *poller) []string {
+	t.Helper()
+	g, err := p.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(g.paths)
+	return g.paths
+}

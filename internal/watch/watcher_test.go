@@ -1,0 +1,297 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeEye sees what the test shows it.
+type fakeEye struct {
+	shown  chan fsnotify.Event
+	failed chan error
+
+	mu     sync.Mutex
+	found  []glance // what the next checks find
+	blind  error    // what a check fails with
+	closed bool
+}
+
+func newFakeEye() *fakeEye {
+	return &fakeEye{shown: make(chan fsnotify.Event), failed: make(chan error)}
+}
+
+func (e *fakeEye) events() <-chan fsnotify.Event { return e.shown }
+func (e *fakeEye) errors() <-chan error          { return e.failed }
+func (e *fakeEye) lost() glance                  { return glance{rescan: true, many: true} }
+func (e *fakeEye) pulse() time.Duration          { return notifyPulse }
+func (e *fakeEye) close() error                  { e.closed = true; return nil }
+func (e *fakeEye) see(ev fsnotify.Event) glance  { return glance{paths: []string{ev.Name}} }
+
+// finds sets what the next checks find, or fail with.
+func (e *fakeEye) finds(blind error, found ...glance) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.found, e.blind = found, blind
+}
+
+func (e *fakeEye) check() (glance, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.blind != nil || len(e.found) == 0 {
+		return glance{}, e.blind
+	}
+	g := e.found[0]
+	e.found = e.found[1:]
+	return g, nil
+}
+
+// watching runs a Watcher with a fake eye in a bubble of fake time.
+func watching(t *testing.T, test func(t *testing.T, w *Watcher, e *fakeEye, show func(path string))) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFakeEye()
+		w := &Watcher{changes: make(chan Change), eye: e, log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		test(t, w, e, func(path string) { e.shown <- fsnotify.Event{Name: path} })
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if _, open := <-w.Changes(); open {
+			t.Error("a change was sent after the end")
+		}
+	})
+}
+
+func TestASaveIsReportedAfterTenMilliseconds(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		start := time.Now()
+		show("a.hcl")
+		got := <-w.Changes()
+		if diff := cmp.Diff(Change{Paths: []string{"a.hcl"}}, got); diff != "" {
+			t.Errorf("change (-want +got):\n%s", diff)
+		}
+		if took := time.Since(start); took != quietFew {
+			t.Errorf("it took %v, want %v", took, quietFew)
+		}
+	})
+}
+
+func TestACheckoutOfManyFilesIsOneChange(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		for i := range 1000 {
+			show(fmt.Sprintf("%04d.hcl", i))
+			time.Sleep(time.Millisecond)
+		}
+		got := <-w.Changes()
+		if len(got.Paths) != 1000 {
+			t.Errorf("the change has %d paths, want 1000", len(got.Paths))
+		}
+		time.Sleep(time.Minute)
+		select {
+		case again := <-w.Changes():
+			t.Errorf("a second change came: %v", again)
+		default:
+		}
+	})
+}
+
+func TestAFileThatNeverRestsIsReportedEveryTwoSeconds(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		start := time.Now()
+		go func() {
+			for time.Since(start) < 3*longest {
+				show("log")
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		for i := range 2 {
+			<-w.Changes()
+			if took := time.Since(start); took > time.Duration(i+1)*(longest+5*time.Millisecond) {
+				t.Errorf("change %d came after %v", i, took)
+			}
+		}
+		time.Sleep(3 * longest)
+		synctest.Wait()
+	})
+}
+
+func TestChangesThatNobodyReceivesPileUpIntoOne(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		show("a")
+		time.Sleep(time.Minute)
+		show("b")
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff(Change{Paths: []string{"a", "b"}}, <-w.Changes()); diff != "" {
+			t.Errorf("change (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWhatACheckFindsIsWaitedForToo(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, show func(string)) {
+		start := time.Now()
+		e.finds(nil, glance{paths: []string{"a/b"}, rescan: true}, glance{paths: []string{"a/b/c"}})
+		show("a")
+		want := Change{Paths: []string{"a", "a/b", "a/b/c"}, Rescan: true}
+		if diff := cmp.Diff(want, <-w.Changes()); diff != "" {
+			t.Errorf("change (-want +got):\n%s", diff)
+		}
+		if took := time.Since(start); took != 3*quietFew {
+			t.Errorf("it took %v, want %v: one quiet for each thing found", took, 3*quietFew)
+		}
+	})
+}
+
+func TestAPulseFindsWhatNoEventTells(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, _ func(string)) {
+		e.finds(nil, glance{rescan: true})
+		if diff := cmp.Diff(Change{Rescan: true}, <-w.Changes()); diff != "" {
+			t.Errorf("change (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestLostNotificationsAreARescan(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, _ func(string)) {
+		e.failed <- fsnotify.ErrEventOverflow
+		if got := <-w.Changes(); !got.Rescan {
+			t.Errorf("change is %v, want a rescan", got)
+		}
+	})
+}
+
+func TestABlindEyeIsReplacedByPolling(t *testing.T) {
+	rows := map[string]func(e *fakeEye){
+		"a check fails":             func(e *fakeEye) { e.finds(errors.New("no space left on device")) },
+		"the event channel closes":  func(e *fakeEye) { close(e.shown) },
+		"the errors channel closes": func(e *fakeEye) { close(e.failed) },
+	}
+	for name, goBlind := range rows {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				e := newFakeEye()
+				w := &Watcher{
+					changes: make(chan Change), eye: e, log: slog.New(slog.NewTextHandler(&log, nil)),
+					targets: []target{{path: "tools", abs: dir, tree: true}},
+					skip:    func(string) bool { return false },
+					open:    func() (*fsnotify.Watcher, error) { return nil, errors.New("none left") },
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- w.Run(ctx) }()
+				goBlind(e)
+				if got := <-w.Changes(); !got.Rescan {
+					t.Errorf("change is %v, want a rescan", got)
+				}
+				if !e.closed {
+					t.Error("the blind eye was not closed")
+				}
+				write(t, filepath.Join(dir, "a.hcl"), "x")
+				want := Change{Paths: []string{"tools", "tools/a.hcl"}}
+				if got := <-w.Changes(); !cmp.Equal(got.Paths[len(got.Paths)-1], want.Paths[1]) {
+					t.Errorf("change is %v, want %v", got, want)
+				}
+				time.Sleep(3 * retryAfter)
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				if n := strings.Count(log.String(), "looking every second"); n != 1 {
+					t.Errorf("the log says %d times that it polls, want once:\n%s", n, &log)
+				}
+			})
+		})
+	}
+}
+
+func TestNewPollsWhereThereAreNoNotifications(t *testing.T) {
+	var log bytes.Buffer
+	o := Options{Roots: []string{t.TempDir()}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	w, err := newWatcher(o, func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, polls := w.eye.(*poller); !polls {
+		t.Errorf("the eye is a %T", w.eye)
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "too many open files") {
+		t.Errorf("the log does not say why it polls: %s", &log)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewPollsWhenNotAllFoldersCanBeWatched(t *testing.T) {
+	w, err := newWatcher(Options{Roots: []string{t.TempDir()}}, func() (*fsnotify.Watcher, error) {
+		fs, err := fsnotify.NewWatcher()
+		if err != nil {
+			return nil, err
+		}
+		return fs, fs.Close() // so that every Add fails
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, polls := w.eye.(*poller); !polls {
+		t.Errorf("the eye is a %T", w.eye)
+	}
+}
+
+func TestNotificationsAreAskedForAgain(t *testing.T) {
+	var log bytes.Buffer
+	none := true
+	w, err := newWatcher(Options{Roots: []string{t.TempDir()}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func() (*fsnotify.Watcher, error) {
+		if none {
+			return nil, errors.New("too many open files")
+		}
+		return fsnotify.NewWatcher()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for range 3 {
+		w.retry = time.Now().Add(-time.Hour)
+		var p pending
+		if w.check(&p) {
+			t.Fatalf("it sees without eyes: %v", p.change())
+		}
+	}
+	none = false
+	w.retry = time.Now().Add(-time.Hour)
+	var p pending
+	if !w.check(&p) || !p.change().Rescan {
+		t.Error("the change of eyes is no rescan")
+	}
+	if _, notified := w.eye.(*notifier); !notified || !w.retry.IsZero() {
+		t.Errorf("the eye is a %T", w.eye)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("the log has %d lines, want one for the loss and one for the return:\n%s", n, &log)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
