@@ -1,0 +1,155 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+func TestBadOptionsAreErrorsAndNotPanics(t *testing.T) {
+	for want, o := range map[string]engine.Options{
+		"name":      {},
+		"transport": {Name: "x", Transport: "carrier pigeon"},
+		"policy":    {Name: "x", Policies: []engine.Policy{nil}},
+		"hook":      {Name: "x", Hooks: []engine.Hook{nil}},
+	} {
+		if s, err := engine.New(o); s != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}
+
+func TestTheTransportIsHTTPUnlessTheOptionsSay(t *testing.T) {
+	for given, want := range map[string]string{"": "http", "http": "http", "stdio": "stdio"} {
+		if got := unloaded(t, engine.Options{Transport: given}).Transport(); got != want {
+			t.Errorf("%q: got %q", given, got)
+		}
+	}
+}
+
+type recursive struct{ Next *recursive }
+
+func TestABadGoToolIsAnErrorAndNotAPanic(t *testing.T) {
+	s := unloaded(t, engine.Options{})
+	for name, err := range map[string]error{
+		"channel":   engine.AddTool(s, engine.ToolOptions{Name: "channel"}, func(context.Context, identity.Agent, struct{ C chan int }) (int, error) { return 0, nil }),
+		"recursive": engine.AddTool(s, engine.ToolOptions{Name: "recursive"}, func(context.Context, identity.Agent, recursive) (int, error) { return 0, nil }),
+		"output":    engine.AddTool(s, engine.ToolOptions{Name: "output"}, func(context.Context, identity.Agent, struct{}) (func(), error) { return nil, nil }),
+		"":          engine.AddTool(s, engine.ToolOptions{}, func(context.Context, identity.Agent, struct{}) (int, error) { return 0, nil }),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), `add tool "`+name+`"`) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestAToolThatIsAddedLateIsServedAndTold(t *testing.T) {
+	told := 0
+	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
+	stop := s.Watch(func() { told++ })
+	before := s.Snapshot()
+	if err := engine.AddTool(s, engine.ToolOptions{Name: "late"}, func(context.Context, identity.Agent, struct{}) (int, error) { return 7, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Call(t.Context(), "late", nil); err != nil || string(got.Value) != "7" {
+		t.Errorf("%s, %v", got.Value, err)
+	}
+	if before.Tool("late") != nil || s.Snapshot().Revision() == before.Revision() || told != 1 {
+		t.Errorf("the old snapshot changed, or the new one has its revision, or %d watchers were told", told)
+	}
+	stop()
+	if err := engine.AddTool(s, engine.ToolOptions{Name: "later"}, func(context.Context, identity.Agent, struct{}) (int, error) { return 7, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if told != 1 {
+		t.Error("a watcher was told after it stopped")
+	}
+}
+
+func TestWatchersAreToldOfEachNewSnapshotAndOfNothingElse(t *testing.T) {
+	folder := files("add.hcl", addTool)
+	s := server(t, engine.Options{Tools: folder})
+	told := 0
+	defer s.Watch(func() { told++ })()
+	reload := func(want int, what string) {
+		t.Helper()
+		_, _ = s.Reload(t.Context(), engine.Change{All: true})
+		if told != want {
+			t.Errorf("%s: told %d times, want %d", what, told, want)
+		}
+	}
+	reload(0, "nothing changed")
+	folder["b.hcl"] = &fstest.MapFile{Data: []byte("tool"), Mode: 0o644}
+	reload(0, "a broken file")
+	folder["b.hcl"] = &fstest.MapFile{Data: []byte(`tool "b" { run = "return 1;" }`), Mode: 0o644}
+	reload(1, "a new tool")
+}
+
+func TestEventsTellTheLifeOfAServer(t *testing.T) {
+	var kinds []engine.EventKind
+	var last engine.Event
+	folder := files("add.hcl", addTool)
+	s, err := engine.New(engine.Options{Name: "x", Tools: folder, OnEvent: func(e engine.Event) {
+		kinds, last = append(kinds, e.Kind), e
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = s.Load(t.Context())
+	folder["b.hcl"] = &fstest.MapFile{Data: []byte("tool"), Mode: 0o644}
+	_, _ = s.Reload(t.Context(), engine.Change{Paths: []string{"b.hcl"}})
+	folder["b.hcl"] = &fstest.MapFile{Data: []byte(`tool "b" { run = "return 1;" }`), Mode: 0o644}
+	_, _ = s.Reload(t.Context(), engine.Change{Paths: []string{"b.hcl"}})
+	if last.Status.Tools != 2 || last.Status.Revision != s.Snapshot().Revision() || !last.Status.Synchronized {
+		t.Errorf("the status after the reload: %+v", last.Status)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []engine.EventKind{engine.Started, engine.ReloadFailed, engine.Reloaded, engine.Draining, engine.Stopped}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestTheOperatorsFileSaysWhoTheServerIs(t *testing.T) {
+	s := server(t, engine.Options{
+		Name: "embedded", Version: "1.2.3", Description: "from Go",
+		Config: files("mcpd.hcl", "server {\n  name = \"customer-mcp\"\n  instructions = \"Ask first.\"\n}\n"),
+	})
+	want := engine.Info{Name: "customer-mcp", Version: "1.2.3", Description: "from Go", Instructions: "Ask first."}
+	if diff := cmp.Diff(want, s.Snapshot().Info()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestACallLoadsWhatNothingHasLoaded(t *testing.T) {
+	s := unloaded(t, engine.Options{Tools: files("add.hcl", addTool)})
+	if s.Snapshot() != nil {
+		t.Fatal("something is loaded already")
+	}
+	if got, err := s.Call(t.Context(), "add", map[string]any{"a": 2, "b": 3}); err != nil || string(got.Value) != `{"sum":5}` {
+		t.Errorf("%s, %v", got.Value, err)
+	}
+}
+
+func TestNoResultOfABrokenSchemaReachesTheCaller(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", `
+tool "typed" {
+  output "n" { type = integer }
+  run = <<JS
+    return { n: "hunter2", more: "hunter2" };
+  JS
+}
+`)})
+	got, err := s.Call(t.Context(), "typed", nil)
+	if failed := codeOf(t, err); failed.Code != engine.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
+		t.Errorf("got %v, with %s", failed, got.Value)
+	}
+}

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// Decision is the RFC's PolicyDecision (section 11), made by [Allow] and
+// [Deny]. The zero Decision denies.
+type Decision struct {
+	allowed bool
+	reason  string
+}
+
+// Allow returns the decision that lets a call go on to the next policy. It does
+// not cover the call: where the operator denies by default, an allow rule in a
+// file must allow it too.
+func Allow() Decision { return Decision{allowed: true} }
+
+// Deny returns the decision that ends a call with [PolicyDenied] and the reason.
+func Deny(reason string) Decision { return Decision{reason: reason} }
+
+// Policy is a Go policy. It is asked before every execution, after the
+// policies of the operator's file and before those of tool files. The arguments
+// are a copy, complete with defaults. A policy that panics denies.
+type Policy func(agent identity.Agent, tool string, args map[string]any) Decision
+
+// ask runs the policy on a copy of the arguments.
+func (p Policy) ask(agent identity.Agent, tool string, args map[string]any) (decision Decision, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			decision, err = Decision{}, fmt.Errorf("go policy panicked: %v", cause)
+		}
+	}()
+	return p(agent, tool, policylang.CopyArgs(args)), nil
+}

@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
+	for _, test := range []struct {
+		name, message string
+		policy        engine.Policy
+	}{
+		{"with a reason", "Blocked in prod", func(identity.Agent, string, map[string]any) engine.Decision { return engine.Deny("Blocked in prod") }},
+		{"with the zero decision", "", func(identity.Agent, string, map[string]any) engine.Decision { return engine.Decision{} }},
+		{"with a panic, which nobody is told of", "denied: a policy failed", func(identity.Agent, string, map[string]any) engine.Decision { panic("hunter2") }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			log := &logBuffer{}
+			s := server(t, engine.Options{Logger: log.logger(), Tools: files("add.hcl", addTool), Policies: []engine.Policy{test.policy}})
+			_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
+			if failed := codeOf(t, err); failed.Code != engine.PolicyDenied || failed.Message != test.message {
+				t.Errorf("got %v", failed)
+			}
+		})
+	}
+}
+
+func TestAGoPolicySeesTheCompleteArgumentsAndCannotChangeThem(t *testing.T) {
+	var saw map[string]any
+	s := server(t, engine.Options{
+		Tools: files("t.hcl", `
+tool "echo" {
+  input "id" { type = string }
+  input "tags" { type = list(string) }
+  input "limit" {
+    type    = integer
+    default = 10
+  }
+  run = "return input;"
+}
+`),
+		Policies: []engine.Policy{
+			func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+				args["id"] = "changed"
+				args["tags"].([]any)[0] = "changed"
+				return engine.Allow()
+			},
+			func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+				saw = args
+				return engine.Allow()
+			},
+		},
+	})
+	got, err := s.Call(t.Context(), "echo", map[string]any{"id": "x", "tags": []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"id": "x", "tags": []any{"a"}, "limit": int64(10)}, saw); diff != "" {
+		t.Errorf("the second policy (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(`{"id":"x","tags":["a"],"limit":10}`, string(got.Value)); diff != "" {
+		t.Errorf("the tool (-want +got)\n%s", diff)
+	}
+}
+
+func TestAGoPolicyIsToldTheAgent(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Policies: []engine.Policy{
+		func(agent identity.Agent, _ string, _ map[string]any) engine.Decision {
+			if agent.AgentID == "bot" && agent.Metadata["team"] == "qa" && agent.RequestID != "" {
+				return engine.Allow()
+			}
+			return engine.Deny("not you")
+		},
+	}})
+	request := engine.Request{Tool: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`)}
+	request.Caller.Agent = identity.Agent{AgentID: "bot", Metadata: map[string]string{"team": "qa"}}
+	if result := s.Execute(t.Context(), request); result.Err != nil {
+		t.Errorf("the bot: %v", result.Err)
+	}
+	request.Caller.Agent.AgentID = "other"
+	if result := s.Execute(t.Context(), request); result.Err == nil || !strings.Contains(result.Err.Message, "not you") {
+		t.Errorf("another: %v", result.Err)
+	}
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/gofunc"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/schema"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// ToolOptions describe a tool that is written in Go (RFC section 8).
+type ToolOptions struct {
+	// Name is 1 to 64 letters, digits, dots, dashes and underscores.
+	Name, Title, Description string
+	// Timeout bounds the running time; 0 means one second.
+	Timeout time.Duration
+	// NotIdempotent says that calling twice is not like calling once.
+	NotIdempotent bool
+	// ReadOnly, Destructive and OpenWorld are MCP's annotations; nil says nothing.
+	ReadOnly, Destructive, OpenWorld *bool
+	// Labels are for policies.
+	Labels map[string]string
+}
+
+// Func is a tool written in Go. agent is who the caller claims to be. A
+// function that ignores ctx past its timeout is abandoned, not stopped: the
+// caller gets TIMEOUT while the goroutine runs on.
+type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (Out, error)
+
+// AddTool registers a tool whose schemas are made from In, which must be a
+// struct, and Out, as encoding/json sees them; the jsonschema struct tag
+// describes a field. A tool of the same name, in Go or in a file, is an error.
+// Tools may be added while the server runs; while the files have mistakes, the
+// tool is served from the next good load on.
+func AddTool[In, Out any](s *Server, o ToolOptions, run Func[In, Out]) error {
+	tool, err := newGoTool(o, run)
+	if err != nil {
+		return fmt.Errorf("add tool %q: %w", o.Name, err)
+	}
+	if err := s.register(tool); err != nil {
+		return fmt.Errorf("add tool %q: %w", o.Name, err)
+	}
+	return nil
+}
+
+// register adds a tool and, when the server already serves, publishes it.
+func (s *Server) register(tool *Tool) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if slices.ContainsFunc(s.registered, func(t *Tool) bool { return t.metadata.Name == tool.metadata.Name }) {
+		return fmt.Errorf("a tool of this name is already registered")
+	}
+	snap := s.current.Load()
+	if snap != nil && snap.entries[tool.metadata.Name] != nil {
+		return fmt.Errorf("a tool of this name is defined at %s", snap.entries[tool.metadata.Name].tool.where)
+	}
+	if check := s.options.CheckTool; check != nil {
+		if err := check(tool.metadata.clone()); err != nil {
+			return err
+		}
+	}
+	s.registered = append(slices.Clone(s.registered), tool)
+	if snap == nil {
+		return nil
+	}
+	var problems diag.List
+	if _, err := s.reload(context.Background(), Change{}); err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	return nil
+}
+
+func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*Tool, error) {
+	if !hclfile.IsName(o.Name) {
+		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", maxToolName)
+	}
+	if run == nil {
+		return nil, fmt.Errorf("the function is nil")
+	}
+	input, err := schema.For[In]()
+	if err == nil && !input.IsObject() {
+		err = errors.New("it must be a struct")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("input: %w", err)
+	}
+	output, err := schema.For[Out]()
+	if err != nil {
+		return nil, fmt.Errorf("output: %w", err)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = time.Second
+	}
+	t := &Tool{
+		metadata: Metadata{
+			Name: o.Name, Title: o.Title, InputSchema: input.Raw(), OutputSchema: output.Raw(),
+			Timeout: o.Timeout, Idempotent: !o.NotIdempotent,
+			ReadOnly: o.ReadOnly, Destructive: o.Destructive, OpenWorld: o.OpenWorld, Labels: o.Labels,
+		},
+		input: input, output: output, policySchema: input.Raw(),
+		body: goBody[In, Out]{run}, where: diag.Range{File: "(go) " + o.Name},
+	}
+	if o.Description != "" {
+		t.metadata.Description = &o.Description
+	}
+	t.metadata = t.metadata.clone()
+	t.facts = factsOf(t.metadata)
+	t.key = sha256.Sum256(encode(t.metadata))
+	return t, nil
+}
+
+// goBody is a body in Go.
+type goBody[In, Out any] struct{ fn Func[In, Out] }
+
+func (b goBody[In, Out]) run(ctx context.Context, x *execution) (scripting.Outcome, error) {
+	var in In
+	if err := json.Unmarshal(x.input, &in); err != nil {
+		return scripting.Outcome{}, fmt.Errorf("decode arguments: %w", err)
+	}
+	agent := x.req.Caller.Agent.Clone()
+	return gofunc.Run(ctx, func(ctx context.Context) (any, error) { return b.fn(ctx, agent, in) })
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Phase is a point in the life of a call at which hooks fire (RFC section 12).
+type Phase string
+
+const (
+	// Start fires once, before anything else.
+	Start Phase = "start"
+	// End fires once when the call has a result.
+	End Phase = "end"
+	// Failed fires once when the call has none. Exactly one of End and Failed
+	// fires for every call, however it ends (but see decision 9 on full queues).
+	Failed Phase = "error"
+)
+
+// HookEvent is what a hook is told. It is a copy: nothing that a hook does
+// changes the call or its result.
+type HookEvent struct {
+	Phase  Phase  `json:"phase"`
+	Tool   string `json:"tool"`
+	CallID string `json:"call_id"`
+	Via    Via    `json:"via"`
+	identity.Caller
+	// Arguments are as the caller sent them, without the values of sensitive
+	// inputs; nil when they are not a JSON object, or when there is no such tool.
+	Arguments json.RawMessage `json:"arguments"`
+	// Result is the value that the tool returned; set at End.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Err is set at Failed.
+	Err *CallError `json:"error,omitempty"`
+	// Duration is the time since the call began; set at End and Failed.
+	Duration time.Duration `json:"-"`
+	// Revision names the snapshot that serves the call.
+	Revision string `json:"revision"`
+}
+
+// Hook is a Go hook. It runs in line, so it should be quick; a hook that
+// panics is logged and never felt by the caller.
+type Hook func(ctx context.Context, event HookEvent)
+
+// hook is a compiled hook block.
+type hook struct {
+	def     *hclfile.Hook
+	on      []Phase
+	program *scripting.Program
+	grants  map[string]grant.HTTP
+}
+
+// hookJob is one run of one hook.
+type hookJob struct {
+	hook  *hook
+	event json.RawMessage
+	id    string
+	// secretKeys are those of the snapshot that the call began with.
+	secretKeys map[string]string
+}
+
+// fire tells the Go hooks, in line, and queues the hooks in files, in order.
+// The event is encoded only when a hook in a file wants it.
+func (x *execution) fire(ctx context.Context, event HookEvent) {
+	hooks := x.fileHooks(event.Phase)
+	if len(x.server.options.Hooks) == 0 && len(hooks) == 0 {
+		return
+	}
+	event.Tool, event.CallID, event.Via, event.Caller = x.req.Tool, x.id, x.req.Via, x.req.Caller
+	event.Revision, event.Arguments = x.snap.revision, x.visibleArguments()
+	if event.Phase != Start {
+		event.Duration = x.server.options.Now().Sub(x.began)
+	}
+	for _, hook := range x.server.options.Hooks {
+		x.server.runGoHook(ctx, hook, event.clone())
+	}
+	if len(hooks) == 0 {
+		return
+	}
+	encoded := event.json()
+	for _, h := range hooks {
+		if !x.server.hooks.Add(x.lane, hookJob{hook: h, event: encoded, id: x.id, secretKeys: x.snap.secretKeys}, hookPatience) {
+			x.server.hookFailed(h.def.Name, x.id, errQueueFull)
+		}
+	}
+}
+
+var errQueueFull = errors.New("too many runs of hooks are waiting; this one was given up")
+
+// fireLast fires the one terminal event of the call.
+func (x *execution) fireLast(ctx context.Context, result Result) {
+	if result.Err != nil {
+		x.fire(ctx, HookEvent{Phase: Failed, Err: result.Err})
+		return
+	}
+	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.tool.sensitiveOutput)})
+}
+
+// fileHooks returns the hooks in files that want to know of a phase of this
+// call. A tool that does not exist is matched by name.
+func (x *execution) fileHooks(phase Phase) []*hook {
+	candidates := x.snap.hooks
+	if x.entry != nil {
+		candidates = x.entry.hooks
+	}
+	var hooks []*hook
+	for _, h := range candidates {
+		if slices.Contains(h.on, phase) && (x.entry != nil || hclfile.Covers(h.def.Tools, x.req.Tool)) {
+			hooks = append(hooks, h)
+		}
+	}
+	return hooks
+}
+
+// visibleArguments returns the arguments without those that are sensitive. For
+// a tool that does not exist, nothing is known to be harmless.
+func (x *execution) visibleArguments() json.RawMessage {
+	if x.entry == nil || !bytes.HasPrefix(bytes.TrimLeft(x.req.Arguments, " \t\r\n"), []byte("{")) || !json.Valid(x.req.Arguments) {
+		return nil
+	}
+	tool := x.entry.tool
+	if x.input == nil {
+		return redact.Unchecked(x.req.Arguments, tool.sensitive, tool.inputs)
+	}
+	return redact.Pointers(x.req.Arguments, tool.sensitive)
+}
+
+// json is the event as hooks in files see it.
+func (e HookEvent) json() json.RawMessage {
+	event := struct {
+		HookEvent
+		Kind       string   `json:"kind"`
+		DurationMS *float64 `json:"duration_ms,omitempty"`
+	}{HookEvent: e, Kind: "tool"}
+	event.Arguments = orNull(e.Arguments)
+	if e.Phase != Start {
+		ms := float64(e.Duration.Microseconds()) / 1000
+		event.DurationMS = &ms
+	}
+	return encode(event)
+}
+
+// clone returns a copy that a hook may change without anybody noticing.
+func (e HookEvent) clone() HookEvent {
+	e.Caller, e.Arguments, e.Result = e.Caller.Clone(), bytes.Clone(e.Arguments), bytes.Clone(e.Result)
+	if e.Err != nil {
+		e.Err = e.Err.public()
+	}
+	return e
+}
+
+// runGoHook runs a Go hook; what it panics with is the operator's to know.
+func (s *Server) runGoHook(ctx context.Context, hook Hook, event HookEvent) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.hookFailed("(go)", event.CallID, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	hook(ctx, event)
+}
+
+// runHook runs a hook in a file, off the path of the call.
+func (s *Server) runHook(job hookJob) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.hookFailed(job.hook.def.Name, job.id, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), job.hook.def.Timeout)
+	defer cancel()
+	outcome, err := s.options.Executor.Run(ctx, scripting.Call{
+		Program: job.hook.program, Input: job.event, Seed: rand.Uint64(), Start: s.options.Now(), Journal: scripting.NewJournal(),
+	}, &host.Call{Brokers: s.brokers, HTTP: job.hook.grants, SecretKeys: job.secretKeys, What: "hook", Name: job.hook.def.Name, ID: job.id})
+	switch {
+	case err != nil:
+		s.hookFailed(job.hook.def.Name, job.id, err)
+	case outcome.Failure != nil:
+		s.hookFailed(job.hook.def.Name, job.id, &bodyError{failure: outcome.Failure})
+	}
+}
+
+func (s *Server) hookFailed(name, id string, err error) {
+	s.hookFailures.Add(1)
+	s.options.Logger.Warn("a hook failed", slog.String("hook", name), slog.String("call_id", id), slog.String("error", s.brokers.Secrets.Redact(err.Error())))
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"cmp"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Options configure a [Server]. Only Name is required.
+type Options struct {
+	// Name and Version are the RFC's (section 7). The server block of the
+	// operator's file overrides them and the three that follow.
+	Name, Version string
+	// Title is a name for people; Description says what the server is for;
+	// Instructions tell a model how to use it.
+	Title, Description, Instructions string
+	// Transport is what package serve binds when it runs the server: "http"
+	// (the default) or "stdio".
+	Transport string
+
+	// Tools holds the tool files: [Dir], an embed.FS, or nil for none.
+	Tools fs.FS
+	// ToolsPath is how the folder is called in diagnostics. Default "tools.d".
+	ToolsPath string
+	// Config holds the operator's file, and ConfigPath names it there. A nil
+	// Config, or a file that does not exist, means that there is none.
+	Config     fs.FS
+	ConfigPath string
+	// Vars are values for variable blocks by name, as text.
+	Vars map[string]VarValue
+	// LookupEnv reads the environment for secret blocks; nil means an empty one.
+	LookupEnv func(name string) (string, bool)
+
+	// CheckTool refuses tools that a front cannot show, with an error for the
+	// tool's author; serve.CheckTool is the one of package serve. Nil accepts all.
+	CheckTool func(Metadata) error
+
+	// Executor runs scripts. Nil means [scripting.Inline]. The server closes it.
+	Executor scripting.Executor
+	// Policies are asked in order, after those of the operator's file.
+	Policies []Policy
+	// Hooks fire in order, in line, before the hooks in files.
+	Hooks []Hook
+	// OnEvent is told what happens to the server. Of the server's methods it may
+	// call Snapshot and Status alone.
+	OnEvent func(Event)
+	// Logger gets what the operator should know. Nil discards it.
+	Logger *slog.Logger
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+}
+
+// VarValue is the value that was given to a variable, and where it came from,
+// for messages.
+type VarValue = hclfile.VarValue
+
+func (o Options) withDefaults() Options {
+	o.ToolsPath = cmp.Or(o.ToolsPath, "tools.d")
+	o.ConfigPath = cmp.Or(o.ConfigPath, "mcpd.hcl")
+	o.Transport = cmp.Or(o.Transport, "http")
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.LookupEnv == nil {
+		o.LookupEnv = func(string) (string, bool) { return "", false }
+	}
+	if o.Executor == nil {
+		o.Executor = scripting.Inline()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Dir returns the files below a folder of the disk. Unlike [os.DirFS] it
+// follows no link out of the folder, and it survives the folder being replaced
+// by another of the same name.
+func Dir(path string) fs.FS { return source.Dir(path) }
+
+// Format returns an HCL file in canonical layout, with its raw bodies byte for
+// byte. name is how diagnostics call the file.
+func Format(name string, content []byte) ([]byte, diag.List) {
+	return hclfile.Format(hclfile.Source{Path: name, Bytes: content})
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// result turns what a body returned into the result of the call.
+func (x *execution) result(r *scripting.Result) (Result, *CallError) {
+	tool := x.entry.tool
+	if tool.output != nil {
+		return x.structured(r)
+	}
+	switch r.Kind {
+	case scripting.Nothing:
+		return Result{Value: orNull(nil), Content: content.None()}, nil
+	case scripting.Content:
+		return Result{Value: orNull(r.JSON), Content: r.Content, Rich: true}, nil
+	case scripting.Text:
+		return Result{Value: r.JSON, Content: content.Text(r.JSON)}, nil
+	default:
+		return Result{Value: r.JSON, Content: content.Value(r.JSON)}, nil
+	}
+}
+
+// structured is result for a tool that declares its output: the value must fit.
+func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
+	value := orNull(r.JSON)
+	if violations := x.entry.tool.output.Value(value); len(violations) > 0 {
+		return Result{}, brokenOutput(violations)
+	}
+	result := Result{Value: value, Structured: value}
+	if r.Kind == scripting.Content {
+		result.Content, result.Rich = r.Content, true
+		return result, nil
+	}
+	result.Content = content.Value(value)
+	return result, nil
+}
+
+func brokenOutput(violations []Violation) *CallError {
+	return failed(ExecutionError, nil, "the tool's result does not fit its output schema: %s", describe(violations))
+}
+
+// describe returns what breaks a schema in one line.
+func describe(violations []Violation) string {
+	places := make([]string, len(violations))
+	for i, v := range violations {
+		places[i] = strings.TrimPrefix(v.Path+" "+v.Message, " ")
+	}
+	return strings.Join(places, "; ")
+}
+
+// failure turns the way a body failed into the error of the call.
+func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallError {
+	hidden := *f
+	f = &hidden
+	f.Message = x.hide.Hide(f.Message)
+	if f.Details != nil {
+		f.Details = x.hide.HideJSON(f.Details)
+	}
+	cause := &bodyError{failure: f}
+	switch f.Kind {
+	case scripting.Timeout:
+		if ctx.Err() != nil {
+			return canceled(ctx)
+		}
+		return x.timedOut()
+	case scripting.Canceled:
+		if ctx.Err() != nil {
+			return canceled(ctx)
+		}
+		return failed(ExecutionError, cause, "the call was canceled")
+	case scripting.HostPanic:
+		return failed(ExecutionError, cause, "the tool failed inside the server")
+	case scripting.RPCError:
+		err := failed(ExecutionError, cause, "%s", f.Message)
+		err.RPC = &RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
+		return err
+	case scripting.ToolError:
+		err := failed(ExecutionError, cause, "%s", f.Message)
+		err.Details = f.Details
+		return err
+	default:
+		return failed(ExecutionError, cause, "%s", f.Message)
+	}
+}
+
+// bodyError is the operator's side of a failed body: with the places of its stack.
+type bodyError struct{ failure *scripting.Failure }
+
+// Error returns the message and the stack, innermost frame first.
+func (e *bodyError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.failure.Message)
+	for _, frame := range e.failure.Stack {
+		function := frame.Function
+		if function == "" {
+			function = "body"
+		}
+		fmt.Fprintf(&b, "\n    at %s (%s)", function, frame.Range)
+	}
+	return b.String()
+}
+
+// Stack returns the places at which a tool's body failed, innermost first, in
+// the author's files. It is empty for errors that no body made.
+func (e *CallError) Stack() []scripting.Frame {
+	var body *bodyError
+	if errors.As(e.cause, &body) {
+		return body.failure.Stack
+	}
+	return nil
+}
+
+func orNull(value []byte) json.RawMessage {
+	if len(value) == 0 {
+		return json.RawMessage("null")
+	}
+	return value
+}

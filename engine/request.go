@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/host"
+)
+
+// Via says what made a call. It never tells which transport carried it.
+type Via string
+
+const (
+	// ViaClient is a call by a client, over any transport.
+	ViaClient Via = "client"
+	// ViaTest is a call by a test block.
+	ViaTest Via = "test"
+)
+
+// Request is one call of a tool.
+type Request struct {
+	Tool string
+	// Arguments are a JSON object that has passed the JSON gate, or nil for none.
+	Arguments json.RawMessage
+	Caller    identity.Caller
+	// Via is [ViaClient] when empty.
+	Via Via
+	// Emit receives what the tool tells while it runs; nil drops it.
+	Emit Emitter
+	// refused is why the arguments did not pass the gate.
+	refused error
+}
+
+// Emitter receives what a tool tells its caller before the result. Its methods
+// may be called from any goroutine until the call returns, and must not block
+// for long.
+type Emitter = host.Emitter
+
+// Result is the outcome of a call: a value, or Err.
+type Result struct {
+	// Value is what the tool returned, as JSON; "null" when it returned nothing.
+	Value json.RawMessage
+	// Content is a JSON array of MCP content blocks, set on every success.
+	Content json.RawMessage
+	// Rich says that the tool made the content blocks itself, so that Value
+	// alone does not tell everything.
+	Rich bool
+	// Structured is the value of a tool that declares its output; nil otherwise.
+	Structured json.RawMessage
+	// Err is nil on success.
+	Err *CallError
+	// Revision names the snapshot that served the call.
+	Revision string
+	// CallID is unique to this call.
+	CallID string
+}

@@ -1,0 +1,208 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+)
+
+// sweep is one construct, nested or repeated n times.
+type sweep struct {
+	name  string
+	write func(n int) string
+}
+
+func repeated(before, unit, after string) func(int) string {
+	return func(n int) string { return before + strings.Repeat(unit, n) + after }
+}
+
+func nested(open, inner, close string) func(int) string {
+	return func(n int) string { return strings.Repeat(open, n) + inner + strings.Repeat(close, n) }
+}
+
+var jsSweeps = []sweep{
+	{"parentheses", nested("(", "1", ")")}, {"brackets", nested("[", "", "]")}, {"braces", nested("{", "", "}")},
+	{"objects", nested("{a:", "1", "}")}, {"functions", nested("(function(){", "", "})()")}, {"arrows", repeated("", "x=>", "1")},
+	{"not", repeated("", "!", "1")}, {"minus", repeated("", "- ", "1")}, {"plus chain", repeated("1", "+1", "")},
+	{"ternaries", repeated("", "1?", "1") /* unclosed */}, {"else chain", repeated("", "1?1:", "1")}, {"templates", nested("`${", "1", "}`")},
+	{"members", repeated("input", ".a", "")}, {"calls", repeated("input", "()", "")}, {"commas", repeated("1", ",1", "")},
+	{"statements", repeated("", "1;", "")}, {"blocks", repeated("", "if(1){", "")}, {"string", repeated("'", "x", "'")},
+	{"comment", repeated("/*", "x", "*/")}, {"regexp", nested("/(", "a", ")/")}, {"await", repeated("", "await ", "1")},
+	{"new", repeated("", "new ", "x")}, {"typeof", repeated("", "typeof ", "x")}, {"exponent", repeated("1", "**1", "")},
+	{"assign", repeated("", "a=", "1")}, {"spread", nested("[...", "[]", "]")},
+	{"labels", repeated("", "a:", ";")}, {"classes", nested("class A{static x=", "1", "}")}, {"digits", repeated("", "9", "")},
+	{"optional", repeated("input", "?.a", "")}, {"yield", repeated("function*g(){", "yield ", "}")}, {"in", repeated("1", " in 1", "")},
+	{"escape", repeated("'", `\u0041`, "'")}, {"let", repeated("", "let a;", "")}, {"destructuring", nested("[", "a", "]")},
+}
+
+var celSweeps = []sweep{
+	{"parentheses", nested("(", "true", ")")}, {"not", repeated("", "!", "true")}, {"minus", repeated("", "-", "1 == 1")},
+	{"and", repeated("true", " && true", "")}, {"or", repeated("true", " || true", "")}, {"plus", repeated("1", "+1", " == 1")},
+	{"ternaries", repeated("", "true?true:", "true")}, {"lists", nested("[", "1", "]")}, {"maps", nested("{1:", "1", "}")},
+	{"members", repeated("args", ".a", "")}, {"indexes", repeated("args", "[0]", "")}, {"exists", nested("[1].exists(x,", "true", ")")},
+	{"string", repeated("'", "x", "' == 'x'")}, {"list", repeated("1 in [1", ",1", "]")}, {"in", repeated("1", " in [1]", "")},
+	{"calls", nested("size(", "'x'", ")")}, {"comparison", repeated("1", "<1", "")}, {"digits", repeated("1", "1", " == 1")},
+}
+
+var hclSweeps = []sweep{
+	{"parentheses", nested("(", "1", ")")}, {"lists", nested("[", "", "]")}, {"objects", nested("{a=", "1", "}")},
+	{"not", repeated("", "!", "true")}, {"minus", repeated("", "-", "1")}, {"plus", repeated("1", "+1", "")},
+	{"ternaries", repeated("", "true?1:", "1")}, {"templates", nested(`"${`, "1", `}"`)}, {"members", repeated("var", ".a", "")},
+	{"indexes", repeated("var", "[0]", "")}, {"splats", repeated("var", "[*]", "")}, {"calls", nested("upper(", `"x"`, ")")},
+	{"string", repeated(`"`, "x", `"`)}, {"list", repeated("[1", ",1", "]")}, {"object", repeated("{", "a=1\n", "}")},
+	{"for", nested("[for x in ", "[1]", ": x]")}, {"and", repeated("true", "&&true", "")}, {"heredocs", repeated("<<A\n", "x\n", "A\n")},
+	{"interpolations", repeated(`"`, "${1}", `"`)}, {"directives", repeated(`"`, "%{ if true }", `"`)}, {"digits", repeated("1", "1", "")},
+}
+
+var sizes = []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
+
+// TestNoToolFileOfAnySizeEndsTheProcess loads every construct in every
+// language of a tool file, nested or repeated up to a million times: a snapshot
+// or diagnostics inside the file, never anything else.
+func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
+	kinds := []struct {
+		name   string
+		sweeps []sweep
+		file   func(code string) string
+	}{
+		{"js", jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<JS\nreturn " + code + "\nJS\n}\n" }},
+		{"ts", jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<TS\nreturn " + code + "\nTS\n}\n" }},
+		{"cel", celSweeps, func(code string) string {
+			return "tool \"t\" {\n  run = <<JS\nreturn 1\nJS\n}\npolicy \"p\" {\n  allow = <<CEL\n" + code + "\nCEL\n  reason = \"no\"\n}\n"
+		}},
+		{"hcl", hclSweeps, func(code string) string {
+			return "tool \"t\" {\n  title = " + code + "\n  run = <<JS\nreturn 1\nJS\n}\n"
+		}},
+		{"hcl local", hclSweeps, func(code string) string { return "locals {\n  x = " + code + "\n}\n" }},
+		{"hcl blocks", []sweep{
+			{"blocks", repeated("", "tool \"t\" {\n", "")}, {"labels", repeated("tool", ` "a"`, " {}")}, {"inputs", func(n int) string {
+				return "tool \"t\" {\n" + strings.Repeat("input \"a\" {\ntype = string\n}\n", n) + "}\n"
+			}},
+			{"fields", nested("input \"a\" {\nfield \"b\" {\n", "", "}\n}\n")}, {"attributes", repeated("", "a = 1\n", "")},
+			{"types", func(n int) string {
+				return "tool \"t\" {\ninput \"a\" {\ntype = " + strings.Repeat("list(", n) + "string" + strings.Repeat(")", n) + "\n}\n}\n"
+			}},
+			{"doubling locals", func(n int) string {
+				var b strings.Builder
+				b.WriteString("locals {\n  l0 = \"xxxxxxxxxx\"\n")
+				for i := 1; i <= min(n, 5_000); i++ {
+					fmt.Fprintf(&b, "  l%d = \"${local.l%d}${local.l%d}\"\n", i, i-1, i-1)
+				}
+				return b.String() + "}\n"
+			}},
+		}, func(code string) string { return code }},
+	}
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			for _, construct := range kind.sweeps {
+				for _, n := range sizes {
+					loadSwept(t, fmt.Sprintf("%s × %d", construct.name, n), kind.file(construct.write(n)))
+				}
+			}
+		})
+	}
+}
+
+func loadSwept(t *testing.T, name, text string) {
+	t.Helper()
+	s, err := engine.New(engine.Options{Name: "sweep", Tools: files("t.hcl", text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	stuck := time.AfterFunc(20*time.Second, func() { panic("stuck at " + name) })
+	report, err := s.Load(t.Context())
+	stuck.Stop()
+	reportSlow(t, name, time.Since(began), err != nil)
+	var problems diag.List
+	if err != nil && !errors.As(err, &problems) {
+		t.Errorf("%s: %v", name, err)
+	}
+	for _, p := range report.Problems {
+		if p.Range.End.Byte > len(text) || p.Range.Start.Byte > p.Range.End.Byte {
+			t.Errorf("%s: the range %v lies outside of the file", name, p.Range)
+		}
+		if len(p.Summary) > 2_000 {
+			t.Errorf("%s: a summary has %d bytes", name, len(p.Summary))
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reportSlow tells what costs much. Only the long run judges it, on a machine
+// that does nothing else.
+func reportSlow(t *testing.T, name string, took time.Duration, refused bool) {
+	t.Helper()
+	limit := 250 * time.Millisecond
+	if refused {
+		limit = 20 * time.Millisecond
+	}
+	if took <= limit {
+		return
+	}
+	if os.Getenv("MCPD_LONG") != "" {
+		t.Errorf("%s took %v, refused: %v", name, took, refused)
+		return
+	}
+	t.Logf("%s took %v, refused: %v", name, took, refused)
+}
+
+func TestNoRequestOfAnySizeEndsTheProcess(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", `
+tool "echo" {
+  input "value" {
+    type     = any
+    required = false
+  }
+  run = <<JS
+    return input;
+  JS
+}
+policy "looks" {
+  deny   = "has(args.value) && args.value == 'no'"
+  reason = "no"
+}
+`)})
+	for _, construct := range []sweep{
+		{"arrays", nested("[", "", "]")}, {"objects", nested(`{"a":`, "1", "}")}, {"open arrays", repeated("", "[", "")},
+		{"items", repeated("[1", ",1", "]")}, {"string", repeated(`"`, "x", `"`)}, {"escapes", repeated(`"`, `\u0041`, `"`)},
+		{"digits", repeated("1", "1", "")}, {"exponent", repeated("1e", "1", "")}, {"minus", repeated("", "-", "1")},
+		{"spaces", repeated("", " ", "1")}, {"mixed", nested(`[{"a":`, "1", "}]")},
+		{"members", func(n int) string {
+			var b strings.Builder
+			b.WriteString(`{"a":1`)
+			for i := range n {
+				fmt.Fprintf(&b, `,"k%d":1`, i)
+			}
+			return b.String() + "}"
+		}},
+		{"equal members", repeated(`{"a":1`, `,"a":1`, "}")}, {"invalid UTF-8", repeated(`"`, "\xff", `"`)}, {"trailing", repeated("1", " 1", "")},
+	} {
+		for _, n := range sizes {
+			name := fmt.Sprintf("%s × %d", construct.name, n)
+			raw := []byte(`{"value":` + construct.write(n) + `}`)
+			began := time.Now()
+			if err := engine.CheckArguments(raw); err != nil {
+				reportSlow(t, name, time.Since(began), true)
+				if len(err.Error()) > 500 {
+					t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+				}
+				continue
+			}
+			result := s.Execute(t.Context(), engine.Request{Tool: "echo", Arguments: raw})
+			reportSlow(t, name, time.Since(began), result.Err != nil)
+			if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout {
+				t.Errorf("%s: %v", name, result.Err)
+			}
+		}
+	}
+}
