@@ -1,0 +1,111 @@
+package mcp
+
+import "net/http"
+
+// admit settles the era of a request and holds it to the rules that are the
+// same for all methods.
+func (c *call) admit() (f *fault) {
+	if c.meta, f = parseMeta(c.params); f != nil {
+		return f
+	}
+	c.handler = c.server.methods[c.method]
+	if c.isModern() {
+		c.era = modern
+		return c.admitModern()
+	}
+	c.era = legacy
+	return c.admitLegacy()
+}
+
+// headers returns those that mirror the message; nil when none do.
+func (c *call) headers() http.Header {
+	if c.origin.mirrored {
+		return c.origin.peer.Headers
+	}
+	return nil
+}
+
+// isModern reads the era from the header and from _meta (2026-07-28
+// basic/versioning, Backward Compatibility): what names no legacy revision, or
+// a method that legacy revisions do not have, is modern.
+func (c *call) isModern() bool {
+	if v := c.meta.version; v != "" {
+		return !isLegacy(v)
+	}
+	if v := c.headers().Get(headerVersion); v != "" {
+		return !isLegacy(v)
+	}
+	return c.origin.session == nil && c.handler.eras == modern
+}
+
+// admitModern checks the metadata of a request that carries all it needs to
+// know (2026-07-28 basic/index, Per-request protocol fields; and
+// basic/transports/streamable-http, Server Validation).
+func (c *call) admitModern() *fault {
+	if f := c.checkVersion(); f != nil {
+		return f
+	}
+	if c.meta.capabilities == nil {
+		return newFault(codeInvalidParams, Malformed, "params._meta: "+keyCapabilities+" is missing")
+	}
+	if h := c.headers(); h != nil {
+		if f := checkHeader(h, headerMethod, c.method); f != nil {
+			return f
+		}
+	}
+	if c.handler.eras&modern == 0 {
+		return c.unknownMethod()
+	}
+	if h := c.headers(); h != nil && c.handler.nameOf != "" {
+		name, _ := text(member(c.params, c.handler.nameOf))
+		return checkName(h, name)
+	}
+	return nil
+}
+
+func (c *call) checkVersion() *fault {
+	h := c.headers()
+	asked := c.meta.version
+	if asked == "" {
+		if v := h.Get(headerVersion); v != "" && v != newestModern {
+			return unsupportedVersion(v)
+		}
+		return newFault(codeInvalidParams, Malformed, "params._meta: "+keyVersion+" is missing")
+	}
+	if h != nil {
+		if f := checkHeader(h, headerVersion, asked); f != nil {
+			return f
+		}
+	}
+	if asked != newestModern {
+		return unsupportedVersion(asked)
+	}
+	return nil
+}
+
+// admitLegacy holds a request to the lifecycle (2025-11-25 basic/lifecycle).
+func (c *call) admitLegacy() *fault {
+	if c.origin.lost() {
+		return unknownSession()
+	}
+	known := c.handler.eras&legacy != 0
+	if c.origin.session == nil && !(known && c.handler.early) {
+		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in _meta")
+	}
+	if !known {
+		return c.unknownMethod()
+	}
+	return nil
+}
+
+func (c *call) unknownMethod() *fault {
+	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
+}
+
+// unsupportedVersion tells which revisions there are (2026-07-28
+// basic/versioning, Protocol Version Negotiation).
+func unsupportedVersion(asked string) *fault {
+	data := appendValue([]byte{'{'}, "supported", supported())
+	data = append(appendText(data, "requested", asked), '}')
+	return newFault(codeUnsupportedVersion, Malformed, "unsupported protocol version").with(data)
+}

@@ -1,0 +1,191 @@
+package mcp
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// maxClaim bounds an agent's id, its model and the id of a request, in bytes.
+const maxClaim = 256
+
+// AgentClaim is what a caller says of itself in one place: the REST member
+// "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty members
+// are not claimed. Nothing in it is proved.
+type AgentClaim struct {
+	AgentID   string
+	Model     string
+	RequestID string
+	Metadata  map[string]string
+}
+
+// ParseAgent reads {"agent_id", "model", "request_id", "metadata"}, all of
+// them optional; nil and null claim nothing. raw has passed the JSON gate. The
+// error is a [*CallError] with the code [InvalidInput].
+func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
+	var c AgentClaim
+	if isNull(raw) {
+		return c, nil
+	}
+	object, ok := members(raw)
+	if !ok {
+		return c, badClaim("agent", "must be an object")
+	}
+	for {
+		name, value, ok := object.member()
+		if !ok {
+			break
+		}
+		if err := c.set(string(name), value); err != nil {
+			return AgentClaim{}, err
+		}
+	}
+	return c, c.check(bodyNames())
+}
+
+func (c *AgentClaim) set(name string, value []byte) error {
+	if isNull(value) {
+		return nil
+	}
+	var field *string
+	switch name {
+	case "agent_id":
+		field = &c.AgentID
+	case "model":
+		field = &c.Model
+	case "request_id":
+		field = &c.RequestID
+	case "metadata":
+		return c.setMetadata(value)
+	default:
+		return badClaim("agent."+name, "is unknown; an agent has agent_id, model, request_id and metadata")
+	}
+	s, ok := text(value)
+	if !ok {
+		return badClaim("agent."+name, "must be a string")
+	}
+	*field = s
+	return nil
+}
+
+func (c *AgentClaim) setMetadata(value []byte) error {
+	object, ok := members(value)
+	if !ok {
+		return badClaim("agent.metadata", "must be an object of strings")
+	}
+	c.Metadata = map[string]string{}
+	for {
+		name, value, ok := object.member()
+		if !ok {
+			return nil
+		}
+		s, ok := text(value)
+		if !ok {
+			return badClaim("agent.metadata", "must hold strings only")
+		}
+		c.Metadata[string(name)] = s
+	}
+}
+
+// Merge joins the claim of a message with that of the headers it came with.
+// What only one of them says holds; a contradiction is an error, of the same
+// kind as that of [ParseAgent].
+func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
+	names := bodyNames()
+	for _, field := range [...]struct {
+		path string
+		mine *string
+		its  string
+	}{
+		{names.agentID, &c.AgentID, headers.AgentID},
+		{names.model, &c.Model, headers.Model},
+		{names.requestID, &c.RequestID, headers.RequestID},
+	} {
+		if *field.mine == "" {
+			*field.mine = field.its
+		} else if field.its != "" && field.its != *field.mine {
+			return AgentClaim{}, badClaim(field.path, "contradicts the header of the request")
+		}
+	}
+	if len(headers.Metadata) == 0 {
+		return c, nil
+	}
+	merged := maps.Clone(headers.Metadata)
+	for key, value := range c.Metadata {
+		if other, ok := merged[key]; ok && other != value {
+			return AgentClaim{}, badClaim(names.metadata, "contradicts the headers of the request")
+		}
+		merged[key] = value
+	}
+	c.Metadata = merged
+	return c, c.check(names)
+}
+
+// Agent returns the claim as the context of a call: an agent that does not
+// name itself is [identity.AnonymousAgent], and a request without an id gets one.
+func (c AgentClaim) Agent() identity.Agent {
+	a := identity.Agent{AgentID: c.AgentID, Model: c.Model, RequestID: c.RequestID, Metadata: c.Metadata}
+	if a.AgentID == "" {
+		a.AgentID = identity.AnonymousAgent
+	}
+	if a.RequestID == "" {
+		a.RequestID = rand.Text()
+	}
+	if a.Metadata == nil {
+		a.Metadata = map[string]string{}
+	}
+	return a
+}
+
+// claimNames are what the parts of a claim are called where they were read.
+type claimNames struct{ agentID, model, requestID, metadata string }
+
+func bodyNames() claimNames {
+	return claimNames{"agent.agent_id", "agent.model", "agent.request_id", "agent.metadata"}
+}
+
+// check holds the claim to its bounds.
+func (c *AgentClaim) check(names claimNames) error {
+	for _, field := range [...]struct{ name, value string }{
+		{names.agentID, c.AgentID}, {names.model, c.Model}, {names.requestID, c.RequestID},
+	} {
+		if len(field.value) > maxClaim {
+			return badClaim(field.name, fmt.Sprintf("must not be longer than %d bytes", maxClaim))
+		}
+		if strings.ContainsFunc(field.value, unicode.IsControl) {
+			return badClaim(field.name, "must not hold control characters")
+		}
+	}
+	if strings.ContainsFunc(c.RequestID, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return badClaim(names.requestID, "must be visible ASCII, as it is sent back in a header")
+	}
+	size := 0
+	for key, value := range c.Metadata {
+		size += len(key) + len(value)
+	}
+	if len(c.Metadata) > identity.MetadataEntries || size > identity.MetadataBytes {
+		return badClaim(names.metadata, fmt.Sprintf("must not hold more than %d entries or %d bytes",
+			identity.MetadataEntries, identity.MetadataBytes))
+	}
+	return nil
+}
+
+// fromClient names an agent that names itself nowhere else after its MCP client.
+func (c AgentClaim) fromClient(client string) AgentClaim {
+	if c.AgentID == "" {
+		c.AgentID = client
+	}
+	return c
+}
+
+// badClaim returns the error for one entry of a claim.
+func badClaim(path, rule string) error {
+	details := append(appendText([]byte(`[{`), "path", path), ',')
+	details = append(appendString(append(details, `"message":`...), rule), `}]`...)
+	return &CallError{Code: InvalidInput, Message: path + " " + rule, Details: details}
+}

@@ -1,0 +1,59 @@
+package mcp
+
+import "sync"
+
+// batch is what came in one text: one message, or several that are answered
+// together.
+type batch struct {
+	isBatch bool
+	pending []*pending // nil where the reply is known already
+	replies []Reply
+}
+
+// slow reports whether serving may take long.
+func (b *batch) slow() bool {
+	for _, p := range b.pending {
+		if p != nil && p.handler.slow {
+			return true
+		}
+	}
+	return false
+}
+
+// serve serves what is pending, all of it at once, and returns the one reply.
+func (b *batch) serve() Reply {
+	if !b.isBatch {
+		if p := b.pending[0]; p != nil {
+			return p.serve()
+		}
+		return b.replies[0]
+	}
+	var all sync.WaitGroup
+	for i, p := range b.pending {
+		if p != nil {
+			all.Go(func() { b.replies[i] = p.serve() })
+		}
+	}
+	all.Wait()
+	return b.join()
+}
+
+// join puts the answers into one array, in the order of the messages.
+func (b *batch) join() Reply {
+	var joined Reply
+	text := []byte{'['}
+	for _, r := range b.replies {
+		joined.Last = joined.Last || r.Last
+		if r.Frame.IsZero() {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = r.Frame.Append(text)
+	}
+	if len(text) > 1 {
+		joined.Frame = Frame{head: append(text, ']')}
+	}
+	return joined
+}

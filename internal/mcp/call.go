@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"github.com/mcpd/mcpd/identity"
+)
+
+// call is one request on its way through its method.
+type call struct {
+	server *Server
+	origin *origin
+	message
+	meta meta
+	// handler is the method; zero until it is known that there is one.
+	handler method
+	era     era
+}
+
+// result is the result of a method, as pieces of JSON.
+type result struct {
+	// members are those of the result object, without the braces. They may
+	// be shared with other results and are never written to.
+	members []byte
+	// more are further members, each with a comma before it.
+	more []byte
+	// revision is that of the tools that the result was made of.
+	revision string
+	// meta are further members of _meta, without the braces.
+	meta []byte
+	// session is the id of the session that was opened.
+	session string
+	// last says that the client wants nothing more after this result.
+	last bool
+}
+
+// caller returns who makes the call. The error is a [*CallError]: the agent
+// that the message claims is not the one that its headers claim.
+func (c *call) caller() (identity.Caller, error) {
+	claim, err := ParseAgent(c.meta.agent)
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	headers, err := AgentFromHeaders(c.origin.peer.Headers)
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	if claim, err = claim.Merge(headers); err != nil {
+		return identity.Caller{}, err
+	}
+	client := clientName(c.meta.clientInfo)
+	if c.era == legacy && c.origin.session != nil {
+		client = c.origin.session.client
+	}
+	return identity.Caller{
+		Principal: c.origin.peer.Principal,
+		Agent:     claim.fromClient(client).Agent(),
+		Source:    c.origin.peer.Source,
+	}, nil
+}
+
+// answer puts a result into a response for the client's era: modern results
+// tell their type and who made them.
+func (c *call) answer(r *result) Frame {
+	head := append(make([]byte, 0, 96+len(c.id)), openFrame...)
+	head = append(appendValue(head, "id", c.id), `,"result":{`...)
+	if c.era == modern {
+		head = append(head, `"resultType":"complete"`...)
+		if len(r.members) > 0 {
+			head = append(head, ',')
+		}
+	}
+	tail := append(make([]byte, 0, 192+len(r.more)+len(r.meta)), r.more...)
+	if meta := c.resultMeta(r); len(meta) > 0 {
+		if c.era == modern || len(r.members) > 0 {
+			tail = append(tail, ',')
+		}
+		tail = append(append(append(tail, `"_meta":{`...), meta...), '}')
+	}
+	return Frame{head: head, body: r.members, tail: append(tail, "}}"...)}
+}
+
+// resultMeta returns the members of the result's _meta.
+func (c *call) resultMeta(r *result) []byte {
+	var b []byte
+	if c.era == modern {
+		b = appendValue(b, keyServerInfo, c.server.implementation())
+	}
+	if r.revision != "" {
+		b = appendText(b, keyRevision, r.revision)
+	}
+	if len(r.meta) > 0 && len(b) > 0 {
+		b = append(b, ',')
+	}
+	return append(b, r.meta...)
+}

@@ -1,0 +1,148 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// Conn is one client on a connection that carries messages both ways, in
+// order, such as stdio or a WebSocket. It serves both eras at once.
+type Conn struct {
+	// fixed at creation
+	server *Server
+	work   *work
+	calls  inflight
+
+	// origin is that of the next message; only Receive touches it.
+	origin origin
+}
+
+// Connect takes on a client. send sends one frame whole; it is called from many
+// goroutines. It returns an error when the client is gone. [Conn.Close] must be
+// called in the end. Connect returns nil when the server is draining.
+func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
+	if !s.work.begin() {
+		return nil
+	}
+	c := &Conn{server: s, work: newWork()}
+	c.origin = origin{peer: p, calls: &c.calls, emit: send, ending: c.work.ending}
+	c.origin.open = func(n *session) (string, bool) {
+		c.origin.session = n
+		return "", true
+	}
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	select {
+	case <-s.work.ending:
+		c.work.end()
+	default:
+	}
+	return c
+}
+
+// Receive takes the next text from the client: one message, or a batch. What
+// may take long is served in a goroutine of its own, so that Receive returns
+// soon. ctx is that of the connection and ends with it. The text belongs to
+// the connection from now on. Receive must not be called by two goroutines at once.
+func (c *Conn) Receive(ctx context.Context, text []byte) {
+	messages, isBatch, f := parse(text, c.server.options.Limits)
+	if f != nil {
+		c.answer(refuse(nil, f))
+		return
+	}
+	if !c.work.begin() {
+		c.turnAway(messages)
+		return
+	}
+	o := c.origin
+	b, f := c.server.acceptAll(ctx, &o, messages, isBatch)
+	if f != nil {
+		c.answer(refuse(nil, f))
+		c.work.done()
+		return
+	}
+	if b.slow() {
+		go c.serve(b)
+		return
+	}
+	c.serve(b)
+	if o.session == nil && c.origin.session != nil {
+		c.follow(ctx, c.origin.session)
+	}
+}
+
+// Reject answers a text that the transport could not take in, such as one that
+// is too long to be read at all.
+func (c *Conn) Reject(reason string) {
+	c.answer(refuse(nil, malformed(reason)))
+}
+
+// End lets nothing new begin: no more will come, or the transport wants to stop.
+// The calls under way go on to their end.
+func (c *Conn) End() { c.work.end() }
+
+// Done is closed when the connection is to be closed: nothing new may begin,
+// and nothing is under way any more.
+func (c *Conn) Done() <-chan struct{} { return c.work.idle }
+
+// Close ends the connection, waits for what is under way, and takes the client
+// off the server. The context of a connection that was lost should have ended before.
+func (c *Conn) Close() {
+	c.work.end()
+	<-c.work.idle
+	c.server.mu.Lock()
+	delete(c.server.conns, c)
+	c.server.mu.Unlock()
+	c.server.work.done()
+}
+
+func (c *Conn) serve(b *batch) {
+	defer c.work.done()
+	c.answer(b.serve())
+}
+
+func (c *Conn) answer(r Reply) {
+	if !r.Frame.IsZero() {
+		// The transport that fails to send ends the connection.
+		_ = c.origin.emit(r.Frame)
+	}
+	if r.Last {
+		c.work.end()
+	}
+}
+
+// turnAway refuses requests that come when nothing new may begin.
+func (c *Conn) turnAway(messages []message) {
+	for _, m := range messages {
+		if !m.isResponse() && !m.isNotification() {
+			c.answer(refuse(m.id, draining()))
+		}
+	}
+}
+
+// follow tells a legacy client when its list changes, until the connection ends.
+func (c *Conn) follow(ctx context.Context, n *session) {
+	if !c.work.begin() {
+		return
+	}
+	f := c.server.changes.add(ctx, c.server.sessionCaller(c.origin.peer, n), "")
+	send := c.origin.emit
+	go func() {
+		defer c.work.done()
+		defer c.server.changes.remove(f)
+		_ = f.follow(ctx, either{c.work.ending}, func() error {
+			return send(notification(toolsChanged, nil))
+		})
+	}()
+}
+
+// sessionCaller returns who listens to what a session is told.
+func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
+	claim, err := AgentFromHeaders(p.Headers)
+	if err != nil {
+		claim = AgentClaim{}
+	}
+	return identity.Caller{Principal: p.Principal, Agent: claim.fromClient(n.client).Agent(), Source: p.Source}
+}

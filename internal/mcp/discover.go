@@ -1,0 +1,33 @@
+package mcp
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// discovery tells modern clients what the server is (2026-07-28 server/discover).
+func discovery() feature {
+	return feature{methods: []method{{name: "server/discover", eras: modern, serve: discover}}}
+}
+
+func discover(_ context.Context, c *call) (*result, *fault) {
+	info := c.server.backend.Info()
+	b := appendValue(nil, "supportedVersions", supported())
+	b = appendValue(b, "capabilities", c.server.declares(modern))
+	if info.Instructions != "" {
+		b = appendText(b, "instructions", info.Instructions)
+	}
+	more := appendCaching(nil, c.server.options.ListTTL, false)
+	return &result{members: b, more: more, revision: info.Revision}, nil
+}
+
+// appendCaching appends the members that tell modern clients how long a result
+// may be kept and by whom (2026-07-28 server/utilities/caching).
+func appendCaching(dst []byte, ttl time.Duration, private bool) []byte {
+	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), ttl.Milliseconds(), 10)
+	if private {
+		return append(dst, `,"cacheScope":"private"`...)
+	}
+	return append(dst, `,"cacheScope":"public"`...)
+}

@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+)
+
+// Reply is what a client gets for a message.
+type Reply struct {
+	// Frame is zero when there is nothing to answer.
+	Frame Frame
+	// Refusal says why the message was not served; [Served] when it was.
+	Refusal Refusal
+	// Session is the id of the session that the message opened.
+	Session string
+	// Last says that the client wants nothing more.
+	Last bool
+}
+
+// refuse returns the error response to a message.
+func refuse(id []byte, f *fault) Reply {
+	return Reply{Frame: errorFrame(id, &f.RPCError), Refusal: f.refusal}
+}
+
+// pending is a request that was accepted and waits to be served.
+type pending struct {
+	*call
+	ctx context.Context
+	end func()
+}
+
+// accept does all that must happen in the order of a client's messages: it
+// takes note of notifications, judges requests, and makes them known to those
+// that may cancel them. A request that passes is pending; the reply to
+// everything else is complete. All transports meet here.
+func (s *Server) accept(ctx context.Context, o *origin, m message) (*pending, Reply) {
+	switch {
+	case m.bad != nil:
+		return nil, refuse(m.id, m.bad)
+	case m.isResponse():
+		// The server asks clients for nothing, so nothing waits for it.
+		return nil, Reply{}
+	case m.isNotification():
+		s.notified(o, m)
+		return nil, Reply{}
+	}
+	c := &call{server: s, origin: o, message: m}
+	if f := c.admit(); f != nil {
+		return nil, c.refuse(f)
+	}
+	p := &pending{call: c, ctx: ctx, end: func() {}}
+	if c.handler.slow && o.calls != nil {
+		var f *fault
+		if p.ctx, p.end, f = o.calls.add(ctx, m.id); f != nil {
+			return nil, c.refuse(f)
+		}
+	}
+	return p, Reply{}
+}
+
+// serve runs the request and returns the reply: none when nobody waits for it
+// any more.
+func (p *pending) serve() Reply {
+	defer p.end()
+	r, f := p.run(p.ctx)
+	switch {
+	case context.Cause(p.ctx) == errCancelled, r == nil && f == nil:
+		return Reply{}
+	case f != nil:
+		return p.refuse(f)
+	}
+	return Reply{Frame: p.answer(r), Session: r.session, Last: r.last}
+}
+
+// acceptAll accepts one message, or a batch in its order (2025-03-26
+// basic/index, Batching).
+func (s *Server) acceptAll(ctx context.Context, o *origin, messages []message, isBatch bool) (*batch, *fault) {
+	if isBatch && (o.session == nil || !hasBatches(o.session.version)) {
+		return nil, malformed("the protocol revision has no batches")
+	}
+	b := &batch{isBatch: isBatch, pending: make([]*pending, len(messages)), replies: make([]Reply, len(messages))}
+	for i, m := range messages {
+		b.pending[i], b.replies[i] = s.accept(ctx, o, m)
+	}
+	return b, nil
+}
+
+// refuse answers with an error. Legacy clients of HTTP read errors of requests
+// in good order from a success (2025-11-25 basic/transports), so that only
+// what is no such request counts as refused there.
+func (c *call) refuse(f *fault) Reply {
+	r := refuse(c.id, f)
+	if c.era == legacy && f.refusal == UnknownMethod {
+		r.Refusal = Served
+	}
+	return r
+}
+
+// run serves the call. A panic ends this call alone.
+func (c *call) run(ctx context.Context) (r *result, f *fault) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.server.options.Logger.Error("panic in an MCP method",
+				"method", c.handler.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r, f = nil, newFault(codeInternal, Served, "internal error")
+		}
+	}()
+	return c.handler.serve(ctx, c)
+}
+
+// notified takes note of a notification. Those that are unknown or malformed
+// are ignored, as nobody waits for an answer.
+func (s *Server) notified(o *origin, m message) {
+	if m.method != "notifications/cancelled" || o.calls == nil {
+		return
+	}
+	if id := member(m.params, "requestId"); len(id) > 0 {
+		o.calls.cancel(id)
+	}
+}
+
+// Refuse returns the reply to a text that its transport turned away itself.
+func Refuse(why Refusal, reason string) Reply {
+	return refuse(nil, newFault(codeInvalidRequest, why, reason))
+}

@@ -1,0 +1,78 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+)
+
+// Exchange is what comes with a text that is answered where it came in, such
+// as the body of an HTTP request.
+type Exchange struct {
+	Peer Peer
+	// Session is the session id that the client repeats; empty for none.
+	Session string
+	// Emit sends what precedes the answer, and returns an error when the
+	// client is gone. It is called from many goroutines, and not any more
+	// once [Server.Exchange] has returned. Nil when the client takes nothing
+	// before the answer.
+	Emit func(Frame) error
+}
+
+// Exchange serves a text: one message, or a batch. The headers of the peer
+// mirror the message. ctx ends when the client is gone. The text is not
+// changed, and not used any more afterwards.
+func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
+	if !s.work.begin() {
+		return refuse(nil, draining())
+	}
+	defer s.work.done()
+	messages, isBatch, f := parse(text, s.options.Limits)
+	if f != nil {
+		return refuse(nil, f)
+	}
+	o := s.exchangeOrigin(x)
+	if o.lost() && (messages[0].isNotification() || isBatch) {
+		return refuse(messages[0].id, unknownSession())
+	}
+	b, f := s.acceptAll(ctx, o, messages, isBatch)
+	if f != nil {
+		return refuse(nil, f)
+	}
+	return b.serve()
+}
+
+func (s *Server) exchangeOrigin(x Exchange) *origin {
+	o := &origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, ending: s.work.ending}
+	if o.peer.Headers == nil {
+		o.peer.Headers = http.Header{}
+	}
+	if x.Session != "" {
+		if o.session = s.sessions.find(x.Session, x.Peer.Principal); o.session != nil {
+			o.calls = &o.session.calls
+		}
+	}
+	o.open = func(n *session) (string, bool) {
+		ok := s.sessions.add(n)
+		return n.id, ok
+	}
+	return o
+}
+
+// EndSession ends the session of the principal (2025-11-25 basic/transports,
+// Session Management); false means that there is none.
+func (s *Server) EndSession(p Peer, id string) bool {
+	n := s.sessions.find(id, p.Principal)
+	if n == nil {
+		return false
+	}
+	s.sessions.remove(n)
+	return true
+}
+
+func unknownSession() *fault {
+	return newFault(codeInvalidRequest, UnknownSession, "unknown session: initialize anew, without a session id")
+}
+
+func draining() *fault {
+	return newFault(codeInternal, Unavailable, "the server is shutting down")
+}

@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"io"
+	"strconv"
+)
+
+// Frame is one JSON-RPC message on one line, ready to be sent. Its pieces are
+// kept apart so that a list which many clients ask for is encoded once and
+// never copied. The zero Frame is no message.
+type Frame struct{ head, body, tail []byte }
+
+// IsZero reports whether there is no message.
+func (f Frame) IsZero() bool { return len(f.head) == 0 }
+
+// Len returns the size of the message in bytes.
+func (f Frame) Len() int { return len(f.head) + len(f.body) + len(f.tail) }
+
+// WriteTo writes the message, without a line break behind it.
+func (f Frame) WriteTo(w io.Writer) (n int64, err error) {
+	for _, piece := range [...][]byte{f.head, f.body, f.tail} {
+		if len(piece) == 0 {
+			continue
+		}
+		m, err := w.Write(piece)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Append appends the message to dst.
+func (f Frame) Append(dst []byte) []byte {
+	return append(append(append(dst, f.head...), f.body...), f.tail...)
+}
+
+// String returns the message.
+func (f Frame) String() string { return string(f.Append(nil)) }
+
+const openFrame = `{"jsonrpc":"2.0"`
+
+// notification returns a notification. params are the members of its params object.
+func notification(method string, params []byte) Frame {
+	head := make([]byte, 0, len(openFrame)+len(method)+32)
+	head = append(appendText(append(head, openFrame...), "method", method), `,"params":{`...)
+	return Frame{head: head, body: params, tail: []byte("}}")}
+}
+
+// errorFrame returns an error response (JSON-RPC 2.0 section 5.1). An id that
+// could not be read is left out (MCP basic/index, Error Responses).
+func errorFrame(id []byte, e *RPCError) Frame {
+	b := append(make([]byte, 0, 128+len(e.Message)+len(e.Data)), openFrame...)
+	if len(id) > 0 {
+		b = appendValue(b, "id", id)
+	}
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, int64(e.Code), 10)
+	b = appendText(b, "message", e.Message)
+	if len(e.Data) > 0 {
+		b = appendValue(b, "data", e.Data)
+	}
+	return Frame{head: append(b, "}}"...)}
+}

@@ -1,0 +1,80 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+)
+
+// maxInflight bounds the requests that one client has under way at once.
+const maxInflight = 256
+
+// errCancelled is the cause of a context that the client cancelled by
+// notifications/cancelled: its request is not answered any more.
+var errCancelled = errors.New("cancelled by the client")
+
+// inflight knows the requests of one client that are under way, so that the
+// client can cancel them by id.
+type inflight struct {
+	mu   sync.Mutex
+	byID map[string]context.CancelCauseFunc
+}
+
+// add registers a request; end takes it out again and frees its context.
+func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end func(), _ *fault) {
+	key := idKey(id)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, taken := f.byID[key]; taken {
+		return nil, nil, malformed("a request with this id is under way")
+	}
+	if len(f.byID) >= maxInflight {
+		return nil, nil, newFault(codeInternal, Unavailable, "too many requests are under way; wait for some to end")
+	}
+	if f.byID == nil {
+		f.byID = map[string]context.CancelCauseFunc{}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	f.byID[key] = cancel
+	return ctx, func() {
+		f.mu.Lock()
+		delete(f.byID, key)
+		f.mu.Unlock()
+		cancel(nil)
+	}, nil
+}
+
+// cancel ends the request with the id; an unknown id is none of anybody's business.
+func (f *inflight) cancel(id []byte) {
+	f.mu.Lock()
+	cancel := f.byID[idKey(id)]
+	f.mu.Unlock()
+	if cancel != nil {
+		cancel(errCancelled)
+	}
+}
+
+// cancelAll ends all requests.
+func (f *inflight) cancelAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cancel := range f.byID {
+		cancel(errCancelled)
+	}
+}
+
+// idKey returns the same key for ids that are equal, however they are written.
+func idKey(id []byte) string {
+	if bytes.IndexByte(id, '\\') >= 0 {
+		return `"` + string(unquoted(id))
+	}
+	return string(bytes.TrimSuffix(id, []byte{'"'}))
+}
+
+// len returns how many requests are under way.
+func (f *inflight) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.byID)
+}

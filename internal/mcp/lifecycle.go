@@ -1,0 +1,74 @@
+package mcp
+
+import "context"
+
+// lifecycle is how legacy clients begin, stay and end (2025-11-25
+// basic/lifecycle and basic/utilities/ping).
+func lifecycle() feature {
+	return feature{methods: []method{
+		{name: "initialize", eras: legacy, early: true, serve: initialize},
+		{name: "ping", eras: legacy, early: true, serve: ping},
+		{name: "shutdown", eras: legacy, serve: shutdown},
+	}}
+}
+
+func initialize(_ context.Context, c *call) (*result, *fault) {
+	if c.origin.session != nil {
+		return nil, malformed("the session is initialized already")
+	}
+	asked, ok := text(member(c.params, "protocolVersion"))
+	if !ok {
+		return nil, invalidParams("params.protocolVersion must be a string")
+	}
+	info := c.server.backend.Info()
+	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(member(c.params, "clientInfo")))
+	id, ok := c.origin.open(opened)
+	if !ok {
+		return nil, newFault(codeInternal, Unavailable, "too many sessions are in use")
+	}
+	b := appendText(nil, "protocolVersion", opened.version)
+	b = appendValue(b, "capabilities", c.server.declares(legacy))
+	b = appendValue(b, "serverInfo", c.server.implementation())
+	if info.Instructions != "" {
+		b = appendText(b, "instructions", info.Instructions)
+	}
+	return &result{members: b, revision: info.Revision, session: id}, nil
+}
+
+func ping(context.Context, *call) (*result, *fault) { return &result{}, nil }
+
+// shutdown is no method of the specification, but clients send it: it is
+// answered, and then the connection or the session ends.
+func shutdown(_ context.Context, c *call) (*result, *fault) {
+	if c.origin.session.id != "" {
+		c.server.sessions.remove(c.origin.session)
+	}
+	return &result{last: true}, nil
+}
+
+// implementation returns what the server says of itself as an Implementation
+// object. It is encoded once for as long as the backend says the same.
+func (s *Server) implementation() []byte {
+	info := s.backend.Info()
+	info.Revision, info.Instructions = "", ""
+	if known := s.described.Load(); known != nil && known.info == info {
+		return known.json
+	}
+	b := appendText([]byte{'{'}, "name", info.Name)
+	if info.Title != "" {
+		b = appendText(b, "title", info.Title)
+	}
+	b = appendText(b, "version", info.Version)
+	if info.Description != "" {
+		b = appendText(b, "description", info.Description)
+	}
+	b = append(b, '}')
+	s.described.Store(&description{info: info, json: b})
+	return b
+}
+
+// description is what the server says of itself, and its encoding.
+type description struct {
+	info Info
+	json []byte
+}

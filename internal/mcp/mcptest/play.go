@@ -1,0 +1,122 @@
+package mcptest
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// Link is a client's end of a transport.
+type Link interface {
+	// Send sends one text. Transports without headers ignore them.
+	Send(header http.Header, text string)
+	// Lines carries what the server sends, a message each; before the answer
+	// to a request that HTTP refused, the line "HTTP" and the status.
+	Lines() <-chan string
+	// Close ends the link and closes Lines.
+	Close()
+}
+
+// patience is how long Play waits for a line that does not come.
+const patience = 10 * time.Second
+
+// Play plays all transcripts in dir that are for the kind of transport, "http" or
+// "stream", each against a server of its own with [Tools]. With update, what the
+// server says is written into the files, where there are as many lines for it.
+func Play(t *testing.T, dir, kind string, update bool, dial func(t *testing.T, s *mcp.Server) Link) {
+	for _, script := range load(t, dir, kind) {
+		name := strings.TrimSuffix(filepath.Base(script.path), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			backend := New(Tools()...)
+			server := mcp.New(backend, mcp.Options{Quiet: time.Millisecond, PageSize: 5})
+			p := player{t: t, kind: kind, backend: backend, server: server, link: dial(t, server)}
+			got := p.play(script)
+			if err := server.Drain(t.Context()); err != nil {
+				t.Errorf("drain: %v", err)
+			}
+			if update {
+				if err := os.WriteFile(script.path, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type player struct {
+	t       *testing.T
+	kind    string
+	backend *Backend
+	server  *mcp.Server
+	link    Link
+}
+
+// play returns the transcript as it went.
+func (p *player) play(script transcript) transcript {
+	got := script
+	got.turns = slices.Clone(script.turns)
+	for i, turn := range script.turns {
+		switch name, isPublish := strings.CutPrefix(turn.who, "publish "); {
+		case isPublish:
+			p.publish(name)
+		case turn.who == "drain":
+			draining := make(chan error, 1)
+			go func() { draining <- p.server.Drain(p.t.Context()) }()
+			defer func() { <-draining }()
+		case turn.who == "client":
+			texts, headers := turn.messages()
+			for j, text := range texts {
+				p.link.Send(headers[j], text)
+			}
+		default:
+			got.turns[i].lines = p.expect(turn.lines)
+		}
+	}
+	p.link.Close()
+	for line := range p.link.Lines() {
+		p.t.Errorf("the server also said\n%s", line)
+	}
+	return got
+}
+
+// expect compares what the server says with the lines of the transcript.
+func (p *player) expect(want []string) (got []string) {
+	for _, line := range want {
+		isStatus := strings.HasPrefix(line, "HTTP ")
+		if isStatus && p.kind != "http" {
+			got = append(got, line)
+			continue
+		}
+		select {
+		case said, ok := <-p.link.Lines():
+			if !ok {
+				p.t.Fatalf("the link was closed; want\n%s", line)
+			}
+			got = append(got, said)
+			if said != line {
+				p.t.Errorf("the server said\n%s\nwant\n%s", said, line)
+			}
+		case <-time.After(patience):
+			p.t.Fatalf("the server is silent; want\n%s", line)
+		}
+	}
+	return got
+}
+
+// publish publishes the tools of a name: "fewer", or "same", which changes nothing.
+func (p *player) publish(name string) {
+	switch name {
+	case "fewer":
+		p.backend.Publish(Tools()[:2]...)
+	case "same":
+		p.backend.Publish(Tools()...)
+	default:
+		p.t.Fatalf("no tools are called %q", name)
+	}
+}

@@ -1,0 +1,144 @@
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+const noInput = `{"type":"object","additionalProperties":false}`
+
+// Tools returns one tool for each thing that a tool may do: give text,
+// structure or rich content, report progress, log, fail in every way, wait for
+// ever. They are what the transcripts in testdata/wire call.
+func Tools() []Tool {
+	return []Tool{
+		{ToolInfo: describe("hello", noInput), Run: hello},
+		{ToolInfo: addInfo(), Run: add},
+		{ToolInfo: describe("whoami", noInput), Run: whoami},
+		{ToolInfo: describe("picture", noInput), Run: picture},
+		{ToolInfo: describe("steps", noInput), Run: steps},
+		{ToolInfo: describe("wait", noInput), Run: wait},
+		{ToolInfo: describe("fail", `{"type":"object","properties":{"how":{"type":"string"}}}`), Run: fail},
+		{ToolInfo: describe("region", `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},`+
+			`"where":{"type":"object","properties":{"level":{"type":"integer","x-mcp-header":"Level"}}}}}`), Run: hello},
+		{ToolInfo: describe("secret", noInput), Run: hello, Visible: func(c identity.Caller) bool {
+			return c.Agent.AgentID == "insider"
+		}},
+	}
+}
+
+func describe(name, input string) mcp.ToolInfo {
+	return mcp.ToolInfo{
+		Name: name, Description: "The tool " + name + ".", HasDescription: true,
+		InputSchema: json.RawMessage(input), Idempotent: true, TimeoutMS: 1000,
+	}
+}
+
+func addInfo() mcp.ToolInfo {
+	info := describe("add", `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`)
+	info.Title = "Addition"
+	yes, no := true, false
+	info.ReadOnly, info.OpenWorld = &yes, &no
+	info.OutputSchema = json.RawMessage(`{"type":"number"}`)
+	return info
+}
+
+// Text returns the response of a tool that returns a text.
+func Text(s string) mcp.Response {
+	value, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return mcp.Response{
+		Value:   value,
+		Content: json.RawMessage(`[{"type":"text","text":` + string(value) + `}]`),
+	}
+}
+
+func hello(context.Context, mcp.Request) mcp.Response { return Text("Hello.") }
+
+func add(_ context.Context, r mcp.Request) mcp.Response {
+	var in struct{ A, B *float64 }
+	if json.Unmarshal(r.Arguments, &in) != nil || in.A == nil || in.B == nil {
+		return mcp.Response{Err: &mcp.CallError{
+			Code: mcp.InvalidInput, Message: "the arguments do not fit the schema",
+			Details: json.RawMessage(`[{"path":"/a","message":"must be a number"},{"path":"","message":"b is missing"}]`),
+			Schema:  addInfo().InputSchema,
+		}}
+	}
+	sum, err := json.Marshal(*in.A + *in.B)
+	if err != nil {
+		panic(err)
+	}
+	response := Text(string(sum))
+	response.Value, response.Structured = sum, sum
+	return response
+}
+
+func whoami(_ context.Context, r mcp.Request) mcp.Response {
+	a := r.Caller.Agent
+	text, err := json.Marshal(map[string]any{
+		"principal": r.Caller.Principal.ID, "agent_id": a.AgentID, "model": a.Model,
+		"request_id": a.RequestID, "metadata": a.Metadata,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return Text(string(text))
+}
+
+func picture(context.Context, mcp.Request) mcp.Response {
+	return mcp.Response{
+		Value: json.RawMessage("null"), Rich: true,
+		Content:    json.RawMessage(`[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]`),
+		Structured: json.RawMessage("{\n  \"width\": 1\n}"),
+	}
+}
+
+// steps reports three steps and logs twice.
+func steps(_ context.Context, r mcp.Request) mcp.Response {
+	if r.Emit != nil {
+		total := 100.0
+		r.Emit.Log("info", "begun", json.RawMessage(`{"steps":3}`))
+		for _, done := range []float64{0, 50, 50, 100} {
+			r.Emit.Progress(done, &total, "working")
+		}
+		r.Emit.Log("debug", "done", nil)
+	}
+	return Text("Done.")
+}
+
+// wait waits until the call is cancelled.
+func wait(ctx context.Context, _ mcp.Request) mcp.Response {
+	<-ctx.Done()
+	return mcp.Response{Err: &mcp.CallError{Code: mcp.Timeout, Message: "cancelled"}}
+}
+
+func fail(_ context.Context, r mcp.Request) mcp.Response {
+	var in struct{ How string }
+	if err := json.Unmarshal(r.Arguments, &in); err != nil {
+		in.How = "throw"
+	}
+	e := &mcp.CallError{Code: mcp.ExecutionError, Message: "it broke"}
+	switch in.How {
+	case "tool":
+		e.Details = json.RawMessage("{\n\"hint\": 1}")
+	case "deny":
+		e = &mcp.CallError{Code: mcp.PolicyDenied, Message: "Blocked in prod"}
+	case "limit":
+		e = &mcp.CallError{Code: mcp.PolicyDenied, Message: "too often", Limited: true, RetryAfter: 1500 * time.Millisecond}
+	case "timeout":
+		e = &mcp.CallError{Code: mcp.Timeout, Message: "the tool took longer than 1s"}
+	case "capability":
+		e.RPC = &mcp.RPCError{Code: -32021, Message: "sampling is needed", Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
+	case "rpc":
+		e.RPC = &mcp.RPCError{Code: 7, Message: "my own"}
+	case "panic":
+		panic("a defect in the backend")
+	}
+	return mcp.Response{Err: e}
+}

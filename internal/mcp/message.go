@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"errors"
+
+	"github.com/mcpd/mcpd/internal/jsongate"
+)
+
+const (
+	// maxID bounds the ids of requests in bytes: they are echoed, and kept
+	// while a request is under way.
+	maxID = 1 << 10
+	// maxBatch bounds the messages of a batch.
+	maxBatch = 64
+)
+
+// message is one JSON-RPC message of a client, not yet understood. It shares
+// the memory of the text that it was read from.
+type message struct {
+	// id is the JSON of a string or an integer, and empty in a notification.
+	id     []byte
+	method string
+	// params is the JSON of an object, and empty when there are none.
+	params []byte
+	// bad says why the message cannot be served; nil when it can.
+	bad *fault
+}
+
+// isNotification reports whether nobody waits for an answer.
+func (m *message) isNotification() bool { return len(m.id) == 0 }
+
+// isResponse reports whether the message answers something.
+func (m *message) isResponse() bool { return m.method == "" }
+
+// parse lets text through the gate and reads the messages it holds: one, or
+// those of a batch. Each says for itself whether it can be served; the fault is
+// that of the text as a whole.
+func parse(text []byte, limits jsongate.Limits) (messages []message, isBatch bool, f *fault) {
+	if err := jsongate.Check(text, limits); err != nil {
+		return nil, false, gateFault(err)
+	}
+	list, isBatch := elements(text)
+	if !isBatch {
+		return []message{parseMessage(text)}, false, nil
+	}
+	for {
+		element, ok := list.element()
+		if !ok {
+			break
+		}
+		if len(messages) == maxBatch {
+			return nil, true, malformed("the batch holds too many messages")
+		}
+		messages = append(messages, parseMessage(element))
+	}
+	if len(messages) == 0 {
+		return nil, true, malformed("the batch is empty")
+	}
+	return messages, true, nil
+}
+
+// gateFault maps a refusal of the gate: what breaks the grammar is a parse
+// error; what is over a limit, or read differently by different readers, is an
+// invalid request.
+func gateFault(err error) *fault {
+	var refused *jsongate.Error
+	if errors.As(err, &refused) {
+		switch refused.Kind {
+		case jsongate.TooLarge:
+			return newFault(codeInvalidRequest, TooLarge, refused.Error())
+		case jsongate.TooDeep, jsongate.TooMany, jsongate.DuplicateKey, jsongate.BadNumber:
+			return malformed(refused.Error())
+		}
+	}
+	return newFault(codeParse, Malformed, "parse error: "+err.Error())
+}
+
+// parseMessage reads one message. A bad one still has the id that was read.
+func parseMessage(text []byte) (m message) {
+	object, ok := members(text)
+	if !ok {
+		return message{bad: malformed("a message is a JSON object")}
+	}
+	var version, method, id, answer []byte
+	for {
+		name, value, ok := object.member()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "jsonrpc":
+			version = value
+		case "id":
+			id = value
+		case "method":
+			method = value
+		case "params":
+			m.params = value
+		case "result", "error":
+			answer = value
+		}
+	}
+	isResponse := method == nil && answer != nil
+	if !isResponse {
+		m.bad = m.setID(id)
+	}
+	if m.bad == nil && string(version) != `"2.0"` {
+		m.bad = malformed(`the member "jsonrpc" must be "2.0"`)
+	}
+	if m.bad == nil && !isResponse {
+		m.bad = m.setMethod(method)
+	}
+	return m
+}
+
+// setID takes an id that the protocol allows (2026-07-28 basic/index, Requests).
+func (m *message) setID(id []byte) *fault {
+	switch {
+	case id == nil:
+		return nil
+	case len(id) > maxID:
+		return malformed("the id is too long")
+	case id[0] != '"' && !isInteger(id):
+		return malformed("the id must be a string or an integer")
+	}
+	m.id = id
+	return nil
+}
+
+func (m *message) setMethod(method []byte) *fault {
+	name, ok := text(method)
+	if !ok || name == "" {
+		return malformed(`the member "method" must be a string that is not empty`)
+	}
+	m.method = name
+	if isNull(m.params) {
+		m.params = nil
+	}
+	if m.params != nil && !isObject(m.params) {
+		return newFault(codeInvalidParams, Malformed, "params must be an object")
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package mcp
+
+// The _meta keys that are read or written (2026-07-28 basic/index, _meta).
+const (
+	keyVersion        = "io.modelcontextprotocol/protocolVersion"
+	keyClientInfo     = "io.modelcontextprotocol/clientInfo"
+	keyCapabilities   = "io.modelcontextprotocol/clientCapabilities"
+	keyLogLevel       = "io.modelcontextprotocol/logLevel"
+	keyServerInfo     = "io.modelcontextprotocol/serverInfo"
+	keySubscriptionID = "io.modelcontextprotocol/subscriptionId"
+
+	keyAgent    = "mcpd/agent"
+	keyError    = "mcpd/error"
+	keyRevision = "mcpd/revision"
+	keyTimeout  = "mcpd/timeout_ms"
+)
+
+// meta is what the _meta of a request says. All members but version are JSON,
+// and empty when absent.
+type meta struct {
+	version       string
+	clientInfo    []byte
+	capabilities  []byte
+	logLevel      []byte
+	agent         []byte
+	progressToken []byte
+}
+
+// parseMeta reads params._meta.
+func parseMeta(params []byte) (m meta, f *fault) {
+	object := member(params, "_meta")
+	if isNull(object) {
+		return m, nil
+	}
+	entries, ok := members(object)
+	if !ok {
+		return m, newFault(codeInvalidParams, Malformed, "params._meta must be an object")
+	}
+	for {
+		name, value, ok := entries.member()
+		if !ok {
+			return m, nil
+		}
+		if f := m.set(string(name), value); f != nil {
+			return m, f
+		}
+	}
+}
+
+func (m *meta) set(name string, value []byte) *fault {
+	switch name {
+	case keyVersion:
+		version, ok := text(value)
+		if !ok || version == "" {
+			return malformedMeta(name, "must be a string that is not empty")
+		}
+		m.version = version
+	case keyClientInfo:
+		m.clientInfo = value
+	case keyCapabilities:
+		if !isObject(value) {
+			return malformedMeta(name, "must be an object")
+		}
+		m.capabilities = value
+	case keyLogLevel:
+		m.logLevel = value
+	case keyAgent:
+		m.agent = value
+	case "progressToken":
+		if value[0] != '"' && !isInteger(value) || len(value) > maxID {
+			return malformedMeta(name, "must be a short string or an integer")
+		}
+		m.progressToken = value
+	}
+	return nil
+}
+
+func malformedMeta(name, rule string) *fault {
+	return newFault(codeInvalidParams, Malformed, "params._meta: "+name+" "+rule)
+}

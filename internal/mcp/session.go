@@ -1,0 +1,54 @@
+package mcp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// session is what a legacy client and the server have agreed on by initialize.
+type session struct {
+	// fixed at creation
+	id        string // empty on a connection, which is its own session
+	principal identity.Principal
+	version   string
+	client    string // name/version
+	calls     inflight
+	ended     chan struct{} // closed when an HTTP session ends
+
+	// seen is the hash of the list that the client was given last; nil when
+	// it never asked for one.
+	seen atomic.Pointer[string]
+	// logLevel is the least severe level that the client wants to hear of;
+	// 0 when it never asked.
+	logLevel atomic.Int32
+
+	mu sync.Mutex
+	// streams are the open streams, the newest last.
+	streams []*feed
+}
+
+func newSession(p identity.Principal, version, client string) *session {
+	return &session{principal: p, version: version, client: client, ended: make(chan struct{})}
+}
+
+// belongsTo reports whether the session was opened by the principal.
+func (s *session) belongsTo(p identity.Principal) bool {
+	return s.principal.ID == p.ID && s.principal.Kind == p.Kind && s.principal.Issuer == p.Issuer
+}
+
+// busy reports whether the session must not be forgotten for being idle.
+func (s *session) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams) > 0 || s.calls.len() > 0
+}
+
+// lastSeen returns the hash of the list that the client was given last.
+func (s *session) lastSeen() string {
+	if hash := s.seen.Load(); hash != nil {
+		return *hash
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package mcp
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+func principal(id string) identity.Principal {
+	p := identity.Anonymous()
+	p.ID = id
+	return p
+}
+
+// open adds a session of the principal.
+func open(t *testing.T, s *sessions, p string) *session {
+	t.Helper()
+	n := newSession(principal(p), newestLegacy, "")
+	if !s.add(n) {
+		t.Fatal("there is no room for the session")
+	}
+	return n
+}
+
+func isOver(n *session) bool {
+	select {
+	case <-n.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestSessionsBelongToTheirPrincipal(t *testing.T) {
+	s := newSessions(10, time.Hour)
+	n := open(t, s, "alice")
+	if s.find(n.id, principal("alice")) != n {
+		t.Error("the session is not found by its principal")
+	}
+	if s.find(n.id, principal("bob")) != nil {
+		t.Error("the session is found by another principal")
+	}
+	other := principal("alice")
+	other.Issuer = "https://elsewhere"
+	if s.find(n.id, other) != nil {
+		t.Error("the session is found by a principal of another issuer")
+	}
+	if s.find("made up", principal("alice")) != nil {
+		t.Error("a session is found that there is not")
+	}
+}
+
+func TestSessionsEndWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(10, time.Hour)
+		idle, used, busy := open(t, s, "a"), open(t, s, "a"), open(t, s, "a")
+		_, end, f := busy.calls.add(context.Background(), []byte("1"))
+		if f != nil {
+			t.Fatal(f)
+		}
+		time.Sleep(40 * time.Minute)
+		s.find(used.id, principal("a"))
+		time.Sleep(40 * time.Minute)
+		if s.find(idle.id, principal("a")) != nil || !isOver(idle) {
+			t.Error("the idle session lives on")
+		}
+		if s.find(used.id, principal("a")) == nil || isOver(used) {
+			t.Error("the session that was used has ended")
+		}
+		if isOver(busy) {
+			t.Error("the session with a call under way has ended")
+		}
+		end()
+		time.Sleep(2 * time.Hour)
+		if s.find(busy.id, principal("a")) != nil {
+			t.Error("the session lives on though its call has ended")
+		}
+	})
+}
+
+func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
+	s := newSessions(2, time.Hour)
+	first, second := open(t, s, "a"), open(t, s, "a")
+	s.find(first.id, principal("a"))
+	third := open(t, s, "a")
+	if !isOver(second) || isOver(first) || isOver(third) {
+		t.Error("it was not the session idle longest that ended")
+	}
+	for i, n := range []*session{first, third} {
+		if !n.attach(&feed{}) {
+			t.Fatalf("session %d takes no stream", i)
+		}
+	}
+	if s.add(newSession(principal("a"), newestLegacy, "")) {
+		t.Error("there was room though all sessions are busy")
+	}
+}
+
+func TestCallsEndWithTheirSession(t *testing.T) {
+	s := newSessions(2, time.Hour)
+	n := open(t, s, "a")
+	ctx, end, f := n.calls.add(context.Background(), []byte("1"))
+	if f != nil {
+		t.Fatal(f)
+	}
+	defer end()
+	s.remove(n)
+	s.remove(n)
+	if context.Cause(ctx) != errCancelled {
+		t.Errorf("the call goes on: %v", context.Cause(ctx))
+	}
+}
+
+func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
+	n := newSession(principal("a"), newestLegacy, "")
+	first, second := &feed{}, &feed{}
+	n.attach(first)
+	n.attach(second)
+	if n.isNewest(first) || !n.isNewest(second) {
+		t.Error("it is not the second stream")
+	}
+	n.detach(second)
+	if !n.isNewest(first) {
+		t.Error("the first stream did not take over")
+	}
+	for range maxStreams - 1 {
+		n.attach(&feed{})
+	}
+	if n.attach(&feed{}) {
+		t.Error("there is no end to the streams of a session")
+	}
+}
+
+func TestRequestsAreCancelledByID(t *testing.T) {
+	for _, test := range []struct {
+		name, id, cancelled string
+		want                bool
+	}{
+		{"the same number", `1`, `1`, true},
+		{"the same text", `"a"`, `"a"`, true},
+		{"the same text, escaped", `"\u0061"`, `"a"`, true},
+		{"a number is no text", `1`, `"1"`, false},
+		{"a text is no number", `"1"`, `1`, false},
+		{"a quote alone", `"\""`, `""`, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var calls inflight
+			ctx, end, f := calls.add(context.Background(), []byte(test.id))
+			if f != nil {
+				t.Fatal(f)
+			}
+			defer end()
+			calls.cancel([]byte(test.cancelled))
+			if got := ctx.Err() != nil; got != test.want {
+				t.Errorf("cancelled: %v", got)
+			}
+		})
+	}
+}
+
+func TestThereIsAnEndToTheRequestsUnderWay(t *testing.T) {
+	var calls inflight
+	for i := range maxInflight {
+		_, end, f := calls.add(context.Background(), appendNumber(nil, float64(i)))
+		if f != nil {
+			t.Fatal(f)
+		}
+		defer end()
+	}
+	if _, _, f := calls.add(context.Background(), []byte("-1")); f == nil || f.refusal != Unavailable {
+		t.Errorf("the fault is %v", f)
+	}
+}

@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// checkContent returns why the body of a request may not enter, or nil. Only
+// what the headers say is looked at.
+func (g *Gate) checkContent(r *http.Request) *refusal {
+	for _, coding := range r.Header["Content-Encoding"] {
+		if !strings.EqualFold(coding, "identity") {
+			return &encodedBody
+		}
+	}
+	if r.ContentLength > g.maxBody {
+		return &g.tooLarge
+	}
+	if r.Method == http.MethodPost && !isJSON(r.Header["Content-Type"]) {
+		return &notJSON
+	}
+	return nil
+}
+
+// isJSON reports whether the media type is application/json, in UTF-8. What a
+// form or a script of another site can send without asking first is not.
+func isJSON(values []string) bool {
+	if len(values) != 1 {
+		return false
+	}
+	switch values[0] {
+	case "application/json", "application/json; charset=utf-8", "application/json;charset=utf-8":
+		return true // without the work of parsing
+	}
+	media, params, err := mime.ParseMediaType(values[0])
+	if err != nil || media != "application/json" {
+		return false
+	}
+	charset, ok := params["charset"]
+	return !ok || strings.EqualFold(charset, "utf-8")
+}
+
+// dropTime is how long the body of a refused request may take: the server
+// reads it before it answers, so that the connection can be used again.
+const dropTime = time.Second
+
+// bound ends the body of a request at the bounds of size and time.
+func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) {
+	limit := g.bodyTime
+	if refused {
+		limit = min(limit, dropTime)
+	}
+	b := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, g.maxBody), deadlines: http.NewResponseController(w)}
+	// Where the writer knows no deadlines there is no connection to hold up.
+	_ = b.deadlines.SetReadDeadline(time.Now().Add(limit))
+	r.Body = b
+}
+
+// timedBody takes the read deadline off the connection when the body is all
+// there: what is read from then on is the next request, or that the client is
+// gone.
+type timedBody struct {
+	io.ReadCloser
+	deadlines *http.ResponseController
+}
+
+// Read reads from the body.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.deadlines.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}

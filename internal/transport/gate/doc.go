@@ -1,0 +1,14 @@
+// Package gate is the outermost handler of every HTTP listener: each request
+// passes it, whatever its method and path, before anything else looks at it.
+//
+// A [Gate] keeps browsers from being used against the server. It lets through
+// what names one of the server's own hosts (so that no foreign name can be
+// rebound to it), comes from no origin or an allowed one, and, where it posts,
+// posts plain JSON of bounded size that arrives in bounded time. Refusals are
+// the RFC's error JSON (section 14). [CheckListen], [Guard] and [Limit] do the
+// same for the listener: where it may listen, how long it waits, and for how
+// many.
+//
+// The gate answers no preflight and sets no CORS header. It does not say who
+// calls, and knows no route.
+package gate

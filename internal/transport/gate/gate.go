@@ -1,0 +1,114 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// DefaultMaxBody is the default bound of a request body, in bytes.
+	DefaultMaxBody = 4 << 20
+	// DefaultBodyTime is the default bound of the time that a body takes to arrive.
+	DefaultBodyTime = 30 * time.Second
+)
+
+// Options configure a [Gate].
+type Options struct {
+	// Hosts are names that requests may carry beside the loopback ones. As
+	// "name:port" an entry covers that port, as "name" the listener's own port
+	// and none. IPv6 addresses stand in brackets.
+	Hosts []string
+	// Origins are allowed beside the server's own on loopback, as a browser
+	// writes them: "https://app.example.com", with a port where it is not the
+	// default one.
+	Origins []string
+	// MaxBody bounds a request body, in bytes. 0 means [DefaultMaxBody].
+	MaxBody int64
+	// BodyTime bounds the time that a body takes to arrive. 0 means
+	// [DefaultBodyTime].
+	BodyTime time.Duration
+}
+
+// Gate decides which requests may enter. It is immutable.
+type Gate struct {
+	hosts    hosts
+	origins  map[string]struct{}
+	maxBody  int64
+	bodyTime time.Duration
+	tooLarge refusal
+}
+
+// New returns a gate. The error names every host and origin that is malformed.
+func New(o Options) (*Gate, error) {
+	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime}
+	if g.maxBody <= 0 {
+		g.maxBody = DefaultMaxBody
+	}
+	if g.bodyTime <= 0 {
+		g.bodyTime = DefaultBodyTime
+	}
+	g.tooLarge = refuse(http.StatusRequestEntityTooLarge, invalid, fmt.Sprintf("the request body is longer than %d bytes", g.maxBody))
+	var errs []error
+	for _, h := range o.Hosts {
+		errs = append(errs, g.hosts.allow(h))
+	}
+	for _, s := range o.Origins {
+		origin, err := parseOrigin(s)
+		errs = append(errs, err)
+		g.origins[origin] = struct{}{}
+	}
+	return g, errors.Join(errs...)
+}
+
+// Wrap returns a handler that passes to next what may enter and refuses the
+// rest. What next reads of a body that is too large ends with a
+// [*http.MaxBytesError], and of one that is too slow with a timeout.
+func (g *Gate) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		no := g.check(r)
+		if r.Body != nil && r.Body != http.NoBody {
+			g.bound(w, r, no != nil)
+		}
+		if no != nil {
+			no.write(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// check returns why a request may not enter, or nil.
+func (g *Gate) check(r *http.Request) *refusal {
+	here := listenerOf(r)
+	if !g.hosts.cover(r.Host, here) {
+		return &foreignHost
+	}
+	listed := false
+	if origins := r.Header["Origin"]; len(origins) > 0 {
+		if len(origins) > 1 {
+			return &foreignOrigin
+		}
+		if _, listed = g.origins[origins[0]]; !listed && !here.isOrigin(origins[0]) {
+			return &foreignOrigin
+		}
+	}
+	// An origin that the operator has listed is another site by nature.
+	if !listed && crossSite(r.Header["Sec-Fetch-Site"]) {
+		return &foreignSite
+	}
+	return g.checkContent(r)
+}
+
+// crossSite reports whether a browser says that another site sent the request
+// (Fetch Metadata, section 2.3).
+func crossSite(values []string) bool {
+	for _, v := range values {
+		if strings.Contains(strings.ToLower(v), "cross-site") {
+			return true
+		}
+	}
+	return false
+}

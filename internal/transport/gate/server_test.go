@@ -1,0 +1,285 @@
+package gate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serve runs the gate in a real server that answers 418, or what reading the
+// body makes of it.
+func serve(t *testing.T, o Options, caps Caps) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(newGate(t, o).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			w.WriteHeader(http.StatusRequestTimeout)
+		case err != nil:
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			w.WriteHeader(passed)
+		}
+	})))
+	Guard(s.Config)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.Listener = Limit(s.Listener, caps)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// raw sends text, in which PORT stands for the port of the server, and
+// returns the status of the answer.
+func raw(t *testing.T, s *httptest.Server, text string) int {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	if _, err := io.WriteString(c, strings.ReplaceAll(strings.ReplaceAll(text, "PORT", port), "\n", "\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode
+}
+
+func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
+	const post = "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\n"
+	rows := []struct {
+		name string
+		text string
+		want int
+	}{
+		{"a good one", "GET / HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"a rebound name", "GET / HTTP/1.1\nHost: evil.com:PORT\n\n", 403},
+		{"no host", "GET / HTTP/1.0\n\n", 403},
+		{"two hosts", "GET / HTTP/1.1\nHost: localhost:PORT\nHost: evil.com\n\n", 400},
+		{"two hosts, the good one last", "GET / HTTP/1.1\nHost: evil.com\nHost: localhost:PORT\n\n", 400},
+		{"the target names our host", "GET http://localhost:PORT/ HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"the target names another host", "GET http://evil.com/ HTTP/1.1\nHost: localhost:PORT\n\n", 403},
+		{"everything of the server", "OPTIONS * HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"everything of another server", "OPTIONS * HTTP/1.1\nHost: evil.com\n\n", 403},
+		{"a tunnel", "CONNECT evil.com:443 HTTP/1.1\nHost: evil.com:443\n\n", 403},
+		{"a preflight", "OPTIONS / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\n\n", 403},
+		{"two origins", "GET / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://localhost:PORT\nOrigin: http://evil.com\n\n", 403},
+		{"an upgrade from another site", "GET /ws HTTP/1.1\nHost: localhost:PORT\nConnection: upgrade\nUpgrade: websocket\nOrigin: http://evil.com\n\n", 403},
+		{"a body", post + "Content-Length: 2\n\n{}", passed},
+		{"a body that is announced too large", post + "Content-Length: 101\n\n" + strings.Repeat("x", 101), 413},
+		{"a body in chunks that grows too large", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
+		{"headers without end", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
+	}
+	s := serve(t, Options{MaxBody: 100}, Caps{})
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			if got := raw(t, s, r.text); got != r.want {
+				t.Errorf("status %d, want %d", got, r.want)
+			}
+		})
+	}
+}
+
+func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
+	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+	got := raw(t, s, "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\nContent-Length: 2\n\n{")
+	if got != http.StatusRequestTimeout {
+		t.Errorf("status %d", got)
+	}
+}
+
+func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
+	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+	got := raw(t, s, "POST / HTTP/1.1\nHost: evil.com\nContent-Type: application/json\nContent-Length: 2\n\n{")
+	if got != http.StatusForbidden {
+		t.Errorf("status %d", got)
+	}
+}
+
+// The deadline of a body must not cut off an answer that takes longer.
+func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
+	const bodyTime = 20 * time.Millisecond
+	gone := make(chan bool, 1)
+	s := httptest.NewServer(newGate(t, Options{BodyTime: bodyTime}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-r.Context().Done():
+			gone <- true
+		case <-time.After(5 * bodyTime):
+			gone <- false
+		}
+	})))
+	defer s.Close()
+	resp, err := http.Post(s.URL, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if <-gone {
+		t.Error("the request ended with the deadline of its body")
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestConnectionsBeyondTheCapsAreClosed(t *testing.T) {
+	rows := []struct {
+		name string
+		caps Caps
+	}{
+		{"in total", Caps{Total: 3, PerAddress: 100}},
+		{"per address", Caps{Total: 100, PerAddress: 3}},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			s := serve(t, Options{}, r.caps)
+			var open []net.Conn
+			for i := range 3 {
+				open = append(open, dial(t, s))
+				if !answers(open[i]) {
+					t.Fatalf("connection %d is not served", i)
+				}
+			}
+			beyond := dial(t, s)
+			if answers(beyond) {
+				t.Error("a connection beyond the cap is served")
+			}
+			_ = beyond.Close()
+			_ = open[0].Close()
+			// The server learns of the end in its own time.
+			deadline := time.After(30 * time.Second)
+			for served := false; !served; {
+				select {
+				case <-deadline:
+					t.Fatal("no connection is served although there is room")
+				default:
+				}
+				c := dial(t, s)
+				served = answers(c)
+				open = append(open, c)
+			}
+			for _, c := range open {
+				_ = c.Close()
+			}
+		})
+	}
+}
+
+func dial(t *testing.T, s *httptest.Server) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// answers reports whether a request on a connection is answered.
+func answers(c net.Conn) bool {
+	if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", c.RemoteAddr()); err != nil {
+		return false
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == passed
+}
+
+func TestACountedConnectionCountsOnce(t *testing.T) {
+	l := Limit(nil, Caps{Total: 1}).(*limited)
+	here, there := net.Pipe()
+	defer func() { _ = there.Close() }()
+	l.enter(peerOf(here))
+	c := &counted{Conn: here, leave: func() { l.leave(peerOf(here)) }}
+	if c.NetConn() != here || l.enter(peerOf(here)) {
+		t.Error("the cap does not hold")
+	}
+	_ = c.Close()
+	if !l.enter(peerOf(here)) || l.total != 1 {
+		t.Errorf("the count is %d after the end", l.total)
+	}
+}
+
+func TestPeersAreCountedByAddressOrNetwork(t *testing.T) {
+	rows := []struct {
+		a, b string
+		same bool
+	}{
+		{"10.0.0.1:1", "10.0.0.1:2", true},
+		{"10.0.0.1:1", "10.0.0.2:1", false},
+		{"10.0.0.1:1", "[::ffff:10.0.0.1]:1", true},
+		{"[2a00::1]:1", "[2a00::ffff:1]:1", true},
+		{"[2a00::1]:1", "[2a00:0:0:1::1]:1", false},
+	}
+	for _, r := range rows {
+		if got := peerOf(from(t, r.a)) == peerOf(from(t, r.b)); got != r.same {
+			t.Errorf("%s and %s are the same peer: %v", r.a, r.b, got)
+		}
+	}
+	if peerOf(from(t, "")).IsValid() {
+		t.Error("a peer without an address has one")
+	}
+}
+
+// from is a connection from an address.
+func from(t *testing.T, address string) net.Conn {
+	t.Helper()
+	if address == "" {
+		return fakeConn{remote: &net.UnixAddr{}}
+	}
+	tcp, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fakeConn{remote: tcp}
+}
+
+type fakeConn struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
+
+func TestWhereAnOpenServerMayListen(t *testing.T) {
+	rows := map[string]bool{
+		"127.0.0.1:8080": true, "127.5.6.7:0": true, "localhost:8080": true, "LOCALHOST:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:80": true,
+		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "192.168.1.5:8080": false, "10.0.0.1:80": false, "mcp.internal:8080": false,
+		"localhost.evil.com:80": false, "8.8.8.8:80": false, "[fe80::1%eth0]:80": false, "127.0.0.1.nip.io:80": false,
+	}
+	for address, want := range rows {
+		if err := CheckListen(address, false); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		} else if err != nil && !strings.Contains(err.Error(), "--insecure-listen") {
+			t.Errorf("the error does not name the flag: %v", err)
+		}
+		if err := CheckListen(address, true); err != nil {
+			t.Errorf("%s with the flag: %v", address, err)
+		}
+	}
+	for _, address := range []string{"", "8080", "127.0.0.1", "::1"} {
+		if CheckListen(address, true) == nil {
+			t.Errorf("%q is accepted", address)
+		}
+	}
+}

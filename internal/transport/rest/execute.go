@@ -1,0 +1,132 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// execute answers POST /mcp/execute.
+func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, agent identity.Agent) {
+	if !isPlainJSON(r.Header) {
+		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
+		return
+	}
+	caller, ok := h.caller(w, r, agent)
+	if !ok {
+		return
+	}
+	body, no := h.read(w, r)
+	if no == nil {
+		no = judge(jsongate.Check(body, h.options.Limits))
+	}
+	if no != nil {
+		refuse(w, no.status, no.message)
+		return
+	}
+	call, err := decode(body)
+	if err == nil {
+		caller.Agent, err = call.caller(headers, agent)
+	}
+	if err != nil {
+		writeError(w, callError(err))
+		return
+	}
+	setHeader(w, headerRequestID, caller.Agent.RequestID)
+	response := h.backend.Call(r.Context(), mcp.Request{Tool: call.tool, Arguments: call.arguments, Caller: caller})
+	if response.Err != nil {
+		writeError(w, response.Err)
+		return
+	}
+	writeResult(w, response)
+}
+
+// isPlainJSON reports whether the headers announce JSON that is not encoded.
+func isPlainJSON(h http.Header) bool {
+	if coding := h.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return false
+	}
+	kind := h.Get("Content-Type")
+	if kind == "application/json" {
+		return true // without the work of parsing
+	}
+	media, _, err := mime.ParseMediaType(kind)
+	return err == nil && media == "application/json"
+}
+
+// rejection is why a body is not read any further.
+type rejection struct {
+	status  int
+	message string
+}
+
+// trusted is how much memory a body gets on its word alone, in bytes.
+const trusted = 64 << 10
+
+// read reads the body.
+func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, *rejection) {
+	limit := int64(h.options.Limits.Bytes)
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), limit, trusted)) + bytes.MinRead)
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	var over *http.MaxBytesError
+	switch {
+	case err == nil:
+		return b.Bytes(), nil
+	case errors.As(err, &over):
+		return nil, &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", over.Limit)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &rejection{http.StatusRequestTimeout, "the body did not arrive in time"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &rejection{http.StatusBadRequest, "the body ended early"}
+	}
+	return nil, &rejection{http.StatusBadRequest, "the body could not be read"}
+}
+
+// judge says what an error of the JSON gate is on this wire.
+func judge(err error) *rejection {
+	if err == nil {
+		return nil
+	}
+	status := http.StatusBadRequest
+	var gate *jsongate.Error
+	if errors.As(err, &gate) && gate.Kind == jsongate.TooLarge {
+		status = http.StatusRequestEntityTooLarge
+	}
+	return &rejection{status, err.Error()}
+}
+
+// call is what the body of a request asks for.
+type call struct {
+	tool      string
+	arguments json.RawMessage // nil when there are none
+	agent     json.RawMessage // nil when it claims none
+}
+
+// caller returns the agent of the call: what the body claims of it joined with
+// what the headers do. agent is the one of the headers alone.
+func (c *call) caller(headers mcp.AgentClaim, agent identity.Agent) (identity.Agent, error) {
+	if c.agent == nil {
+		return agent, nil
+	}
+	claim, err := mcp.ParseAgent(c.agent)
+	if err == nil {
+		claim, err = claim.Merge(headers)
+	}
+	if err != nil {
+		return agent, err
+	}
+	if claim.RequestID == "" {
+		claim.RequestID = agent.RequestID
+	}
+	return claim.Agent(), nil
+}

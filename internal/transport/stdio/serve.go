@@ -1,0 +1,70 @@
+package stdio
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// ErrDraining is returned when the server takes no new clients any more.
+var ErrDraining = errors.New("the server is shutting down")
+
+// errStuck is returned when the client stopped reading and everything had to end.
+var errStuck = errors.New("the client does not take what is written to it")
+
+// patience is how long calls that were cancelled may take to end.
+const patience = 5 * time.Second
+
+// Serve serves one client until in ends, the client asks for shutdown, or the
+// server drains; what is under way then comes to its end before Serve returns.
+// When ctx ends, what is under way is cancelled: to let it finish, call
+// [mcp.Server.Drain] first. The error is that of in or out; an end of in is none.
+//
+// When Serve returns while in is still open, in is closed if it is an
+// [io.Closer], which gives up the read that is under way.
+func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := newWriter(out, cancel)
+	conn := s.Connect(peer, w.send)
+	if conn == nil {
+		return ErrDraining
+	}
+	read := make(chan error, 1)
+	go func() { read <- receive(ctx, in, conn, s.MaxMessage()) }()
+
+	var err error
+	select {
+	case err = <-read:
+	case <-conn.Done():
+	case <-ctx.Done():
+	}
+	conn.End()
+	if !settled(ctx, conn) {
+		return errors.Join(err, w.failure(), errStuck)
+	}
+	conn.Close()
+	w.close()
+	if closer, ok := in.(io.Closer); ok {
+		_ = closer.Close()
+	}
+	return errors.Join(err, w.failure())
+}
+
+// settled waits until nothing is under way; once ctx has ended, not for ever.
+func settled(ctx context.Context, conn *mcp.Conn) bool {
+	select {
+	case <-conn.Done():
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-conn.Done():
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}

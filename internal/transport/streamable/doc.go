@@ -1,0 +1,12 @@
+// Package streamable carries MCP over HTTP: the Streamable HTTP transport of
+// the revisions 2025-03-26 to 2026-07-28, on one endpoint.
+//
+// A POST brings one message. Its answer is JSON, unless something is to be
+// sent before the result: then the response becomes a stream of server-sent
+// events that ends with the result. A GET opens the stream on which a legacy
+// session is told what changes, a DELETE ends that session. A client that goes
+// away cancels what it asked for.
+//
+// The package decides nothing about a message, and judges neither Host nor
+// Origin: a gate must stand before the handler.
+package streamable

@@ -1,0 +1,100 @@
+package streamable
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// Options adjust the handler. The zero value serves everyone as anonymous.
+type Options struct {
+	// Authenticate proves who sends a request; an error refuses it with 401.
+	// Nil takes everyone for anonymous.
+	Authenticate func(*http.Request) (identity.Principal, error)
+	// Source says where a request came in; nil tells the address of the peer.
+	Source func(*http.Request) identity.Source
+	// ReadTimeout is how long a client may take to send its body; 0 stands
+	// for 30 s.
+	ReadTimeout time.Duration
+	// WriteTimeout is how long a client may take to receive one message; 0
+	// stands for 10 s. A slower one is dropped.
+	WriteTimeout time.Duration
+	// KeepAlive is how long a stream may be silent before a comment is sent on
+	// it; 0 stands for 15 s.
+	KeepAlive time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Authenticate == nil {
+		o.Authenticate = func(*http.Request) (identity.Principal, error) { return identity.Anonymous(), nil }
+	}
+	if o.Source == nil {
+		o.Source = peerAddress
+	}
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = 30 * time.Second
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	if o.KeepAlive <= 0 {
+		o.KeepAlive = 15 * time.Second
+	}
+	return o
+}
+
+func peerAddress(r *http.Request) identity.Source {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = ""
+	}
+	return identity.Source{IP: host}
+}
+
+// The headers of the transport, in canonical form.
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
+type handler struct {
+	server  *mcp.Server
+	options Options
+}
+
+// New returns the handler of the MCP endpoint.
+func New(s *mcp.Server, o Options) http.Handler {
+	return &handler{server: s, options: o.withDefaults()}
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		h.post(w, r)
+	case http.MethodGet:
+		h.get(w, r)
+	case http.MethodDelete:
+		h.delete(w, r)
+	default:
+		w.Header().Set("Allow", "POST, GET, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
+	}
+}
+
+// peer returns who sent the request; false means that the answer was written.
+func (h *handler) peer(w http.ResponseWriter, r *http.Request) (mcp.Peer, bool) {
+	p, err := h.options.Authenticate(r)
+	if err != nil {
+		refuse(w, http.StatusUnauthorized, "the credential was not accepted")
+		return mcp.Peer{}, false
+	}
+	return mcp.Peer{Principal: p, Source: h.options.Source(r), Headers: r.Header}, true
+}
+
+// refuse answers a request that does not reach the protocol.
+func refuse(w http.ResponseWriter, status int, reason string) {
+	writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame)
+}

@@ -1,0 +1,375 @@
+package streamable_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/transport/streamable"
+)
+
+// site is a running endpoint.
+type site struct {
+	t       *testing.T
+	web     *httptest.Server
+	server  *mcp.Server
+	backend *mcptest.Backend
+}
+
+func newSite(t *testing.T, o streamable.Options, tools ...mcptest.Tool) *site {
+	t.Helper()
+	if tools == nil {
+		tools = mcptest.Tools()
+	}
+	b := mcptest.New(tools...)
+	s := mcp.New(b, mcp.Options{Quiet: time.Millisecond, Limits: jsongate.Limits{Bytes: 1000}})
+	web := httptest.NewServer(streamable.New(s, o))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		if err := s.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	return &site{t: t, web: web, server: s, backend: b}
+}
+
+// do sends a request; header lines are "Name: value".
+func (s *site) do(ctx context.Context, method, body string, header ...string) *http.Response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, s.web.URL, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Add(name, value)
+	}
+	response, err := s.web.Client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+func read(t *testing.T, r *http.Response) string {
+	t.Helper()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+const (
+	ping       = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"2"}}}`
+	jsonType   = "Content-Type: application/json"
+)
+
+// call is a modern call of a tool, with the progress token 1, and its headers.
+func call(tool string) (text string, header []string) {
+	text = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"_meta":{"progressToken":1,`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool)
+	return text, []string{jsonType, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: " + tool}
+}
+
+func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	for _, test := range []struct {
+		name, method, body string
+		header             []string
+		want               int
+	}{
+		{"a ping", "POST", ping, []string{jsonType}, 200},
+		{"a charset", "POST", ping, []string{"Content-Type: application/json; charset=utf-8"}, 200},
+		{"a client that takes JSON alone", "POST", ping, []string{jsonType, "Accept: application/json"}, 200},
+		{"a client that takes anything", "POST", ping, []string{jsonType, "Accept: text/html, */*;q=0.1"}, 200},
+		{"a notification", "POST", `{"jsonrpc":"2.0","method":"notifications/x"}`, []string{jsonType}, 202},
+		{"a response", "POST", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{jsonType}, 202},
+		{"no content type", "POST", ping, nil, 415},
+		{"another content type", "POST", ping, []string{"Content-Type: text/plain"}, 415},
+		{"a form", "POST", ping, []string{"Content-Type: application/x-www-form-urlencoded"}, 415},
+		{"an encoded body", "POST", ping, []string{jsonType, "Content-Encoding: gzip"}, 415},
+		{"a client that takes HTML alone", "POST", ping, []string{jsonType, "Accept: text/html"}, 406},
+		{"a client that refuses both", "POST", ping, []string{jsonType, "Accept: application/json;q=0, text/event-stream;q=0.0"}, 406},
+		{"an empty body", "POST", "", []string{jsonType}, 400},
+		{"a body that is too long", "POST", strings.Repeat(" ", 1001), []string{jsonType}, 413},
+		{"another method", "PUT", ping, []string{jsonType}, 405},
+		{"a stream for nobody", "GET", "", []string{"Accept: text/event-stream"}, 400},
+		{"a stream for an unknown session", "GET", "", []string{"Accept: text/event-stream", "Mcp-Session-Id: x"}, 404},
+		{"a stream that is none", "GET", "", []string{"Accept: application/json", "Mcp-Session-Id: x"}, 406},
+		{"a stream for a modern client", "GET", "", []string{"Accept: text/event-stream", "MCP-Protocol-Version: 2026-07-28"}, 405},
+		{"an end for nobody", "DELETE", "", nil, 400},
+		{"an end for an unknown session", "DELETE", "", []string{"Mcp-Session-Id: x"}, 404},
+		{"an end for a modern client", "DELETE", "", []string{"MCP-Protocol-Version: 2026-07-28"}, 405},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			response := s.do(t.Context(), test.method, test.body, test.header...)
+			text := read(t, response)
+			if response.StatusCode != test.want {
+				t.Errorf("the status is %s, want %d: %s", response.Status, test.want, text)
+			}
+			if test.want >= 400 && !strings.HasPrefix(text, `{"jsonrpc":"2.0","error":{"code":-32`) {
+				t.Errorf("the body is %s", text)
+			}
+			if test.want == 405 && response.Header.Get("Allow") == "" {
+				t.Error("the methods that there are are not told")
+			}
+		})
+	}
+}
+
+func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.web.URL, io.MultiReader(strings.NewReader(strings.Repeat(" ", 2000))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := s.web.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("the status is %s", response.Status)
+	}
+}
+
+func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
+	s := newSite(t, streamable.Options{ReadTimeout: 10 * time.Millisecond})
+	conn, err := net.Dial("tcp", s.web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("the status is %s", response.Status)
+	}
+}
+
+func TestSessionsBelongToTheirPrincipal(t *testing.T) {
+	s := newSite(t, streamable.Options{Authenticate: func(r *http.Request) (identity.Principal, error) {
+		p := identity.Anonymous()
+		if p.ID = r.Header.Get("X-User"); p.ID == "" {
+			return p, errors.New("who is it?")
+		}
+		return p, nil
+	}})
+	if r := s.do(t.Context(), "POST", initialize, jsonType); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a client without a credential got %s", r.Status)
+	}
+	id := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType, "X-User: alice").Header.Get("Mcp-Session-Id")
+	for _, test := range []struct {
+		method, user string
+		want         int
+	}{
+		{"POST", "bob", 404}, {"GET", "bob", 404}, {"DELETE", "bob", 404},
+		{"POST", "alice", 200}, {"DELETE", "alice", 204}, {"POST", "alice", 404}, {"DELETE", "alice", 404},
+	} {
+		r := s.do(t.Context(), test.method, ping, jsonType, id, "X-User: "+test.user)
+		if r.StatusCode != test.want {
+			t.Errorf("%s by %s: the status is %s, want %d", test.method, test.user, r.Status, test.want)
+		}
+	}
+}
+
+func TestAClientThatTakesNoStreamGetsTheResultAlone(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	text, header := call("steps")
+	response := s.do(t.Context(), "POST", text, append(header, "Accept: application/json")...)
+	if got := response.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("the content type is %s", got)
+	}
+	if body := read(t, response); !strings.Contains(body, "Done.") {
+		t.Errorf("the body is %s", body)
+	}
+}
+
+func TestAStreamSaysThatItIsNotToBeBuffered(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	text, header := call("steps")
+	response := s.do(t.Context(), "POST", text, header...)
+	for name, want := range map[string]string{
+		"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-cache, no-transform",
+	} {
+		if got := response.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	events := strings.Split(strings.TrimSuffix(read(t, response), "\n\n"), "\n\n")
+	if len(events) != 4 {
+		t.Fatalf("the events are %q", events)
+	}
+	for _, event := range events {
+		if !strings.HasPrefix(event, "event: message\ndata: {") || strings.Count(event, "\n") != 1 {
+			t.Errorf("the event is %q", event)
+		}
+	}
+}
+
+// waiting returns a tool that tells when it runs and what ended it.
+func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
+	running, ended = make(chan struct{}), make(chan error, 1)
+	tool = mcptest.Tools()[0]
+	tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+		if r.Emit != nil {
+			r.Emit.Progress(1, nil, "")
+		}
+		close(running)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return mcptest.Text("")
+	}
+	return tool, running, ended
+}
+
+func TestAClientThatGoesAwayCancelsItsCall(t *testing.T) {
+	tool, running, ended := waiting()
+	s := newSite(t, streamable.Options{}, tool)
+	text, header := call("hello")
+	ctx, cancel := context.WithCancel(t.Context())
+	s.do(ctx, "POST", text, header...)
+	<-running
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+}
+
+func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
+	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
+	for _, test := range []struct {
+		name   string
+		cancel func(s *site, session string) *http.Response
+	}{
+		{"by a notification", func(s *site, session string) *http.Response {
+			return s.do(t.Context(), "POST", cancelled, jsonType, session)
+		}},
+		{"with its session", func(s *site, session string) *http.Response {
+			return s.do(t.Context(), "DELETE", "", session)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tool, running, ended := waiting()
+			s := newSite(t, streamable.Options{}, tool)
+			session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+			answered := make(chan int, 1)
+			go func() {
+				text := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`
+				answered <- s.do(t.Context(), "POST", text, jsonType, session).StatusCode
+			}()
+			<-running
+			if r := test.cancel(s, session); r.StatusCode >= 300 {
+				t.Errorf("the cancellation is answered with %s", r.Status)
+			}
+			<-ended
+			if status := <-answered; status != http.StatusAccepted {
+				t.Errorf("the call is answered with %d", status)
+			}
+		})
+	}
+}
+
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
+	s.do(t.Context(), "DELETE", "", session)
+	if text := read(t, stream); text != "" {
+		t.Errorf("the stream said %q", text)
+	}
+}
+
+func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, jsonType, session)
+	s.backend.Publish(mcptest.Tools()[:1]...)
+	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
+	if line, err := bufio.NewReader(stream.Body).ReadString('\n'); line != "event: message\n" || err != nil {
+		t.Errorf("the stream began with %q, %v", line, err)
+	}
+}
+
+func TestASilentStreamIsKeptAlive(t *testing.T) {
+	tool, running, _ := waiting()
+	s := newSite(t, streamable.Options{KeepAlive: time.Millisecond}, tool)
+	text, header := call("hello")
+	response := s.do(t.Context(), "POST", text, header...)
+	<-running
+	lines := bufio.NewScanner(response.Body)
+	for comments := 0; comments < 3 && lines.Scan(); {
+		if lines.Text() == ":" {
+			comments++
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+	response.Body.Close()
+}
+
+func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+	ended := make(chan error, 1)
+	tool := mcptest.Tools()[0]
+	tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+		for done := 0.0; ctx.Err() == nil; done++ {
+			r.Emit.Progress(done, nil, strings.Repeat("x", 64<<10))
+		}
+		ended <- ctx.Err()
+		return mcptest.Text("")
+	}
+	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond}, tool)
+	text, header := call("hello")
+	s.do(t.Context(), "POST", text, header...)
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+}
+
+func TestDrainEndsStreamsCleanly(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	id := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", id)
+	s.backend.Publish(mcptest.Tools()[:1]...)
+	lines := bufio.NewReader(stream.Body)
+	for _, want := range []string{"event: message\n", `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}` + "\n", "\n"} {
+		if line, err := lines.ReadString('\n'); line != want || err != nil {
+			t.Fatalf("the line is %q, %v; want %q", line, err, want)
+		}
+	}
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+	refused := s.do(t.Context(), "POST", ping, jsonType)
+	if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" {
+		t.Errorf("a request after the drain got %s", refused.Status)
+	}
+	if r := s.do(t.Context(), "GET", "", "Accept: text/event-stream", id); r.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a stream after the drain got %s", r.Status)
+	}
+}

@@ -1,0 +1,67 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// modernVersion is the revision from which on there are no sessions.
+const modernVersion = "2026-07-28"
+
+// get opens the stream of a legacy session (2025-11-25 basic/transports,
+// Listening for Messages from the Server).
+func (h *handler) get(w http.ResponseWriter, r *http.Request) {
+	if !acceptOf(r).events {
+		refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+		return
+	}
+	peer, id, ok := h.sessionOf(w, r)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stream, refusal := h.server.OpenStream(ctx, peer, id)
+	if refusal != mcp.Served {
+		newAnswer(w, h.options, cancel).finish(mcp.Refuse(refusal, "there is no stream for this session"))
+		return
+	}
+	a := newAnswer(w, h.options, cancel)
+	a.begin()
+	stream.Run(ctx, a.send)
+	a.finish(mcp.Reply{})
+}
+
+// delete ends a legacy session (2025-11-25 basic/transports, Session Management).
+func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
+	peer, id, ok := h.sessionOf(w, r)
+	if !ok {
+		return
+	}
+	if !h.server.EndSession(peer, id) {
+		refuse(w, http.StatusNotFound, "unknown session")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// sessionOf returns the session that a request without a body names; false
+// means that the answer was written. To a modern client, the endpoint takes
+// POST alone.
+func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (peer mcp.Peer, id string, ok bool) {
+	if r.Header.Get(headerVersion) >= modernVersion {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
+		return peer, "", false
+	}
+	if peer, ok = h.peer(w, r); !ok {
+		return peer, "", false
+	}
+	if id = r.Header.Get(headerSession); id == "" {
+		refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
+		return peer, "", false
+	}
+	return peer, id, true
+}

@@ -1,0 +1,109 @@
+package websocket
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// subprotocol is the name that client and server agree on.
+const subprotocol = "mcp"
+
+// Options adjust the handler. The zero value serves everyone as anonymous.
+type Options struct {
+	// Authenticate proves who connects; an error refuses with 401. Nil takes
+	// everyone for anonymous.
+	Authenticate func(*http.Request) (identity.Principal, error)
+	// Source says where a request came in; nil tells the address of the peer.
+	Source func(*http.Request) identity.Source
+	// Ping is how often the client is pinged; 0 stands for 25 s. A client
+	// that is silent for twice as long is gone.
+	Ping time.Duration
+	// WriteTimeout is how long the client may take to receive one message; 0
+	// stands for 10 s.
+	WriteTimeout time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Authenticate == nil {
+		o.Authenticate = func(*http.Request) (identity.Principal, error) { return identity.Anonymous(), nil }
+	}
+	if o.Source == nil {
+		o.Source = peerAddress
+	}
+	if o.Ping <= 0 {
+		o.Ping = 25 * time.Second
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	return o
+}
+
+func peerAddress(r *http.Request) identity.Source {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = ""
+	}
+	return identity.Source{IP: host}
+}
+
+type handler struct {
+	server   *mcp.Server
+	options  Options
+	upgrader websocket.Upgrader
+}
+
+// New returns the handler that upgrades requests to WebSocket. It returns when
+// the connection has ended.
+func New(s *mcp.Server, o Options) http.Handler {
+	return &handler{
+		server: s, options: o.withDefaults(),
+		upgrader: websocket.Upgrader{
+			HandshakeTimeout: 10 * time.Second,
+			ReadBufferSize:   4 << 10,
+			WriteBufferPool:  &sync.Pool{},
+			Subprotocols:     []string{subprotocol},
+			// The gate before this handler has judged the Origin.
+			CheckOrigin: func(*http.Request) bool { return true },
+		},
+	}
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, subprotocol) {
+		http.Error(w, "the subprotocol must be "+subprotocol, http.StatusBadRequest)
+		return
+	}
+	principal, err := h.options.Authenticate(r)
+	if err != nil {
+		http.Error(w, "the credential was not accepted", http.StatusUnauthorized)
+		return
+	}
+	if _, err := mcp.AgentFromHeaders(r.Header); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	select {
+	case <-h.server.Draining():
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
+		return
+	default:
+	}
+	// The upgrader answers a request that is no proper handshake itself.
+	socket, err := h.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	socket.SetReadLimit(int64(h.server.MaxMessage()))
+	c := &client{socket: socket, options: h.options}
+	c.serve(r.Context(), h.server, mcp.Peer{Principal: principal, Source: h.options.Source(r), Headers: r.Header})
+}
