@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/serve"
+)
+
+type callFlags struct {
+	files files
+	log   logging
+	args  string
+	url   string
+	raw   bool
+}
+
+func newCall(e env) *cobra.Command {
+	var f callFlags
+	cmd := &cobra.Command{
+		Use:   "call TOOL [NAME=VALUE...]",
+		Short: "Call a tool from the command line",
+		Long: `Call runs a tool from the files, with its policies and everything else that
+serve would do, and prints the result. With --url it calls a running server.
+
+A value is text where the tool's schema wants a string, and JSON elsewhere.`,
+		Example: `  mcpd call add a=2 b=3
+  mcpd call get_customer --json '{"customer_id": "C-1042"}'
+  mcpd call add a=2 b=3 --url http://127.0.0.1:8080`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("name a tool: mcpd call TOOL [NAME=VALUE...]; mcpd list shows them")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.url != "" {
+				return callURL(cmd.Context(), e, &f, args[0], args[1:])
+			}
+			return callFiles(cmd.Context(), e, &f, args[0], args[1:])
+		},
+	}
+	f.files.add(cmd)
+	f.log.add(cmd, "warn")
+	cmd.Flags().StringVar(&f.args, "json", "", "the arguments as a JSON `OBJECT`")
+	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL` instead of the files")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
+	return cmd
+}
+
+// callFiles calls a tool of the files, as the user who types.
+func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
+	logger, err := f.log.open(e)
+	if err != nil {
+		return err
+	}
+	s, err := f.files.open(e, engine.Options{Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer s.Close(ctx)
+	if _, err := load(ctx, e, s, f.files.config); err != nil {
+		return err
+	}
+	var schema json.RawMessage
+	if known := s.Snapshot().Tool(tool); known != nil {
+		schema = known.Metadata().InputSchema
+	}
+	arguments, err := argumentsOf(f.args, pairs, schema)
+	if err != nil {
+		return err
+	}
+	result := s.Execute(ctx, engine.Request{
+		Tool: tool, Arguments: arguments,
+		Caller: identity.Caller{
+			Principal: serve.LocalPrincipal(e.uid, e.user),
+			Agent:     identity.Agent{AgentID: "mcpd-call"},
+			Source:    identity.Source{Listener: "local"},
+		},
+		Emit: printer{e},
+	})
+	if result.Err != nil {
+		printStack(e, result.Err)
+	}
+	answer := answerOf(result)
+	return printAnswer(e, answer, f.raw)
+}
+
+// answer is what came of a call, as the REST wire shows it (RFC section 13).
+type answer struct {
+	Result  json.RawMessage `json:"result,omitempty"`
+	Content json.RawMessage `json:"content,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+func answerOf(r engine.Result) answer {
+	if r.Err != nil {
+		a := answer{Error: string(r.Err.Code), Message: r.Err.Message}
+		if r.Err.Violations != nil {
+			if details, err := json.Marshal(r.Err.Violations); err == nil {
+				a.Details = details
+			}
+		}
+		return a
+	}
+	a := answer{Result: r.Value}
+	if r.Rich {
+		a.Content = r.Content
+	}
+	return a
+}
+
+// printAnswer prints text as it is and everything else as JSON.
+func printAnswer(e env, a answer, raw bool) error {
+	failed := &exitError{code: exitFindings}
+	if raw {
+		if err := printJSON(e.stdout, a); err != nil {
+			return err
+		}
+		if a.Error != "" {
+			return failed
+		}
+		return nil
+	}
+	if a.Error != "" {
+		failed.text = a.Error + ": " + a.Message
+		return failed
+	}
+	var text string
+	if a.Content == nil && json.Unmarshal(a.Result, &text) == nil {
+		_, err := fmt.Fprintln(e.stdout, text)
+		return err
+	}
+	if a.Content != nil && string(a.Result) == "null" {
+		return printJSON(e.stdout, a.Content)
+	}
+	return printJSON(e.stdout, a.Result)
+}
+
+// printStack shows the author where a body failed; clients never see it.
+func printStack(e env, err *engine.CallError) {
+	for _, frame := range err.Stack() {
+		name := frame.Function
+		if name == "" {
+			name = "body"
+		}
+		fmt.Fprintf(e.stderr, "  at %s (%s)\n", name, frame.Range)
+	}
+}
+
+// printer shows what a tool tells while it runs.
+type printer struct{ e env }
+
+// Progress prints one line.
+func (p printer) Progress(done float64, total *float64, message string) {
+	of := ""
+	if total != nil {
+		of = fmt.Sprintf("/%g", *total)
+	}
+	fmt.Fprintf(p.e.stderr, "progress: %g%s %s\n", done, of, message)
+}
+
+// Log does nothing: the log goes to the operator, who is the same person here.
+func (p printer) Log(string, string, json.RawMessage) {}
+
+// argumentsOf makes the arguments of a call: a JSON object, or pairs whose
+// values are read as the schema wants them.
+func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.RawMessage, error) {
+	if object != "" {
+		if len(pairs) > 0 {
+			return nil, usage("give the arguments either as NAME=VALUE or with --json")
+		}
+		if err := engine.CheckArguments([]byte(object)); err != nil {
+			return nil, usage("--json: %v", err)
+		}
+		return json.RawMessage(object), nil
+	}
+	var declared struct {
+		Properties map[string]struct {
+			Type any `json:"type"`
+		} `json:"properties"`
+	}
+	if schema != nil {
+		if err := json.Unmarshal(schema, &declared); err != nil {
+			return nil, fmt.Errorf("read input schema: %w", err)
+		}
+	}
+	args := make(map[string]json.RawMessage, len(pairs))
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usage("%q is not NAME=VALUE", pair)
+		}
+		args[name] = argument(value, declared.Properties[name].Type)
+	}
+	return json.Marshal(args)
+}
+
+// argument reads one value: JSON where it is JSON and the schema wants no string.
+func argument(value string, wanted any) json.RawMessage {
+	if wanted != "string" && json.Valid([]byte(value)) {
+		return json.RawMessage(value)
+	}
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return quoted
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+)
+
+func newCheck(e env) *cobra.Command {
+	var f files
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [DIR]",
+		Short: "Report every mistake in the tool files",
+		Long: `Check reads mcpd.hcl and the tool files exactly as serve does, and reports
+all mistakes and warnings of all files at once.`,
+		Example: `  mcpd check
+  mcpd check ./other-tools --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.tools, f.toolsGiven = args[0], true
+			}
+			return check(cmd, e, &f, asJSON)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the mistakes as JSON on standard output")
+	return cmd
+}
+
+func check(cmd *cobra.Command, e env, f *files, asJSON bool) error {
+	s, err := f.open(e, engine.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close(cmd.Context())
+	if asJSON {
+		report, err := s.Load(cmd.Context())
+		problems := report.Problems
+		if problems == nil {
+			problems = diag.List{}
+		}
+		out := map[string]any{"ok": err == nil, "revision": report.Revision, "problems": problems}
+		if printErr := printJSON(e.stdout, out); printErr != nil {
+			return printErr
+		}
+		err = loadError(report, f.config, err)
+		var said *exitError
+		if errors.As(err, &said) {
+			return &exitError{code: said.code} // the JSON has said it
+		}
+		return err
+	}
+	if _, err := load(cmd.Context(), e, s, f.config); err != nil {
+		return err
+	}
+	status := s.Status()
+	_, err = fmt.Fprintf(e.stdout, "ok: %s, %s, %s, revision %s\n", count(status.Tools, "tool"),
+		countPolicies(status.Policies), count(status.Hooks, "hook"), status.Revision[:12])
+	return err
+}
+
+func countPolicies(n int) string {
+	if n == 1 {
+		return "1 policy"
+	}
+	return fmt.Sprintf("%d policies", n)
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// patience is how long a test waits for what should take milliseconds. It is a
+// failsafe: nothing is judged by it.
+const patience = 30 * time.Second
+
+// daemon is a background mcpd serve. Its log is read as it is written, so that
+// tests wait for what happened instead of for time to pass.
+type daemon struct {
+	cmd *exec.Cmd
+	url string
+
+	mu    sync.Mutex
+	lines []string
+	next  int // the first line that no waitFor has looked at
+	ended bool
+	news  chan struct{}
+}
+
+// holder is where a script keeps its daemon.
+type holder struct{ daemon *daemon }
+
+type holderKey struct{}
+
+// startDaemon runs program serve with the flags in dir and waits until it listens.
+func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
+	d := &daemon{news: make(chan struct{}, 1)}
+	d.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+	d.cmd.Dir, d.cmd.Env = dir, env
+	stderr, err := d.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go d.read(stderr)
+	line, err := d.waitFor(regexp.MustCompile(`http://[^ "]+/mcp`))
+	if err != nil {
+		d.kill()
+		return nil, err
+	}
+	d.url = regexp.MustCompile(`http://[^ /]+`).FindString(line)
+	return d, nil
+}
+
+func (d *daemon) read(stderr io.Reader) {
+	scanner := bufio.NewScanner(stderr)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		d.mu.Lock()
+		d.lines = append(d.lines, scanner.Text())
+		d.mu.Unlock()
+		d.wake()
+	}
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	d.wake()
+}
+
+func (d *daemon) wake() {
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
+}
+
+// waitFor returns the next line of the log that matches.
+func (d *daemon) waitFor(pattern *regexp.Regexp) (string, error) {
+	deadline := time.After(patience)
+	for {
+		d.mu.Lock()
+		for d.next < len(d.lines) {
+			line := d.lines[d.next]
+			d.next++
+			if pattern.MatchString(line) {
+				d.mu.Unlock()
+				return line, nil
+			}
+		}
+		ended, log := d.ended, strings.Join(d.lines, "\n")
+		d.mu.Unlock()
+		if ended {
+			return "", fmt.Errorf("mcpd ended without %s; its log:\n%s", pattern, log)
+		}
+		select {
+		case <-d.news:
+		case <-deadline:
+			return "", fmt.Errorf("no line matches %s; the log:\n%s", pattern, log)
+		}
+	}
+}
+
+func (d *daemon) kill() {
+	if d != nil && d.cmd != nil && d.cmd.Process != nil && d.cmd.ProcessState == nil {
+		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Wait()
+	}
+}
+
+// exchange sends one request and returns the status and the body.
+func (d *daemon) exchange(method, path string, body []byte, header http.Header) (int, []byte, error) {
+	request, err := http.NewRequest(method, d.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+func daemonOf(ts *testscript.TestScript) *daemon { return ts.Value(holderKey{}).(*holder).daemon }
+
+func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
+	program, err := exec.LookPath("mcpd")
+	ts.Check(err)
+	started, err := startDaemon(program, ts.MkAbs("."), scriptEnv(ts), args)
+	if neg {
+		if err == nil {
+			started.kill()
+			ts.Fatalf("mcpd serve started")
+		}
+		return
+	}
+	ts.Check(err)
+	h := ts.Value(holderKey{}).(*holder)
+	h.daemon.kill()
+	h.daemon = started
+	ts.Setenv("URL", started.url)
+}
+
+func scriptEnv(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "TESTSCRIPT") {
+			env = append(env, entry)
+		}
+	}
+	if secret := ts.Getenv("MCPD_TEST_SECRET"); secret != "" {
+		env = append(env, "MCPD_TEST_SECRET="+secret)
+	}
+	return env
+}
+
+func cmdWaitLog(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || neg {
+		ts.Fatalf("usage: waitlog pattern")
+	}
+	line, err := daemonOf(ts).waitFor(regexp.MustCompile(args[0]))
+	ts.Check(err)
+	fmt.Fprintln(ts.Stdout(), line)
+}
+
+func cmdShutdown(ts *testscript.TestScript, neg bool, _ []string) {
+	d := daemonOf(ts)
+	ts.Check(d.cmd.Process.Signal(syscall.SIGTERM))
+	err := d.cmd.Wait()
+	if !neg {
+		ts.Check(err)
+	} else if d.cmd.ProcessState.ExitCode() != 1 {
+		ts.Fatalf("mcpd ended with %v, want exit code 1", d.cmd.ProcessState)
+	}
+}
+
+func cmdTerm(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(daemonOf(ts).cmd.Process.Signal(syscall.SIGTERM))
+}
+
+func cmdHup(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(daemonOf(ts).cmd.Process.Signal(syscall.SIGHUP))
+}
+
+func cmdGet(ts *testscript.TestScript, _ bool, args []string) {
+	status, body, err := daemonOf(ts).exchange(http.MethodGet, args[0], nil, nil)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
+}
+
+func cmdPost(ts *testscript.TestScript, _ bool, args []string) {
+	status, body, err := daemonOf(ts).exchange(http.MethodPost, args[0], []byte(ts.ReadFile(args[1])), nil)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
+}
+
+func cmdModern(ts *testscript.TestScript, _ bool, args []string) {
+	status, body, err := daemonOf(ts).modern(args[0], ts.ReadFile(args[1]))
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
+}
+
+var toolName = regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`)
+
+// modern sends a request of revision 2026-07-28; params is a JSON object
+// without _meta.
+func (d *daemon) modern(method, params string) (int, []byte, error) {
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"script","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	inner := strings.TrimSpace(params)
+	inner = strings.TrimSuffix(strings.TrimPrefix(inner, "{"), "}")
+	if strings.TrimSpace(inner) != "" {
+		meta += ","
+	}
+	header := http.Header{
+		"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method},
+	}
+	if match := toolName.FindStringSubmatch(params); match != nil && method == "tools/call" {
+		header.Set("Mcp-Name", match[1])
+	}
+	return d.exchange(http.MethodPost, "/mcp", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, inner), header)
+}
+
+// cmdCheckout makes tools.d what another folder holds, one file after the other.
+func cmdCheckout(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(checkout(ts.MkAbs(args[0]), ts.MkAbs("tools.d")))
+}
+
+func checkout(from, to string) error {
+	wanted, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	present, err := os.ReadDir(to)
+	if err != nil {
+		return err
+	}
+	for _, entry := range present {
+		if _, err := os.Stat(filepath.Join(from, entry.Name())); errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(filepath.Join(to, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for _, entry := range wanted {
+		content, err := os.ReadFile(filepath.Join(from, entry.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, entry.Name()), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildDaemon returns the path of a mcpd binary for tests that run it outside
+// of a script.
+func buildDaemon(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "mcpd")
+	build := exec.Command("go", "build", "-o", program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build mcpd: %v\n%s", err, out)
+	}
+	return program
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// env is the outside world as the verbs see it.
+type env struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// lookup and environ read the environment.
+	lookup  func(name string) (string, bool)
+	environ []string
+	// colour says that stderr is a terminal whose user has not asked for plain text.
+	colour bool
+	// uid and user name who runs the process.
+	uid, user string
+	// signals returns a context that ends with the first signal to stop, and a
+	// channel of the signals to reload. A second signal to stop ends the process
+	// at once, with exit code 1.
+	signals func() (ctx context.Context, reload <-chan os.Signal, stop func())
+	// disk is the file system, for verbs that edit files.
+	disk disk
+}
+
+// disk is what fmt and init need of the file system.
+type disk struct {
+	readFile  func(name string) ([]byte, error)
+	writeFile func(name string, content []byte, mode os.FileMode) error
+	// replaceFile writes a file so that nobody ever reads a part of it.
+	replaceFile func(name string, content []byte, mode os.FileMode) error
+	walk        func(folder string, visit fs.WalkDirFunc) error
+	mkdirAll    func(name string, mode os.FileMode) error
+	stat        func(name string) (os.FileInfo, error)
+}
+
+func processEnv() env {
+	// Scripts, logs and tests see the same time on every machine.
+	time.Local = time.UTC
+	_, plain := os.LookupEnv("NO_COLOR")
+	e := env{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		lookup: os.LookupEnv, environ: os.Environ(),
+		colour:  !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+		signals: processSignals,
+		disk: disk{
+			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
+			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir,
+		},
+	}
+	if who, err := user.Current(); err == nil {
+		e.uid, e.user = who.Uid, who.Username
+	}
+	return e
+}
+
+// replaceFile writes a hidden file beside the file and renames it, so that a
+// daemon that watches the folder loads the old content or the new. A link is
+// followed: the file that it leads to is replaced.
+func replaceFile(name string, content []byte, mode os.FileMode) (err error) {
+	if name, err = filepath.EvalSymlinks(name); err != nil {
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(name), ".mcpd-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(beside.Name()))
+		}
+	}()
+	_, err = beside.Write(content)
+	if err = errors.Join(err, beside.Chmod(mode), beside.Close()); err != nil {
+		return err
+	}
+	return os.Rename(beside.Name(), name)
+}
+
+// processSignals listens for the signals that stop and reload the process. Who
+// signals twice to stop does not want to wait for what is under way.
+func processSignals() (context.Context, <-chan os.Signal, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan os.Signal, 2)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for range 2 {
+			select {
+			case <-ended:
+			case <-done:
+				return
+			}
+			if ctx.Err() != nil {
+				os.Exit(exitFindings)
+			}
+			cancel()
+		}
+	}()
+	return ctx, reload, func() {
+		signal.Stop(reload)
+		signal.Stop(ended)
+		close(done)
+		cancel()
+	}
+}

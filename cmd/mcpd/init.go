@@ -1,0 +1,81 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// starter is what init writes.
+//
+//go:embed starter
+var starter embed.FS
+
+func newInit(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write a small mcpd.hcl and tools.d to start from",
+		Long: `Init writes a commented mcpd.hcl and a tools.d with one tool, its policy and
+its tests. It overwrites nothing.`,
+		Example: `  mcpd init
+  mcpd init ./my-tools && cd my-tools && mcpd serve`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			target := "."
+			if len(args) == 1 {
+				target = args[0]
+			}
+			return initialize(e, target)
+		},
+	}
+}
+
+// initialize writes all files, or none when one of them exists already.
+func initialize(e env, target string) error {
+	names, err := fs.Glob(starter, "starter/*.hcl")
+	if err != nil {
+		return fmt.Errorf("list starter files: %w", err)
+	}
+	tools, err := fs.Glob(starter, "starter/tools.d/*.hcl")
+	if err != nil {
+		return fmt.Errorf("list starter files: %w", err)
+	}
+	names = append(names, tools...)
+	for _, name := range names {
+		if to := starterPath(target, name); exists(e, to) {
+			return findings("%s exists already; nothing was written", to)
+		}
+	}
+	for _, name := range names {
+		content, err := starter.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read starter file: %w", err)
+		}
+		to := starterPath(target, name)
+		if err := e.disk.mkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return findings("%v", err)
+		}
+		if err := e.disk.writeFile(to, content, 0o644); err != nil {
+			return findings("%v", err)
+		}
+		if _, err := fmt.Fprintln(e.stdout, "wrote", filepath.ToSlash(to)); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintln(e.stdout, "next: mcpd check && mcpd test && mcpd serve")
+	return err
+}
+
+func starterPath(target, name string) string {
+	relative, _ := filepath.Rel("starter", filepath.FromSlash(path.Clean(name)))
+	return filepath.Join(target, relative)
+}
+
+func exists(e env, name string) bool {
+	_, err := e.disk.stat(name)
+	return err == nil
+}

@@ -1,0 +1,8 @@
+// Command mcpd serves tools that are written in HCL and JavaScript to AI
+// agents over the Model Context Protocol. One file holds each verb; env.go is
+// the only place where the process meets the outside world.
+package main
+
+import "os"
+
+func main() { os.Exit(run(processEnv(), os.Args[1:])) }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in README.md")
+
+// TestReadme does what README.md says, in order, in an empty folder: an hcl
+// block is written to the file that its first line names, a console block is
+// run, and what its commands print must be what the block shows. A file that is
+// written while mcpd serves is waited for. The default port is replaced by a
+// free one.
+func TestReadme(t *testing.T) {
+	const name = "../../README.md"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := buildDaemon(t)
+	r := &reader{dir: t.TempDir(), program: program}
+	t.Cleanup(func() { r.daemon.kill() })
+	var got bytes.Buffer
+	for _, block := range splitBlocks(string(text)) {
+		switch {
+		case strings.HasPrefix(block, "```hcl"):
+			if err := r.save(block); err != nil {
+				t.Fatal(err)
+			}
+		case strings.HasPrefix(block, "```console\n"):
+			if block, err = r.run(block); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got.WriteString(block)
+	}
+	if r.commands < 6 {
+		t.Errorf("README.md shows only %d commands", r.commands)
+	}
+	if *update {
+		if err := os.WriteFile(name, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(text), got.String()); diff != "" {
+		t.Errorf("README.md is not what happens (-README +happens); run with -update and review\n%s", diff)
+	}
+}
+
+// splitBlocks cuts a page into fenced blocks and the text between them.
+func splitBlocks(page string) []string {
+	fence := regexp.MustCompile("(?ms)^```[a-z].*?^```$")
+	var blocks []string
+	last := 0
+	for _, at := range fence.FindAllStringIndex(page, -1) {
+		blocks = append(blocks, page[last:at[0]], page[at[0]:at[1]])
+		last = at[1]
+	}
+	return append(blocks, page[last:])
+}
+
+// reader is somebody who does what the page says.
+type reader struct {
+	dir, program string
+	daemon       *daemon
+	commands     int
+}
+
+func (r *reader) save(block string) error {
+	_, text, _ := strings.Cut(strings.TrimSuffix(block, "```"), "\n")
+	first, _, _ := strings.Cut(text, "\n")
+	name, ok := strings.CutPrefix(first, "# ")
+	if !ok {
+		return fmt.Errorf("an hcl block names no file: %s", first)
+	}
+	target := filepath.Join(r.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(target, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if r.daemon != nil {
+		_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|nothing was changed"))
+		return err
+	}
+	return nil
+}
+
+// run runs the commands of a block and returns the block with what they print.
+func (r *reader) run(block string) (string, error) {
+	var b strings.Builder
+	b.WriteString("```console\n")
+	for _, line := range strings.Split(block, "\n") {
+		command, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			continue
+		}
+		output, err := r.command(command)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", command, err)
+		}
+		fmt.Fprintf(&b, "$ %s\n%s", command, output)
+		r.commands++
+	}
+	return b.String() + "```", nil
+}
+
+const readmePort = "127.0.0.1:8080"
+
+func (r *reader) command(line string) (string, error) {
+	if line == "mcpd serve &" {
+		var err error
+		if r.daemon, err = startDaemon(r.program, r.dir, os.Environ(), nil); err != nil {
+			return "", err
+		}
+		return r.public(r.daemon.lines[r.daemon.next-1]) + "\n", nil
+	}
+	if r.daemon != nil {
+		line = strings.ReplaceAll(line, readmePort, strings.TrimPrefix(r.daemon.url, "http://"))
+	}
+	shell := exec.Command("sh", "-c", line)
+	shell.Dir = r.dir
+	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(r.program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	output, err := shell.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return "", err
+	}
+	return r.public(string(output)), nil
+}
+
+func (r *reader) public(text string) string {
+	if r.daemon != nil {
+		text = strings.ReplaceAll(text, strings.TrimPrefix(r.daemon.url, "http://"), readmePort)
+	}
+	return text
+}

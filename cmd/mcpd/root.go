@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of every verb.
+const (
+	exitGood     = 0
+	exitFindings = 1 // broken tool files, failed tests, a failed call, a second signal to stop
+	exitUsage    = 2 // wrong flags, or a broken mcpd.hcl
+)
+
+// exitError ends a verb with a code. What there was to say has been said when
+// its text is empty.
+type exitError struct {
+	code int
+	text string
+}
+
+// Error returns what there is left to say.
+func (e *exitError) Error() string { return e.text }
+
+func findings(format string, args ...any) error {
+	return &exitError{code: exitFindings, text: fmt.Sprintf(format, args...)}
+}
+
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, text: fmt.Sprintf(format, args...)}
+}
+
+// run runs one command line and returns the exit code.
+func run(e env, args []string) int {
+	root := newRoot(e)
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return exitGood
+	}
+	code := exitUsage
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code = exit.code
+	}
+	if err.Error() != "" {
+		fmt.Fprintf(e.stderr, "mcpd: %v\n", err)
+	}
+	return code
+}
+
+func newRoot(e env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mcpd",
+		Short: "Serve tools written in HCL and JavaScript to AI agents",
+		Long: `mcpd serves tools to AI agents over the Model Context Protocol.
+
+Tools and policies are HCL files with JavaScript bodies and CEL expressions.
+Save a file, and the next call runs the new version; a file with a mistake
+leaves the old version serving.`,
+		Example: `  mcpd init                      # write a small mcpd.hcl and tools.d
+  mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
+  mcpd check                     # report every mistake in the files
+  mcpd test                      # run the test blocks beside the tools
+  mcpd call add a=2 b=3          # call a tool from the command line`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(e.stdin)
+	root.SetOut(e.stdout)
+	root.SetErr(e.stderr)
+	root.AddCommand(
+		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e),
+	)
+	return root
+}
+
+// version is the version of the module that the binary was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "0.1.0-dev"
+	}
+	return info.Main.Version
+}

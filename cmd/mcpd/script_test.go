@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"mcpd": main})
+}
+
+// TestScripts runs every scenario of testdata/script against the real binary.
+// Beside testscript's own commands there are
+//
+//	serve [flags...]      starts mcpd serve on a free port; $URL is where it listens
+//	waitlog 'pattern'     waits for the next line of its log that matches
+//	shutdown              sends SIGTERM and wants exit code 0, or 1 after !
+//	term                  sends SIGTERM and waits for nothing
+//	hup                   sends SIGHUP
+//	get PATH              prints the status and the body
+//	post PATH FILE        the same for a POST of a JSON file
+//	modern METHOD FILE    sends params as a modern MCP request to /mcp and prints the answer
+//	checkout DIR          replaces tools.d by DIR, as version control would: file by file
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../../testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(e *testscript.Env) error {
+			h := &holder{}
+			e.Values[holderKey{}] = h
+			e.Defer(func() { h.daemon.kill() })
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"serve":    cmdServe,
+			"waitlog":  cmdWaitLog,
+			"shutdown": cmdShutdown,
+			"term":     cmdTerm,
+			"hup":      cmdHup,
+			"get":      cmdGet,
+			"post":     cmdPost,
+			"modern":   cmdModern,
+			"checkout": cmdCheckout,
+		},
+	})
+}

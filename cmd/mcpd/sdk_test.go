@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestTheGoSDKSeesEditsUnderneath lists and calls the shipped tools with the
+// official Go SDK, over Streamable HTTP and over stdio, while a file is edited:
+// each edit is announced, and the next call runs it.
+func TestTheGoSDKSeesEditsUnderneath(t *testing.T) {
+	program := buildDaemon(t)
+	for name, connect := range map[string]func(t *testing.T, tools string) mcp.Transport{
+		"streamable": func(t *testing.T, tools string) mcp.Transport {
+			d, err := startDaemon(program, filepath.Dir(tools), os.Environ(), []string{"--tools", tools})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(d.kill)
+			return &mcp.StreamableClientTransport{Endpoint: d.url + "/mcp"}
+		},
+		"stdio": func(_ *testing.T, tools string) mcp.Transport {
+			return &mcp.CommandTransport{Command: exec.Command(program, "serve", "--stdio", "--tools", tools)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools := filepath.Join(t.TempDir(), "tools.d")
+			if err := os.CopyFS(tools, os.DirFS("../../tools.d")); err != nil {
+				t.Fatal(err)
+			}
+			followEdits(t, connect(t, tools), tools)
+		})
+	}
+}
+
+func followEdits(t *testing.T, transport mcp.Transport, tools string) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	changed := make(chan struct{}, 16)
+	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
+	})
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	shipped := 0
+	for tool, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		shipped++
+		if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{}}); err != nil {
+			t.Errorf("%s: %v", tool.Name, err)
+		}
+	}
+	if shipped < 10 {
+		t.Errorf("only %d tools are shipped", shipped)
+	}
+	for version := 1; version <= 3; version++ {
+		text := fmt.Sprintf("tool \"probe\" {\n  run = <<JS\n    return \"version %d\";\n  JS\n}\n", version)
+		if err := os.WriteFile(filepath.Join(tools, "probe.hcl"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("version %d was never announced", version)
+		}
+		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "probe"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result.Content[0].(*mcp.TextContent).Text; got != fmt.Sprintf("version %d", version) {
+			t.Errorf("the call after version %d was announced returned %q", version, got)
+		}
+	}
+}

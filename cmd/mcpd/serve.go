@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/serve"
+)
+
+type serveFlags struct {
+	files    files
+	log      logging
+	listen   string
+	stdio    bool
+	insecure bool
+	grace    time.Duration
+}
+
+func newServe(e env) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the tools, and reload them when files change",
+		Long: `Serve serves the tools over HTTP: MCP on /mcp and /ws, the REST wire on
+/mcp/capabilities and /mcp/execute, health on /healthz and /readyz. With --stdio
+it speaks MCP on standard input and output instead, and the log goes to standard
+error.
+
+Changed files are loaded as they are saved. When a file has a mistake, the old
+tools keep serving and the log says what is wrong. SIGHUP reloads everything.
+
+SIGTERM and SIGINT let the calls under way end, for as long as --grace says. A
+second one ends the process at once, with exit code 1.`,
+		Example: `  mcpd serve
+  mcpd serve --tools ./tools.d --listen 127.0.0.1:9000
+  mcpd serve --stdio`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runServe(e, &f) },
+	}
+	f.files.add(cmd)
+	f.log.add(cmd, "info")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on (default 127.0.0.1:8080)")
+	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
+	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
+	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "how long calls may take to end at shutdown; 0s ends them at once")
+	return cmd
+}
+
+func runServe(e env, f *serveFlags) error {
+	if f.grace < 0 {
+		return usage("--grace takes a time that is not negative")
+	}
+	logger, err := f.log.open(e)
+	if err != nil {
+		return err
+	}
+	transport := "http"
+	if f.stdio {
+		transport = "stdio"
+	}
+	s, err := f.files.open(e, engine.Options{Logger: logger, Transport: transport})
+	if err != nil {
+		return err
+	}
+	ctx, reload, stop := e.signals()
+	defer stop()
+	defer context.AfterFunc(ctx, func() { logger.Info("shutting down; a second signal ends the process at once") })()
+	watcher, err := watch.New(watch.Options{
+		Roots: []string{f.files.tools}, Files: f.files.operators(), Skip: func(name string) bool { return name == ".git" }, Logger: logger,
+	})
+	if err != nil {
+		return findings("watch files: %v", err)
+	}
+	if _, err := e.disk.stat(f.files.config); err != nil {
+		logger.Info("there is no operator's file; no operator's policies apply", slog.String("config", f.files.config))
+	}
+	if _, err := load(ctx, e, s, f.files.config); err != nil {
+		return errors.Join(err, watcher.Close())
+	}
+	front := serve.New(s, serve.Options{
+		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
+		Local:    serve.LocalPrincipal(e.uid, e.user),
+		OnListen: func(at net.Addr) { f.announce(e, logger, s, at) },
+	})
+	var reloading sync.WaitGroup
+	watching, stopWatching := context.WithCancel(ctx)
+	reloading.Go(func() {
+		if err := watcher.Run(watching); err != nil {
+			logger.Error("files are no longer watched", slog.String("error", err.Error()))
+		}
+	})
+	reloading.Go(func() { f.follow(watching, e, s, watcher.Changes(), reload) })
+	err = front.Run(ctx)
+	stopWatching()
+	reloading.Wait()
+	if err != nil {
+		return findings("%v", err)
+	}
+	return nil
+}
+
+// announce says where the server listens, in one line that a person can click,
+// or as a record where machines read the log.
+func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) {
+	status := s.Status()
+	if f.log.format == "json" {
+		logger.Info("listening", slog.String("url", "http://"+at.String()+"/mcp"), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
+		return
+	}
+	fmt.Fprintf(e.stderr, "mcpd serves %s on http://%s/mcp, revision %s\n", count(status.Tools, "tool"), at, status.Revision[:12])
+}
+
+// follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.
+func (f *serveFlags) follow(ctx context.Context, e env, s *engine.Server, changes <-chan watch.Change, hup <-chan os.Signal) {
+	for {
+		var change engine.Change
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+			change.All = true
+		case seen, ok := <-changes:
+			if !ok {
+				changes = nil
+				continue
+			}
+			if !s.Snapshot().Watch() {
+				continue
+			}
+			change = f.changeOf(seen)
+		}
+		report, err := s.Reload(ctx, change)
+		// A log for machines holds the mistakes already; plain text would break it.
+		if err != nil && f.log.format == "text" {
+			_ = printProblems(e, report)
+		}
+	}
+}
+
+// changeOf tells the engine, in its own terms, what the watcher saw.
+func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
+	change := engine.Change{All: seen.Rescan}
+	for _, name := range seen.Paths {
+		relative, err := filepath.Rel(f.files.tools, name)
+		if err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator)) {
+			change.Paths = append(change.Paths, filepath.ToSlash(relative))
+			continue
+		}
+		change.Config = true
+	}
+	return change
+}

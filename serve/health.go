@@ -1,0 +1,74 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// healthz says that the process serves HTTP.
+func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
+	if !reads(w, r) {
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// readiness is the answer of /readyz.
+type readiness struct {
+	Ready        bool      `json:"ready"`
+	Revision     string    `json:"revision"`
+	AgeSeconds   float64   `json:"age_seconds"`
+	Tools        int       `json:"tools"`
+	Synchronized bool      `json:"synchronized"`
+	Problems     diag.List `json:"problems"`
+}
+
+// readyz says what is served, how old it is, and what is wrong with the files
+// on disk. It is 503 only when nothing can be served.
+func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
+	if !reads(w, r) {
+		return
+	}
+	status := f.engine.Status()
+	answer := readiness{
+		Ready: status.Revision != "" && !status.Draining, Revision: status.Revision, Tools: status.Tools,
+		Synchronized: status.Synchronized, Problems: status.Problems,
+	}
+	if answer.Problems == nil {
+		answer.Problems = diag.List{}
+	}
+	if !status.Since.IsZero() {
+		answer.AgeSeconds = time.Since(status.Since).Seconds()
+	}
+	code := http.StatusOK
+	if !answer.Ready {
+		code = http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, answer)
+}
+
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusNotFound, map[string]string{
+		"error": "INVALID_INPUT", "message": "no such route; MCP is on /mcp and /ws, REST on /mcp/capabilities and /mcp/execute",
+	})
+}
+
+func reads(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return true
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"error": "INVALID_INPUT", "message": "this route takes GET"})
+	return false
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	// A client that went away is nobody's error.
+	_ = json.NewEncoder(w).Encode(value)
+}

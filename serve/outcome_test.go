@@ -1,0 +1,247 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+const outcomeTools = `
+tool "add" {
+  input "a" { type = integer }
+  input "b" { type = integer }
+  output "sum" { type = integer }
+  run = <<JS
+    return { sum: input.a + input.b };
+  JS
+}
+tool "shout" {
+  input "text" {
+    type       = string
+    max_length = 20
+  }
+  run = <<JS
+    return input.text.toUpperCase();
+  JS
+}
+tool "throws" {
+  input "why" { type = string }
+  run = <<JS
+    throw new Error(input.why);
+  JS
+}
+tool "polite" {
+  run = <<JS
+    throw new ToolError("not today", { details: { retry: false } });
+  JS
+}
+tool "endless" {
+  timeout = "15ms"
+  run = <<JS
+    for (;;) {}
+  JS
+}
+tool "huge" {
+  timeout = "5s"
+  run = <<JS
+    return "x".repeat(5 * 1024 * 1024);
+  JS
+}
+tool "denied" {
+  input "n" { type = integer }
+  run = <<JS
+    return 1;
+  JS
+}
+policy "denied" {
+  tools  = ["denied"]
+  deny   = "args.n > 3"
+  reason = "Blocked in prod"
+}
+tool "closed" {
+  run = <<JS
+    return 1;
+  JS
+}
+policy "closed" {
+  tools    = ["closed"]
+  deny     = "true"
+  reason   = "nobody may know"
+  disclose = "hide"
+}
+tool "visible" {
+  description = "Returns everything that a script can see of its call."
+  run = <<JS
+    const seen = { agent, via: call.via, tool: call.tool, keys: Object.keys(call).sort() };
+    return { ...seen, globals: Object.getOwnPropertyNames(globalThis).sort(), input };
+  JS
+}
+`
+
+// call is one call and what came of it, as a client of any transport sees it.
+type call struct{ tool, args string }
+
+// outcome is what came of a call, without what differs between two calls of
+// the same kind: ids and times.
+type outcome struct {
+	Code, Message, Value string
+}
+
+func outcomeCalls() []call {
+	var calls []call
+	for i := range 20 {
+		calls = append(calls,
+			call{"add", fmt.Sprintf(`{"a":%d,"b":%d}`, i, i*i)},
+			call{"add", fmt.Sprintf(`{"a":%d,"b":"%d"}`, i, i)},
+			call{"add", fmt.Sprintf(`{"a":%d,"bb":%d}`, i, i)},
+			call{"shout", fmt.Sprintf(`{"text":"número %d \u2028 \"q\""}`, i)},
+			call{"shout", fmt.Sprintf(`{"text":"%021d"}`, i)},
+			call{"throws", fmt.Sprintf(`{"why":"reason %d <b>&\u00e9"}`, i)},
+			call{"denied", fmt.Sprintf(`{"n":%d}`, i%7)},
+			call{fmt.Sprintf("addd%d", i%3), `{}`},
+			call{[]string{"closed", "polite", "visible"}[i%3], `{}`},
+		)
+	}
+	for range 8 {
+		calls = append(calls, call{"endless", `{}`})
+	}
+	for range 4 {
+		calls = append(calls, call{"huge", `{}`})
+	}
+	return append(calls, call{"add", `{}`}, call{"nothing_like_it", `{}`}, call{"shout", `{"text":null}`}, call{"visible", `{"x":1}`}, call{"add", `{"a":1.5,"b":2}`}, call{"add", `{"a":1e300,"b":2}`}, call{"closed", `{"x":1}`}, call{"polite", `{"x":1}`})
+}
+
+// hookLog remembers the hook events of each call, in order.
+type hookLog struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (l *hookLog) hook(_ context.Context, e engine.HookEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := fmt.Sprintf("%s %s %s %s", e.Phase, e.Tool, e.Via, e.Caller.Agent.AgentID)
+	if e.Err != nil {
+		line += " " + string(e.Err.Code) + " " + e.Err.Message
+	}
+	l.events = append(l.events, line)
+}
+
+func (l *hookLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.events
+	l.events = nil
+	return events
+}
+
+// TestTheSameCallHasTheSameOutcomeOnEveryTransport makes 200 calls of every
+// kind over each transport: code, message, value and hook events are the same,
+// and nothing that a script can see tells which transport carried it.
+func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
+	calls := outcomeCalls()
+	if len(calls) < 200 {
+		t.Fatalf("only %d calls", len(calls))
+	}
+	type record struct {
+		Outcome outcome
+		Hooks   []string
+	}
+	var want []record
+	for i, open := range transports {
+		t.Run(open.name, func(t *testing.T) {
+			var log hookLog
+			client := open.connect(t, newFront(t, &log))
+			var got []record
+			for _, c := range calls {
+				got = append(got, record{client(c), log.take()})
+			}
+			if i == 0 {
+				want = got
+				checkSpread(t, calls, func(i int) outcome { return got[i].Outcome })
+				return
+			}
+			for j := range calls {
+				if diff := cmp.Diff(want[j], got[j]); diff != "" {
+					t.Errorf("%s %s: %s and %s differ (-first +this)\n%s", calls[j].tool, calls[j].args, transports[0].name, open.name, diff)
+				}
+			}
+		})
+	}
+}
+
+// checkSpread makes sure that the calls do what they are there for.
+func checkSpread(t *testing.T, calls []call, at func(int) outcome) {
+	t.Helper()
+	codes := map[string]int{}
+	for i := range calls {
+		codes[at(i).Code]++
+	}
+	for _, code := range []string{"", "INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"} {
+		if codes[code] < 8 {
+			t.Errorf("only %d calls end with %q: %v", codes[code], code, codes)
+		}
+	}
+}
+
+func newFront(t *testing.T, log *hookLog) *serve.Front {
+	t.Helper()
+	s, err := engine.New(engine.Options{
+		Name: "outcomes", Hooks: []engine.Hook{log.hook}, CheckTool: serve.CheckTool,
+		Tools: fstest.MapFS{"t.hcl": {Data: []byte(outcomeTools), Mode: 0o644}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	front := serve.New(s, serve.Options{})
+	t.Cleanup(func() {
+		if err := front.Shutdown(context.Background()); err != nil {
+			t.Errorf("shut down: %v", err)
+		}
+	})
+	return front
+}
+
+// canonical returns JSON with sorted keys, so that encodings compare.
+func canonical(raw json.RawMessage) string {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return string(raw)
+	}
+	if object, ok := value.(map[string]any); ok {
+		if agent, ok := object["agent"].(map[string]any); ok {
+			delete(agent, "request_id")
+		}
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return string(raw)
+	}
+	return string(encoded)
+}
+
+// textOf returns the value behind MCP content: structured if there is any.
+func valueOf(structured json.RawMessage, content []contentBlock) string {
+	if structured != nil {
+		return canonical(structured)
+	}
+	if len(content) == 0 {
+		return "null"
+	}
+	i := slices.IndexFunc(content, func(b contentBlock) bool { return b.Type == "text" })
+	return canonical(json.RawMessage(content[i].Text))
+}
+
+type contentBlock struct{ Type, Text string }

@@ -1,0 +1,229 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
+	"github.com/mcpd/mcpd/internal/transport/rest"
+	"github.com/mcpd/mcpd/internal/transport/stdio"
+	"github.com/mcpd/mcpd/internal/transport/streamable"
+	"github.com/mcpd/mcpd/internal/transport/websocket"
+)
+
+// DefaultAddress is where HTTP listens unless the options or the operator's
+// file say otherwise.
+const DefaultAddress = "127.0.0.1:8080"
+
+// Options configure a [Front]. The zero value is ready for use.
+type Options struct {
+	// Address is the host:port of HTTP. Empty means what the operator's file
+	// says, or [DefaultAddress].
+	Address string
+	// InsecureListen allows an address beyond loopback without authentication.
+	InsecureListen bool
+	// Hosts and Origins are allowed beside those of the operator's file.
+	Hosts, Origins []string
+	// Grace is how long calls may take to end at shutdown. 0 means 10 s.
+	Grace time.Duration
+	// In and Out are the streams of the stdio transport. Out carries protocol only.
+	In  io.Reader
+	Out io.Writer
+	// Local is the principal on the other end of stdio. The zero Principal is
+	// anonymous.
+	Local identity.Principal
+	// OnListen is told the address of HTTP, once it accepts connections.
+	OnListen func(net.Addr)
+}
+
+// Front shows one engine to clients. Its methods may be used together.
+type Front struct {
+	engine  *engine.Server
+	options Options
+	backend *backend
+	mcp     *mcp.Server
+
+	closing  sync.Once
+	closeErr error
+}
+
+// LocalPrincipal is the operating-system user who holds the other end of stdio
+// or types a command line.
+func LocalPrincipal(uid, name string) identity.Principal { return authn.Local(uid, name) }
+
+// New returns a front for an engine. The engine is loaded by [Front.Run],
+// unless it has been before. [Front.Shutdown] or the end of Run must come last.
+func New(e *engine.Server, o Options) *Front {
+	if o.Grace <= 0 {
+		o.Grace = 10 * time.Second
+	}
+	if o.Local.ID == "" {
+		o.Local = identity.Anonymous()
+	}
+	b := newBackend(e)
+	return &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger()})}
+}
+
+// Handler returns the handler of all HTTP routes, behind the gate that decides
+// which hosts and origins may enter: those of the options and of the operator's
+// file as it is now. It loads the engine when nothing has loaded it yet, and
+// fails when that fails, or when a host or an origin is none.
+func (f *Front) Handler() (http.Handler, error) {
+	if err := f.load(context.Background()); err != nil {
+		return nil, err
+	}
+	listen := f.engine.Snapshot().Listen()
+	hosts, origins := slices.Concat(listen.Hosts, f.options.Hosts), slices.Concat(listen.Origins, f.options.Origins)
+	door, err := gate.New(gate.Options{Hosts: hosts, Origins: origins})
+	if err != nil {
+		return nil, fmt.Errorf("make gate: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Authenticate: authn.Anonymous()}))
+	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Authenticate: authn.Anonymous()}))
+	wire := rest.New(f.backend, rest.Options{Authenticate: authn.Anonymous()})
+	mux.Handle("/mcp/capabilities", wire)
+	mux.Handle("/mcp/execute", wire)
+	mux.HandleFunc("/healthz", f.healthz)
+	mux.HandleFunc("/readyz", f.readyz)
+	mux.HandleFunc("/", notFound)
+	return door.Wrap(mux), nil
+}
+
+// Run loads the engine when nothing has loaded it yet, binds the transport
+// that the engine's options name, and serves until ctx is done or the client of
+// stdio is gone. Then calls in flight end, hooks run, and the engine is closed,
+// all within the grace period.
+func (f *Front) Run(ctx context.Context) error {
+	err := f.load(ctx)
+	switch {
+	case err != nil:
+	case f.engine.Transport() == "stdio":
+		err = f.runStdio(ctx)
+	default:
+		err = f.runHTTP(ctx)
+	}
+	return errors.Join(err, f.Shutdown(context.WithoutCancel(ctx)))
+}
+
+// load loads the engine when nothing has loaded it yet.
+func (f *Front) load(ctx context.Context) error {
+	if f.engine.Snapshot() != nil {
+		return nil
+	}
+	if _, err := f.engine.Load(ctx); err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	return nil
+}
+
+// Stdio serves one client over a pair of streams until in ends, the client asks
+// for shutdown or ctx is done.
+func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	peer := mcp.Peer{Principal: f.options.Local, Source: identity.Source{Listener: "stdio"}}
+	return stdio.Serve(ctx, f.mcp, peer, in, out)
+}
+
+func (f *Front) runStdio(ctx context.Context) error {
+	if f.options.In == nil || f.options.Out == nil {
+		return errors.New("run stdio: the options name no streams")
+	}
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- f.Stdio(serving, f.options.In, f.options.Out) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	err := f.Shutdown(context.WithoutCancel(ctx))
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+func (f *Front) runHTTP(ctx context.Context) error {
+	handler, err := f.Handler()
+	if err != nil {
+		return err
+	}
+	address := f.address()
+	if err := gate.CheckListen(address, f.options.InsecureListen); err != nil {
+		return fmt.Errorf("check address: %w", err)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if f.options.OnListen != nil {
+		f.options.OnListen(listener.Addr())
+	}
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
+	gate.Guard(server)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(gate.Limit(listener, gate.Caps{})) }()
+	select {
+	case err := <-ended:
+		return errors.Join(fmt.Errorf("serve http: %w", err), server.Close())
+	case <-ctx.Done():
+	}
+	err = f.shutdownHTTP(context.WithoutCancel(ctx), server)
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serve http: %w", served))
+	}
+	return err
+}
+
+// shutdownHTTP stops to listen, lets calls end, and then closes what is left.
+func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
+	bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- server.Shutdown(bounded) }()
+	err := f.Shutdown(bounded)
+	if shutdownErr := <-closed; shutdownErr != nil {
+		err = errors.Join(err, fmt.Errorf("shut down http: %w", shutdownErr), server.Close())
+	}
+	return err
+}
+
+// Shutdown refuses what is new, waits at most the grace period for calls in
+// flight and for their hooks, and closes the engine. A second Shutdown returns
+// what the first did.
+func (f *Front) Shutdown(ctx context.Context) error {
+	f.closing.Do(func() {
+		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
+		defer cancel()
+		// The engine refuses new calls from now on, whichever route they take.
+		drained := make(chan error, 1)
+		go func() { drained <- f.engine.Drain(bounded) }()
+		if err := f.mcp.Drain(bounded); err != nil {
+			f.closeErr = fmt.Errorf("drain clients: %w", err)
+		}
+		<-drained
+		f.closeErr = errors.Join(f.closeErr, f.engine.Close(bounded))
+	})
+	return f.closeErr
+}
+
+func (f *Front) address() string {
+	if f.options.Address != "" {
+		return f.options.Address
+	}
+	if snap := f.engine.Snapshot(); snap != nil && snap.Listen().Address != "" {
+		return snap.Listen().Address
+	}
+	return DefaultAddress
+}

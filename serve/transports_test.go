@@ -1,0 +1,245 @@
+package serve_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/goleak"
+
+	"github.com/mcpd/mcpd/serve"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// transports are the ways to make a call. Each connect returns a function that
+// makes one call and says what came of it.
+var transports = []struct {
+	name    string
+	connect func(*testing.T, *serve.Front) func(call) outcome
+}{
+	{"REST", overREST},
+	{"modern HTTP", overModern},
+	{"legacy HTTP", overLegacy},
+	{"WebSocket", overWebSocket},
+	{"modern WebSocket", overModernWebSocket},
+	{"stdio", overStdio},
+	{"modern stdio", overModernStdio},
+}
+
+const (
+	agentClaim = `{"agent_id":"tester","model":"m-1","metadata":{"team":"qa"}}`
+	metaAgent  = `"_meta":{"mcpd/agent":` + agentClaim + `}`
+	metaModern = `"_meta":{"mcpd/agent":` + agentClaim + `,"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	ready      = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+)
+
+func overREST(t *testing.T, front *serve.Front) func(call) outcome {
+	url := listen(t, front)
+	return func(c call) outcome {
+		body := fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s}`, c.tool, c.args, agentClaim)
+		_, answer := post(t, url+"/mcp/execute", body, nil)
+		var wire struct {
+			Result         json.RawMessage
+			Error, Message string
+		}
+		decode(t, answer, &wire)
+		if wire.Error != "" {
+			return outcome{Code: wire.Error, Message: wire.Message}
+		}
+		return outcome{Value: textual(wire.Result)}
+	}
+}
+
+// textual returns a value as MCP would show it: a string is its own text.
+func textual(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return canonical(json.RawMessage(text))
+	}
+	return canonical(value)
+}
+
+func request(meta string, c call) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":%q,"arguments":%s}}`, meta, c.tool, c.args)
+}
+
+func overModern(t *testing.T, front *serve.Front) func(call) outcome {
+	url := listen(t, front)
+	return func(c call) outcome {
+		_, answer := post(t, url+"/mcp", request(metaModern, c), map[string]string{
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": c.tool,
+		})
+		return read(t, answer)
+	}
+}
+
+func overLegacy(t *testing.T, front *serve.Front) func(call) outcome {
+	url := listen(t, front)
+	header, _ := post(t, url+"/mcp", initialize, nil)
+	session := map[string]string{"Mcp-Session-Id": header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-11-25"}
+	post(t, url+"/mcp", ready, session)
+	return func(c call) outcome {
+		_, answer := post(t, url+"/mcp", request(metaAgent, c), session)
+		return read(t, answer)
+	}
+}
+
+func overWebSocket(t *testing.T, front *serve.Front) func(call) outcome {
+	return socket(t, front, metaAgent, true)
+}
+
+func overModernWebSocket(t *testing.T, front *serve.Front) func(call) outcome {
+	return socket(t, front, metaModern, false)
+}
+
+func socket(t *testing.T, front *serve.Front, meta string, legacy bool) func(call) outcome {
+	dialer := websocket.Dialer{Subprotocols: []string{"mcp"}}
+	conn, response, err := dialer.Dial("ws"+strings.TrimPrefix(listen(t, front), "http")+"/ws", nil)
+	if err != nil {
+		t.Fatalf("dial: %v %v", err, response)
+	}
+	t.Cleanup(func() { conn.Close() })
+	send := func(text string) {
+		if err := conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive := func() []byte {
+		_, text, err := conn.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if legacy {
+		send(initialize)
+		receive()
+		send(ready)
+	}
+	return func(c call) outcome {
+		send(request(meta, c))
+		return read(t, receive())
+	}
+}
+
+func overStdio(t *testing.T, front *serve.Front) func(call) outcome {
+	return pipes(t, front, metaAgent, true)
+}
+
+func overModernStdio(t *testing.T, front *serve.Front) func(call) outcome {
+	return pipes(t, front, metaModern, false)
+}
+
+func pipes(t *testing.T, front *serve.Front, meta string, legacy bool) func(call) outcome {
+	in, input := io.Pipe()
+	output, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- front.Stdio(context.Background(), in, out) }()
+	t.Cleanup(func() {
+		input.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("stdio: %v", err)
+		}
+	})
+	lines := bufio.NewReader(output)
+	send := func(text string) {
+		if _, err := io.WriteString(input, text+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive := func() []byte {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	if legacy {
+		send(initialize)
+		receive()
+		send(ready)
+	}
+	return func(c call) outcome {
+		send(request(meta, c))
+		return read(t, receive())
+	}
+}
+
+// read reads the answer to tools/call, of either era.
+func read(t *testing.T, answer []byte) outcome {
+	t.Helper()
+	type mcpError struct{ Code, Message string }
+	var wire struct {
+		Result struct {
+			IsError           bool
+			Content           []contentBlock
+			StructuredContent json.RawMessage
+			Meta              map[string]json.RawMessage `json:"_meta"`
+		}
+		Error *struct{ Data mcpError }
+	}
+	decode(t, answer, &wire)
+	if wire.Error != nil {
+		return outcome{Code: wire.Error.Data.Code, Message: wire.Error.Data.Message}
+	}
+	if wire.Result.IsError {
+		var failed mcpError
+		decode(t, wire.Result.Meta["mcpd/error"], &failed)
+		return outcome{Code: failed.Code, Message: failed.Message}
+	}
+	return outcome{Value: valueOf(wire.Result.StructuredContent, wire.Result.Content)}
+}
+
+func listen(t *testing.T, front *serve.Front) string {
+	t.Helper()
+	handler, err := front.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func post(t *testing.T, url, body string, header map[string]string) (http.Header, []byte) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.Header, answer
+}
+
+func decode(t *testing.T, raw []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+}
