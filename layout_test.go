@@ -15,29 +15,38 @@ import (
 
 const module = "github.com/mcpd/mcpd/"
 
-// layout is the package table of docs/architecture.md: which of our packages
+// layout is the package table of docs/decisions/0002: which of our packages
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "internal/watch", "internal/hclfile"},
-	"serve":                  {"engine", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/telemetry"},
-	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host/...", "internal/audit", "internal/jsongate"},
+	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "internal/watch"},
+	"serve":                  {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
+	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/selftest", "internal/lanes", "internal/gofunc", "internal/crossref", "internal/redact", "internal/content"},
 	"identity":               {},
 	"diag":                   {},
 	"scripting":              {"diag"},
+	"scripting/hosttest":     {"scripting"},
 	"policylang":             {"diag", "identity"},
 	"internal/hclfile":       {"diag", "internal/grant", "internal/jsongate"},
+	"internal/source":        {"diag", "internal/hclfile"},
+	"internal/selftest":      {"identity", "internal/hclfile", "internal/host"},
+	"internal/crossref":      {"diag", "internal/hclfile", "internal/grant"},
+	"internal/redact":        {},
+	"internal/content":       {},
+	"internal/gofunc":        {"scripting"},
+	"internal/lanes":         {},
 	"internal/grant":         {},
 	"internal/schema":        {"diag"},
 	"internal/jsongate":      {},
+	"internal/host":          {"scripting", "internal/grant", "internal/host/...", "internal/redact", "diag"},
 	"internal/host/...":      {"scripting", "internal/grant", "diag"},
 	"internal/mcp":           {"identity", "internal/jsongate"},
+	"internal/mcp/mcptest":   {"internal/mcp", "identity"},
 	"internal/transport/...": {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate"},
 	"internal/authn":         {"identity"},
 	"internal/watch":         {},
 	"bench":                  {"engine", "serve", "diag", "identity"},
 	"examples/...":           {"engine", "serve", "diag", "identity"},
-	"testdata/...":           {},
 }
 
 // doors names the only packages that may import a dependency; a prefix covers
@@ -50,7 +59,7 @@ var doors = map[string][]string{
 	"github.com/hashicorp/hcl":              {"internal/hclfile"},
 	"github.com/zclconf/go-cty":             {"internal/hclfile"},
 	"github.com/santhosh-tekuri/jsonschema": {"internal/schema"},
-	"github.com/google/jsonschema-go":       {"engine"},
+	"github.com/google/jsonschema-go":       {"internal/schema"},
 	"github.com/fsnotify/fsnotify":          {"internal/watch"},
 	"github.com/gorilla/websocket":          {"internal/transport/websocket"},
 	"github.com/spf13/cobra":                {"cmd/mcpd"},
@@ -66,15 +75,65 @@ var testDoors = []string{
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket",
 }
 
-// osPackages may touch the process: its arguments, environment and standard streams.
-var osPackages = []string{"cmd/mcpd"}
-
 // TestImportsFollowTheLayout reads every Go file itself rather than asking the
 // go tool, so that a cached result never hides a forbidden import.
 func TestImportsFollowTheLayout(t *testing.T) {
 	for _, file := range goFiles(t) {
 		for _, imported := range importsOf(t, file) {
 			checkImport(t, file, imported)
+		}
+	}
+}
+
+// TestTheDecisionShowsTheLayout keeps the table that people read and the one
+// that is enforced the same.
+func TestTheDecisionShowsTheLayout(t *testing.T) {
+	decision, err := os.ReadFile("docs/decisions/0002-packages-beside-the-table.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string][]string{}
+	for line := range strings.Lines(string(decision)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		for _, name := range quoted(cells[1]) {
+			shown[name] = quoted(cells[3])
+		}
+	}
+	for name, allowed := range layout {
+		if got, want := slices.Sorted(slices.Values(shown[name])), slices.Sorted(slices.Values(allowed)); !slices.Equal(got, want) {
+			t.Errorf("the decision shows %v for %s, the layout %v", got, name, want)
+		}
+		delete(shown, name)
+	}
+	if len(shown) > 0 {
+		t.Errorf("the decision shows packages that the layout lacks: %v", shown)
+	}
+}
+
+// quoted returns what stands between backquotes.
+func quoted(text string) []string {
+	var names []string
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			names = append(names, part)
+		}
+	}
+	return names
+}
+
+func TestEveryPackageOfTheLayoutExists(t *testing.T) {
+	var dirs []string
+	for _, file := range goFiles(t) {
+		dirs = append(dirs, path.Dir(file))
+	}
+	for pattern, allowed := range layout {
+		for _, name := range append(slices.Clone(allowed), pattern) {
+			if !slices.ContainsFunc(dirs, func(dir string) bool { return matches([]string{name}, dir) }) {
+				t.Errorf("there is no package %s, which the layout of %s names", name, pattern)
+			}
 		}
 	}
 }
@@ -125,16 +184,13 @@ func checkImport(t *testing.T, file, imported string) {
 		case !known:
 			t.Errorf("%s: package %s is not in the layout table", file, dir)
 		case ours == dir || matches(allowed, ours):
-		case isTest(file) && strings.HasPrefix(dir, "internal/transport") && matches(layout["internal/transport/..."], ours):
+		case isTest(file) && ours == "internal/mcp/mcptest":
 		default:
 			t.Errorf("%s: %s may not import %s", file, dir, ours)
 		}
 		return
 	}
 	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
-		if imported == "flag" && !slices.Contains(osPackages, dir) && !isTest(file) {
-			t.Errorf("%s: flags are read in %s only", file, osPackages[0])
-		}
 		return
 	}
 	if isTest(file) && slices.ContainsFunc(testDoors, func(door string) bool { return strings.HasPrefix(imported, door) }) {

@@ -1,0 +1,156 @@
+package mcpd_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// TestTheFunctionsOfTheManualExist calls every function that the manual lists.
+func TestTheFunctionsOfTheManualExist(t *testing.T) {
+	for _, name := range listed(t, "### Functions", "## Code in HCL") {
+		tool := fmt.Sprintf("tool \"t\" {\n  description = %s()\n  run = \"return 1;\"\n}", name)
+		if unknownFunction(t, tool) {
+			t.Errorf("HCL knows no function %s", name)
+		}
+	}
+	for _, name := range listed(t, "### CEL as policies speak it", "- **Numbers**") {
+		const rule = "tool \"t\" {\n  run = \"return 1;\"\n}\npolicy \"p\" {\n  reason = \"x\"\n  deny = \"%s == 1\"\n}"
+		// As a function, as a method, and as the macros that a name may be.
+		forms := []string{name + "()", "dyn(1)." + name + "()", "[1]." + name + "(x, x)", name + "(x, 1, x)"}
+		if !slices.ContainsFunc(forms, func(form string) bool { return !unknownFunction(t, fmt.Sprintf(rule, form)) }) {
+			t.Errorf("CEL knows no function %s", name)
+		}
+	}
+}
+
+// TestTheManualNamesEveryCode reads the codes of diagnostics out of the
+// packages that make them.
+func TestTheManualNamesEveryCode(t *testing.T) {
+	manual, err := os.ReadFile("docs/language.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := regexp.MustCompile(`(?:(?:fail|warn|refuse)\((?:[^"()]*, )?|\b[cC]ode[A-Za-z]*:? *=? *)"([a-z0-9]+(?:-[a-z0-9]+)*)"`)
+	found := 0
+	for _, file := range goFiles(t) {
+		dir := path.Dir(file)
+		if isTest(file) || !slices.Contains([]string{"engine", "scripting", "policylang", "internal/hclfile", "internal/schema", "internal/source", "internal/crossref"}, dir) {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range made.FindAllStringSubmatch(string(source), -1) {
+			found++
+			if !strings.Contains(string(manual), "`"+code[1]+"`") {
+				t.Errorf("%s makes diagnostics of the code %s, which the manual does not name", file, code[1])
+			}
+		}
+	}
+	if found < 60 {
+		t.Errorf("found only %d codes: the pattern misses them", found)
+	}
+}
+
+// listed returns the names of functions in the tables between two texts of the manual.
+func listed(t *testing.T, from, to string) []string {
+	t.Helper()
+	manual, err := os.ReadFile("docs/language.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(manual), from)
+	section, _, found := strings.Cut(rest, to)
+	if !found {
+		t.Fatalf("the manual has no section from %q to %q", from, to)
+	}
+	var names []string
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		for _, word := range regexp.MustCompile("`([a-zA-Z][a-zA-Z0-9_.]*)(\\([a-z, ]*\\))?`").FindAllStringSubmatch(line, -1) {
+			if word[1] != "in" {
+				names = append(names, word[1])
+			}
+		}
+	}
+	if len(names) < 40 {
+		t.Fatalf("found only %d functions from %q", len(names), from)
+	}
+	return names
+}
+
+func unknownFunction(t *testing.T, tool string) bool {
+	t.Helper()
+	server := newServer(t, fstest.MapFS{"tools.d/t.hcl": {Data: []byte(tool), Mode: 0o644}})
+	report, _ := server.Load(t.Context())
+	return slices.ContainsFunc(report.Problems, func(d diag.Diagnostic) bool {
+		return strings.Contains(d.Summary, "there is no function")
+	})
+}
+
+// TestRelativeLinksLeadSomewhere looks at every Markdown file of the tree.
+func TestRelativeLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s:#]+)(#[^)]*)?\)`)
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, found := range link.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
+			target := path.Join(path.Dir(filepath.ToSlash(name)), found[1])
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", name, found[0])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLinksWithinAPageLeadToHeadings checks what a table of contents names.
+func TestLinksWithinAPageLeadToHeadings(t *testing.T) {
+	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	link := regexp.MustCompile(`\]\(#([^)]+)\)`)
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := fence.ReplaceAllString(string(text), "")
+		known := map[string]bool{}
+		for _, found := range heading.FindAllStringSubmatch(prose, -1) {
+			known[anchor(found[1])] = true
+		}
+		for _, found := range link.FindAllStringSubmatch(prose, -1) {
+			if !known[found[1]] {
+				t.Errorf("%s: no heading for the link #%s", page, found[1])
+			}
+		}
+	}
+}
+
+// anchor returns the name that GitHub gives to a heading.
+func anchor(heading string) string {
+	return regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ReplaceAll(strings.ToLower(heading), " ", "-"), "")
+}

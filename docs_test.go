@@ -1,0 +1,242 @@
+package mcpd_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// The documentation is code: every hcl block of README.md and of the pages in
+// docs is loaded and its test blocks are run. The rules:
+//
+//   - A block is a whole file, named by its first line: "# mcpd.hcl",
+//     "# x.mcpdvars", "# tools.d/x.hcl", "// tools.d/x.js", and in JSON a member "//".
+//   - The blocks of a page are files of one folder, in the order of the page. A
+//     block of the same name takes the place of the one before. The comment
+//     <!-- new folder --> begins an empty folder.
+//   - HCL has the layout of mcpd fmt. After each block, or a row of blocks with
+//     nothing in between, the folder must load without warnings, and all of its
+//     tests must pass.
+//   - A block that is followed by a console block of "$ mcpd check" must make
+//     exactly the diagnostics that are shown there, and is forgotten again.
+//   - A block marked "js fragment" is compiled as the body of a tool that is
+//     granted http.crm. Every other js or ts block must be a file.
+func TestTheDocumentationIsTrue(t *testing.T) {
+	for _, page := range pages(t) {
+		t.Run(page, func(t *testing.T) {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := document{page: page, blocks: blocksOf(string(text)), folder: fstest.MapFS{}}
+			for i := range d.blocks {
+				d.visit(t, i)
+			}
+		})
+	}
+}
+
+// pages returns the Markdown files that are held to the rules. Decisions are
+// records of their day and are not.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(found, filepath.FromSlash("docs/language.md")) {
+		t.Fatal("docs/language.md is not there")
+	}
+	return append([]string{"README.md"}, found...)
+}
+
+// block is a fenced block, or the comment that begins a new folder.
+type block struct {
+	line      int
+	info      string
+	text      string
+	newFolder bool
+	// joined says that nothing stands between this block and the next.
+	joined bool
+}
+
+var fence = regexp.MustCompile("(?ms)^(```+)([^\n`]*)\n(.*?)^```+[ ]*$|^<!-- new folder -->$")
+
+func blocksOf(page string) []block {
+	var blocks []block
+	end := 0
+	for _, at := range fence.FindAllStringSubmatchIndex(page, -1) {
+		if len(blocks) > 0 {
+			blocks[len(blocks)-1].joined = strings.TrimSpace(page[end:at[0]]) == ""
+		}
+		end = at[1]
+		b := block{line: 1 + strings.Count(page[:at[0]], "\n"), newFolder: at[2] < 0}
+		if !b.newFolder {
+			b.info, b.text = strings.TrimSpace(page[at[4]:at[5]]), page[at[6]:at[7]]
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// document is a page on the way through its blocks.
+type document struct {
+	page   string
+	blocks []block
+	folder fstest.MapFS
+}
+
+// fileName is what the first line of a block, or its "//" member, may say.
+var fileName = regexp.MustCompile(`\A(?:# |// |\{\s*"//": ")(mcpd\.hcl|\w+\.mcpdvars|tools\.d/[\w./-]+)(?:"|\n)`)
+
+func (d *document) visit(t *testing.T, i int) {
+	t.Helper()
+	b := d.blocks[i]
+	if b.newFolder {
+		d.folder = fstest.MapFS{}
+		return
+	}
+	name := b.file()
+	switch {
+	case b.info == "js fragment":
+		d.compileFragment(t, b)
+	case name == "" && slices.Contains([]string{"hcl", "js", "ts"}, b.info):
+		t.Errorf("%s:%d: the first line of a block of %s must name its file", d.page, b.line, b.info)
+	case name == "":
+	case b.joined && i+1 < len(d.blocks) && d.blocks[i+1].file() != "":
+		d.add(t, b, name)
+	default:
+		d.load(t, i, name)
+	}
+}
+
+// file returns the name of the file that the block is, or "".
+func (b block) file() string {
+	name := fileName.FindStringSubmatch(b.text)
+	if name == nil || !slices.Contains([]string{"hcl", "js", "ts", "json"}, b.info) {
+		return ""
+	}
+	return name[1]
+}
+
+// add puts a block into the folder. What is HCL has the layout of mcpd fmt.
+func (d *document) add(t *testing.T, b block, name string) {
+	t.Helper()
+	d.folder[name] = &fstest.MapFile{Data: []byte(b.text), Mode: 0o644}
+	if b.info != "hcl" {
+		return
+	}
+	if formatted, _ := engine.Format(name, []byte(b.text)); string(formatted) != b.text {
+		t.Errorf("%s:%d: mcpd fmt would change %s (-page +mcpd):\n%s", d.page, b.line, name, cmp.Diff(b.text, string(formatted)))
+	}
+}
+
+// load loads the folder with a block in it, and compares what comes of it.
+func (d *document) load(t *testing.T, i int, name string) {
+	t.Helper()
+	b := d.blocks[i]
+	before := d.folder[name]
+	d.add(t, b, name)
+	server := newServer(t, d.folder)
+	report, err := server.Load(t.Context())
+	got := printed(t, report)
+	if shown, ok := d.shownProblems(i); ok {
+		if diff := cmp.Diff(shown, got); diff != "" {
+			t.Errorf("%s:%d: mcpd check prints something else (-page +mcpd):\n%s", d.page, b.line, diff)
+		}
+		d.folder[name] = before
+		if before == nil {
+			delete(d.folder, name)
+		}
+		return
+	}
+	if err != nil || got != "" {
+		t.Errorf("%s:%d: %s does not load cleanly:\n%s", d.page, b.line, name, got)
+		return
+	}
+	runTests(t, server, fmt.Sprintf("%s:%d", d.page, b.line))
+}
+
+// shownProblems returns what the console block behind block i shows of
+// mcpd check, without the last line, which sums up.
+func (d *document) shownProblems(i int) (string, bool) {
+	if i+1 == len(d.blocks) || d.blocks[i+1].info != "console" {
+		return "", false
+	}
+	shown, ok := strings.CutPrefix(d.blocks[i+1].text, "$ mcpd check\n")
+	if at := strings.LastIndex(shown, "\nmcpd: "); at >= 0 {
+		shown = shown[:at+1]
+	}
+	return shown, ok
+}
+
+func (d *document) compileFragment(t *testing.T, b block) {
+	t.Helper()
+	server := newServer(t, fstest.MapFS{
+		"tools.d/fragment.js": {Data: []byte(b.text), Mode: 0o644},
+		"tools.d/fragment.hcl": {Mode: 0o644, Data: []byte(`
+			tool "fragment" {
+			  allow {
+			    http "crm" { hosts = ["crm.example.com:443"] }
+			  }
+			  run = file("fragment.js")
+			}`)},
+	})
+	if report, err := server.Load(t.Context()); err != nil || len(report.Problems) > 0 {
+		t.Errorf("%s:%d: the fragment does not compile:\n%s", d.page, b.line, printed(t, report))
+	}
+}
+
+// newServer returns a server for a folder that holds mcpd.hcl and tools.d.
+func newServer(t *testing.T, folder fs.FS) *engine.Server {
+	t.Helper()
+	tools, err := fs.Sub(folder, "tools.d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := engine.New(engine.Options{Name: "mcpd", Tools: tools, Config: folder, CheckTool: serve.CheckTool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	return server
+}
+
+// printed returns the diagnostics of a load as mcpd check prints them.
+func printed(t *testing.T, report engine.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := (diag.Printer{Sources: report.Sources}).Print(&out, report.Problems); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// runTests runs all test blocks of a server, and reports those that fail.
+func runTests(t *testing.T, server *engine.Server, where string) []engine.TestResult {
+	t.Helper()
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s: %s", where, r.Range, r.Name, failure)
+		}
+	}
+	return results
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+func TestTheProgramServesToolsInGoAndInFiles(t *testing.T) {
+	url := start(t)
+	for _, test := range []struct{ name, request, want string }{
+		{
+			"a tool in Go",
+			`{"tool":"track_order","arguments":{"ID":"O-7"},"agent":{"agent_id":"ada"}}`,
+			`200 {"result":{"state":"O-7 is on its way to ada"}}`,
+		},
+		{
+			"a tool in a file",
+			`{"tool":"price_order","arguments":{"prices":[100,250]},"agent":{"agent_id":"ada"}}`,
+			`200 {"result":{"total":350}}`,
+		},
+		{
+			"the policy in Go covers the one",
+			`{"tool":"track_order","arguments":{"ID":"O-7"}}`,
+			`403 {"error":"POLICY_DENIED","message":"say who you are"}`,
+		},
+		{
+			"and the other",
+			`{"tool":"price_order","arguments":{"prices":[1]}}`,
+			`403 {"error":"POLICY_DENIED","message":"say who you are"}`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			response, err := http.Post(url+"/mcp/execute", "application/json", strings.NewReader(test.request))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := response.Status[:3] + " " + strings.TrimSpace(string(body))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheTestsOfTheEmbeddedFilesPass(t *testing.T) {
+	server, err := engine.New(engine.Options{Name: "shop", Tools: files, Policies: []engine.Policy{named}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 1 || !results[0].Passed() {
+		t.Errorf("got %+v, want one test that passes", results)
+	}
+}
+
+func TestTheProgramStaysShort(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(source, []byte("\n")); lines >= 40 {
+		t.Errorf("main.go has %d lines; README.md promises fewer than 40", lines)
+	}
+}
+
+// start runs the program on a free port until the test ends.
+func start(t *testing.T) (url string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, serve.Options{Address: "127.0.0.1:0", OnListen: func(at net.Addr) { listening <- at }})
+	}()
+	select {
+	case at := <-listening:
+		t.Cleanup(func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		return "http://" + at.String()
+	case err := <-ended:
+		stop()
+		t.Fatal(err)
+		return ""
+	}
+}

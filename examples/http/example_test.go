@@ -1,0 +1,56 @@
+// Package http shows a tool that sends requests: see README.md.
+package http
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir(".")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 5 {
+		t.Errorf("%d tests ran, want 5", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+func TestNoToolFileExceedsTheCeiling(t *testing.T) {
+	tools, err := os.ReadFile("tools.d/crm.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := strings.ReplaceAll(string(tools), "crm.example.com", "crm.example.net")
+	server, err := engine.New(engine.Options{
+		Name: "example", Config: engine.Dir("."),
+		Tools: fstest.MapFS{"crm.hcl": {Data: []byte(elsewhere)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	report, err := server.Load(t.Context())
+	if err == nil {
+		t.Fatal("a grant beyond the ceiling was accepted")
+	}
+	problem := report.Problems[0]
+	if got := problem.Range.String(); !strings.HasPrefix(got, "tools.d/crm.hcl:2") || !strings.Contains(problem.Summary, "crm.example.net:443") {
+		t.Errorf("got %s: %s, want the grant in lines 20 to 29", got, problem.Summary)
+	}
+}

@@ -1,0 +1,96 @@
+// Package policies shows a policy set: see README.md.
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	server := load(t, "dev")
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 4 {
+		t.Errorf("%d tests ran, want 4", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+func TestTheStageDecidesWhatMayRun(t *testing.T) {
+	const read, write = "get_customer", "set_customer_status"
+	stranger, admin := identity.Anonymous(), identity.Anonymous()
+	admin.ID, admin.Scopes = "ops", []string{"admin"}
+	for _, test := range []struct {
+		name, stage, tool string
+		who               identity.Principal
+		want              string
+	}{
+		{"in dev a stranger may write", "dev", write, stranger, `{"customer_id":"C-1042","before":"active","after":"suspended"}`},
+		{"in prod a stranger may read", "prod", read, stranger, `{"customer_id":"C-1042","status":"active"}`},
+		{"in prod a stranger may not write", "prod", write, stranger, "POLICY_DENIED: Blocked in prod"},
+		{"in prod an admin may write", "prod", write, admin, `{"customer_id":"C-1042","before":"active","after":"suspended"}`},
+		{"a stranger finds no admin tools", "dev", "admin_export", stranger, `TOOL_NOT_FOUND: no tool named "admin_export"`},
+		{"an admin does", "prod", "admin_export", admin, `{"customer_ids":["C-1042","C-1043"]}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := call(t.Context(), load(t, test.stage), test.tool, test.who)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestListsLeaveOutWhatIsSurelyDenied(t *testing.T) {
+	visible := load(t, "prod").Visible(t.Context(), identity.Caller{Principal: identity.Anonymous()})
+	var names []string
+	for _, tool := range visible.Tools {
+		names = append(names, tool.Name())
+	}
+	if diff := cmp.Diff([]string{"get_customer"}, names); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func load(t *testing.T, stage string) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{
+		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."),
+		Vars: map[string]engine.VarValue{"stage": {Text: stage, Origin: "the test"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// call returns the result, or the error as the caller sees it.
+func call(ctx context.Context, server *engine.Server, tool string, who identity.Principal) string {
+	arguments := map[string]json.RawMessage{
+		"get_customer":        json.RawMessage(`{"customer_id":"C-1042"}`),
+		"set_customer_status": json.RawMessage(`{"customer_id":"C-1042","status":"suspended"}`),
+	}
+	result := server.Execute(ctx, engine.Request{
+		Tool: tool, Arguments: arguments[tool], Caller: identity.Caller{Principal: who},
+	})
+	if result.Err != nil {
+		return string(result.Err.Code) + ": " + result.Err.Message
+	}
+	return string(result.Value)
+}

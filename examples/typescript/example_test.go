@@ -1,0 +1,70 @@
+// Package typescript shows tools in TypeScript: see README.md.
+package typescript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	results, err := load(t).RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 4 {
+		t.Errorf("%d tests ran, want 4", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+func TestEveryNumberSurvivesTheWayThere(t *testing.T) {
+	server := load(t)
+	for number := 1; number <= 3999; number += 37 {
+		result, err := server.Call(t.Context(), "to_roman", map[string]any{"number": number})
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := server.Call(t.Context(), "from_roman", result.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(fmt.Sprintf(`{"number":%d}`, number), string(back.Value)); diff != "" {
+			t.Fatalf("(-want +got)\n%s", diff)
+		}
+	}
+}
+
+func TestErrorsNameTheSource(t *testing.T) {
+	_, err := load(t).Call(t.Context(), "from_roman", map[string]any{"roman": "ABC"})
+	var failure *engine.CallError
+	if !errors.As(err, &failure) || len(failure.Stack()) == 0 {
+		t.Fatalf("got %v, want an error with a stack", err)
+	}
+	got := failure.Stack()[0].Range
+	if got.File != "tools.d/roman.hcl" || got.Start.Line != 42 {
+		t.Errorf("the error is at %s, want tools.d/roman.hcl, line 42", got)
+	}
+}
+
+func load(t *testing.T) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}

@@ -1,0 +1,98 @@
+# The smallest complete tools: typed arguments in, a typed result out.
+#
+#   mcpd call add a=2 b=3
+
+tool "add" {
+  title       = "Add two numbers"
+  description = "Adds two numbers. Returns {sum}. Use it instead of adding in your head."
+  read_only   = true
+  open_world  = false
+
+  input "a" {
+    type        = number
+    description = "First number"
+  }
+  input "b" {
+    type        = number
+    description = "Second number"
+  }
+
+  # A tool with outputs returns an object. mcpd checks it against them before
+  # anyone sees it, and MCP clients get it as structuredContent.
+  output "sum" { type = number }
+
+  run = <<JS
+    return { sum: input.a + input.b };
+  JS
+}
+
+tool "multiply" {
+  title       = "Multiply two numbers"
+  description = "Multiplies two numbers. Returns {product}. Use it instead of multiplying in your head."
+  read_only   = true
+  open_world  = false
+
+  input "a" {
+    type        = number
+    description = "First number"
+  }
+  input "b" {
+    type        = number
+    description = "Second number"
+  }
+
+  output "product" { type = number }
+
+  run = <<JS
+    const product = input.a * input.b;
+    // JSON has no infinity, so the result would break the output schema. A
+    // ToolError says it better: its text is all that the caller sees.
+    if (!Number.isFinite(product)) throw new ToolError("the product is too large for a number");
+    return { product };
+  JS
+}
+
+# Tests stand beside what they test: `mcpd test` runs them, and with
+# reload { require_tests = true } a change that breaks one is never served.
+
+test "two numbers are added" {
+  tool  = "add"
+  input = { a = 2, b = 3 }
+  expect {
+    output = { sum = 5 }
+  }
+}
+
+test "numbers are 64-bit floats, with their rounding" {
+  tool  = "add"
+  input = { a = 0.1, b = 0.2 }
+  expect {
+    output = { sum = 0.30000000000000004 }
+  }
+}
+
+test "text is not a number" {
+  tool  = "add"
+  input = { a = "two", b = 3 }
+  expect {
+    error           = "INVALID_INPUT"
+    message_matches = "/a "
+  }
+}
+
+test "two numbers are multiplied" {
+  tool  = "multiply"
+  input = { a = -6, b = 7 }
+  expect {
+    output = { product = -42 }
+  }
+}
+
+test "a product beyond every number is an error" {
+  tool  = "multiply"
+  input = { a = 1e200, b = 1e200 }
+  expect {
+    error           = "EXECUTION_ERROR"
+    message_matches = "^the product is too large for a number$"
+  }
+}
