@@ -1,0 +1,136 @@
+# Helpers of the other scripts here: sourced, not run. They need Go and npm;
+# what else it takes is kept in $cache.
+
+cache=${MCPD_CI_CACHE:-$PWD/.ci/cache}
+mkdir -p "$cache"
+
+# What is installed from npm. The suite needs Node 22, whatever node runs npm.
+packages=(
+  node@22.23.3
+  @modelcontextprotocol/conformance@0.2.0-alpha.12
+  @modelcontextprotocol/sdk@1.32.2
+  @modelcontextprotocol/client@2.4.0
+)
+
+# step NAME COMMAND...: runs a gate, says how long it took, and stops at the first that fails.
+step() {
+  local name=$1 began=$SECONDS
+  shift
+  echo "=== $name"
+  if ! "$@"; then
+    echo "=== $name: FAILED after $((SECONDS - began)) s"
+    exit 1
+  fi
+  echo "=== $name: ok, $((SECONDS - began)) s"
+}
+
+# retry COMMAND...: for downloads.
+retry() {
+  local try
+  for try in 1 2 3 4; do
+    "$@" && return 0
+    echo "try $try failed: $*" >&2
+    [ "$try" = 4 ] || sleep $((try * 5))
+  done
+  return 1
+}
+
+# install_node DIR: Node, the conformance suite and the TypeScript SDK.
+install_node() {
+  local package file missing=()
+  for package in "${packages[@]}"; do
+    file=$1/node_modules/${package%@*}/package.json
+    grep -qs "\"version\": \"${package##*@}\"" "$file" || missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && [ -x "$1/node_modules/node/bin/node" ] && return 0
+  mkdir -p "$1"
+  [ -f "$1/package.json" ] || echo '{"private": true}' >"$1/package.json"
+  retry timeout 300 npm install --prefix "$1" --no-save --no-audit --no-fund --loglevel=error "${packages[@]}" || return 1
+  "$1/node_modules/node/bin/node" --version
+}
+
+# need_c: a C compiler, without which there is no race detector.
+need_c() {
+  command -v "$(go env CC)" >/dev/null && return 0
+  echo "installing gcc for the race detector"
+  retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends gcc libc6-dev
+}
+
+# fuzz SECONDS: each fuzz target for so long, two at a time with one worker each.
+# Inputs that are merely interesting are hardly minimized, which would take all of
+# the time. A target that is cut off by the clock alone (go.dev/issue/75804) runs again.
+fuzz() {
+  grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | while read -r file; do
+    grep -oE '^func Fuzz[A-Za-z0-9_]*' "$file" | sed "s|^func |$(dirname "$file") |"
+  done | sort -u | xargs -P 2 -L 1 bash -c '
+    for try in 1 2 3; do
+      if out=$(go test -run "^$" -fuzz "^$1\$" -fuzztime '"$1"'s -fuzzminimizetime 100x -parallel 1 "$0" 2>&1); then
+        echo "fuzzed $0 $1: $(echo "$out" | grep -oE "execs: [0-9]+" | tail -1)"
+        exit 0
+      fi
+      if echo "$out" | grep -q "Failing input" || ! echo "$out" | grep -q "context deadline exceeded"; then break; fi
+    done
+    echo "$out"
+    exit 255'
+}
+
+# need_mcpd: builds mcpd into $MCPD, unless the caller brings one.
+need_mcpd() {
+  [ -n "${MCPD:-}" ] && return 0
+  export MCPD=$cache/mcpd
+  CGO_ENABLED=0 go build -o "$MCPD" ./cmd/mcpd
+}
+
+# free_port: a TCP port that nobody listens on.
+free_port() {
+  local port
+  while port=$((20000 + RANDOM % 12000)); do
+    (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  echo "$port"
+}
+
+# ready PORT: whether mcpd serves there.
+ready() {
+  (
+    exec 3<>"/dev/tcp/127.0.0.1/$1"
+    printf 'GET /readyz HTTP/1.0\r\nHost: localhost:%d\r\n\r\n' "$1" >&3
+    read -r _ status _ <&3
+    [ "$status" = 200 ]
+  ) 2>/dev/null
+}
+
+# wait_ready PORT PID: waits until the mcpd of that process serves.
+wait_ready() {
+  local try
+  for try in $(seq 600); do
+    ready "$1" && return 0
+    kill -0 "$2" 2>/dev/null || break
+    sleep 0.1
+  done
+  echo "nothing is ready on port $1" >&2
+  return 1
+}
+
+# with_server serves and stop_server stops one mcpd in the background, of the
+# command given; stopping fails unless mcpd ends with status 0. finish, a trap of
+# the scripts that serve, leaves neither a process nor $work behind.
+server=
+work=
+
+with_server() {
+  "$@" &
+  server=$!
+}
+
+stop_server() {
+  local stopped=$server
+  server=
+  kill -TERM "$stopped"
+  wait "$stopped"
+}
+
+finish() {
+  [ -z "$server" ] || stop_server || true
+  [ -z "$work" ] || rm -rf "$work"
+}
