@@ -263,12 +263,15 @@ func checkout(from, to string) error {
 			}
 		}
 	}
-	for _, entry := range wanted {
-		content, err := os.ReadFile(filepath.Join(from, entry.Name()))
-		if err != nil {
+	// All is read first, so that nothing but writing stands between two writes.
+	contents := make([][]byte, len(wanted))
+	for i, entry := range wanted {
+		if contents[i], err = os.ReadFile(filepath.Join(from, entry.Name())); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, entry.Name()), content, 0o644); err != nil {
+	}
+	for i, entry := range wanted {
+		if err := os.WriteFile(filepath.Join(to, entry.Name()), contents[i], 0o644); err != nil {
 			return err
 		}
 	}
