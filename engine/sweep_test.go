@@ -34,7 +34,7 @@ var jsSweeps = []sweep{
 	{"members", repeated("input", ".a", "")}, {"calls", repeated("input", "()", "")}, {"commas", repeated("1", ",1", "")},
 	{"statements", repeated("", "1;", "")}, {"blocks", repeated("", "if(1){", "")}, {"string", repeated("'", "x", "'")},
 	{"comment", repeated("/*", "x", "*/")}, {"regexp", nested("/(", "a", ")/")}, {"await", repeated("", "await ", "1")},
-	{"new", repeated("", "new ", "x")}, {"typeof", repeated("", "typeof ", "x")}, {"exponent", repeated("1", "**1", "")},
+	{"new", repeated("", "new ", "x")}, {"typeof", repeated("", "typeof ", "x")}, {"exponent", repeated("1", "**1", "")}, {"and", repeated("1", "&&1", "")}, {"or", repeated("0", "||0", "")},
 	{"assign", repeated("", "a=", "1")}, {"spread", nested("[...", "[]", "]")},
 	{"labels", repeated("", "a:", ";")}, {"classes", nested("class A{static x=", "1", "}")}, {"digits", repeated("", "9", "")},
 	{"optional", repeated("input", "?.a", "")}, {"yield", repeated("function*g(){", "yield ", "}")}, {"in", repeated("1", " in 1", "")},
