@@ -19,12 +19,13 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "internal/watch"},
+	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
 	"serve":                  {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
-	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/selftest", "internal/lanes", "internal/gofunc", "internal/crossref", "internal/redact", "internal/content"},
+	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/crossref", "internal/redact", "internal/content"},
 	"identity":               {},
 	"diag":                   {},
 	"scripting":              {"diag"},
+	"scripting/worker":       {"diag", "scripting"},
 	"scripting/hosttest":     {"scripting"},
 	"policylang":             {"diag", "identity"},
 	"internal/hclfile":       {"diag", "internal/grant", "internal/jsongate"},
@@ -33,6 +34,7 @@ var layout = map[string][]string{
 	"internal/crossref":      {"diag", "internal/hclfile", "internal/grant"},
 	"internal/redact":        {},
 	"internal/content":       {},
+	"internal/hooks":         {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes"},
 	"internal/gofunc":        {"scripting"},
 	"internal/lanes":         {},
 	"internal/grant":         {},

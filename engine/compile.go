@@ -8,6 +8,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
@@ -53,7 +54,7 @@ func (l *loader) compile(defined []*hclfile.Definitions, found *loading) {
 		toolDefs = append(toolDefs, pointers(d.Tools)...)
 		hookDefs = append(hookDefs, pointers(d.Hooks)...)
 	}
-	c := &compiler{cache: &l.cache, tree: l.tree, found: found}
+	c := &compiler{loader: l, found: found}
 	tools := make([]*compiledTool, len(toolDefs))
 	source.Parallel(len(toolDefs), func(i int) { tools[i] = c.tool(toolDefs[i]) })
 	hooks := make([]*compiledHook, len(hookDefs))
@@ -77,8 +78,7 @@ func (l *loader) compile(defined []*hclfile.Definitions, found *loading) {
 
 // compiler compiles definitions, many at once.
 type compiler struct {
-	cache *compileCache
-	tree  *source.Tree
+	*loader
 	found *loading
 }
 
@@ -133,7 +133,7 @@ func (c *compiler) from(def *hclfile.Tool, t *Tool) diag.List {
 func (c *compiler) program(src scripting.Source, body hclfile.Body, granted grant.Set) (*scripting.Program, map[string]source.Hash, diag.List) {
 	imports := map[string]source.Hash{}
 	var mu sync.Mutex
-	src.Text, src.Path, src.Vars = body.Text, body.Path, c.found.vars
+	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial
 	if src.Path == "" {
 		src.Path = c.tree.Relative(body.Text.File())
 	}
@@ -164,7 +164,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 		c.found.report(problems)
 		return nil
 	}
-	h := &hook{def: def, program: program, grants: grantsOf(def.Grant)}
+	h := &hook{tools: def.Tools, Hook: c.runner.Hook(hooks.Definition{Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant)})}
 	for _, phase := range def.On {
 		h.on = append(h.on, Phase(phase))
 	}

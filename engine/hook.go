@@ -4,19 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/redact"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // Phase is a point in the life of a call at which hooks fire (RFC section 12).
@@ -28,7 +23,7 @@ const (
 	// End fires once when the call has a result.
 	End Phase = "end"
 	// Failed fires once when the call has none. Exactly one of End and Failed
-	// fires for every call, however it ends (but see decision 9 on full queues).
+	// fires for every call, however it ends.
 	Failed Phase = "error"
 )
 
@@ -57,28 +52,18 @@ type HookEvent struct {
 // panics is logged and never felt by the caller.
 type Hook func(ctx context.Context, event HookEvent)
 
-// hook is a compiled hook block.
+// hook is a hook block with what it wants to know of.
 type hook struct {
-	def     *hclfile.Hook
-	on      []Phase
-	program *scripting.Program
-	grants  map[string]grant.HTTP
-}
-
-// hookJob is one run of one hook.
-type hookJob struct {
-	hook  *hook
-	event json.RawMessage
-	id    string
-	// secretKeys are those of the snapshot that the call began with.
-	secretKeys map[string]string
+	*hooks.Hook
+	tools []hclfile.Name
+	on    []Phase
 }
 
 // fire tells the Go hooks, in line, and queues the hooks in files, in order.
 // The event is encoded only when a hook in a file wants it.
 func (x *execution) fire(ctx context.Context, event HookEvent) {
-	hooks := x.fileHooks(event.Phase)
-	if len(x.server.options.Hooks) == 0 && len(hooks) == 0 {
+	inFiles := x.fileHooks(event.Phase)
+	if len(x.server.options.Hooks) == 0 && len(inFiles) == 0 {
 		return
 	}
 	event.Tool, event.CallID, event.Via, event.Caller = x.req.Tool, x.id, x.req.Via, x.req.Caller
@@ -89,18 +74,14 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 	for _, hook := range x.server.options.Hooks {
 		x.server.runGoHook(ctx, hook, event.clone())
 	}
-	if len(hooks) == 0 {
+	if len(inFiles) == 0 {
 		return
 	}
-	encoded := event.json()
-	for _, h := range hooks {
-		if !x.server.hooks.Add(x.lane, hookJob{hook: h, event: encoded, id: x.id, secretKeys: x.snap.secretKeys}, hookPatience) {
-			x.server.hookFailed(h.def.Name, x.id, errQueueFull)
-		}
+	run := hooks.Run{Event: event.json(), CallID: x.id, Lane: x.lane, SecretKeys: x.snap.secretKeys}
+	for _, h := range inFiles {
+		x.server.hooks.Add(h.Hook, run)
 	}
 }
-
-var errQueueFull = errors.New("too many runs of hooks are waiting; this one was given up")
 
 // fireLast fires the one terminal event of the call.
 func (x *execution) fireLast(ctx context.Context, result Result) {
@@ -118,13 +99,13 @@ func (x *execution) fileHooks(phase Phase) []*hook {
 	if x.entry != nil {
 		candidates = x.entry.hooks
 	}
-	var hooks []*hook
+	var wanted []*hook
 	for _, h := range candidates {
-		if slices.Contains(h.on, phase) && (x.entry != nil || hclfile.Covers(h.def.Tools, x.req.Tool)) {
-			hooks = append(hooks, h)
+		if slices.Contains(h.on, phase) && (x.entry != nil || hclfile.Covers(h.tools, x.req.Tool)) {
+			wanted = append(wanted, h)
 		}
 	}
-	return hooks
+	return wanted
 }
 
 // visibleArguments returns the arguments without those that are sensitive. For
@@ -168,33 +149,8 @@ func (e HookEvent) clone() HookEvent {
 func (s *Server) runGoHook(ctx context.Context, hook Hook, event HookEvent) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.hookFailed("(go)", event.CallID, fmt.Errorf("panic: %v", cause))
+			s.hooks.Failed("(go)", event.CallID, fmt.Errorf("panic: %v", cause))
 		}
 	}()
 	hook(ctx, event)
-}
-
-// runHook runs a hook in a file, off the path of the call.
-func (s *Server) runHook(job hookJob) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.hookFailed(job.hook.def.Name, job.id, fmt.Errorf("panic: %v", cause))
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), job.hook.def.Timeout)
-	defer cancel()
-	outcome, err := s.options.Executor.Run(ctx, scripting.Call{
-		Program: job.hook.program, Input: job.event, Seed: rand.Uint64(), Start: s.options.Now(), Journal: scripting.NewJournal(),
-	}, &host.Call{Brokers: s.brokers, HTTP: job.hook.grants, SecretKeys: job.secretKeys, What: "hook", Name: job.hook.def.Name, ID: job.id})
-	switch {
-	case err != nil:
-		s.hookFailed(job.hook.def.Name, job.id, err)
-	case outcome.Failure != nil:
-		s.hookFailed(job.hook.def.Name, job.id, &bodyError{failure: outcome.Failure})
-	}
-}
-
-func (s *Server) hookFailed(name, id string, err error) {
-	s.hookFailures.Add(1)
-	s.options.Logger.Warn("a hook failed", slog.String("hook", name), slog.String("call_id", id), slog.String("error", s.brokers.Secrets.Redact(err.Error())))
 }

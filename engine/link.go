@@ -76,7 +76,7 @@ func (k *linker) addTools() {
 func (k *linker) bindHooks() {
 	for _, e := range k.snap.order {
 		for _, h := range k.snap.hooks {
-			if hclfile.Covers(h.def.Tools, e.tool.metadata.Name) {
+			if hclfile.Covers(h.tools, e.tool.metadata.Name) {
 				e.hooks = append(e.hooks, h)
 			}
 		}

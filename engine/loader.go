@@ -9,6 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/crossref"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -18,6 +19,7 @@ import (
 // at a time.
 type loader struct {
 	options Options
+	runner  *hooks.Runner
 	tree    *source.Tree
 	config  *source.Config
 	// served is the operator's file of the snapshot that serves.
@@ -51,8 +53,8 @@ func (l *loading) report(problems diag.List) {
 	l.problems = append(l.problems, problems...)
 }
 
-func newLoader(options Options) *loader {
-	return &loader{options: options, tree: source.New(options.Tools, options.ToolsPath)}
+func newLoader(options Options, runner *hooks.Runner) *loader {
+	return &loader{options: options, runner: runner, tree: source.New(options.Tools, options.ToolsPath)}
 }
 
 // load reads what the change names, and parses and compiles all that is new.

@@ -43,6 +43,9 @@ type Options struct {
 
 	// Executor runs scripts. Nil means [scripting.Inline]. The server closes it.
 	Executor scripting.Executor
+	// Trial compiles large bodies elsewhere before this process does; see
+	// [scripting.Source]. Nil means that nothing does.
+	Trial func(scripting.Source) error
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
 	// Hooks fire in order, in line, before the hooks in files.

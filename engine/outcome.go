@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/content"
@@ -65,7 +64,6 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 	if f.Details != nil {
 		f.Details = x.hide.HideJSON(f.Details)
 	}
-	cause := &bodyError{failure: f}
 	switch f.Kind {
 	case scripting.Timeout:
 		if ctx.Err() != nil {
@@ -76,45 +74,28 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
-		return failed(ExecutionError, cause, "the call was canceled")
+		return failed(ExecutionError, f, "the call was canceled")
 	case scripting.HostPanic:
-		return failed(ExecutionError, cause, "the tool failed inside the server")
+		return failed(ExecutionError, f, "the tool failed inside the server")
 	case scripting.RPCError:
-		err := failed(ExecutionError, cause, "%s", f.Message)
+		err := failed(ExecutionError, f, "%s", f.Message)
 		err.RPC = &RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
 		return err
 	case scripting.ToolError:
-		err := failed(ExecutionError, cause, "%s", f.Message)
+		err := failed(ExecutionError, f, "%s", f.Message)
 		err.Details = f.Details
 		return err
 	default:
-		return failed(ExecutionError, cause, "%s", f.Message)
+		return failed(ExecutionError, f, "%s", f.Message)
 	}
-}
-
-// bodyError is the operator's side of a failed body: with the places of its stack.
-type bodyError struct{ failure *scripting.Failure }
-
-// Error returns the message and the stack, innermost frame first.
-func (e *bodyError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.failure.Message)
-	for _, frame := range e.failure.Stack {
-		function := frame.Function
-		if function == "" {
-			function = "body"
-		}
-		fmt.Fprintf(&b, "\n    at %s (%s)", function, frame.Range)
-	}
-	return b.String()
 }
 
 // Stack returns the places at which a tool's body failed, innermost first, in
 // the author's files. It is empty for errors that no body made.
 func (e *CallError) Stack() []scripting.Frame {
-	var body *bodyError
+	var body *scripting.Failure
 	if errors.As(e.cause, &body) {
-		return body.failure.Stack
+		return body.Stack
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
@@ -25,7 +26,7 @@ type Server struct {
 	// Fixed at creation.
 	options Options
 	prefix  string // what call ids begin with
-	hooks   *lanes.Queue[hookJob]
+	hooks   *hooks.Runner
 	brokers host.Brokers
 
 	// current is what serves. It is stored once per load, and loaded once per call.
@@ -33,7 +34,7 @@ type Server struct {
 	sequence atomic.Uint64
 	inFlight lanes.Calls
 
-	calls, failedCalls, hookFailures atomic.Uint64
+	calls, failedCalls atomic.Uint64
 
 	// Guarded by loading: one load at a time.
 	loading    sync.Mutex
@@ -52,16 +53,6 @@ type Server struct {
 	closing  sync.Once
 	closeErr error
 }
-
-const (
-	// hookLanes is how many hooks run at once; those of one call run in order.
-	hookLanes = 16
-	// maxQueuedHooks is how many runs of hooks may wait before calls have to.
-	maxQueuedHooks = 4096
-	// hookPatience is how long a call waits for room in that queue. Then the run
-	// of the hook is given up, logged and counted as failed.
-	hookPatience = 250 * time.Millisecond
-)
 
 // lastLoad is what the last load found.
 type lastLoad struct {
@@ -108,10 +99,11 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: a hook is nil")
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", loader: newLoader(o), watchers: map[int]func(){}}
-	s.hooks = lanes.New(hookLanes, maxQueuedHooks, s.runHook)
+	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func(){}}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.brokers = host.NewBrokers(store, o.Logger)
+	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
+	s.loader = newLoader(o, s.hooks)
 	return s, nil
 }
 
@@ -268,7 +260,7 @@ func (s *Server) Watch(fn func()) (stop func()) {
 func (s *Server) Status() Status {
 	status := Status{
 		Calls: s.calls.Load(), FailedCalls: s.failedCalls.Load(), Running: int(s.inFlight.Running()),
-		HookFailures: s.hookFailures.Load(), HookWaits: s.hooks.Waits(), Draining: s.inFlight.Draining(),
+		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(), Draining: s.inFlight.Draining(),
 	}
 	s.mu.Lock()
 	status.Synchronized, status.Problems = s.last.ok, slices.Clone(s.last.problems)

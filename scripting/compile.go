@@ -67,6 +67,9 @@ func (c *compilation) run() *Program {
 			"It is the inside of a function: drop export and the function around the statements, and return the result. Arguments are members of "+c.subject()+".")
 		return nil
 	}
+	if !c.tried(features) {
+		return nil
+	}
 	if c.src.Language == TS || features.lowering || len(features.modules) > 0 {
 		if !c.lower(features) {
 			return nil
@@ -78,6 +81,20 @@ func (c *compilation) run() *Program {
 		c.verbatim(features.await)
 	}
 	return c.finish()
+}
+
+// tried reports whether the body may be compiled in this process, and tells why
+// not.
+func (c *compilation) tried(found features) bool {
+	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.modules) == 0 {
+		return true
+	}
+	err := c.src.Trial(c.src)
+	if err != nil {
+		c.fail(c.src.Text.Range(0, 0), "script-too-costly", "the body cannot be compiled safely: "+err.Error(),
+			"Something in it, or in what it imports, keeps the compiler busy without end, or eats its memory. Write it with fewer and simpler expressions; data belongs into a JSON file.")
+	}
+	return err == nil
 }
 
 // maxUnproven is the size of a body that the engine may find mistakes in. It

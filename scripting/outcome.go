@@ -1,6 +1,11 @@
 package scripting
 
-import "github.com/mcpd/mcpd/diag"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
 
 // Outcome is how a call ended: exactly one member is set.
 type Outcome struct {
@@ -58,7 +63,8 @@ const (
 	CapabilityError
 )
 
-// Failure is why a call has no result.
+// Failure is why a call has no result. As an error it is the operator's: it
+// tells the places of the stack.
 type Failure struct {
 	Kind FailureKind
 	// Message is, for Thrown, ToolError and RPCError, exactly the message of
@@ -73,6 +79,20 @@ type Failure struct {
 	Stack []Frame
 	// Limit names the bound that was met, such as "output".
 	Limit string
+}
+
+// Error returns the message and the stack, innermost frame first.
+func (f *Failure) Error() string {
+	var b strings.Builder
+	b.WriteString(f.Message)
+	for _, frame := range f.Stack {
+		function := frame.Function
+		if function == "" {
+			function = "body"
+		}
+		fmt.Fprintf(&b, "\n    at %s (%s)", function, frame.Range)
+	}
+	return b.String()
 }
 
 // Frame is one call on the stack of a failure.

@@ -53,6 +53,11 @@ type Source struct {
 	// one at a time and never after Compile has returned. An error that is
 	// fs.ErrNotExist is told as a missing file; others are told with their text.
 	Import func(path string) ([]byte, error)
+	// Trial, unless nil, is given what the gate cannot bound before the
+	// compilers of this process see it: a body of more than 4 KiB, or one that
+	// imports. Its error keeps the body from being compiled; it is told to the
+	// author as it is. Package worker has one that compiles elsewhere.
+	Trial func(Source) error
 }
 
 // Object is a granted host object: {"http", "crm"} is http.crm in the script.

@@ -177,12 +177,19 @@ func scriptEnv(ts *testscript.TestScript) []string {
 }
 
 func cmdWaitLog(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 1 || neg {
-		ts.Fatalf("usage: waitlog pattern")
+	if len(args) == 0 || neg {
+		ts.Fatalf("usage: waitlog pattern...")
 	}
-	line, err := daemonOf(ts).waitFor(regexp.MustCompile(args[0]))
-	ts.Check(err)
-	fmt.Fprintln(ts.Stdout(), line)
+	d := daemonOf(ts)
+	from, last := d.next, d.next
+	for _, pattern := range args {
+		d.next = from
+		line, err := d.waitFor(regexp.MustCompile(pattern))
+		ts.Check(err)
+		fmt.Fprintln(ts.Stdout(), line)
+		last = max(last, d.next)
+	}
+	d.next = last
 }
 
 func cmdShutdown(ts *testscript.TestScript, neg bool, _ []string) {

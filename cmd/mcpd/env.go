@@ -24,6 +24,9 @@ type env struct {
 	environ []string
 	// colour says that stderr is a terminal whose user has not asked for plain text.
 	colour bool
+	// self is the path of this program and name the name that it was started by;
+	// self is empty where it cannot be found.
+	self, name string
 	// uid and user name who runs the process.
 	uid, user string
 	// signals returns a context that ends with the first signal to stop, and a
@@ -59,10 +62,25 @@ func processEnv() env {
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir,
 		},
 	}
+	e.self, e.name = self(), os.Args[0]
 	if who, err := user.Current(); err == nil {
 		e.uid, e.user = who.Uid, who.Username
 	}
 	return e
+}
+
+// self returns the path of this program. On Linux it leads to the same program
+// also when another has taken its name since.
+func self() string {
+	const running = "/proc/self/exe"
+	if _, err := os.Stat(running); err == nil {
+		return running
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // replaceFile writes a hidden file beside the file and renames it, so that a

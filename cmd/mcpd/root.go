@@ -73,7 +73,7 @@ leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e),
+		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
 	)
 	return root
 }

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 // Beside testscript's own commands there are
 //
 //	serve [flags...]      starts mcpd serve on a free port; $URL is where it listens
-//	waitlog 'pattern'     waits for the next line of its log that matches
+//	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
 //	shutdown              sends SIGTERM and wants exit code 0, or 1 after !
 //	term                  sends SIGTERM and waits for nothing
 //	hup                   sends SIGHUP

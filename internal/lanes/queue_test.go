@@ -27,7 +27,7 @@ func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
 	const keys, each = 10, 100
 	for number := range each {
 		for key := range keys {
-			q.Add(uint64(key), job{key, number}, time.Hour)
+			q.Add(uint64(key), 1, job{key, number}, time.Hour)
 		}
 	}
 	if err := q.Flush(t.Context()); err != nil {
@@ -43,11 +43,11 @@ func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
 func TestWhoOrdersMoreThanTheQueueHoldsWaits(t *testing.T) {
 	release := make(chan struct{})
 	q := lanes.New(1, 2, func(int) { <-release })
-	q.Add(0, 1, time.Hour)
-	q.Add(0, 2, time.Hour)
+	q.Add(0, 1, 1, time.Hour)
+	q.Add(0, 1, 2, time.Hour)
 	added := make(chan struct{})
 	go func() {
-		q.Add(0, 3, time.Hour)
+		q.Add(0, 1, 3, time.Hour)
 		close(added)
 	}()
 	for q.Waits() == 0 {
@@ -67,7 +67,7 @@ func TestWhoOrdersMoreThanTheQueueHoldsWaits(t *testing.T) {
 func TestFlushEndsWithItsContext(t *testing.T) {
 	release := make(chan struct{})
 	q := lanes.New(1, 2, func(int) { <-release })
-	q.Add(0, 1, time.Hour)
+	q.Add(0, 1, 1, time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := q.Flush(ctx); !errors.Is(err, context.Canceled) {
@@ -83,11 +83,40 @@ func TestWhoRunsOutOfPatienceGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	ran := 0
 	q := lanes.New(1, 1, func(int) { <-release; ran++ })
-	if !q.Add(0, 1, time.Hour) || q.Add(0, 2, time.Nanosecond) {
+	if !q.Add(0, 1, 1, time.Hour) || q.Add(0, 1, 2, time.Nanosecond) {
 		t.Error("a full queue took a job, or an empty one did not")
 	}
 	close(release)
 	if err := q.Flush(t.Context()); err != nil || ran != 1 {
 		t.Errorf("flush: %v; %d jobs ran", err, ran)
+	}
+}
+
+func TestNobodyElseWaitsInVainBeforeTheQueueIsHalfEmpty(t *testing.T) {
+	step := make(chan struct{})
+	done := make(chan struct{})
+	q := lanes.New(1, 4, func(int) { <-step; done <- struct{}{} })
+	q.Add(0, 2, 1, time.Hour)
+	q.Add(0, 2, 2, time.Hour)
+	if q.Add(0, 1, 3, time.Nanosecond) {
+		t.Fatal("a full queue took a job")
+	}
+	if q.Add(0, 1, 4, time.Hour) || q.Waits() != 1 {
+		t.Errorf("the second waited too: %d waits", q.Waits())
+	}
+	for range 2 {
+		step <- struct{}{}
+		<-done
+	}
+	if err := q.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !q.Add(0, 1, 5, 0) {
+		t.Error("an empty queue takes nothing")
+	}
+	step <- struct{}{}
+	<-done
+	if err := q.Flush(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/scripting/worker"
+)
+
+// workerVerb is the verb by which mcpd starts itself to do what could end or
+// hang a process.
+const workerVerb = "worker"
+
+func newWorker(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:    workerVerb,
+		Short:  "Compile bodies for another mcpd, which starts it",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := worker.Main(e.stdin, e.stdout); err != nil {
+				return findings("%v", err)
+			}
+			return nil
+		},
+	}
+}
+
+// trial compiles large bodies in processes of their own. Where no process can
+// be started it says so and lets them be compiled here. The processes end when
+// this one does.
+func trial(e env, logger *slog.Logger) func(scripting.Source) error {
+	if e.self == "" {
+		return nil
+	}
+	if logger == nil {
+		logger = slog.New(slog.NewTextHandler(e.stderr, nil))
+	}
+	pool := worker.NewPool(e.self, e.name, workerVerb)
+	return func(src scripting.Source) error {
+		err := pool.Try(src)
+		if err == nil || errors.Is(err, worker.ErrLost) {
+			return err
+		}
+		logger.Warn("a body is compiled without a trial, since no process can be started for it", slog.String("name", src.Name), slog.String("error", err.Error()))
+		return nil
+	}
+}

@@ -1,0 +1,51 @@
+package hooks
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// width is how many runs of one hook go on at once; those of one call run
+	// in order.
+	width = 8
+	// maxWaiting bounds the bytes of the runs of one hook that wait: some
+	// ten thousand.
+	maxWaiting = 16 << 20
+	// overhead is what a run weighs beside its event.
+	overhead = 256
+	// patience is how long a call waits for room. Then the run is given up.
+	patience = 250 * time.Millisecond
+)
+
+// Definition is what a hook consists of. It is not changed after [Runner.Hook].
+type Definition struct {
+	Name    string
+	Timeout time.Duration
+	Program *scripting.Program
+	// HTTP are the http grants by name.
+	HTTP map[string]grant.HTTP
+}
+
+// Hook is a hook that can run. It belongs to the runner that made it, and
+// needs no closing.
+type Hook struct {
+	Definition
+	queue *lanes.Queue[Run]
+}
+
+// Run is one run of a hook.
+type Run struct {
+	// Event is the JSON behind event.
+	Event json.RawMessage
+	// CallID names the call that the event is of. Runs of the same Lane keep
+	// their order.
+	CallID string
+	Lane   uint64
+	// SecretKeys name the definitions of secrets that hold for the call.
+	SecretKeys map[string]string
+}

@@ -1,0 +1,99 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// ErrGivenUp says that too many runs of a hook were waiting for another.
+var ErrGivenUp = errors.New("too many runs of it are waiting; this one was given up")
+
+// Options are what hooks run with.
+type Options struct {
+	Executor scripting.Executor
+	Brokers  host.Brokers
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Runner runs hooks and keeps account of them. It is safe for concurrent use.
+type Runner struct {
+	options Options
+	pending lanes.Calls
+
+	failures, waits atomic.Uint64
+}
+
+// New returns a runner.
+func New(o Options) *Runner { return &Runner{options: o} }
+
+// Hook returns a hook with an empty queue.
+func (r *Runner) Hook(d Definition) *Hook {
+	h := &Hook{Definition: d}
+	h.queue = lanes.New(width, maxWaiting, func(run Run) { r.run(h, run) })
+	return h
+}
+
+// Add queues a run of a hook. When the hook lags so far behind that there is no
+// room for a while, the run is given up, logged and counted as failed.
+func (r *Runner) Add(h *Hook, run Run) {
+	r.pending.Begin()
+	before := h.queue.Waits()
+	if !h.queue.Add(run.Lane, len(run.Event)+overhead, run, patience) {
+		r.pending.End()
+		r.Failed(h.Name, run.CallID, ErrGivenUp)
+	}
+	if h.queue.Waits() != before {
+		r.waits.Add(1)
+	}
+}
+
+// Failed logs and counts a run that failed.
+func (r *Runner) Failed(hook, callID string, err error) {
+	r.failures.Add(1)
+	r.options.Brokers.Logger.Warn("a hook failed", slog.String("hook", hook), slog.String("call_id", callID),
+		slog.String("error", r.options.Brokers.Secrets.Redact(err.Error())))
+}
+
+// Failures counts the runs that failed.
+func (r *Runner) Failures() uint64 { return r.failures.Load() }
+
+// Waits counts the times that a call had to wait for a hook that lags behind.
+func (r *Runner) Waits() uint64 { return r.waits.Load() }
+
+// Flush waits until all that was added before has run, or until ctx is done;
+// then it returns the error of ctx.
+func (r *Runner) Flush(ctx context.Context) error {
+	r.pending.StartDrain()
+	return r.pending.Drain(ctx)
+}
+
+// run runs a hook once; what panics below it costs that run alone.
+func (r *Runner) run(h *Hook, run Run) {
+	defer r.pending.End()
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.Failed(h.Name, run.CallID, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), h.Timeout)
+	defer cancel()
+	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
+		Program: h.Program, Input: run.Event, Seed: rand.Uint64(), Start: r.options.Now(), Journal: scripting.NewJournal(),
+	}, &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID})
+	switch {
+	case err != nil:
+		r.Failed(h.Name, run.CallID, err)
+	case outcome.Failure != nil:
+		r.Failed(h.Name, run.CallID, outcome.Failure)
+	}
+}

@@ -1,0 +1,12 @@
+// Package worker does in processes of its own what this process must survive.
+//
+// A [Pool] starts such processes, keeps a few that are idle for a moment, and
+// kills one that is over a limit. [Main] is what they run. All that crosses
+// between the two are frames of bytes on the standard streams; a process has no
+// rights that matter and is believed nothing but that it is still alive.
+//
+// Today they compile bodies on trial ([Pool.Try]): parsers and compilers of
+// JavaScript recurse on what they read, some take quadratic time on it, and
+// none can be interrupted, so that a body which is too large to be bounded
+// beforehand is compiled where that costs nothing but a process.
+package worker

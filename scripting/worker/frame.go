@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxFrame bounds one frame, far above a body and all that it may import.
+const maxFrame = 4 << 20
+
+// maxName bounds the name of a file that a process asks for.
+const maxName = 4 << 10
+
+// The kinds of frames. A process gets a trial and then, for each file that it
+// asks for, the file or why there is none; it ends with survived.
+const (
+	frameTrial    byte = 't'
+	frameImport   byte = 'i'
+	frameFile     byte = 'f'
+	frameNoFile   byte = 'n'
+	frameSurvived byte = 's'
+)
+
+// errFrame says that the other side does not keep to the protocol.
+var errFrame = errors.New("a frame is out of place")
+
+// trial is a source as it crosses to a process, without what only places need.
+type trial struct {
+	Name     string             `json:"name"`
+	Kind     scripting.Kind     `json:"kind"`
+	Language scripting.Language `json:"language"`
+	File     string             `json:"file"`
+	Body     string             `json:"body"`
+	Path     string             `json:"path"`
+	Objects  []scripting.Object `json:"objects"`
+	Vars     json.RawMessage    `json:"vars,omitempty"`
+}
+
+// writeFrame writes one frame: its kind, its length in four bytes, its content.
+func writeFrame(w io.Writer, kind byte, content []byte) error {
+	frame := make([]byte, 5, 5+len(content))
+	frame[0] = kind
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(content)))
+	_, err := w.Write(append(frame, content...))
+	return err
+}
+
+// readFrame reads one frame of at most most bytes.
+func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	length := binary.BigEndian.Uint32(head[1:])
+	if int64(length) > int64(most) {
+		return 0, nil, fmt.Errorf("%w: it has %d bytes", errFrame, length)
+	}
+	content = make([]byte, length)
+	_, err = io.ReadFull(r, content)
+	return head[0], content, err
+}

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime/debug"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// The bounds of a process. What is reasonable stays a hundred times below them.
+const (
+	maxStack  = 64 << 20
+	maxMemory = 512 << 20
+	// maxProcessor is how much processor time one trial may take.
+	maxProcessor = 2 * time.Second
+)
+
+// errProcessor ends a process whose trial takes too long.
+var errProcessor = errors.New("a trial takes more than its processor time")
+
+// Main serves one [Pool] on in and out, until in ends or a limit is met. It
+// bounds the memory of the whole process, and is meant to be all that the
+// process does: when it returns, what it began may still run.
+func Main(in io.Reader, out io.Writer) error {
+	debug.SetMaxStack(maxStack)
+	if err := confine(); err != nil {
+		return fmt.Errorf("confine the worker: %w", err)
+	}
+	for {
+		kind, content, err := readFrame(in, maxFrame)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && kind != frameTrial {
+			err = errFrame
+		}
+		if err == nil {
+			err = within(maxProcessor, func() error { return try(in, out, content) })
+		}
+		if err != nil {
+			return fmt.Errorf("worker: %w", err)
+		}
+	}
+}
+
+// within does something, and no longer waits for it when the process has spent
+// the limit on it.
+func within(limit time.Duration, do func() error) error {
+	limit += spent()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if spent() > limit {
+				return errProcessor
+			}
+		}
+	}
+}
+
+// try compiles one source and says that it survived, whatever the compiler
+// found: the pool's side looks again, and tells its author.
+func try(in io.Reader, out io.Writer, content []byte) error {
+	var t trial
+	if err := json.Unmarshal(content, &t); err != nil {
+		return fmt.Errorf("decode a trial: %w", err)
+	}
+	scripting.Compile(scripting.Source{
+		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Vars: t.Vars,
+		Import: func(name string) ([]byte, error) { return ask(in, out, name) },
+	})
+	return writeFrame(out, frameSurvived, nil)
+}
+
+// ask asks the pool's side for a file.
+func ask(in io.Reader, out io.Writer, name string) ([]byte, error) {
+	if err := writeFrame(out, frameImport, []byte(name)); err != nil {
+		return nil, err
+	}
+	kind, content, err := readFrame(in, maxFrame)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == frameFile:
+		return content, nil
+	default:
+		return nil, fs.ErrNotExist
+	}
+}

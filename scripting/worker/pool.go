@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// idleFor is how long a process waits for more work before it ends.
+	idleFor = 10 * time.Second
+	// patience is how long a trial may take by the clock on the wall, far more
+	// than the processor time that the process itself allows for it.
+	patience = 30 * time.Second
+)
+
+// ErrLost says that a process did not survive what it was given.
+var ErrLost = errors.New("the process that it was given to went over its limits of processor time, memory or stack")
+
+// Pool starts and keeps processes. It is safe for concurrent use, and starts
+// none before there is work.
+type Pool struct {
+	// Fixed at creation.
+	path string
+	argv []string
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	idle   []*process
+	closed bool
+
+	reaping sync.WaitGroup
+}
+
+// NewPool returns a pool whose processes run the program at path with argv,
+// the name of the program first. The program calls [Main] and ends.
+func NewPool(path string, argv ...string) *Pool { return &Pool{path: path, argv: argv} }
+
+// Try compiles a source in another process, and returns [ErrLost] when that
+// process did not survive it. What else the compiler finds is not its concern:
+// nil means that compiling here is safe. Other errors say that no process could
+// be started. It is made for [scripting.Source.Trial].
+func (p *Pool) Try(src scripting.Source) error {
+	w, err := p.take()
+	if err == nil && w != nil {
+		if p.try(w, src) == nil {
+			return nil
+		}
+		// It may have died while it was idle, of something else.
+	}
+	if err == nil {
+		w, err = p.start()
+	}
+	if err != nil {
+		return fmt.Errorf("start a worker: %w", err)
+	}
+	return p.try(w, src)
+}
+
+// try gives a source to a process, and keeps the process when it survives.
+func (p *Pool) try(w *process, src scripting.Source) error {
+	timer := time.AfterFunc(patience, w.kill)
+	err := w.try(src)
+	if !timer.Stop() || err != nil {
+		w.kill()
+		return ErrLost
+	}
+	p.give(w)
+	return nil
+}
+
+// take returns a process that is idle, or nil.
+func (p *Pool) take() (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the pool is closed")
+	}
+	n := len(p.idle)
+	if n == 0 {
+		return nil, nil
+	}
+	w := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	w.expiry.Stop()
+	return w, nil
+}
+
+func (p *Pool) start() (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the pool is closed")
+	}
+	return start(p.path, p.argv, &p.reaping)
+}
+
+// give keeps a process for more work, for a while.
+func (p *Pool) give(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		w.kill()
+		return
+	}
+	p.idle = append(p.idle, w)
+	w.expiry = time.AfterFunc(idleFor, func() { p.expire(w) })
+}
+
+// expire ends a process that is still idle.
+func (p *Pool) expire(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.idle, w); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+		w.kill()
+	}
+}
+
+// Close ends the processes that are idle, and waits until every process has
+// ended. No Try may follow.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	for _, w := range p.idle {
+		w.expiry.Stop()
+		w.kill()
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	p.reaping.Wait()
+	return nil
+}

@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// process is a started program that runs [Main]. One goroutine at a time may
+// use it; kill may be called by any, more than once.
+type process struct {
+	in     io.WriteCloser
+	out    io.ReadCloser
+	kill   func()
+	expiry *time.Timer
+}
+
+// start starts a process, without an environment, that reaping waits for.
+func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	killed := make(chan struct{})
+	reaping.Go(func() {
+		<-killed
+		// How it ended says nothing that is not known: it was killed.
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &process{in: in, out: out, kill: sync.OnceFunc(func() { close(killed) })}, nil
+}
+
+// try gives a source to the process and answers what it asks for, until it says
+// that it survived.
+func (w *process) try(src scripting.Source) error {
+	content, err := json.Marshal(trial{
+		Name: src.Name, Kind: src.Kind, Language: src.Language, File: src.Text.File(), Body: src.Text.Body(), Path: src.Path, Objects: src.Objects, Vars: src.Vars,
+	})
+	if err != nil {
+		return fmt.Errorf("encode a trial: %w", err)
+	}
+	if err := writeFrame(w.in, frameTrial, content); err != nil {
+		return err
+	}
+	for {
+		kind, name, err := readFrame(w.out, maxName)
+		switch {
+		case err != nil:
+			return err
+		case kind == frameSurvived:
+			return nil
+		case kind != frameImport || src.Import == nil || !fs.ValidPath(string(name)):
+			return errFrame
+		}
+		if err := w.answer(src, string(name)); err != nil {
+			return err
+		}
+	}
+}
+
+// answer sends a file that the process asks for. Why there is none is told by
+// the compiler of this side.
+func (w *process) answer(src scripting.Source, name string) error {
+	content, err := src.Import(name)
+	if err != nil {
+		return writeFrame(w.in, frameNoFile, nil)
+	}
+	return writeFrame(w.in, frameFile, content)
+}
