@@ -21,7 +21,7 @@ const module = "github.com/mcpd/mcpd/"
 var layout = map[string][]string{
 	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
 	"serve":                  {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
-	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/crossref", "internal/redact", "internal/content"},
+	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
 	"identity":               {},
 	"diag":                   {},
 	"scripting":              {"diag"},
@@ -34,6 +34,7 @@ var layout = map[string][]string{
 	"internal/crossref":      {"diag", "internal/hclfile", "internal/grant"},
 	"internal/redact":        {},
 	"internal/content":       {},
+	"internal/catalog":       {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets"},
 	"internal/hooks":         {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes"},
 	"internal/gofunc":        {"scripting"},
 	"internal/lanes":         {},

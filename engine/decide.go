@@ -4,21 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/policylang"
 )
-
-// boundPolicy is a policy of a tool, in the order in which it is asked. Exactly
-// one of compiled and goPolicy is set.
-type boundPolicy struct {
-	name     string
-	compiled *policylang.Policy
-	goPolicy Policy
-	disclose string
-	// allows says that the policy is an allow rule, so that it covers a call it allows.
-	allows bool
-	where  diag.Range
-}
 
 // The values of disclose in a policy block.
 const (
@@ -29,27 +17,27 @@ const (
 // surely asks every policy what can be said without the arguments. It returns
 // the first that denies whatever they are; covered says that a policy may still
 // allow the call.
-func (e *entry) surely(ctx context.Context, facts policylang.Input) (denier *boundPolicy, decision policylang.Decision, covered bool) {
-	for i := range e.policies {
-		p := &e.policies[i]
-		if p.compiled == nil {
+func surely(ctx context.Context, e *catalog.Entry, facts policylang.Input) (denier *catalog.Policy, decision policylang.Decision, covered bool) {
+	for i := range e.Rules {
+		p := &e.Rules[i]
+		if p.Compiled == nil {
 			continue
 		}
-		if decision = p.compiled.Partial(ctx, facts); decision.Outcome == policylang.Deny {
+		if decision = p.Compiled.Partial(ctx, facts); decision.Outcome == policylang.Deny {
 			return p, decision, covered
 		}
-		covered = covered || p.allows && decision.Outcome != policylang.NotConcerned
+		covered = covered || p.Allows && decision.Outcome != policylang.NotConcerned
 	}
 	return nil, policylang.Decision{}, covered
 }
 
 // decideEarly ends calls that are surely denied.
 func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *CallError {
-	denier, decision, covered := x.entry.surely(ctx, facts)
+	denier, decision, covered := surely(ctx, x.entry, facts)
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)
-	case x.snap.denyByDefault && !covered:
+	case x.snap.catalog.DenyByDefault && !covered:
 		return uncovered()
 	}
 	return nil
@@ -64,54 +52,57 @@ func uncovered() *CallError {
 // wants it so.
 func (x *execution) decide(ctx context.Context, facts policylang.Input) *CallError {
 	covered := false
-	for i := range x.entry.policies {
-		p := &x.entry.policies[i]
-		if p.goPolicy != nil {
-			if err := x.askGo(p.goPolicy); err != nil {
+	for i := range x.entry.Rules {
+		p := &x.entry.Rules[i]
+		if p.Compiled == nil {
+			if err := x.askGo(); err != nil {
 				return err
 			}
 			continue
 		}
-		if !p.compiled.UsesArgs() && !(p.allows && x.snap.denyByDefault) {
+		if !p.Compiled.UsesArgs() && !(p.Allows && x.snap.catalog.DenyByDefault) {
 			continue
 		}
-		decision := p.compiled.Decide(ctx, facts)
+		decision := p.Compiled.Decide(ctx, facts)
 		if decision.Outcome == policylang.Deny {
 			return x.denied(ctx, p, decision)
 		}
-		covered = covered || p.allows && decision.Outcome == policylang.Allow
+		covered = covered || p.Allows && decision.Outcome == policylang.Allow
 	}
-	if x.snap.denyByDefault && !covered {
+	if x.snap.catalog.DenyByDefault && !covered {
 		return uncovered()
 	}
 	return nil
 }
 
-func (x *execution) askGo(policy Policy) *CallError {
-	decision, err := policy.ask(x.req.Caller.Agent.Clone(), x.req.Tool, x.args)
-	switch {
-	case err != nil:
-		return failed(PolicyDenied, err, "denied: a policy failed")
-	case !decision.allowed:
-		return &CallError{Code: PolicyDenied, Message: decision.reason}
+// askGo asks the policies in Go.
+func (x *execution) askGo() *CallError {
+	for _, policy := range x.server.options.Policies {
+		decision, err := policy.ask(x.req.Caller.Agent.Clone(), x.req.Tool, x.args)
+		switch {
+		case err != nil:
+			return failed(PolicyDenied, err, "denied: a policy failed")
+		case !decision.allowed:
+			return &CallError{Code: PolicyDenied, Message: decision.reason}
+		}
 	}
 	return nil
 }
 
 // denied tells the caller as much as the policy discloses.
-func (x *execution) denied(ctx context.Context, p *boundPolicy, decision policylang.Decision) *CallError {
+func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *CallError {
 	var cause error
 	if decision.Err != nil {
-		cause = fmt.Errorf("policy %s (%s): %w", p.name, p.where, decision.Err)
+		cause = fmt.Errorf("policy %s (%s): %w", p.Name, p.Where, decision.Err)
 	}
-	switch p.disclose {
+	switch p.Disclose {
 	case discloseHide:
 		err := x.notFound(ctx)
-		err.cause, err.deniedBy = cause, p.name
+		err.cause, err.deniedBy = cause, p.Name
 		return err
 	case discloseGeneric:
-		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: cause, deniedBy: p.name}
+		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: cause, deniedBy: p.Name}
 	default:
-		return &CallError{Code: PolicyDenied, Message: decision.Reason, cause: cause, deniedBy: p.name}
+		return &CallError{Code: PolicyDenied, Message: decision.Reason, cause: cause, deniedBy: p.Name}
 	}
 }

@@ -3,13 +3,16 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -23,7 +26,7 @@ type execution struct {
 	lane   uint64
 	began  time.Time
 	// entry is nil while no tool is found.
-	entry *entry
+	entry *catalog.Entry
 	// mocks answer host calls instead of the network. Nil outside of tests,
 	// which fire no hooks and are not logged.
 	mocks *host.Mocks
@@ -49,7 +52,7 @@ func (s *Server) Execute(ctx context.Context, req Request) Result {
 		s.failedCalls.Add(1)
 		x.logFailure(ctx, err)
 	}
-	result.Revision, result.CallID = snap.revision, x.id
+	result.Revision, result.CallID = snap.catalog.Revision, x.id
 	x.fireLast(ctx, result)
 	s.calls.Add(1)
 	return result
@@ -69,7 +72,7 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 	if x.req.Caller.Agent.RequestID == "" {
 		x.req.Caller.Agent.RequestID = x.id
 	}
-	x.entry = snap.entries[req.Tool]
+	x.entry = snap.catalog.Entry(req.Tool)
 	return x
 }
 
@@ -92,7 +95,7 @@ func (x *execution) attempt(ctx context.Context, running int64, loadErr error) (
 		return Result{}, err
 	}
 	if err := x.req.refused; err != nil {
-		return Result{}, &CallError{Code: InvalidInput, Message: err.Error(), Schema: bytes.Clone(x.entry.tool.metadata.InputSchema)}
+		return Result{}, &CallError{Code: InvalidInput, Message: err.Error(), Schema: bytes.Clone(x.entry.Input.Raw())}
 	}
 	if err := x.fillIn(ctx, facts); err != nil {
 		return Result{}, err
@@ -111,7 +114,7 @@ func (x *execution) admit(running int64, loadErr error) *CallError {
 		return failed(ExecutionError, loadErr, "the server has not loaded its tools")
 	case x.server.inFlight.Draining():
 		return &CallError{Code: ExecutionError, Message: "the server is shutting down", RetryAfter: time.Second, Overloaded: true}
-	case running > int64(x.snap.concurrency):
+	case running > int64(x.snap.concurrency()):
 		return &CallError{Code: ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
 	}
 	return nil
@@ -122,7 +125,7 @@ func (x *execution) admit(running int64, loadErr error) *CallError {
 func (x *execution) facts() policylang.Input {
 	return policylang.Input{
 		Caller: x.req.Caller,
-		Tool:   x.entry.tool.facts,
+		Tool:   x.entry.Facts,
 		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via)},
 		Now:    x.began,
 	}
@@ -130,42 +133,49 @@ func (x *execution) facts() policylang.Input {
 
 // fillIn evaluates `from` inputs, fills in defaults and validates.
 func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *CallError {
-	tool := x.entry.tool
-	extra, err := tool.fromValues(ctx, facts)
+	extra, err := fromValues(ctx, x.entry.Item, facts)
 	if err != nil {
 		return err
 	}
-	args, input, violations := tool.input.Args(x.req.Arguments, extra)
+	args, input, violations := x.entry.Input.Args(x.req.Arguments, extra)
 	if len(violations) > 0 {
-		return invalidInput(tool, violations)
+		return invalidInput(x.entry.Item, violations)
 	}
 	x.args, x.input = args, input
 	return nil
 }
 
-func (t *Tool) fromValues(ctx context.Context, facts policylang.Input) (map[string]any, *CallError) {
-	if len(t.from) == 0 {
+func fromValues(ctx context.Context, item *catalog.Item, facts policylang.Input) (map[string]any, *CallError) {
+	if len(item.From) == 0 {
 		return nil, nil
 	}
-	values := make(map[string]any, len(t.from))
-	for _, input := range t.from {
-		value, err := input.expr.Eval(ctx, facts)
+	values := make(map[string]any, len(item.From))
+	for _, input := range item.From {
+		value, err := input.Expr.Eval(ctx, facts)
 		if err == nil {
-			err = input.fits(value)
+			err = fits(input.Schema, value)
 		}
 		if err != nil {
-			return nil, failed(PolicyDenied, fmt.Errorf("input %s: %w", input.name, err),
-				"the server cannot tell %q for this caller", input.name)
+			return nil, failed(PolicyDenied, fmt.Errorf("input %s: %w", input.Name, err),
+				"the server cannot tell %q for this caller", input.Name)
 		}
-		values[input.name] = value
+		values[input.Name] = value
 	}
 	return values, nil
 }
 
-func invalidInput(tool *Tool, violations []Violation) *CallError {
+// fits returns why a value does not fit its schema.
+func fits(s *schema.Schema, value any) error {
+	if violations := s.Value(encode(value)); len(violations) > 0 {
+		return errors.New(describe(violations))
+	}
+	return nil
+}
+
+func invalidInput(item *catalog.Item, violations []Violation) *CallError {
 	return &CallError{
 		Code: InvalidInput, Message: "the arguments do not fit the tool's input schema: " + describe(violations),
-		Violations: violations, Schema: bytes.Clone(tool.metadata.InputSchema),
+		Violations: violations, Schema: bytes.Clone(item.Input.Raw()),
 	}
 }
 
@@ -184,11 +194,16 @@ func (x *execution) notFound(ctx context.Context) *CallError {
 
 // runBody runs the tool under its deadline and checks what it returned.
 func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
-	tool := x.entry.tool
-	bounded, cancel := context.WithTimeout(ctx, tool.metadata.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, x.entry.Timeout)
 	defer cancel()
-	x.hide = redact.NewText(x.input, tool.sensitive)
-	outcome, err := tool.body.run(bounded, x)
+	x.hide = redact.NewText(x.input, x.entry.Sensitive)
+	outcome, err := x.entry.Body.Run(bounded, catalog.Invocation{
+		Input: x.input, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
+		Host: host.Call{
+			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: "tool", Name: x.req.Tool, ID: x.id,
+			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
+		},
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)
@@ -212,5 +227,14 @@ func canceled(ctx context.Context) *CallError {
 }
 
 func (x *execution) timedOut() *CallError {
-	return &CallError{Code: Timeout, Message: fmt.Sprintf("the tool did not end within its timeout of %s", x.entry.tool.metadata.Timeout)}
+	return &CallError{Code: Timeout, Message: fmt.Sprintf("the tool did not end within its timeout of %s", x.entry.Timeout)}
+}
+
+// encode encodes plain data, which cannot fail.
+func encode(value any) json.RawMessage {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return orNull(nil)
+	}
+	return encoded
 }

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -42,33 +44,35 @@ type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (O
 // Tools may be added while the server runs; while the files have mistakes, the
 // tool is served from the next good load on.
 func AddTool[In, Out any](s *Server, o ToolOptions, run Func[In, Out]) error {
-	tool, err := newGoTool(o, run)
+	item, err := newGoTool(o, run)
 	if err != nil {
 		return fmt.Errorf("add tool %q: %w", o.Name, err)
 	}
-	if err := s.register(tool); err != nil {
+	if err := s.register(item); err != nil {
 		return fmt.Errorf("add tool %q: %w", o.Name, err)
 	}
 	return nil
 }
 
 // register adds a tool and, when the server already serves, publishes it.
-func (s *Server) register(tool *Tool) error {
+func (s *Server) register(item *catalog.Item) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if slices.ContainsFunc(s.registered, func(t *Tool) bool { return t.metadata.Name == tool.metadata.Name }) {
+	if slices.ContainsFunc(s.registered, func(i *catalog.Item) bool { return i.Name == item.Name }) {
 		return fmt.Errorf("a tool of this name is already registered")
 	}
 	snap := s.current.Load()
-	if snap != nil && snap.entries[tool.metadata.Name] != nil {
-		return fmt.Errorf("a tool of this name is defined at %s", snap.entries[tool.metadata.Name].tool.where)
+	if snap != nil {
+		if e := snap.catalog.Entry(item.Name); e != nil {
+			return fmt.Errorf("a tool of this name is defined at %s", e.Where)
+		}
 	}
 	if check := s.options.CheckTool; check != nil {
-		if err := check(tool.metadata.clone()); err != nil {
+		if err := check(metadataOf(item)); err != nil {
 			return err
 		}
 	}
-	s.registered = append(slices.Clone(s.registered), tool)
+	s.registered = append(slices.Clone(s.registered), item)
 	if snap == nil {
 		return nil
 	}
@@ -79,7 +83,7 @@ func (s *Server) register(tool *Tool) error {
 	return nil
 }
 
-func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*Tool, error) {
+func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, error) {
 	if !hclfile.IsName(o.Name) {
 		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", maxToolName)
 	}
@@ -100,32 +104,29 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*Tool, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = time.Second
 	}
-	t := &Tool{
-		metadata: Metadata{
-			Name: o.Name, Title: o.Title, InputSchema: input.Raw(), OutputSchema: output.Raw(),
-			Timeout: o.Timeout, Idempotent: !o.NotIdempotent,
-			ReadOnly: o.ReadOnly, Destructive: o.Destructive, OpenWorld: o.OpenWorld, Labels: o.Labels,
-		},
-		input: input, output: output, policySchema: input.Raw(),
-		body: goBody[In, Out]{run}, where: diag.Range{File: "(go) " + o.Name},
+	item := &catalog.Item{
+		Name: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
+		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
+		Input: input, Output: output, PolicySchema: input.Raw(),
+		Body: goBody[In, Out]{run}, Where: diag.Range{File: "(go) " + o.Name},
 	}
 	if o.Description != "" {
-		t.metadata.Description = &o.Description
+		item.Description = &o.Description
 	}
-	t.metadata = t.metadata.clone()
-	t.facts = factsOf(t.metadata)
-	t.key = sha256.Sum256(encode(t.metadata))
-	return t, nil
+	item.SetFacts()
+	item.Key = sha256.Sum256(encode(metadataOf(item)))
+	return item, nil
 }
 
 // goBody is a body in Go.
 type goBody[In, Out any] struct{ fn Func[In, Out] }
 
-func (b goBody[In, Out]) run(ctx context.Context, x *execution) (scripting.Outcome, error) {
+// Run runs the function.
+func (b goBody[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	var in In
-	if err := json.Unmarshal(x.input, &in); err != nil {
+	if err := json.Unmarshal(i.Input, &in); err != nil {
 		return scripting.Outcome{}, fmt.Errorf("decode arguments: %w", err)
 	}
-	agent := x.req.Caller.Agent.Clone()
+	agent := i.Caller.Agent.Clone()
 	return gofunc.Run(ctx, func(ctx context.Context) (any, error) { return b.fn(ctx, agent, in) })
 }

@@ -5,11 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/redact"
 )
@@ -52,13 +51,6 @@ type HookEvent struct {
 // panics is logged and never felt by the caller.
 type Hook func(ctx context.Context, event HookEvent)
 
-// hook is a hook block with what it wants to know of.
-type hook struct {
-	*hooks.Hook
-	tools []hclfile.Name
-	on    []Phase
-}
-
 // fire tells the Go hooks, in line, and queues the hooks in files, in order.
 // The event is encoded only when a hook in a file wants it.
 func (x *execution) fire(ctx context.Context, event HookEvent) {
@@ -67,7 +59,7 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 		return
 	}
 	event.Tool, event.CallID, event.Via, event.Caller = x.req.Tool, x.id, x.req.Via, x.req.Caller
-	event.Revision, event.Arguments = x.snap.revision, x.visibleArguments()
+	event.Revision, event.Arguments = x.snap.catalog.Revision, x.visibleArguments()
 	if event.Phase != Start {
 		event.Duration = x.server.options.Now().Sub(x.began)
 	}
@@ -77,7 +69,7 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 	if len(inFiles) == 0 {
 		return
 	}
-	run := hooks.Run{Event: event.json(), CallID: x.id, Lane: x.lane, SecretKeys: x.snap.secretKeys}
+	run := hooks.Run{Event: event.json(), CallID: x.id, Lane: x.lane, SecretKeys: x.snap.catalog.SecretKeys}
 	for _, h := range inFiles {
 		x.server.hooks.Add(h.Hook, run)
 	}
@@ -89,19 +81,19 @@ func (x *execution) fireLast(ctx context.Context, result Result) {
 		x.fire(ctx, HookEvent{Phase: Failed, Err: result.Err})
 		return
 	}
-	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.tool.sensitiveOutput)})
+	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
 }
 
 // fileHooks returns the hooks in files that want to know of a phase of this
 // call. A tool that does not exist is matched by name.
-func (x *execution) fileHooks(phase Phase) []*hook {
-	candidates := x.snap.hooks
+func (x *execution) fileHooks(phase Phase) []*catalog.Hook {
+	candidates := x.snap.catalog.Hooks
 	if x.entry != nil {
-		candidates = x.entry.hooks
+		candidates = x.entry.Hooks
 	}
-	var wanted []*hook
+	var wanted []*catalog.Hook
 	for _, h := range candidates {
-		if slices.Contains(h.on, phase) && (x.entry != nil || hclfile.Covers(h.tools, x.req.Tool)) {
+		if h.Wants(string(phase), x.req.Tool) {
 			wanted = append(wanted, h)
 		}
 	}
@@ -114,11 +106,10 @@ func (x *execution) visibleArguments() json.RawMessage {
 	if x.entry == nil || !bytes.HasPrefix(bytes.TrimLeft(x.req.Arguments, " \t\r\n"), []byte("{")) || !json.Valid(x.req.Arguments) {
 		return nil
 	}
-	tool := x.entry.tool
 	if x.input == nil {
-		return redact.Unchecked(x.req.Arguments, tool.sensitive, tool.inputs)
+		return redact.Unchecked(x.req.Arguments, x.entry.Sensitive, x.entry.InputNames)
 	}
-	return redact.Pointers(x.req.Arguments, tool.sensitive)
+	return redact.Pointers(x.req.Arguments, x.entry.Sensitive)
 }
 
 // json is the event as hooks in files see it.

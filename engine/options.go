@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -78,6 +80,19 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
+}
+
+// catalog returns what the server's catalogs are made of.
+func (o Options) catalog(runner *hooks.Runner) catalog.Options {
+	c := catalog.Options{
+		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
+		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
+		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner,
+	}
+	if o.CheckTool != nil {
+		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }
+	}
+	return c
 }
 
 // Dir returns the files below a folder of the disk. Unlike [os.DirFS] it

@@ -12,8 +12,7 @@ import (
 
 // result turns what a body returned into the result of the call.
 func (x *execution) result(r *scripting.Result) (Result, *CallError) {
-	tool := x.entry.tool
-	if tool.output != nil {
+	if x.entry.Output != nil {
 		return x.structured(r)
 	}
 	switch r.Kind {
@@ -31,7 +30,7 @@ func (x *execution) result(r *scripting.Result) (Result, *CallError) {
 // structured is result for a tool that declares its output: the value must fit.
 func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 	value := orNull(r.JSON)
-	if violations := x.entry.tool.output.Value(value); len(violations) > 0 {
+	if violations := x.entry.Output.Value(value); len(violations) > 0 {
 		return Result{}, brokenOutput(violations)
 	}
 	result := Result{Value: value, Structured: value}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/selftest"
 )
@@ -39,9 +40,9 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 
 // runTests runs the tests of snap that are wanted.
 func (s *Server) runTests(ctx context.Context, snap *Snapshot, wanted func(*hclfile.Test) bool) []TestResult {
-	results := make([]TestResult, 0, len(snap.tests))
-	for i := range snap.tests {
-		test := &snap.tests[i]
+	results := make([]TestResult, 0, len(snap.catalog.Tests))
+	for i := range snap.catalog.Tests {
+		test := &snap.catalog.Tests[i]
 		if wanted(test) {
 			results = append(results, s.runTest(ctx, snap, test))
 		}
@@ -52,12 +53,12 @@ func (s *Server) runTests(ctx context.Context, snap *Snapshot, wanted func(*hclf
 // differs reports whether a test, its tool or a policy of that tool has
 // changed since the snapshot s, which may be nil.
 func (s *Snapshot) differs(next *Snapshot, test *hclfile.Test) bool {
-	if s == nil || !s.requireTests || s.denyByDefault != next.denyByDefault || !slices.ContainsFunc(s.tests, func(t hclfile.Test) bool { return t.Hash == test.Hash }) {
+	if s == nil || !s.catalog.Reload.RequireTests || s.catalog.DenyByDefault != next.catalog.DenyByDefault || !slices.ContainsFunc(s.catalog.Tests, func(t hclfile.Test) bool { return t.Hash == test.Hash }) {
 		return true
 	}
-	old, now := s.entries[test.Tool], next.entries[test.Tool]
-	return old == nil || now == nil || old.tool != now.tool ||
-		!slices.EqualFunc(old.policies, now.policies, func(a, b boundPolicy) bool { return a.compiled == b.compiled })
+	old, now := s.catalog.Entry(test.Tool), next.catalog.Entry(test.Tool)
+	return old == nil || now == nil || old.Item != now.Item ||
+		!slices.EqualFunc(old.Rules, now.Rules, func(a, b catalog.Policy) bool { return a.Compiled == b.Compiled })
 }
 
 func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test) TestResult {

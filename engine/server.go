@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
@@ -38,8 +39,8 @@ type Server struct {
 
 	// Guarded by loading: one load at a time.
 	loading    sync.Mutex
-	loader     *loader
-	registered []*Tool
+	builder    *catalog.Builder
+	registered []*catalog.Item
 	loads      uint64
 	failed     uint64
 
@@ -103,7 +104,7 @@ func New(o Options) (*Server, error) {
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.brokers = host.NewBrokers(store, o.Logger)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
-	s.loader = newLoader(o, s.hooks)
+	s.builder = catalog.New(o.catalog(s.hooks))
 	return s, nil
 }
 
@@ -125,21 +126,19 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
 	change.All = change.All || before == nil
-	found := s.loader.load(change, s.registered)
-	report := Report{Sources: found.sources}
+	built := s.builder.Build(catalog.Change(change), s.registered)
+	report := Report{Sources: built.Sources, Problems: built.Problems}
 	var snap *Snapshot
-	if found.env != nil {
-		k := &linker{loader: s.loader, found: found, registered: s.registered, goPolicies: s.options.Policies}
-		snap = k.link()
-		if !found.problems.HasErrors() && snap.requireTests {
+	if built.Catalog != nil {
+		snap = newSnapshot(built.Catalog, before, s.options.Now())
+		if !built.Problems.HasErrors() && built.Catalog.Reload.RequireTests {
 			report.Tests = s.runTests(ctx, snap, func(test *hclfile.Test) bool { return before.differs(snap, test) })
 			if ctx.Err() != nil {
 				return report, fmt.Errorf("run tests: %w", ctx.Err())
 			}
-			found.report(testProblems(report.Tests))
+			report.Problems = slices.Concat(report.Problems, testProblems(report.Tests)).Sort()
 		}
 	}
-	report.Problems = found.problems.Sort()
 	s.loads++
 	err := report.Problems.Err()
 	if err == nil {
@@ -152,7 +151,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, loads: s.loads, failed: s.failed}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
-		report.Revision = now.revision
+		report.Revision = now.Revision()
 	}
 	s.announce(before, mended, err, s.options.Now().Sub(began))
 	return report, err
@@ -161,14 +160,13 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 // publish makes a snapshot the one that serves, by one pointer store.
 // Secrets are read again after a load of everything, whether or not it changed anything.
 func (s *Server) publish(snap, before *Snapshot, all bool) {
-	if all || before.revision != snap.revision {
-		s.brokers.Secrets.Set(snap.secrets)
+	if all || before.Revision() != snap.Revision() {
+		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
-	if before != nil && before.revision == snap.revision {
+	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}
-	s.loader.served = s.loader.config
-	snap.since = s.options.Now()
+	s.builder.Served()
 	s.current.Store(snap)
 }
 
@@ -180,10 +178,10 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 		s.options.Logger.Error("the files have mistakes; nothing was changed", slog.String("problems", err.Error()))
 		s.tell(ReloadFailed, took)
 	case before == nil:
-		s.options.Logger.Info("loaded", slog.String("revision", now.revision), slog.Int("tools", len(now.order)), slog.Duration("took", took))
+		s.options.Logger.Info("loaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
 		s.tell(Started, took)
 	case before != now || mended:
-		s.options.Logger.Info("reloaded", slog.String("revision", now.revision), slog.Int("tools", len(now.order)), slog.Duration("took", took))
+		s.options.Logger.Info("reloaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
 		s.tell(Reloaded, took)
 	}
 	if before == now {
@@ -227,7 +225,7 @@ func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
 		_, err = s.reload(context.WithoutCancel(ctx), Change{All: true})
 	}
 	if err != nil {
-		return &Snapshot{concurrency: defaultConcurrency}, err
+		return &Snapshot{catalog: &catalog.Catalog{}}, err
 	}
 	return s.current.Load(), nil
 }
@@ -267,8 +265,8 @@ func (s *Server) Status() Status {
 	status.Loads, status.FailedLoads = s.last.loads, s.last.failed
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
-		status.Revision, status.Since = snap.revision, snap.since
-		status.Tools, status.Policies, status.Hooks = len(snap.order), snap.policyCount, len(snap.hooks)+len(s.options.Hooks)
+		status.Revision, status.Since = snap.Revision(), snap.since
+		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
 	}
 	return status
 }

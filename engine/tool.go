@@ -2,16 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"time"
 
-	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/schema"
-	"github.com/mcpd/mcpd/policylang"
-	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/internal/catalog"
 )
 
 // Metadata is what a tool says of itself (RFC section 9), and the annotations
@@ -34,13 +29,25 @@ type Metadata struct {
 	Labels map[string]string
 }
 
-// clone returns a copy that shares nothing with m that could be changed.
-func (m Metadata) clone() Metadata {
-	m.InputSchema = bytes.Clone(m.InputSchema)
-	m.OutputSchema = bytes.Clone(m.OutputSchema)
-	m.Labels = maps.Clone(m.Labels)
-	m.Description = copied(m.Description)
-	m.ReadOnly, m.Destructive, m.OpenWorld = copied(m.ReadOnly), copied(m.Destructive), copied(m.OpenWorld)
+// Tool is one tool of a [Snapshot]. It is immutable, and the same Tool serves
+// all snapshots in which its definition is unchanged.
+type Tool struct{ item *catalog.Item }
+
+// Name returns the tool's name.
+func (t *Tool) Name() string { return t.item.Name }
+
+// Metadata returns what the tool says of itself. It is a copy.
+func (t *Tool) Metadata() Metadata { return metadataOf(t.item) }
+
+func metadataOf(i *catalog.Item) Metadata {
+	m := Metadata{
+		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()),
+		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels),
+		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
+	}
+	if i.Output != nil {
+		m.OutputSchema = bytes.Clone(i.Output.Raw())
+	}
 	return m
 }
 
@@ -50,71 +57,4 @@ func copied[T any](p *T) *T {
 	}
 	value := *p
 	return &value
-}
-
-// Tool is one tool of a [Snapshot], compiled and ready to run. It is
-// immutable, and the same Tool serves all snapshots in which its definition is
-// unchanged.
-type Tool struct {
-	metadata Metadata
-	facts    policylang.ToolFacts
-	input    *schema.Schema
-	output   *schema.Schema // nil when no output is declared
-	from     []fromInput
-	// policySchema is the schema of the arguments as policies see them: with from inputs.
-	policySchema json.RawMessage
-	// sensitive and sensitiveOutput are JSON pointers to arguments and results
-	// that hooks may not see.
-	sensitive, sensitiveOutput []string
-	inputs                     []string // the names of all inputs
-	body                       body
-	where                      diag.Range
-	// key is everything that the compiled form depends on.
-	key [32]byte
-}
-
-// Metadata returns what the tool says of itself. It is a copy.
-func (t *Tool) Metadata() Metadata { return t.metadata.clone() }
-
-// Name returns the tool's name.
-func (t *Tool) Name() string { return t.metadata.Name }
-
-// fromInput is an input whose value the server takes from what it knows of the caller.
-type fromInput struct {
-	name   string
-	expr   *policylang.Expr
-	schema *schema.Schema
-}
-
-// fits returns why the value does not fit the schema of the input.
-func (f *fromInput) fits(value any) error {
-	if violations := f.schema.Value(encode(value)); len(violations) > 0 {
-		return errors.New(describe(violations))
-	}
-	return nil
-}
-
-// body is what a tool does when it is called: a script or a Go function. An
-// error of the second kind is the server's own.
-type body interface {
-	run(ctx context.Context, x *execution) (scripting.Outcome, error)
-}
-
-// factsOf returns what policies may know of a tool, with MCP's defaults for
-// the annotations that the author leaves out.
-func factsOf(m Metadata) policylang.ToolFacts {
-	return policylang.ToolFacts{
-		Name: m.Name, Title: m.Title, Labels: m.Labels,
-		ReadOnly:    valueOr(m.ReadOnly, false),
-		Idempotent:  m.Idempotent,
-		Destructive: valueOr(m.Destructive, true),
-		OpenWorld:   valueOr(m.OpenWorld, true),
-	}
-}
-
-func valueOr(value *bool, otherwise bool) bool {
-	if value == nil {
-		return otherwise
-	}
-	return *value
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -51,27 +52,27 @@ func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) 
 	if err != nil {
 		return nil
 	}
-	e := snap.entries[name]
+	e := snap.catalog.Entry(name)
 	if e == nil || snap.hiddenFrom(ctx, e, policylang.Input{Caller: caller, Now: s.options.Now()}) {
 		return nil
 	}
-	return e.tool
+	return snap.Tool(name)
 }
 
 // hiddenFrom reports whether the tool is surely denied.
-func (s *Snapshot) hiddenFrom(ctx context.Context, e *entry, facts policylang.Input) bool {
-	facts.Tool, facts.Call.Via = e.tool.facts, string(ViaClient)
-	denier, _, covered := e.surely(ctx, facts)
-	return denier != nil || s.denyByDefault && !covered
+func (s *Snapshot) hiddenFrom(ctx context.Context, e *catalog.Entry, facts policylang.Input) bool {
+	facts.Tool, facts.Call.Via = e.Facts, string(ViaClient)
+	denier, _, covered := surely(ctx, e, facts)
+	return denier != nil || s.catalog.DenyByDefault && !covered
 }
 
 // visible asks the policies of every tool what they say to this caller.
 func (s *Snapshot) visible(ctx context.Context, facts policylang.Input) *Visible {
-	if s.policyCount == 0 && !s.denyByDefault {
+	if s.catalog.Policies == 0 && !s.catalog.DenyByDefault {
 		return s.list(nil)
 	}
-	hidden := make([]byte, len(s.order))
-	for i, e := range s.order {
+	hidden := make([]byte, len(s.catalog.Entries))
+	for i, e := range s.catalog.Entries {
 		if s.hiddenFrom(ctx, e, facts) {
 			hidden[i] = 1
 		}
@@ -87,14 +88,14 @@ func (s *Snapshot) list(hidden []byte) *Visible {
 	if known := s.lists.byKey[key]; known != nil {
 		return known
 	}
-	v := &Visible{Snapshot: s, Private: s.policyCount > 0}
+	v := &Visible{Snapshot: s, Private: s.catalog.Policies > 0}
 	h := sha256.New()
-	for i, e := range s.order {
+	for i, e := range s.catalog.Entries {
 		if hidden != nil && hidden[i] == 1 {
 			continue
 		}
-		v.Tools = append(v.Tools, e.tool)
-		h.Write(e.tool.key[:])
+		v.Tools = append(v.Tools, s.tools[i])
+		h.Write(e.Key[:])
 	}
 	v.Hash = hex.EncodeToString(h.Sum(nil)[:16])
 	if len(s.lists.byKey) < maxLists {
@@ -111,7 +112,7 @@ func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) str
 	visible := s.visible(ctx, policylang.Input{Caller: req.Caller, Now: server.options.Now()})
 	names := make([]string, len(visible.Tools))
 	for i, tool := range visible.Tools {
-		names[i] = tool.metadata.Name
+		names[i] = tool.item.Name
 	}
 	return diag.Suggest(req.Tool, names)
 }

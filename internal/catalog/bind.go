@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// addPolicies gives every entry its policies, in the order in which they are
+// asked: the operator's, those in Go, those of tool files.
+func (k *linker) addPolicies() {
+	first, last := k.found.config.Policies, k.found.policies
+	entries := k.catalog.Entries
+	used := make([]map[policyKey]*policylang.Policy, len(entries))
+	found := make([]diag.List, len(entries))
+	source.Parallel(len(entries), func(i int) {
+		e := entries[i]
+		used[i] = map[policyKey]*policylang.Policy{}
+		schemaHash := sha256.Sum256(e.PolicySchema)
+		for j := range first {
+			found[i] = append(found[i], k.bind(e, &first[j], schemaHash, used[i])...)
+		}
+		if k.options.GoPolicies > 0 {
+			e.Rules = append(e.Rules, Policy{Name: "(go)"})
+		}
+		for j := range last {
+			found[i] = append(found[i], k.bind(e, &last[j], schemaHash, used[i])...)
+		}
+	})
+	compiled := map[policyKey]*policylang.Policy{}
+	for _, of := range used {
+		for key, policy := range of {
+			compiled[key] = policy
+		}
+	}
+	k.cache.policies = compiled
+	k.found.report(slices.Concat(found...).OncePerPlace())
+	k.checkIdle(slices.Concat(first, last))
+}
+
+// checkIdle compiles policies that cover no item, so that their mistakes show.
+func (k *linker) checkIdle(policies []hclfile.Policy) {
+	for i := range policies {
+		p := &policies[i]
+		if !slices.ContainsFunc(k.catalog.Entries, func(e *Entry) bool { return hclfile.Covers(p.Tools, e.Name) }) {
+			k.found.report(k.found.env.CompileAny(sourceOf(p)))
+		}
+	}
+}
+
+// bind compiles a policy for one item that it covers, and returns what is wrong with it.
+func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash, used map[policyKey]*policylang.Policy) diag.List {
+	if !hclfile.Covers(p.Tools, e.Name) {
+		return nil
+	}
+	key := policyKey{p.Hash, schemaHash}
+	compiled := k.cache.policies[key]
+	var problems diag.List
+	if compiled == nil {
+		compiled, problems = k.found.env.Compile(sourceOf(p), policylang.Tool{Name: e.Name, Schema: e.PolicySchema, Range: e.Where})
+	}
+	if problems.HasErrors() {
+		return problems
+	}
+	// What has warnings is compiled again by the next build, so that they are told again.
+	if len(problems) == 0 {
+		used[key] = compiled
+	}
+	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Where: p.NameRange})
+	return problems
+}
+
+func sourceOf(p *hclfile.Policy) policylang.Source {
+	return policylang.Source{
+		Name: p.Name, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny),
+		Reason: p.Reason, ReasonExpr: textOf(p.ReasonExpr), Range: p.NameRange,
+	}
+}
+
+func textOf(body *hclfile.Body) *diag.Text {
+	if body == nil {
+		return nil
+	}
+	return &body.Text
+}

@@ -1,0 +1,169 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"maps"
+	"sync"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/crossref"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Options say what catalogs are made of.
+type Options struct {
+	// Server is what the server says of itself where the operator's file does not.
+	Server hclfile.Server
+	// Tools holds the tool files, or is nil; ToolsPath is how the folder is
+	// called in diagnostics.
+	Tools     fs.FS
+	ToolsPath string
+	// Config holds the operator's file at ConfigPath, or is nil.
+	Config     fs.FS
+	ConfigPath string
+	Values     hclfile.VarValues
+	// Trial is that of [scripting.Source].
+	Trial func(scripting.Source) error
+	// Check refuses items that cannot be shown to clients; nil refuses none.
+	Check func(*Item) error
+	// GoPolicies is how many policies the embedding program has.
+	GoPolicies int
+	// Runner makes the hooks of the catalogs.
+	Runner *hooks.Runner
+}
+
+// Builder makes catalogs. It remembers what it read and compiled, so that the
+// next build repeats only what has changed. Builds run one at a time.
+type Builder struct {
+	options Options
+	tree    *source.Tree
+	config  *source.Config
+	// served is the operator's file of the catalog that serves.
+	served *source.Config
+	cache  cache
+}
+
+// New returns a builder that has read nothing yet.
+func New(o Options) *Builder {
+	return &Builder{options: o, tree: source.New(o.Tools, o.ToolsPath)}
+}
+
+// Change says what a build has to look at again.
+type Change struct {
+	// Paths are files of the tools folder, relative to it, that may have
+	// changed, come or gone.
+	Paths []string
+	// Config says that the operator's file may have changed.
+	Config bool
+	// All says that anything may have changed.
+	All bool
+}
+
+// Result is what a build found.
+type Result struct {
+	// Catalog is nil when not even the variables are sound. When Problems hold
+	// an error, it must not be served.
+	Catalog  *Catalog
+	Problems diag.List
+	// Sources are the files that were read, by the names that Problems use.
+	Sources map[string][]byte
+}
+
+// build is what one build has found so far.
+type build struct {
+	config *hclfile.Config
+	env    *policylang.Env
+	vars   []byte
+
+	items    []*Item
+	policies []hclfile.Policy // those of tool files, in order
+	hooks    []*Hook
+	tests    []hclfile.Test
+
+	mu       sync.Mutex
+	problems diag.List
+}
+
+func (f *build) report(problems diag.List) {
+	if len(problems) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, problems...)
+}
+
+// Build reads what the change names, parses and compiles all that is new, and
+// links it together with the items that are registered from elsewhere.
+func (b *Builder) Build(change Change, registered []*Item) Result {
+	if b.config == nil || change.All || change.Config {
+		read := source.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
+		read.Guard(b.served)
+		b.config = read
+	}
+	b.tree.Update(change.Paths, change.All)
+	found := &build{config: b.config.Config, vars: b.config.Config.VarsJSON()}
+	found.report(b.config.Problems)
+	defined, problems := b.tree.Definitions(found.config)
+	found.report(problems)
+	found.report(crossref.Check(found.config, defined, namesOf(registered)))
+	for _, d := range defined {
+		found.policies = append(found.policies, d.Policies...)
+		found.tests = append(found.tests, d.Tests...)
+	}
+	result := Result{Sources: map[string][]byte{}}
+	if err := b.renew(found); err != nil {
+		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
+	} else {
+		b.compile(defined, found)
+		result.Catalog = b.link(found, registered)
+	}
+	maps.Copy(result.Sources, b.config.Sources)
+	b.tree.AddSources(result.Sources)
+	result.Problems = found.problems.Sort()
+	return result
+}
+
+// Served tells the builder that the catalog that it made last serves now.
+func (b *Builder) Served() { b.served = b.config }
+
+func namesOf(items []*Item) []hclfile.Name {
+	names := make([]hclfile.Name, len(items))
+	for i, item := range items {
+		names[i] = hclfile.Name{Text: item.Name, Range: item.Where}
+	}
+	return names
+}
+
+// renew forgets everything that was compiled when the variables have changed,
+// since scripts and policies are compiled against their values.
+func (b *Builder) renew(found *build) error {
+	if b.cache.env != nil && b.cache.vars == string(found.vars) {
+		found.env = b.cache.env
+		return nil
+	}
+	env, err := policylang.NewEnv(found.config.VarsSchema(), found.vars)
+	if err == nil {
+		found.env, b.cache = env, cache{env: env, vars: string(found.vars)}
+	}
+	return err
+}
+
+func (b *Builder) revision(found *build, registered []*Item) string {
+	h := sha256.New()
+	files := b.tree.Hash()
+	h.Write(files[:])
+	h.Write(b.config.Hash[:])
+	h.Write(found.vars)
+	for _, item := range registered {
+		h.Write([]byte(item.Name + "\x00"))
+		h.Write(item.Key[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
