@@ -31,7 +31,7 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (Result, error
 	if string(encoded) == "null" {
 		request.Arguments = nil
 	} else {
-		request.refused = CheckArguments(encoded)
+		request.refused = jsongate.Check(encoded, jsongate.Client())
 	}
 	result := s.Execute(ctx, request)
 	if result.Err != nil {

@@ -20,7 +20,8 @@ const (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
-	// Arguments are a JSON object that has passed the JSON gate, or nil for none.
+	// Arguments have passed the JSON gate, or are nil for none. What is no object
+	// is refused like an object that does not fit.
 	Arguments json.RawMessage
 	Caller    identity.Caller
 	// Via is [ViaClient] when empty.

@@ -117,6 +117,9 @@ func outcomeCalls() []call {
 	for range 4 {
 		calls = append(calls, call{"huge", `{}`})
 	}
+	for _, args := range []string{`null`, `[1]`, `[]`, `"{}"`, `7`, `-0.5`, `true`, ` [ {"a":1} ] `} {
+		calls = append(calls, call{"add", args}, call{"polite", args}, call{"denied", args}, call{"closed", args}, call{"nothing_like_it", args})
+	}
 	return append(calls, call{"add", `{}`}, call{"nothing_like_it", `{}`}, call{"shout", `{"text":null}`}, call{"visible", `{"x":1}`}, call{"add", `{"a":1.5,"b":2}`}, call{"add", `{"a":1e300,"b":2}`}, call{"closed", `{"x":1}`}, call{"polite", `{"x":1}`})
 }
 
@@ -144,12 +147,12 @@ func (l *hookLog) take() []string {
 	return events
 }
 
-// TestTheSameCallHasTheSameOutcomeOnEveryTransport makes 200 calls of every
+// TestTheSameCallHasTheSameOutcomeOnEveryTransport makes 240 calls of every
 // kind over each transport: code, message, value and hook events are the same,
 // and nothing that a script can see tells which transport carried it.
 func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 	calls := outcomeCalls()
-	if len(calls) < 200 {
+	if len(calls) < 240 {
 		t.Fatalf("only %d calls", len(calls))
 	}
 	type record struct {

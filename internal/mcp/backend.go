@@ -46,7 +46,8 @@ type List struct {
 // Request is one call of a tool.
 type Request struct {
 	Tool string
-	// Arguments have passed the JSON gate; nil when the caller sent none.
+	// Arguments have passed the JSON gate, and may be any JSON value; nil when
+	// the caller sent none, or null.
 	Arguments json.RawMessage
 	Caller    identity.Caller
 	// Emit receives what the tool tells while it runs; nil drops it.

@@ -22,8 +22,6 @@ func callTool(ctx context.Context, c *call) (*result, *fault) {
 	arguments := member(c.params, "arguments")
 	if isNull(arguments) {
 		arguments = nil
-	} else if !isObject(arguments) {
-		return nil, invalidParams("params.arguments must be an object")
 	}
 	level, f := c.logLevel()
 	if f != nil {

@@ -31,9 +31,6 @@ func decode(body []byte) (call, error) {
 			}
 			c.tool, hasTool = text(value), true
 		case "arguments":
-			if value[0] != '{' && value[0] != 'n' {
-				return call{}, bad("arguments", "must be an object")
-			}
 			c.arguments = orNil(value)
 		case "agent":
 			c.agent = orNil(value)
