@@ -20,8 +20,7 @@ const (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
-	// Arguments have passed the JSON gate, or are nil for none. What is no object
-	// is refused like an object that does not fit.
+	// Arguments have passed the JSON gate; nil for none. What is no object does not fit.
 	Arguments json.RawMessage
 	Caller    identity.Caller
 	// Via is [ViaClient] when empty.
@@ -33,8 +32,7 @@ type Request struct {
 }
 
 // Emitter receives what a tool tells its caller before the result. Its methods
-// may be called from any goroutine until the call returns, and must not block
-// for long.
+// may be called from any goroutine until the call returns, and must not block.
 type Emitter = host.Emitter
 
 // Result is the outcome of a call: a value, or Err.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -198,23 +197,7 @@ func checkSpread(t *testing.T, calls []call, at func(int) outcome) {
 
 func newFront(t *testing.T, log *hookLog) *serve.Front {
 	t.Helper()
-	s, err := engine.New(engine.Options{
-		Name: "outcomes", Hooks: []engine.Hook{log.hook}, CheckTool: serve.CheckTool,
-		Tools: fstest.MapFS{"t.hcl": {Data: []byte(outcomeTools), Mode: 0o644}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	front := serve.New(s, serve.Options{})
-	t.Cleanup(func() {
-		if err := front.Shutdown(context.Background()); err != nil {
-			t.Errorf("shut down: %v", err)
-		}
-	})
-	return front
+	return frontOf(t, outcomeTools, log.hook)
 }
 
 // canonical returns JSON with sorted keys, so that encodings compare.

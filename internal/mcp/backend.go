@@ -55,7 +55,7 @@ type Request struct {
 }
 
 // Emitter receives what a tool tells before its result. Its methods may be
-// called from any goroutine until the call returns; they do not block for long.
+// called from any goroutine until the call returns, and never wait for the client.
 type Emitter interface {
 	// Progress tells that done of total is done; total is nil when not known.
 	Progress(done float64, total *float64, message string)

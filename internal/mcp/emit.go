@@ -1,41 +1,43 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"strconv"
 	"sync"
 )
 
-// emitter sends what a tool tells before its result, as far as the client
-// asked to hear it.
+// emitter tells a client what a tool tells before its result, as far as the
+// client asked to hear it. It never waits for the client.
 type emitter struct {
 	// fixed at creation
-	send  func(Frame) error
+	out   *outbox
 	tool  string
 	token []byte // the client's progress token; nil when it gave none
 	level int32  // the least severe level to send; 0 for none
 
-	mu      sync.Mutex
-	stopped bool
-	told    bool
-	last    float64
+	mu   sync.Mutex
+	told bool
+	last float64
 }
 
 // emitter returns the emitter of a call; nil when nothing of what the tool
 // tells would be sent.
-func (c *call) emitter(tool string, level int32) *emitter {
+func (c *call) emitter(ctx context.Context, tool string, level int32) *emitter {
 	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 {
 		return nil
 	}
-	return &emitter{send: c.origin.emit, tool: tool, token: c.meta.progressToken, level: level}
+	return &emitter{out: newOutbox(ctx, c.origin.emit), tool: tool, token: c.meta.progressToken, level: level}
 }
 
-// stop makes the emitter drop what comes too late: nothing may follow the answer.
-func (e *emitter) stop() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stopped = true
+// stop drops what comes too late: nothing may follow the answer. It returns
+// when the answer may be sent.
+func (e *emitter) stop(logger *slog.Logger) {
+	if dropped := e.out.end(); dropped > 0 {
+		logger.Info("a client reads too slowly: messages of a call were dropped", "tool", e.tool, "dropped", dropped)
+	}
 }
 
 // Progress sends notifications/progress (2026-07-28 basic/patterns/progress).
@@ -46,7 +48,7 @@ func (e *emitter) Progress(done float64, total *float64, message string) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopped || e.told && done <= e.last {
+	if e.told && done <= e.last {
 		return
 	}
 	e.told, e.last = true, done
@@ -58,19 +60,13 @@ func (e *emitter) Progress(done float64, total *float64, message string) {
 	if message != "" {
 		b = appendText(b, "message", message)
 	}
-	// A failure to send shows when the answer is sent, or ends the context.
-	_ = e.send(notification("notifications/progress", b))
+	e.out.put(notification("notifications/progress", b))
 }
 
 // Log sends notifications/message (2026-07-28 server/utilities/logging).
 func (e *emitter) Log(level, message string, fields json.RawMessage) {
 	severity := severityOf(level)
 	if e.level == 0 || severity < e.level {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopped {
 		return
 	}
 	b := appendText(nil, "level", LogLevels[severity-1])
@@ -81,7 +77,7 @@ func (e *emitter) Log(level, message string, fields json.RawMessage) {
 	} else {
 		b = appendString(b, message)
 	}
-	_ = e.send(notification("notifications/message", b))
+	e.out.put(notification("notifications/message", b))
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

@@ -35,8 +35,8 @@ func callTool(ctx context.Context, c *call) (*result, *fault) {
 		return nil, f
 	}
 	request := Request{Tool: name, Arguments: arguments, Caller: caller}
-	if e := c.emitter(name, level); e != nil {
-		defer e.stop()
+	if e := c.emitter(ctx, name, level); e != nil {
+		defer e.stop(c.server.options.Logger)
 		request.Emit = e
 	}
 	response := c.server.backend.Call(ctx, request)
