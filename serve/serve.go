@@ -90,10 +90,11 @@ func (f *Front) Handler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
 	}
+	who := authn.Door{Authenticate: authn.Anonymous()}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Authenticate: authn.Anonymous()}))
-	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Authenticate: authn.Anonymous()}))
-	wire := rest.New(f.backend, rest.Options{Authenticate: authn.Anonymous()})
+	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who}))
+	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who}))
+	wire := rest.New(f.backend, rest.Options{Door: who})
 	mux.Handle("/mcp/capabilities", wire)
 	mux.Handle("/mcp/execute", wire)
 	mux.HandleFunc("/healthz", f.healthz)

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"net"
 	"net/http"
 
 	"github.com/mcpd/mcpd/identity"
@@ -18,11 +17,7 @@ const (
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
-	// Authenticate proves who sends a request; an error refuses it with 401.
-	// Nil takes everyone for anonymous.
-	Authenticate authn.Authenticator
-	// Source says where a request came in. Nil tells the address of the peer.
-	Source func(*http.Request) identity.Source
+	authn.Door
 	// Limits bound the body of a request. Zero fields stand for those of
 	// [jsongate.Client].
 	Limits jsongate.Limits
@@ -36,24 +31,10 @@ type handler struct {
 
 // New returns a handler for both paths, to which it must be mounted.
 func New(b mcp.Backend, o Options) http.Handler {
-	if o.Authenticate == nil {
-		o.Authenticate = authn.Anonymous()
-	}
-	if o.Source == nil {
-		o.Source = peerAddress
-	}
 	if o.Limits.Bytes <= 0 {
 		o.Limits.Bytes = jsongate.Client().Bytes
 	}
 	return &handler{backend: b, options: o}
-}
-
-func peerAddress(r *http.Request) identity.Source {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return identity.Source{}
-	}
-	return identity.Source{IP: host}
 }
 
 // ServeHTTP serves one request.
@@ -101,10 +82,10 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 
 // caller returns who sent a request; false means that the answer was written.
 func (h *handler) caller(w http.ResponseWriter, r *http.Request, agent identity.Agent) (identity.Caller, bool) {
-	p, err := h.options.Authenticate(r)
+	principal, source, err := h.options.Enter(r)
 	if err != nil {
 		write(w, http.StatusUnauthorized, encodeError(mcp.PolicyDenied, "the credential was not accepted", nil))
 		return identity.Caller{}, false
 	}
-	return identity.Caller{Principal: p, Agent: agent, Source: h.options.Source(r)}, true
+	return identity.Caller{Principal: principal, Agent: agent, Source: source}, true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -191,9 +192,9 @@ func TestErrorsAndTheirStatus(t *testing.T) {
 
 func TestWhoIsNotKnownIsRefusedUnread(t *testing.T) {
 	f := customers(t).answers("1")
-	h := New(f, Options{Authenticate: func(*http.Request) (identity.Principal, error) {
+	h := New(f, Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, errors.New("the key of canary has expired")
-	}})
+	}}})
 	for _, r := range []*http.Request{
 		httptest.NewRequest("GET", CapabilitiesPath, nil),
 		httptest.NewRequest("POST", ExecutePath, iotest.ErrReader(errors.New("it was read"))),
@@ -210,10 +211,10 @@ func TestWhoIsNotKnownIsRefusedUnread(t *testing.T) {
 func TestPrincipalAndSourceComeFromTheOptions(t *testing.T) {
 	f := customers(t).answers("1")
 	p, s := identity.Principal{ID: "ci", Kind: "key"}, identity.Source{IP: "::1", Listener: "127.0.0.1:8080"}
-	h := New(f, Options{
+	h := New(f, Options{Door: authn.Door{
 		Authenticate: func(*http.Request) (identity.Principal, error) { return p, nil },
 		Source:       func(*http.Request) identity.Source { return s },
-	})
+	}})
 	r := httptest.NewRequest("POST", ExecutePath, strings.NewReader(`{"tool":"a","agent":{"agent_id":"root"}}`))
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
 	h.ServeHTTP(httptest.NewRecorder(), r)

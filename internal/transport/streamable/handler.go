@@ -1,21 +1,16 @@
 package streamable
 
 import (
-	"net"
 	"net/http"
 	"time"
 
-	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
-	// Authenticate proves who sends a request; an error refuses it with 401.
-	// Nil takes everyone for anonymous.
-	Authenticate func(*http.Request) (identity.Principal, error)
-	// Source says where a request came in; nil tells the address of the peer.
-	Source func(*http.Request) identity.Source
+	authn.Door
 	// ReadTimeout is how long a client may take to send its body; 0 stands
 	// for 30 s.
 	ReadTimeout time.Duration
@@ -28,12 +23,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Authenticate == nil {
-		o.Authenticate = func(*http.Request) (identity.Principal, error) { return identity.Anonymous(), nil }
-	}
-	if o.Source == nil {
-		o.Source = peerAddress
-	}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = 30 * time.Second
 	}
@@ -44,14 +33,6 @@ func (o Options) withDefaults() Options {
 		o.KeepAlive = 15 * time.Second
 	}
 	return o
-}
-
-func peerAddress(r *http.Request) identity.Source {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = ""
-	}
-	return identity.Source{IP: host}
 }
 
 // The headers of the transport, in canonical form.
@@ -86,12 +67,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // peer returns who sent the request; false means that the answer was written.
 func (h *handler) peer(w http.ResponseWriter, r *http.Request) (mcp.Peer, bool) {
-	p, err := h.options.Authenticate(r)
+	principal, source, err := h.options.Enter(r)
 	if err != nil {
 		refuse(w, http.StatusUnauthorized, "the credential was not accepted")
 		return mcp.Peer{}, false
 	}
-	return mcp.Peer{Principal: p, Source: h.options.Source(r), Headers: r.Header}, true
+	return mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, true
 }
 
 // refuse answers a request that does not reach the protocol.

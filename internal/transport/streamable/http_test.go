@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -169,13 +170,13 @@ func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 }
 
 func TestSessionsBelongToTheirPrincipal(t *testing.T) {
-	s := newSite(t, streamable.Options{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	s := newSite(t, streamable.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
 			return p, errors.New("who is it?")
 		}
 		return p, nil
-	}})
+	}}})
 	if r := s.do(t.Context(), "POST", initialize, jsonType); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a client without a credential got %s", r.Status)
 	}

@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
@@ -18,11 +17,7 @@ const subprotocol = "mcp"
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
-	// Authenticate proves who connects; an error refuses with 401. Nil takes
-	// everyone for anonymous.
-	Authenticate func(*http.Request) (identity.Principal, error)
-	// Source says where a request came in; nil tells the address of the peer.
-	Source func(*http.Request) identity.Source
+	authn.Door
 	// Ping is how often the client is pinged; 0 stands for 25 s. A client
 	// that is silent for twice as long is gone.
 	Ping time.Duration
@@ -32,12 +27,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Authenticate == nil {
-		o.Authenticate = func(*http.Request) (identity.Principal, error) { return identity.Anonymous(), nil }
-	}
-	if o.Source == nil {
-		o.Source = peerAddress
-	}
 	if o.Ping <= 0 {
 		o.Ping = 25 * time.Second
 	}
@@ -45,14 +34,6 @@ func (o Options) withDefaults() Options {
 		o.WriteTimeout = 10 * time.Second
 	}
 	return o
-}
-
-func peerAddress(r *http.Request) identity.Source {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = ""
-	}
-	return identity.Source{IP: host}
 }
 
 type handler struct {
@@ -82,7 +63,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the subprotocol must be "+subprotocol, http.StatusBadRequest)
 		return
 	}
-	principal, err := h.options.Authenticate(r)
+	principal, source, err := h.options.Enter(r)
 	if err != nil {
 		http.Error(w, "the credential was not accepted", http.StatusUnauthorized)
 		return
@@ -105,5 +86,5 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
 	c := &client{socket: socket, options: h.options}
-	c.serve(r.Context(), h.server, mcp.Peer{Principal: principal, Source: h.options.Source(r), Headers: r.Header})
+	c.serve(r.Context(), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header})
 }

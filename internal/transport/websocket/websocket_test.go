@@ -12,6 +12,7 @@ import (
 	client "github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/websocket"
@@ -33,12 +34,12 @@ func newSite(t *testing.T, o websocket.Options, tools ...mcptest.Tool) (*httptes
 }
 
 func TestHandshakesAreJudged(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	web, _ := newSite(t, websocket.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
 		if r.Header.Get("X-User") == "nobody" {
 			return identity.Principal{}, errors.New("nobody")
 		}
 		return identity.Anonymous(), nil
-	}})
+	}}})
 	for _, test := range []struct {
 		name         string
 		subprotocols []string
