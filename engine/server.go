@@ -175,7 +175,11 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	now := s.current.Load()
 	switch {
 	case err != nil:
-		s.options.Logger.Error("the files have mistakes; nothing was changed", slog.String("problems", err.Error()))
+		said := "the files have mistakes; nothing was changed"
+		if before == nil {
+			said = "the files have mistakes; nothing is served"
+		}
+		s.options.Logger.Error(said, slog.String("problems", err.Error()))
 		s.tell(ReloadFailed, took)
 	case before == nil:
 		s.options.Logger.Info("loaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
@@ -188,10 +192,7 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 		return
 	}
 	s.mu.Lock()
-	watchers := make([]func(), 0, len(s.watchers))
-	for _, watcher := range s.watchers {
-		watchers = append(watchers, watcher)
-	}
+	watchers := slices.Collect(maps.Values(s.watchers))
 	s.mu.Unlock()
 	for _, watcher := range watchers {
 		watcher()

@@ -151,15 +151,23 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.level) || level.UnmarshalText([]byte(l.level)) != nil {
 		return nil, usage("--log-level takes debug, info, warn or error")
 	}
-	options := &slog.HandlerOptions{Level: level}
 	switch l.format {
 	case "text":
-		return slog.New(slog.NewTextHandler(e.stderr, options)), nil
+		return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: dropProblems})), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(e.stderr, options)), nil
+		return slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: level})), nil
 	default:
 		return nil, usage("--log-format takes text or json")
 	}
+}
+
+// dropProblems takes the mistakes of files out of a log for people, to whom
+// they are printed with the lines that they are in.
+func dropProblems(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == "problems" {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // operators returns the operator's file and the files of values beside it.
