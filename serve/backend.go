@@ -16,6 +16,9 @@ import (
 type backend struct {
 	engine *engine.Server
 	logger *slog.Logger
+	// life ends, by end, when calls are not waited for any longer.
+	life context.Context
+	end  context.CancelCauseFunc
 
 	mu sync.Mutex
 	// snapshot is what encoded and lists belong to.
@@ -30,7 +33,9 @@ type backend struct {
 const maxLists = 256
 
 func newBackend(e *engine.Server) *backend {
-	return &backend{engine: e, logger: e.Logger()}
+	b := &backend{engine: e, logger: e.Logger()}
+	b.life, b.end = context.WithCancelCause(context.Background())
+	return b
 }
 
 // Info returns what the server says of itself.
@@ -72,8 +77,11 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 // Watch passes on that a snapshot was published.
 func (b *backend) Watch(fn func()) (stop func()) { return b.engine.Watch(fn) }
 
-// Call runs a tool.
+// Call runs a tool, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
 	request := engine.Request{Tool: r.Tool, Arguments: r.Arguments, Caller: r.Caller}
 	if r.Emit != nil {
 		request.Emit = r.Emit

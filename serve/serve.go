@@ -187,36 +187,57 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	return err
 }
 
-// shutdownHTTP stops to listen, lets calls end, and then closes what is left.
+// shutdownHTTP stops to listen, lets calls end, and then closes what is left:
+// a connection on which no call is answered any more.
 func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
-	bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
+	bounded, cancel := context.WithTimeout(ctx, f.options.Grace+patience)
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- server.Shutdown(bounded) }()
-	err := f.Shutdown(bounded)
-	if shutdownErr := <-closed; shutdownErr != nil {
-		err = errors.Join(err, fmt.Errorf("shut down http: %w", shutdownErr), server.Close())
+	err := f.Shutdown(ctx)
+	if <-closed != nil {
+		err = errors.Join(err, server.Close())
 	}
 	return err
 }
 
+// patience is how long calls that were cancelled at the end of the grace
+// period, and their hooks, may take to end.
+const patience = 2 * time.Second
+
+// errCut is why a call was cancelled that outlived the grace period.
+var errCut = errors.New("the server is shutting down")
+
 // Shutdown refuses what is new, waits at most the grace period for calls in
-// flight and for their hooks, and closes the engine. A second Shutdown returns
-// what the first did.
+// flight and for their hooks, then cancels the calls that still run, and closes
+// the engine. The error says that calls had to be cancelled. A second Shutdown
+// returns what the first did.
 func (f *Front) Shutdown(ctx context.Context) error {
 	f.closing.Do(func() {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
 		defer cancel()
-		// The engine refuses new calls from now on, whichever route they take.
-		drained := make(chan error, 1)
-		go func() { drained <- f.engine.Drain(bounded) }()
-		if err := f.mcp.Drain(bounded); err != nil {
-			f.closeErr = fmt.Errorf("drain clients: %w", err)
+		f.closeErr = f.drain(bounded)
+		f.backend.end(errCut)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		if f.closeErr != nil {
+			// Their ends are waited for; that they were late has been said.
+			_ = f.drain(late)
 		}
-		<-drained
-		f.closeErr = errors.Join(f.closeErr, f.engine.Close(bounded))
+		f.closeErr = errors.Join(f.closeErr, f.engine.Close(late))
 	})
 	return f.closeErr
+}
+
+// drain refuses what is new, and waits for the calls and clients that there are.
+func (f *Front) drain(ctx context.Context) error {
+	// The engine refuses new calls from now on, whichever route they take.
+	drained := make(chan error, 1)
+	go func() { drained <- f.engine.Drain(ctx) }()
+	if err := f.mcp.Drain(ctx); err != nil {
+		return errors.Join(fmt.Errorf("drain clients: %w", err), <-drained)
+	}
+	return <-drained
 }
 
 func (f *Front) address() string {

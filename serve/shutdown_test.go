@@ -1,0 +1,144 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// daemon is a front that runs on a port of its own.
+type daemon struct {
+	url   string
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// run runs a front for one file of tools.
+func run(t *testing.T, tools string, grace time.Duration, hooks ...engine.Hook) *daemon {
+	t.Helper()
+	s, err := engine.New(engine.Options{
+		Name: "test", Hooks: hooks, CheckTool: serve.CheckTool,
+		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := make(chan net.Addr, 1)
+	front := serve.New(s, serve.Options{Address: "127.0.0.1:0", Grace: grace, OnListen: func(a net.Addr) { listening <- a }})
+	ctx, stop := context.WithCancel(t.Context())
+	d := &daemon{stop: stop, ended: make(chan error, 1)}
+	go func() { d.ended <- front.Run(ctx) }()
+	select {
+	case at := <-listening:
+		d.url = "http://" + at.String()
+	case err := <-d.ended:
+		t.Fatal(err)
+	}
+	return d
+}
+
+const stuckTool = `
+tool "stuck" {
+  timeout = "5m"
+  run = "await new Promise(() => setTimeout(() => 0, 300_000));"
+}
+`
+
+// TestACallThatOutlivesTheGracePeriodIsCancelled: its hook is told, its client
+// is answered, and the server ends.
+func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
+	for name, call := range map[string]struct{ path, body, want string }{
+		"REST": {"/mcp/execute", `{"tool":"stuck"}`, `"error":"EXECUTION_ERROR","message":"the call was canceled"`},
+		"MCP": {"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck",` + metaModern + `}}`,
+			`"text":"the call was canceled"}],"isError":true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := make(chan engine.HookEvent, 2)
+			d := run(t, stuckTool, time.Millisecond, func(_ context.Context, e engine.HookEvent) { events <- e })
+			answers := make(chan []byte, 1)
+			go func() {
+				_, answer := post(t, d.url+call.path, call.body, map[string]string{
+					"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "stuck",
+				})
+				answers <- answer
+			}()
+			<-events // it has begun
+			d.stop()
+			if err := <-d.ended; err == nil || !strings.Contains(err.Error(), "calls still run") {
+				t.Errorf("the server ended with %v", err)
+			}
+			select {
+			case e := <-events:
+				if e.Phase != engine.Failed || e.Err.Message != "the call was canceled" {
+					t.Errorf("the last event is %s, %v", e.Phase, e.Err)
+				}
+			default:
+				t.Error("the server ended before the hook was told")
+			}
+			if answer := string(<-answers); !strings.Contains(answer, call.want) {
+				t.Errorf("the client got %s", answer)
+			}
+		})
+	}
+}
+
+// TestOpenStreamsAreClosedAtShutdown holds one stream of each kind open: the
+// server says farewell on each, and ends without an error.
+func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
+	d := run(t, stuckTool, time.Minute)
+	header, _ := post(t, d.url+"/mcp", initialize, nil)
+	request, err := http.NewRequest(http.MethodGet, d.url+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id"))
+	stream, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+
+	listening, err := http.NewRequest(http.MethodPost, d.url+"/mcp", strings.NewReader(fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`, metaModern)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"subscriptions/listen"}}
+	subscription, err := http.DefaultClient.Do(listening)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer subscription.Body.Close()
+
+	socket, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(d.url, "http")+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+
+	d.stop()
+	if rest, err := io.ReadAll(stream.Body); err != nil || len(rest) > 0 {
+		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+	if rest, err := io.ReadAll(subscription.Body); err != nil || !strings.Contains(string(rest), `"id":7,"result":`) {
+		t.Errorf("the subscription ended with %q, %v", rest, err)
+	}
+	if _, _, err := socket.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the socket ended with %v", err)
+	}
+	if err := <-d.ended; err != nil {
+		t.Error(err)
+	}
+}
