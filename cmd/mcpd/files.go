@@ -170,10 +170,5 @@ func dropProblems(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// operators returns the operator's file and the files of values beside it.
-func (f *files) operators() []string {
-	names := []string{f.config}
-	// The pattern is well formed, so Glob cannot fail.
-	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(f.config), "*.mcpdvars"))
-	return append(names, beside...)
-}
+// varsFiles is the pattern of the files of values beside the operator's file.
+func (f *files) varsFiles() string { return filepath.Join(filepath.Dir(f.config), "*.mcpdvars") }

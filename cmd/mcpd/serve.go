@@ -78,7 +78,8 @@ func runServe(e env, f *serveFlags) error {
 	defer stop()
 	defer context.AfterFunc(ctx, func() { logger.Info("shutting down; a second signal ends the process at once") })()
 	watcher, err := watch.New(watch.Options{
-		Roots: []string{f.files.tools}, Files: f.files.operators(), Skip: func(name string) bool { return name == ".git" }, Logger: logger,
+		Roots: []string{f.files.tools}, Files: []string{f.files.config}, Globs: []string{f.files.varsFiles()},
+		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
 	})
 	if err != nil {
 		return findings("watch files: %v", err)

@@ -16,6 +16,8 @@ type chart struct {
 	steps map[string][]target
 	// trees maps the real path of each root that exists to the roots there.
 	trees map[string]tree
+	// globs maps the real path of each folder that exists to the globs there.
+	globs map[string][]target
 }
 
 // A tree is a folder that one or more roots lead to.
@@ -27,12 +29,13 @@ type tree struct {
 // survey finds out where the targets are.
 func survey(targets []target) chart {
 	c := chart{steps: map[string][]target{}, trees: map[string]tree{}}
+	targets, c.globs = unfold(targets)
 	for _, t := range targets {
-		steps, real := follow(t.abs)
+		steps, real := follow(t.place())
 		for _, s := range steps {
 			c.steps[s] = append(c.steps[s], t)
 		}
-		if !t.tree || real == "" {
+		if t.kind != rootTarget || real == "" {
 			continue
 		}
 		info, err := os.Lstat(real)
@@ -42,6 +45,22 @@ func survey(targets []target) chart {
 		c.trees[real] = tree{append(c.trees[real].roots, t), info}
 	}
 	return c
+}
+
+// unfold returns the targets with the files that globs among them stand for,
+// and the globs by the real paths of their folders.
+func unfold(targets []target) (all []target, globs map[string][]target) {
+	all, globs = slices.Clone(targets), map[string][]target{}
+	for _, t := range targets {
+		if t.kind != globTarget {
+			continue
+		}
+		if _, real := follow(t.place()); real != "" {
+			globs[real] = append(globs[real], t)
+			all = append(all, t.matches(real)...)
+		}
+	}
+	return all, globs
 }
 
 // same reports whether two charts lead to the same places.
@@ -57,6 +76,11 @@ func (c chart) spell(real string, skip func(string) bool) []string {
 	var names []string
 	for _, t := range c.steps[real] {
 		names = append(names, t.path)
+	}
+	for _, t := range c.globs[filepath.Dir(real)] {
+		if name := filepath.Base(real); t.covers(name) || name == "..data" {
+			names = append(names, t.sibling(name))
+		}
 	}
 	for root, tree := range c.trees {
 		rest, below := strings.CutPrefix(real, root)

@@ -35,7 +35,7 @@ func watchDisk(t *testing.T, layout []string, o Options) *disk {
 	for _, entry := range layout {
 		d.put(entry)
 	}
-	for _, paths := range [][]string{o.Roots, o.Files} {
+	for _, paths := range [][]string{o.Roots, o.Files, o.Globs} {
 		for i := range paths {
 			paths[i] = d.at(paths[i])
 		}
@@ -275,6 +275,33 @@ func TestChangesOnDiskAreSeen(t *testing.T) {
 			d.dirty("c/f")
 			d.sees("c/f")
 		}},
+		{"files that a glob names, when they come, change, move and go", []string{"c/", "c/old.v"}, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
+			d.sees("c/old.v")
+			d.put("c/new.v")
+			d.dirty("c/new.v")
+			d.sees("c/new.v")
+			d.mv("c/new.v", "c/newer.v")
+			d.dirty("c/newer.v")
+			d.rm("c/old.v")
+			d.dirty("c/old.v")
+		}},
+		{"a glob whose folder comes later", nil, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
+			d.put("c/")
+			d.put("c/a.v")
+			d.rescan()
+			d.sees("c/a.v")
+		}},
+		{"what is behind a new file that a glob names, a link in a swapped folder", []string{"c/..v1/", "c/..v2/", "c/..data -> ..v1"}, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
+			d.put("c/..v1/a.v")
+			d.put("c/a.v -> ..data/a.v")
+			d.rescan()
+			d.sees("c/a.v")
+			d.put("c/..v2/a.v")
+			d.put("c/..data_tmp -> ..v2")
+			d.mv("c/..data_tmp", "c/..data")
+			d.rescan()
+			d.sees("c/a.v")
+		}},
 		{"what is behind a file that is a link, in a swapped folder", []string{"c/..v1/", "c/..v1/f", "c/..v2/", "c/..v2/f", "c/..data -> ..v1", "c/f -> ..data/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
 			d.put("c/..data_tmp -> ..v2")
 			d.mv("c/..data_tmp", "c/..data")
@@ -377,5 +404,5 @@ func targetsIn(t *testing.T, root string, folders ...string) []target {
 			t.Fatal(err)
 		}
 	}
-	return []target{{path: root, abs: filepath.Join(dir, root), tree: true}}
+	return []target{{path: root, abs: filepath.Join(dir, root)}}
 }

@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -37,9 +39,53 @@ type glance struct {
 
 func (g glance) empty() bool { return len(g.paths) == 0 && !g.rescan }
 
-// A target is a root or a file to watch.
+// A target is what the user wants to have watched.
 type target struct {
 	path string // as the user gave it
 	abs  string
-	tree bool
+	kind kind
 }
+
+// A kind is what a target stands for.
+type kind uint8
+
+const (
+	rootTarget kind = iota // a folder and all below it
+	fileTarget
+	globTarget // the files of a folder whose names match the last element
+)
+
+// place returns the absolute path that leads to the target: for a glob, to its
+// folder.
+func (t target) place() string {
+	if t.kind == globTarget {
+		return filepath.Dir(t.abs)
+	}
+	return t.abs
+}
+
+// matches returns the files of a folder that a glob stands for, as targets of
+// their own. folder is where the glob's own folder really is.
+func (t target) matches(folder string) []target {
+	var files []target
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil // what cannot be read cannot be served
+	}
+	for _, e := range entries {
+		if t.covers(e.Name()) {
+			files = append(files, target{path: t.sibling(e.Name()), abs: filepath.Join(folder, e.Name()), kind: fileTarget})
+		}
+	}
+	return files
+}
+
+// covers reports whether a glob stands for files of this name.
+func (t target) covers(name string) bool {
+	ok, err := filepath.Match(filepath.Base(t.abs), name)
+	return ok && err == nil
+}
+
+// sibling returns the path of another entry of the target's folder, as the user
+// would give it.
+func (t target) sibling(name string) string { return filepath.Join(filepath.Dir(t.path), name) }

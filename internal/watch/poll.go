@@ -69,12 +69,13 @@ func (p *poller) check() (glance, error) {
 // look returns what is there now, by the names that the user knows.
 func (p *poller) look() map[string]sight {
 	now := map[string]sight{}
-	for _, t := range p.targets {
-		_, real := follow(t.abs)
-		if real == "" {
+	targets, _ := unfold(p.targets)
+	for _, t := range targets {
+		_, real := follow(t.place())
+		if real == "" || t.kind == globTarget {
 			continue
 		}
-		if !t.tree {
+		if t.kind == fileTarget {
 			p.note(now, t.path, real)
 			continue
 		}

@@ -55,6 +55,10 @@ func TestThePollerSees(t *testing.T) {
 		}, []string{"t/l"}},
 		{"nothing in a skipped folder", func(t *testing.T, dir string) { write(t, filepath.Join(dir, ".git/x"), "x") }, nil},
 		{"the single file", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "../f"), "x") }, []string{"f"}},
+		{"a new file that a glob names", func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, "../a.v"), "x")
+			write(t, filepath.Join(dir, "../a.w"), "x")
+		}, []string{"a.v"}},
 		{"a root that vanishes", func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
@@ -65,7 +69,8 @@ func TestThePollerSees(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			targets := targetsIn(t, "t", "t/.git")
 			dir := targets[0].abs
-			targets = append(targets, target{path: "f", abs: filepath.Join(dir, "../f")})
+			targets = append(targets, target{path: "f", abs: filepath.Join(dir, "../f"), kind: fileTarget},
+				target{path: "*.v", abs: filepath.Join(dir, "../*.v"), kind: globTarget})
 			write(t, filepath.Join(dir, "a"), "first")
 			if err := os.Symlink("a", filepath.Join(dir, "l")); err != nil {
 				t.Fatal(err)

@@ -20,6 +20,10 @@ type Options struct {
 	// Files are single files, each watched through its folder. A file may be
 	// a link, may be absent, and may vanish and come back.
 	Files []string
+	// Globs name files by pattern, each within one folder: only the last
+	// element of the path is a pattern, as of [filepath.Match]. What matches is
+	// watched like Files, whenever it comes.
+	Globs []string
 	// Skip names entries below the roots that are of no interest, such as
 	// ".git", by their base name. Entries that begin with ".." are never
 	// asked about. Nil skips nothing.
@@ -31,8 +35,8 @@ type Options struct {
 // Change says that something may be different on disk. It may be a false
 // alarm, so what it names is to be read and compared; but nothing is missed.
 type Change struct {
-	// Paths are dirty: sorted, each one of the roots or files or below a root,
-	// spelled as in Options. They may be folders, and may be gone.
+	// Paths are dirty: sorted, each one of the roots or files, below a root or
+	// matched by a glob, spelled as in Options. They may be folders, and may be gone.
 	Paths []string
 	// Rescan is set when Paths may not be all that is dirty.
 	Rescan bool
@@ -57,7 +61,7 @@ const retryAfter = time.Minute
 //
 // Where the operating system has no notifications left to give, New says so in
 // the log and looks every second instead. It fails only when a path cannot be
-// made absolute.
+// made absolute, or a pattern is malformed.
 func New(o Options) (*Watcher, error) { return newWatcher(o, fsnotify.NewWatcher) }
 
 func newWatcher(o Options, open func() (*fsnotify.Watcher, error)) (*Watcher, error) {
@@ -68,20 +72,29 @@ func newWatcher(o Options, open func() (*fsnotify.Watcher, error)) (*Watcher, er
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
-	var errs []error
-	for i, path := range append(append([]string(nil), o.Roots...), o.Files...) {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("watch %s: %w", path, err))
-			continue
-		}
-		w.targets = append(w.targets, target{path: path, abs: abs, tree: i < len(o.Roots)})
-	}
-	if err := errors.Join(errs...); err != nil {
+	err := errors.Join(w.aim(o.Roots, rootTarget), w.aim(o.Files, fileTarget), w.aim(o.Globs, globTarget))
+	if err != nil {
 		return nil, err
 	}
 	w.look()
 	return w, nil
+}
+
+// aim adds targets of one kind.
+func (w *Watcher) aim(paths []string, k kind) error {
+	var errs []error
+	for _, path := range paths {
+		abs, err := filepath.Abs(path)
+		if err == nil && k == globTarget {
+			_, err = filepath.Match(filepath.Base(path), "")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("watch %s: %w", path, err))
+			continue
+		}
+		w.targets = append(w.targets, target{path: path, abs: abs, kind: k})
+	}
+	return errors.Join(errs...)
 }
 
 // Changes returns the channel of changes, which is closed when Run returns.

@@ -142,6 +142,12 @@ func TestChangesThatNobodyReceivesPileUpIntoOne(t *testing.T) {
 	})
 }
 
+func TestAMalformedPatternIsAnError(t *testing.T) {
+	if _, err := New(Options{Globs: []string{"x/[a.v"}}); err == nil {
+		t.Error("it is watched")
+	}
+}
+
 func TestWhatACheckFindsIsWaitedForToo(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, show func(string)) {
 		start := time.Now()
@@ -189,7 +195,7 @@ func TestABlindEyeIsReplacedByPolling(t *testing.T) {
 				e := newFakeEye()
 				w := &Watcher{
 					changes: make(chan Change), eye: e, log: slog.New(slog.NewTextHandler(&log, nil)),
-					targets: []target{{path: "tools", abs: dir, tree: true}},
+					targets: []target{{path: "tools", abs: dir}},
 					skip:    func(string) bool { return false },
 					open:    func() (*fsnotify.Watcher, error) { return nil, errors.New("none left") },
 				}

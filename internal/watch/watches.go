@@ -36,6 +36,10 @@ func watchAll(c chart, skip func(string) bool, open func() (*fsnotify.Watcher, e
 		_, err := w.add(filepath.Dir(step))
 		errs = append(errs, err)
 	}
+	for folder := range c.globs {
+		_, err := w.add(folder)
+		errs = append(errs, err)
+	}
 	for root := range c.trees {
 		errs = append(errs, w.grow(root))
 	}
