@@ -24,6 +24,9 @@ type readiness struct {
 	Tools        int       `json:"tools"`
 	Synchronized bool      `json:"synchronized"`
 	Problems     diag.List `json:"problems"`
+	// RestartNeeded says that the operator's file asks for what only a restart
+	// brings about.
+	RestartNeeded bool `json:"restart_needed"`
 }
 
 // readyz says what is served, how old it is, and what is wrong with the files
@@ -35,7 +38,7 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	status := f.engine.Status()
 	answer := readiness{
 		Ready: status.Revision != "" && !status.Draining, Revision: status.Revision, Tools: status.Tools,
-		Synchronized: status.Synchronized, Problems: status.Problems,
+		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: f.outdated.Load(),
 	}
 	if answer.Problems == nil {
 		answer.Problems = diag.List{}

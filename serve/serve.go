@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
@@ -55,6 +55,9 @@ type Front struct {
 	backend *backend
 	mcp     *mcp.Server
 
+	// outdated says that the operator's file wants another listener than there is.
+	outdated atomic.Bool
+
 	closing  sync.Once
 	closeErr error
 }
@@ -84,9 +87,11 @@ func (f *Front) Handler() (http.Handler, error) {
 	if err := f.load(context.Background()); err != nil {
 		return nil, err
 	}
-	listen := f.engine.Snapshot().Listen()
-	hosts, origins := slices.Concat(listen.Hosts, f.options.Hosts), slices.Concat(listen.Origins, f.options.Origins)
-	door, err := gate.New(gate.Options{Hosts: hosts, Origins: origins})
+	return f.handler(f.listen())
+}
+
+func (f *Front) handler(l engine.Listen) (http.Handler, error) {
+	door, err := gate.New(gate.Options{Hosts: l.Hosts, Origins: l.Origins})
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
 	}
@@ -156,15 +161,16 @@ func (f *Front) runStdio(ctx context.Context) error {
 }
 
 func (f *Front) runHTTP(ctx context.Context) error {
-	handler, err := f.Handler()
+	listen := f.listen()
+	handler, err := f.handler(listen)
 	if err != nil {
 		return err
 	}
-	address := f.address()
-	if err := gate.CheckListen(address, f.options.InsecureListen); err != nil {
+	if err := gate.CheckListen(listen.Address, f.options.InsecureListen); err != nil {
 		return fmt.Errorf("check address: %w", err)
 	}
-	listener, err := net.Listen("tcp", address)
+	defer f.compare(listen)()
+	listener, err := net.Listen("tcp", listen.Address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
@@ -238,14 +244,4 @@ func (f *Front) drain(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("drain clients: %w", err), <-drained)
 	}
 	return <-drained
-}
-
-func (f *Front) address() string {
-	if f.options.Address != "" {
-		return f.options.Address
-	}
-	if snap := f.engine.Snapshot(); snap != nil && snap.Listen().Address != "" {
-		return snap.Listen().Address
-	}
-	return DefaultAddress
 }
