@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -46,6 +48,44 @@ func TestABadGoToolIsAnErrorAndNotAPanic(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), `add tool "`+name+`"`) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// TestToolsAreAddedWhileOthersAreCalled adds tools and calls all that there are
+// at the same time: a tool that was added is there for every later call.
+func TestToolsAreAddedWhileOthersAreCalled(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
+	var adders, callers sync.WaitGroup
+	added := make(chan string, 64)
+	for range 4 {
+		callers.Go(func() {
+			for name := range added {
+				if got, err := s.Call(t.Context(), name, nil); err != nil || string(got.Value) != `"`+name+`"` {
+					t.Errorf("%s: %s, %v", name, got.Value, err)
+				}
+				if _, err := s.Call(t.Context(), "add", map[string]int{"a": 1, "b": 2}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for adder := range 4 {
+		adders.Go(func() {
+			for i := range 10 {
+				name := fmt.Sprintf("tool_%d_%d", adder, i)
+				err := engine.AddTool(s, engine.ToolOptions{Name: name}, func(context.Context, identity.Agent, struct{}) (string, error) { return name, nil })
+				if err != nil {
+					t.Error(err)
+				}
+				added <- name
+			}
+		})
+	}
+	adders.Wait()
+	close(added)
+	callers.Wait()
+	if n := s.Status().Tools; n != 41 {
+		t.Errorf("%d tools are served", n)
 	}
 }
 
