@@ -249,9 +249,14 @@ func (d *daemon) modern(method, params string) (int, []byte, error) {
 	return d.exchange(http.MethodPost, "/mcp", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, inner), header)
 }
 
-// cmdCheckout makes tools.d what another folder holds, one file after the other.
+// cmdCheckout makes tools.d what another folder holds, one file after the other
+// and under a lock, as git does.
 func cmdCheckout(ts *testscript.TestScript, _ bool, args []string) {
+	lock := ts.MkAbs(".git/index.lock")
+	ts.Check(os.MkdirAll(filepath.Dir(lock), 0o755))
+	ts.Check(os.WriteFile(lock, nil, 0o644))
 	ts.Check(checkout(ts.MkAbs(args[0]), ts.MkAbs("tools.d")))
+	ts.Check(os.Remove(lock))
 }
 
 func checkout(from, to string) error {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 //	get PATH              prints the status and the body
 //	post PATH FILE        the same for a POST of a JSON file
 //	modern METHOD FILE    sends params as a modern MCP request to /mcp and prints the answer
-//	checkout DIR          replaces tools.d by DIR, as version control would: file by file
+//	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",

@@ -28,6 +28,9 @@ func TestPendingWaitsForQuiet(t *testing.T) {
 		{"the same path again starts the wait again", []seen{one(0, "a"), one(8*time.Millisecond, "a")}, 9 * time.Millisecond, 9 * time.Millisecond},
 		{"three paths wait 10 ms", []seen{one(0, "a", "b", "c")}, 0, 10 * time.Millisecond},
 		{"four paths wait 100 ms", []seen{one(0, "a", "b", "c", "d")}, 0, 100 * time.Millisecond},
+		{"a pause before four paths makes them wait three times as long", []seen{one(0, "a"), one(70*time.Millisecond, "b", "c", "d")}, 70 * time.Millisecond, 210 * time.Millisecond},
+		{"a pause before three paths changes nothing", []seen{one(0, "a"), one(70*time.Millisecond, "b")}, 70 * time.Millisecond, 10 * time.Millisecond},
+		{"a short pause changes nothing", []seen{one(0, "a"), one(30*time.Millisecond, "b", "c", "d")}, 30 * time.Millisecond, 100 * time.Millisecond},
 		{"a lone rescan waits 10 ms", []seen{{0, glance{rescan: true}}}, 0, 10 * time.Millisecond},
 		{"what announces more waits 100 ms", []seen{{0, glance{rescan: true, many: true}}}, 0, 100 * time.Millisecond},
 		{"past the quiet the wait is over", []seen{one(0, "a")}, time.Second, 0},
@@ -38,7 +41,7 @@ func TestPendingWaitsForQuiet(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			var p pending
 			for _, s := range r.seen {
-				p.add(at(s.after), s.glance)
+				p.event(at(s.after), s.glance)
 			}
 			if got := p.wait(at(r.now)); got != r.want {
 				t.Errorf("wait is %v, want %v", got, r.want)

@@ -51,6 +51,8 @@ type Watcher struct {
 	open    func() (*fsnotify.Watcher, error)
 	eye     eye
 	retry   time.Time // when to ask for notifications again; zero while there are some
+	// outwaited is the lock that lasted too long to be waited for again.
+	outwaited lock
 }
 
 // retryAfter is how long polling lasts before notifications are asked for again.
@@ -137,8 +139,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// settle makes the pending change ready to be sent, unless there is more.
+// settle makes the pending change ready to be sent, unless there is more or
+// git says that more is to come.
 func (w *Watcher) settle(p *pending) {
+	if w.locked(p) {
+		return
+	}
 	select {
 	case e, ok := <-w.eye.events():
 		w.event(p, e, ok)
@@ -152,7 +158,7 @@ func (w *Watcher) event(p *pending, e fsnotify.Event, ok bool) {
 		w.fallBack(p, errors.New("notifications ended"))
 		return
 	}
-	p.add(time.Now(), w.eye.see(e))
+	p.event(time.Now(), w.eye.see(e))
 }
 
 func (w *Watcher) lost(p *pending, err error, ok bool) {

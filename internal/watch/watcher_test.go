@@ -110,6 +110,40 @@ func TestACheckoutOfManyFilesIsOneChange(t *testing.T) {
 	})
 }
 
+func TestAWriterThatPausesIsWaitedForLonger(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		for i, pause := range []time.Duration{0, 9, 9, 9, 60, 90, 170, 400, 9} {
+			time.Sleep(pause * time.Millisecond)
+			show(fmt.Sprint(i))
+		}
+		last := time.Now()
+		if got := <-w.Changes(); len(got.Paths) != 9 {
+			t.Errorf("the change has the paths %v, want all 9", got.Paths)
+		}
+		if took, want := time.Since(last), gapsQuiet*400*time.Millisecond; took != want {
+			t.Errorf("it took %v, want %v", took, want)
+		}
+	})
+}
+
+func TestABurstThatComesWhileNobodyReceivesIsNotCut(t *testing.T) {
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		show("first")
+		time.Sleep(time.Minute)
+		start := time.Now()
+		for i := range 10 {
+			show(fmt.Sprint(i))
+			time.Sleep(5 * time.Millisecond)
+		}
+		if got := <-w.Changes(); len(got.Paths) != 11 {
+			t.Errorf("the change has the paths %v, want all 11", got.Paths)
+		}
+		if took, want := time.Since(start), 45*time.Millisecond+quietMany; took != want {
+			t.Errorf("it took %v, want %v", took, want)
+		}
+	})
+}
+
 func TestAFileThatNeverRestsIsReportedEveryTwoSeconds(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		start := time.Now()
