@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,8 @@ func newCall(e env) *cobra.Command {
 		Long: `Call runs a tool from the files, with its policies and everything else that
 serve would do, and prints the result. With --url it calls a running server.
 
-A value is text where the tool's schema wants a string, and JSON elsewhere.`,
+A value is text where the tool's schema wants a string, and JSON elsewhere. What
+the tool logs goes to standard error.`,
 		Example: `  mcpd call add a=2 b=3
   mcpd call get_customer --json '{"customer_id": "C-1042"}'
   mcpd call add a=2 b=3 --url http://127.0.0.1:8080`,
@@ -47,8 +50,8 @@ A value is text where the tool's schema wants a string, and JSON elsewhere.`,
 		},
 	}
 	f.files.add(cmd)
-	f.log.add(cmd, "warn")
-	cmd.Flags().StringVar(&f.args, "json", "", "the arguments as a JSON `OBJECT`")
+	f.log.add(cmd)
+	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
 	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL` instead of the files")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
 	return cmd
@@ -60,12 +63,15 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 	if err != nil {
 		return err
 	}
+	if !f.log.forMachines() {
+		logger = slog.New(unsaid{logger.Handler()})
+	}
 	s, err := f.files.open(e, engine.Options{Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer s.Close(ctx)
-	if _, err := load(ctx, e, s, f.files.config); err != nil {
+	if err := f.files.load(ctx, e, s, f.raw); err != nil {
 		return err
 	}
 	var schema json.RawMessage
@@ -85,11 +91,12 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 		},
 		Emit: printer{e},
 	})
-	if result.Err != nil {
-		printStack(e, result.Err)
+	err = printAnswer(e, answerOf(result), f.raw)
+	var failed *exitError
+	if errors.As(err, &failed) && !f.raw {
+		failed.text += stackOf(result.Err)
 	}
-	answer := answerOf(result)
-	return printAnswer(e, answer, f.raw)
+	return err
 }
 
 // answer is what came of a call, as the REST wire shows it (RFC section 13).
@@ -145,15 +152,17 @@ func printAnswer(e env, a answer, raw bool) error {
 	return printJSON(e.stdout, a.Result)
 }
 
-// printStack shows the author where a body failed; clients never see it.
-func printStack(e env, err *engine.CallError) {
+// stackOf shows the author where a body failed; clients never see it.
+func stackOf(err *engine.CallError) string {
+	var b strings.Builder
 	for _, frame := range err.Stack() {
 		name := frame.Function
 		if name == "" {
 			name = "body"
 		}
-		fmt.Fprintf(e.stderr, "  at %s (%s)\n", name, frame.Range)
+		fmt.Fprintf(&b, "\n  at %s (%s)", name, frame.Range)
 	}
+	return b.String()
 }
 
 // printer shows what a tool tells while it runs.
@@ -170,48 +179,3 @@ func (p printer) Progress(done float64, total *float64, message string) {
 
 // Log does nothing: the log goes to the operator, who is the same person here.
 func (p printer) Log(string, string, json.RawMessage) {}
-
-// argumentsOf makes the arguments of a call: a JSON object, or pairs whose
-// values are read as the schema wants them.
-func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.RawMessage, error) {
-	if object != "" {
-		if len(pairs) > 0 {
-			return nil, usage("give the arguments either as NAME=VALUE or with --json")
-		}
-		if err := engine.CheckArguments([]byte(object)); err != nil {
-			return nil, usage("--json: %v", err)
-		}
-		return json.RawMessage(object), nil
-	}
-	var declared struct {
-		Properties map[string]struct {
-			Type any `json:"type"`
-		} `json:"properties"`
-	}
-	if schema != nil {
-		if err := json.Unmarshal(schema, &declared); err != nil {
-			return nil, fmt.Errorf("read input schema: %w", err)
-		}
-	}
-	args := make(map[string]json.RawMessage, len(pairs))
-	for _, pair := range pairs {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, usage("%q is not NAME=VALUE", pair)
-		}
-		args[name] = argument(value, declared.Properties[name].Type)
-	}
-	return json.Marshal(args)
-}
-
-// argument reads one value: JSON where it is JSON and the schema wants no string.
-func argument(value string, wanted any) json.RawMessage {
-	if wanted != "string" && json.Valid([]byte(value)) {
-		return json.RawMessage(value)
-	}
-	quoted, err := json.Marshal(value)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return quoted
-}

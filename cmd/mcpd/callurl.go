@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -15,13 +17,16 @@ const maxAnswer = 64 << 20
 
 // callURL calls a tool of a running server over the REST wire.
 func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
-	base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(f.url, "/"), "/mcp"), "/")
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	schema, err := remoteSchema(ctx, base, tool)
+	base := baseOf(f.url)
+	tools, err := remoteTools(ctx, base)
 	if err != nil {
 		return findings("%v", err)
+	}
+	var schema json.RawMessage
+	for _, listed := range tools {
+		if listed.Name == tool {
+			schema = listed.InputSchema
+		}
 	}
 	arguments, err := argumentsOf(f.args, pairs, schema)
 	if err != nil {
@@ -38,37 +43,47 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 	return printAnswer(e, a, f.raw)
 }
 
-// remoteSchema returns the input schema of a tool, or nil when the server lists no such tool.
-func remoteSchema(ctx context.Context, base, tool string) (json.RawMessage, error) {
+// baseOf returns what stands before the routes in a URL that a person types.
+func baseOf(typed string) string {
+	base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(typed, "/"), "/mcp"), "/")
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	return base
+}
+
+// remoteTool is what a server says of a tool.
+type remoteTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// remoteTools returns the tools that a server lists.
+func remoteTools(ctx context.Context, base string) ([]remoteTool, error) {
 	var capabilities struct {
-		Tools []struct {
-			Name        string          `json:"name"`
-			InputSchema json.RawMessage `json:"input_schema"`
-		} `json:"tools"`
+		Tools []remoteTool `json:"tools"`
 	}
-	if err := exchange(ctx, http.MethodGet, base+"/mcp/capabilities", nil, &capabilities); err != nil {
-		return nil, err
-	}
-	for _, listed := range capabilities.Tools {
-		if listed.Name == tool {
-			return listed.InputSchema, nil
-		}
-	}
-	return nil, nil
+	err := exchange(ctx, http.MethodGet, base+"/mcp/capabilities", nil, &capabilities)
+	return capabilities.Tools, err
 }
 
 // exchange sends one request and decodes the JSON answer, whatever its status.
 func exchange(ctx context.Context, method, target string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return fmt.Errorf("make request: %w", err)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return fmt.Errorf("no server answers at %s: %w", target, err)
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

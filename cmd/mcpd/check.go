@@ -20,10 +20,10 @@ func newCheck(e env) *cobra.Command {
 all mistakes and warnings of all files at once.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.tools, f.toolsGiven = args[0], true
+			if err := f.operand(args); err != nil {
+				return err
 			}
 			return check(cmd, e, &f, asJSON)
 		},
@@ -41,27 +41,32 @@ func check(cmd *cobra.Command, e env, f *files, asJSON bool) error {
 	defer s.Close(cmd.Context())
 	if asJSON {
 		report, err := s.Load(cmd.Context())
-		problems := report.Problems
-		if problems == nil {
-			problems = diag.List{}
-		}
-		out := map[string]any{"ok": err == nil, "revision": report.Revision, "problems": problems}
-		if printErr := printJSON(e.stdout, out); printErr != nil {
-			return printErr
-		}
-		err = loadError(report, f.config, err)
-		var said *exitError
-		if errors.As(err, &said) {
-			return &exitError{code: said.code} // the JSON has said it
-		}
-		return err
+		return f.printReport(e, report, err)
 	}
-	if _, err := load(cmd.Context(), e, s, f.config); err != nil {
+	if err := f.load(cmd.Context(), e, s, false); err != nil {
 		return err
 	}
 	status := s.Status()
 	_, err = fmt.Fprintf(e.stdout, "ok: %s, %s, %s, revision %s\n", count(status.Tools, "tool"),
 		countPolicies(status.Policies), count(status.Hooks, "hook"), status.Revision[:12])
+	return err
+}
+
+// printReport prints for machines how a load ended, and returns the exit code.
+func (f *files) printReport(e env, report engine.Report, err error) error {
+	out := struct {
+		OK       bool      `json:"ok"`
+		Revision string    `json:"revision"`
+		Problems diag.List `json:"problems"`
+	}{err == nil, report.Revision, report.Problems}
+	if printErr := printJSON(e.stdout, out); printErr != nil {
+		return printErr
+	}
+	err = loadError(report, f.config, err)
+	var said *exitError
+	if errors.As(err, &said) {
+		return &exitError{code: said.code} // the JSON has said it
+	}
 	return err
 }
 

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,15 +25,31 @@ type files struct {
 }
 
 func (f *files) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.tools, "tools", "./tools.d", "folder of the tool `DIR`")
-	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "the operator's `FILE`, where it exists")
-	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "value of a variable, as `NAME=VALUE` (also MCPD_VAR_NAME)")
-	_ = cmd.MarkFlagDirname("tools")
-	_ = cmd.MarkFlagFilename("config", "hcl")
+	f.addPaths(cmd)
+	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "give a variable a value, as `NAME=VALUE` (also MCPD_VAR_NAME)")
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		f.toolsGiven = cmd.Flags().Changed("tools")
 		f.configGiven = cmd.Flags().Changed("config")
 	}
+}
+
+func (f *files) addPaths(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.tools, "tools", "./tools.d", "read the tool files in `DIR`")
+	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "read the operator's `FILE`, where it exists")
+	_ = cmd.MarkFlagDirname("tools")
+	_ = cmd.MarkFlagFilename("config", "hcl")
+}
+
+// operand takes the folder that a verb is given without --tools.
+func (f *files) operand(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if f.toolsGiven {
+		return usage("name the folder either as DIR or with --tools")
+	}
+	f.tools, f.toolsGiven = args[0], true
+	return nil
 }
 
 // open returns a server for the files, not yet loaded.
@@ -44,12 +58,8 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := e.disk.stat(f.tools); err != nil || !info.IsDir() {
-		hint := "; run mcpd init to make one, or name it with --tools"
-		if f.toolsGiven {
-			hint = ""
-		}
-		return nil, usage("there is no folder %s%s", f.tools, hint)
+	if err := f.folder(e); err != nil {
+		return nil, err
 	}
 	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
 		return nil, usage("cannot read the operator's file: %v", err)
@@ -60,6 +70,21 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.Trial = trial(e, o.Logger)
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
 	return engine.New(o)
+}
+
+// folder fails when the folder of the tools is none.
+func (f *files) folder(e env) error {
+	info, err := e.disk.stat(f.tools)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return usage("%s is a file; name the folder that it is in", f.tools)
+	case f.toolsGiven:
+		return usage("there is no folder %s", f.tools)
+	default:
+		return usage("there is no folder %s; run mcpd init to make one, or name it with --tools", f.tools)
+	}
 }
 
 // values gathers variables from the environment and from flags, which win.
@@ -82,13 +107,17 @@ func (f *files) values(e env) (map[string]engine.VarValue, error) {
 	return vars, nil
 }
 
-// load loads the files and prints what is wrong with them.
-func load(ctx context.Context, e env, s *engine.Server, config string) (engine.Report, error) {
+// load loads the files and prints what is wrong with them: for people, or when
+// the load has failed also for machines that read the standard output.
+func (f *files) load(ctx context.Context, e env, s *engine.Server, asJSON bool) error {
 	report, err := s.Load(ctx)
-	if printErr := printProblems(e, report); printErr != nil {
-		return report, printErr
+	if asJSON && err != nil {
+		return f.printReport(e, report, err)
 	}
-	return report, loadError(report, config, err)
+	if printErr := printProblems(e, report); printErr != nil {
+		return printErr
+	}
+	return loadError(report, f.config, err)
 }
 
 // loadError returns the exit code of a failed load: a broken operator's file
@@ -135,39 +164,6 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// logging are the flags of verbs that write a log.
-type logging struct{ level, format string }
-
-func (l *logging) add(cmd *cobra.Command, level string) {
-	cmd.Flags().StringVar(&l.level, "log-level", level, "`LEVEL` of the log: debug, info, warn or error")
-	cmd.Flags().StringVar(&l.format, "log-format", "text", "`FORMAT` of the log: text or json")
-}
-
-// open returns a logger on stderr.
-func (l *logging) open(e env) (*slog.Logger, error) {
-	var level slog.Level
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.level) || level.UnmarshalText([]byte(l.level)) != nil {
-		return nil, usage("--log-level takes debug, info, warn or error")
-	}
-	switch l.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: dropProblems})), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: level})), nil
-	default:
-		return nil, usage("--log-format takes text or json")
-	}
-}
-
-// dropProblems takes the mistakes of files out of a log for people, to whom
-// they are printed with the lines that they are in.
-func dropProblems(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == "problems" {
-		return slog.Attr{}
-	}
-	return a
 }
 
 // varsFiles is the pattern of the files of values beside the operator's file.

@@ -26,15 +26,19 @@ files that changed are printed.`,
   mcpd fmt --check tools.d/customer.hcl`,
 		RunE: func(_ *cobra.Command, args []string) error { return format(e, &f, args, onlyCheck) },
 	}
-	f.add(cmd)
+	f.addPaths(cmd)
 	cmd.Flags().BoolVar(&onlyCheck, "check", false, "change nothing; exit 1 when a file would change")
 	return cmd
 }
 
 func format(e env, f *files, args []string, onlyCheck bool) error {
-	if len(args) == 0 {
+	given := len(args) > 0
+	if !given {
+		if err := f.folder(e); err != nil {
+			return err
+		}
 		for _, name := range []string{f.config, f.tools} {
-			if _, err := e.disk.stat(name); err == nil {
+			if exists(e, name) {
 				args = append(args, name)
 			}
 		}
@@ -42,6 +46,9 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 	names, err := hclFiles(e, args)
 	if err != nil {
 		return err
+	}
+	if given && len(names) == 0 {
+		return findings("there is no .hcl file in %s", strings.Join(args, ", "))
 	}
 	changed, broken := 0, 0
 	for _, name := range names {
@@ -99,6 +106,9 @@ func hclFiles(e env, args []string) ([]string, error) {
 			return nil, usage("%v", err)
 		}
 		if !info.IsDir() {
+			if extension := filepath.Ext(arg); extension != ".hcl" && extension != ".mcpdvars" {
+				return nil, usage("%s is no file that fmt formats: those end in .hcl or .mcpdvars", arg)
+			}
 			names = append(names, arg)
 			continue
 		}

@@ -23,7 +23,7 @@ func newInit(e env) *cobra.Command {
 its tests. It overwrites nothing.`,
 		Example: `  mcpd init
   mcpd init ./my-tools && cd my-tools && mcpd serve`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneFolder,
 		RunE: func(_ *cobra.Command, args []string) error {
 			target := "."
 			if len(args) == 1 {
@@ -66,7 +66,11 @@ func initialize(e env, target string) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintln(e.stdout, "next: mcpd check && mcpd test && mcpd serve")
+	enter := ""
+	if filepath.Clean(target) != "." {
+		enter = "cd " + filepath.ToSlash(target) + " && "
+	}
+	_, err = fmt.Fprintf(e.stdout, "next: %smcpd check && mcpd test && mcpd serve\n", enter)
 	return err
 }
 

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // The exit codes of every verb.
@@ -66,9 +68,23 @@ leaves the old version serving.`,
   mcpd check                     # report every mistake in the files
   mcpd test                      # run the test blocks beside the tools
   mcpd call add a=2 b=3          # call a tool from the command line`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Version:               version(),
+		DisableFlagsInUseLine: true,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		// A verb runs instead, unless there is none of that name.
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownVerb(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+		Args: cobra.ArbitraryArgs,
 	}
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%v; see %s --help", err, cmd.CommandPath())
+	})
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
@@ -76,6 +92,18 @@ leaves the old version serving.`,
 		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
 	)
 	return root
+}
+
+func unknownVerb(root *cobra.Command, name string) error {
+	var verbs []string
+	for _, verb := range root.Commands() {
+		verbs = append(verbs, verb.Name())
+	}
+	hint := diag.DidYouMean(name, verbs)
+	if hint == "" {
+		hint = "see mcpd --help"
+	}
+	return usage("there is no verb %q; %s", name, hint)
 }
 
 // version is the version of the module that the binary was built from.

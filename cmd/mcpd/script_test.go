@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,6 +24,7 @@ func TestMain(m *testing.M) {
 //	get PATH              prints the status and the body
 //	post PATH FILE        the same for a POST of a JSON file
 //	modern METHOD FILE    sends params as a modern MCP request to /mcp and prints the answer
+//	matches FILE WANT     compares as cmp does, but * in WANT stands for the rest of a value
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -44,7 +47,20 @@ func TestScripts(t *testing.T) {
 			"get":      cmdGet,
 			"post":     cmdPost,
 			"modern":   cmdModern,
+			"matches":  cmdMatches,
 			"checkout": cmdCheckout,
 		},
 	})
+}
+
+// cmdMatches compares what differs from run to run, or from machine to machine.
+func cmdMatches(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: matches file want")
+	}
+	got, want := ts.ReadFile(args[0]), ts.ReadFile(args[1])
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), `\*`, `[^",\n]+`)
+	if !regexp.MustCompile(`\A` + pattern + `\z`).MatchString(got) {
+		ts.Fatalf("%s does not match %s:\n%s\nwant:\n%s", args[0], args[1], got, want)
+	}
 }

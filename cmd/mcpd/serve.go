@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,15 +47,15 @@ second one ends the process at once, with exit code 1.`,
 		Example: `  mcpd serve
   mcpd serve --tools ./tools.d --listen 127.0.0.1:9000
   mcpd serve --stdio`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(*cobra.Command, []string) error { return runServe(e, &f) },
 	}
 	f.files.add(cmd)
-	f.log.add(cmd, "info")
-	cmd.Flags().StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on (default 127.0.0.1:8080)")
+	f.log.add(cmd)
+	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080)")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
-	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "how long calls may take to end at shutdown; 0s ends them at once")
+	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "let calls take `TIME` to end at shutdown; 0s ends them at once")
 	return cmd
 }
 
@@ -62,10 +63,23 @@ func runServe(e env, f *serveFlags) error {
 	if f.grace < 0 {
 		return usage("--grace takes a time that is not negative")
 	}
+	if _, _, err := net.SplitHostPort(f.listen); err != nil && f.listen != "" {
+		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080")
+	}
 	logger, err := f.log.open(e)
 	if err != nil {
 		return err
 	}
+	err = f.serve(e, logger)
+	var exit *exitError
+	if f.log.forMachines() && errors.As(err, &exit) {
+		logger.Error("mcpd ends", slog.String("error", exit.text))
+		return &exitError{code: exit.code}
+	}
+	return err
+}
+
+func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	transport := "http"
 	if f.stdio {
 		transport = "stdio"
@@ -87,7 +101,7 @@ func runServe(e env, f *serveFlags) error {
 	if _, err := e.disk.stat(f.files.config); err != nil {
 		logger.Info("there is no operator's file; no operator's policies apply", slog.String("config", f.files.config))
 	}
-	if _, err := load(ctx, e, s, f.files.config); err != nil {
+	if err := f.load(ctx, e, s); err != nil {
 		return errors.Join(err, watcher.Close())
 	}
 	front := serve.New(s, serve.Options{
@@ -106,17 +120,30 @@ func runServe(e env, f *serveFlags) error {
 	err = front.Run(ctx)
 	stopWatching()
 	reloading.Wait()
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return findings("%v; choose another address with --listen", err)
+	}
 	if err != nil {
 		return findings("%v", err)
 	}
 	return nil
 }
 
+// load loads the files for the first time. A log for machines holds the
+// mistakes already; plain text would break it.
+func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
+	if !f.log.forMachines() {
+		return f.files.load(ctx, e, s, false)
+	}
+	report, err := s.Load(ctx)
+	return loadError(report, f.files.config, err)
+}
+
 // announce says where the server listens, in one line that a person can click,
 // or as a record where machines read the log.
 func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) {
 	status := s.Status()
-	if f.log.format == "json" {
+	if f.log.forMachines() {
 		logger.Info("listening", slog.String("url", "http://"+at.String()+"/mcp"), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
 		return
 	}
@@ -143,8 +170,7 @@ func (f *serveFlags) follow(ctx context.Context, e env, s *engine.Server, change
 			change = f.changeOf(seen)
 		}
 		report, err := s.Reload(ctx, change)
-		// A log for machines holds the mistakes already; plain text would break it.
-		if err != nil && f.log.format == "text" {
+		if err != nil && !f.log.forMachines() {
 			_ = printProblems(e, report)
 		}
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -18,13 +20,14 @@ func newTest(e env) *cobra.Command {
 		Use:   "test [DIR]",
 		Short: "Run the test blocks beside the tools",
 		Long: `Test runs the test blocks of the tool files. Tests touch no network: mock
-blocks answer host calls.`,
+blocks answer host calls. A test that fails, and a --run that selects no test,
+make the exit code 1.`,
 		Example: `  mcpd test
   mcpd test --run customer`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.tools, f.toolsGiven = args[0], true
+			if err := f.operand(args); err != nil {
+				return err
 			}
 			return test(cmd, e, &f, only, asJSON)
 		},
@@ -41,7 +44,7 @@ func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
 		return err
 	}
 	defer s.Close(cmd.Context())
-	if _, err := load(cmd.Context(), e, s, f.config); err != nil {
+	if err := f.load(cmd.Context(), e, s, asJSON); err != nil {
 		return err
 	}
 	results, err := s.RunTests(cmd.Context(), only)
@@ -59,10 +62,39 @@ func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
 	} else {
 		err = printTests(e, results, failed)
 	}
-	if err == nil && failed > 0 {
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
 		return &exitError{code: exitFindings}
+	case len(results) == 0:
+		return noTests(cmd.Context(), s, f.tools, only)
 	}
-	return err
+	return nil
+}
+
+// noTests says what is wrong when no test was run, if anything is.
+func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
+	// A run that is over before it begins tells the names of all tests.
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	all, err := s.RunTests(over, "")
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0 && only == "":
+		return nil
+	case len(all) == 0:
+		return findings("no file in %s has a test block", folder)
+	}
+	var names []string
+	for _, r := range all {
+		names = append(append(names, r.Tool, r.Name), strings.Fields(r.Name)...)
+	}
+	if hint := diag.DidYouMean(only, names); hint != "" {
+		return findings("no test and no tool of one has %q in its name; %s", only, hint)
+	}
+	return findings("no test and no tool of one has %q in its name; without --run all %d are run", only, len(all))
 }
 
 func printTests(e env, results []engine.TestResult, failed int) error {
@@ -98,5 +130,9 @@ func testReport(results []engine.TestResult, failed int) any {
 	for i, r := range results {
 		rows[i] = row{r.Name, r.Tool, r.Passed(), append([]string{}, r.Failures...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
 	}
-	return map[string]any{"passed": len(results) - failed, "failed": failed, "tests": rows}
+	return struct {
+		Passed int   `json:"passed"`
+		Failed int   `json:"failed"`
+		Tests  []row `json:"tests"`
+	}{len(results) - failed, failed, rows}
 }

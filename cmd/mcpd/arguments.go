@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// argumentsOf makes the arguments of a call: a JSON object, or pairs whose
+// values are read as the schema wants them. There is no schema when there is
+// no such tool.
+func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.RawMessage, error) {
+	if object != "" {
+		if len(pairs) > 0 {
+			return nil, usage("give the arguments either as NAME=VALUE or with --json")
+		}
+		if err := engine.CheckArguments([]byte(object)); err != nil {
+			return nil, usage("--json: %v", err)
+		}
+		return json.RawMessage(object), nil
+	}
+	types, err := typesOf(schema)
+	if err != nil {
+		return nil, err
+	}
+	args := make(map[string]json.RawMessage, len(pairs))
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usage("%q is not NAME=VALUE", pair)
+		}
+		if _, twice := args[name]; twice {
+			return nil, usage("the argument %s is given twice", name)
+		}
+		if args[name], err = argument(value, types[name]); err != nil && schema != nil {
+			return nil, usage("the argument %s is no JSON: %v", name, err)
+		}
+	}
+	made, err := json.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("encode arguments: %w", err)
+	}
+	if err := engine.CheckArguments(made); err != nil {
+		return nil, usage("the arguments, as a JSON object: %v", err)
+	}
+	return made, nil
+}
+
+// typesOf returns what an input schema says of the types of its properties.
+func typesOf(schema json.RawMessage) (map[string]any, error) {
+	var declared struct {
+		Properties map[string]struct {
+			Type any `json:"type"`
+		} `json:"properties"`
+	}
+	if schema == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(schema, &declared); err != nil {
+		return nil, fmt.Errorf("read input schema: %w", err)
+	}
+	types := make(map[string]any, len(declared.Properties))
+	for name, property := range declared.Properties {
+		types[name] = property.Type
+	}
+	return types, nil
+}
+
+// argument reads one value: text where the schema wants a string, and
+// elsewhere JSON where it is JSON, and text otherwise. Of what begins like an
+// array or an object and is none, it tells where it goes wrong.
+func argument(value string, wanted any) (json.RawMessage, error) {
+	text, err := json.Marshal(value)
+	if err != nil || wanted == "string" {
+		return text, err
+	}
+	var parsed json.RawMessage
+	err = json.Unmarshal([]byte(value), &parsed)
+	switch list, _ := wanted.([]any); {
+	case err == nil:
+		return parsed, nil
+	case slices.Contains(list, any("string")), !strings.HasPrefix(value, "[") && !strings.HasPrefix(value, "{"):
+		return text, nil
+	}
+	return text, place(value, err)
+}
+
+// place words where a text stops being JSON, in characters counted from 1,
+// without a piece of the text.
+func place(value string, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	if syntax.Error() == "unexpected end of JSON input" {
+		return errors.New("it ends before it is complete")
+	}
+	before := max(0, syntax.Offset-1)
+	at := utf8.RuneCountInString(value[:before]) + 1
+	wrong, _ := utf8.DecodeRuneInString(value[before:])
+	switch {
+	case strings.HasSuffix(syntax.Error(), "object key string"):
+		return fmt.Errorf("character %d should begin a name in double quotes", at)
+	case wrong == '\'' || unicode.IsLetter(wrong):
+		return fmt.Errorf("character %d cannot stand there; text is written in double quotes", at)
+	default:
+		return fmt.Errorf("character %d cannot stand there", at)
+	}
+}
