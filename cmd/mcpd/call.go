@@ -51,6 +51,7 @@ the tool logs goes to standard error.`,
 	}
 	f.files.add(cmd)
 	f.log.add(cmd)
+	cmd.ValidArgsFunction = completeTools(e, &f.files, &f.url)
 	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
 	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL` instead of the files")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")

@@ -20,7 +20,8 @@ func newCheck(e env) *cobra.Command {
 all mistakes and warnings of all files at once.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
-		Args: oneFolder,
+		Args:              oneFolder,
+		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.operand(args); err != nil {
 				return err

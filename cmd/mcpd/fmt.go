@@ -27,6 +27,7 @@ files that changed are printed.`,
 		RunE: func(_ *cobra.Command, args []string) error { return format(e, &f, args, onlyCheck) },
 	}
 	f.addPaths(cmd)
+	cmd.ValidArgsFunction = cobra.FixedCompletions([]cobra.Completion{"hcl", "mcpdvars"}, cobra.ShellCompDirectiveFilterFileExt)
 	cmd.Flags().BoolVar(&onlyCheck, "check", false, "change nothing; exit 1 when a file would change")
 	return cmd
 }

@@ -23,7 +23,8 @@ func newInit(e env) *cobra.Command {
 its tests. It overwrites nothing.`,
 		Example: `  mcpd init
   mcpd init ./my-tools && cd my-tools && mcpd serve`,
-		Args: oneFolder,
+		Args:              oneFolder,
+		ValidArgsFunction: completeFolder,
 		RunE: func(_ *cobra.Command, args []string) error {
 			target := "."
 			if len(args) == 1 {

@@ -27,6 +27,7 @@ the files, or of those that are named.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return list(cmd, e, &f, args, asJSON) },
 	}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completeTools(e, &f, nil)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print names, descriptions and schemas as JSON")
 	return cmd
 }

@@ -20,6 +20,8 @@ var (
 func (l *logging) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error")
 	cmd.Flags().StringVar(&l.format, "log-format", "text", "write the log as `FORMAT`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // forMachines says that nothing but records may stand in the log.

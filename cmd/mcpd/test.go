@@ -24,7 +24,8 @@ blocks answer host calls. A test that fails, and a --run that selects no test,
 make the exit code 1.`,
 		Example: `  mcpd test
   mcpd test --run customer`,
-		Args: oneFolder,
+		Args:              oneFolder,
+		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.operand(args); err != nil {
 				return err
@@ -35,6 +36,7 @@ make the exit code 1.`,
 	f.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
 	cmd.Flags().StringVar(&only, "run", "", "run only tests whose name or tool contains `TEXT`")
+	_ = cmd.RegisterFlagCompletionFunc("run", completeTools(e, &f, nil))
 	return cmd
 }
 

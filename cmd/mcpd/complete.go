@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// completionPatience is how long a shell waits for a server.
+const completionPatience = 2 * time.Second
+
+// completeFolder completes the one folder that a verb takes.
+func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeTools completes names of tools, and for a verb that takes a url the
+// names of the arguments behind the first. What cannot be read completes to nothing.
+func completeTools(e env, f *files, url *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var tools []remoteTool
+		if url != nil && *url != "" {
+			ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+			defer cancel()
+			tools, _ = remoteTools(ctx, baseOf(*url))
+		} else {
+			tools = f.listed(cmd.Context(), e)
+		}
+		if url == nil || len(args) == 0 {
+			return namesFor(tools, args), cobra.ShellCompDirectiveNoFileComp
+		}
+		if strings.Contains(typed, "=") {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return argumentsFor(tools, args[0], args[1:]), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// listed returns the tools of the files, none where they have mistakes.
+func (f *files) listed(ctx context.Context, e env) []remoteTool {
+	s, err := f.open(e, engine.Options{})
+	if err != nil {
+		return nil
+	}
+	defer s.Close(ctx)
+	if _, err := s.Load(ctx); err != nil {
+		return nil
+	}
+	var tools []remoteTool
+	for _, tool := range s.Snapshot().Tools() {
+		m := tool.Metadata()
+		listed := remoteTool{Name: m.Name, InputSchema: m.InputSchema}
+		if m.Description != nil {
+			listed.Description = *m.Description
+		}
+		tools = append(tools, listed)
+	}
+	return tools
+}
+
+// namesFor returns the tools that are not given yet.
+func namesFor(tools []remoteTool, given []string) []cobra.Completion {
+	var names []cobra.Completion
+	for _, tool := range tools {
+		if !slices.Contains(given, tool.Name) {
+			summary, _, _ := strings.Cut(tool.Description, "\n")
+			names = append(names, cobra.CompletionWithDesc(tool.Name, summary))
+		}
+	}
+	return names
+}
+
+// argumentsFor returns the beginnings of the arguments that are not given yet.
+func argumentsFor(tools []remoteTool, name string, given []string) []cobra.Completion {
+	var names []cobra.Completion
+	for _, tool := range tools {
+		var schema struct {
+			Properties map[string]struct {
+				Description string `json:"description"`
+			} `json:"properties"`
+		}
+		if tool.Name != name || json.Unmarshal(tool.InputSchema, &schema) != nil {
+			continue
+		}
+		for argument, property := range schema.Properties {
+			if !slices.ContainsFunc(given, func(pair string) bool { return strings.HasPrefix(pair, argument+"=") }) {
+				names = append(names, cobra.CompletionWithDesc(argument+"=", property.Description))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
