@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,22 +16,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the outputs in README.md")
+var update = flag.Bool("update", false, "rewrite the outputs in README.md and docs/cli.md")
 
-// TestReadme does what README.md says, in order, in an empty folder: an hcl
-// block is written to the file that its first line names, a console block is
-// run, and what its commands print must be what the block shows. A file that is
-// written while mcpd serves is waited for. The default port is replaced by a
-// free one.
-func TestReadme(t *testing.T) {
-	const name = "../../README.md"
+// TestPagesShowWhatHappens does what README.md and docs/cli.md say, in order,
+// in an empty folder: an hcl block is written to the file that its first line
+// names, a console block is run, and what its commands print must be what the
+// block shows. A file that is written while mcpd serves is waited for. The
+// default port is replaced by a free one.
+func TestPagesShowWhatHappens(t *testing.T) {
+	program := buildDaemon(t)
+	for _, page := range []string{"../../README.md", "../../docs/cli.md"} {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			r := &reader{dir: t.TempDir(), program: program}
+			t.Cleanup(func() { r.daemon.kill() })
+			r.read(t, page)
+		})
+	}
+}
+
+func (r *reader) read(t *testing.T, name string) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := buildDaemon(t)
-	r := &reader{dir: t.TempDir(), program: program}
-	t.Cleanup(func() { r.daemon.kill() })
 	var got bytes.Buffer
 	for _, block := range splitBlocks(string(text)) {
 		switch {
@@ -46,7 +54,7 @@ func TestReadme(t *testing.T) {
 		got.WriteString(block)
 	}
 	if r.commands < 6 {
-		t.Errorf("README.md shows only %d commands", r.commands)
+		t.Errorf("%s shows only %d commands", name, r.commands)
 	}
 	if *update {
 		if err := os.WriteFile(name, got.Bytes(), 0o644); err != nil {
@@ -55,7 +63,27 @@ func TestReadme(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(text), got.String()); diff != "" {
-		t.Errorf("README.md is not what happens (-README +happens); run with -update and review\n%s", diff)
+		t.Errorf("%s is not what happens (-page +happens); run with -update and review\n%s", name, diff)
+	}
+}
+
+// TestThePageOfTheCommandLineNamesEveryVerbAndFlag keeps docs/cli.md complete.
+func TestThePageOfTheCommandLineNamesEveryVerbAndFlag(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot(env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard})
+	root.InitDefaultCompletionCmd()
+	for _, verb := range root.Commands() {
+		if !strings.Contains(string(page), "| `"+verb.Name()) {
+			t.Errorf("the page does not name the verb %s", verb.Name())
+		}
+		for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(verb.Flags().FlagUsages(), -1) {
+			if !strings.Contains(string(page), "`"+flag) {
+				t.Errorf("the page does not name the flag %s of %s", flag, verb.Name())
+			}
+		}
 	}
 }
 
@@ -142,9 +170,23 @@ func (r *reader) command(line string) (string, error) {
 	return r.public(string(output)), nil
 }
 
+// varying are the parts of an output that no page can show as they are.
+var varying = []struct {
+	pattern *regexp.Regexp
+	shown   string
+}{
+	{regexp.MustCompile(`"took_ms": [0-9.e-]+`), `"took_ms": 0.25`},
+	{regexp.MustCompile(`"version": "[^"]+"`), `"version": "0.1.0-dev"`},
+	{regexp.MustCompile(`"go": "[^"]+"`), `"go": "go1.26.8"`},
+	{regexp.MustCompile(`"platform": "[^"]+"`), `"platform": "linux/amd64"`},
+}
+
 func (r *reader) public(text string) string {
 	if r.daemon != nil {
 		text = strings.ReplaceAll(text, strings.TrimPrefix(r.daemon.url, "http://"), readmePort)
+	}
+	for _, v := range varying {
+		text = v.pattern.ReplaceAllString(text, v.shown)
 	}
 	return text
 }
