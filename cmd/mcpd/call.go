@@ -43,6 +43,9 @@ the tool logs goes to standard error.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.args == "" && cmd.Flags().Changed("json") {
+				return usage("--json takes a JSON object")
+			}
 			if f.url != "" {
 				return callURL(cmd.Context(), e, &f, args[0], args[1:])
 			}

@@ -72,8 +72,7 @@ func namesFor(tools []remoteTool, given []string) []cobra.Completion {
 	var names []cobra.Completion
 	for _, tool := range tools {
 		if !slices.Contains(given, tool.Name) {
-			summary, _, _ := strings.Cut(tool.Description, "\n")
-			names = append(names, cobra.CompletionWithDesc(tool.Name, summary))
+			names = append(names, cobra.CompletionWithDesc(tool.Name, summaryOf(tool.Description)))
 		}
 	}
 	return names

@@ -64,14 +64,19 @@ func printTools(e env, tools []*engine.Tool) error {
 	for _, tool := range tools {
 		line := tool.Name()
 		if d := tool.Metadata().Description; d != nil {
-			description, _, _ := strings.Cut(*d, "\n")
-			line = fmt.Sprintf("%-*s  %s", width, line, description)
+			line = fmt.Sprintf("%-*s  %s", width, line, summaryOf(*d))
 		}
 		if _, err := fmt.Fprintln(e.stdout, strings.TrimRight(line, " ")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// summaryOf returns the first line of a description.
+func summaryOf(description string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
+	return first
 }
 
 // named returns the tools of these names, in the order of the names: all when there are none.
