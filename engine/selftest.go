@@ -67,7 +67,7 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 	result, err := x.attempt(ctx, 0, nil)
 	outcome := selftest.Outcome{Value: result.Value, Content: result.Content}
 	if err != nil {
-		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.deniedBy}
+		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.deniedBy, Cause: err.cause}
 	}
 	return TestResult{
 		Name: test.Name, Tool: test.Tool, Range: test.NameRange,

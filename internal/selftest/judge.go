@@ -22,6 +22,9 @@ type Outcome struct {
 	Code, Message string
 	// DeniedBy names the policy that denied.
 	DeniedBy string
+	// Cause is what the author of the tool may know beside the message, nil
+	// when there is nothing: the stack of what a body threw, or how a policy failed.
+	Cause error
 	// Value and Content are the result on success.
 	Value, Content json.RawMessage
 }
@@ -56,7 +59,7 @@ func (j *judge) fail(format string, args ...any) {
 
 func (j *judge) failure() {
 	if j.want.Error == "" && j.want.DeniedBy == "" {
-		j.fail("the call failed with %s: %s", j.got.Code, j.got.Message)
+		j.fail("the call failed with %s: %s%s", j.got.Code, j.got.Message, j.got.why())
 		return
 	}
 	if j.want.Error != "" && j.want.Error != j.got.Code {
@@ -75,6 +78,23 @@ func (j *judge) failure() {
 	case !pattern.MatchString(j.got.Message):
 		j.fail("the message %q does not match %q", j.got.Message, j.want.MessageMatches)
 	}
+}
+
+// why tells what the message does not: the policy, the cause, or the stack alone
+// when the cause is the message with one.
+func (o Outcome) why() string {
+	why := ""
+	if o.DeniedBy != "" {
+		why = fmt.Sprintf("\n(policy %q)", o.DeniedBy)
+	}
+	if o.Cause == nil {
+		return why
+	}
+	cause := o.Cause.Error()
+	if at := strings.Index(cause, "\n    at "); at >= 0 {
+		return why + strings.ReplaceAll(cause[at:], "\n    ", "\n")
+	}
+	return why + "\n" + cause
 }
 
 func (j *judge) success() {

@@ -1,6 +1,7 @@
 package selftest_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,17 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 		{"another text", hclfile.Expect{Text: &text}, good, []string{`the text is "bye", want "hello"`}},
 		{"success where an error is wanted", hclfile.Expect{Error: "TIMEOUT"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
 		{"success where a denial is wanted", hclfile.Expect{DeniedBy: "night"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
-		{"an error where success is wanted", hclfile.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed"}},
+		{"an error where success is wanted", hclfile.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
+		{
+			"a body that throws where success is wanted", hclfile.Expect{},
+			selftest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom\n    at f (a.hcl:1:2)\n    at body (a.hcl:3:4)")},
+			[]string{"the call failed with EXECUTION_ERROR: boom\nat f (a.hcl:1:2)\nat body (a.hcl:3:4)"},
+		},
+		{
+			"a policy that fails where success is wanted", hclfile.Expect{},
+			selftest.Outcome{Code: "POLICY_DENIED", Message: "denied by policy", DeniedBy: "night", Cause: errors.New("a.hcl:1:2: no such key")},
+			[]string{"the call failed with POLICY_DENIED: denied by policy\n(policy \"night\")\na.hcl:1:2: no such key"},
+		},
 		{"another error", hclfile.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
 		{"another policy", hclfile.Expect{DeniedBy: "day"}, denied, []string{`the call was denied by policy "night", want "day"`}},
 		{
