@@ -38,8 +38,12 @@ func (w *Watcher) locked(p *pending) bool {
 		p.unlock(now)
 		return true
 	}
+	first := p.lockedSince.IsZero()
 	p.lock(now)
 	if now.Sub(p.lockedSince) < lockPatience && now.Sub(l.info.ModTime()) < lockPatience {
+		if first {
+			w.log.Info("git is changing files: they are loaded when it is done", slog.String("lock", l.path))
+		}
 		return true
 	}
 	p.unlock(now)
