@@ -54,6 +54,9 @@ the tool logs goes to standard error.`,
 	}
 	f.files.add(cmd)
 	f.log.add(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usage("%v; arguments of a tool are written NAME=VALUE, without dashes; see mcpd call --help", err)
+	})
 	cmd.ValidArgsFunction = completeTools(e, &f.files, &f.url)
 	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
 	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL` instead of the files")
