@@ -2,6 +2,7 @@ package diag
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,15 +22,13 @@ func Suggest(name string, candidates []string) string {
 	from := []rune(strings.ToLower(name))
 	best, bestDistance := "", allowedEdits(len(from))+1
 	for _, c := range candidates {
-		if c == name || c == "" || utf8.RuneCountInString(c) > longestSuggestion {
+		n := utf8.RuneCountInString(c)
+		bound := allowedEdits(max(len(from), n))
+		if c == name || c == "" || n > longestSuggestion || n-len(from) > bound || len(from)-n > bound {
 			continue
 		}
-		to := []rune(strings.ToLower(c))
-		d := distance(from, to)
-		if d > allowedEdits(max(len(from), len(to))) {
-			continue
-		}
-		if d < bestDistance || d == bestDistance && c < best {
+		d := distance(from, []rune(strings.ToLower(c)), bound)
+		if d <= bound && (d < bestDistance || d == bestDistance && c < best) {
 			best, bestDistance = c, d
 		}
 	}
@@ -61,13 +60,18 @@ func allowedEdits(n int) int {
 }
 
 // distance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b.
-func distance(a, b []rune) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+// neighbours that turn a into b. It ends with a larger number than bound as
+// soon as there must be more of them. Neither may be longer than
+// [longestSuggestion].
+func distance(a, b []rune, bound int) int {
+	var rows [3][longestSuggestion + 1]int
+	before, last, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]
 	for j := range last {
 		last[j] = j
 	}
+	least := 0
 	for i := range a {
+		leastBefore := least
 		row[0] = i + 1
 		for j := range b {
 			cost := 1
@@ -78,6 +82,9 @@ func distance(a, b []rune) int {
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
+		}
+		if least = slices.Min(row); least > bound && leastBefore > bound {
+			return least
 		}
 		before, last, row = last, row, before
 	}
