@@ -99,9 +99,15 @@ func isIdentifier(s string) bool {
 // hashOf begins the hash of a definition: where it stands and its source text.
 // The caller adds what its expressions read.
 func (d *decoder) hashOf(b *hclsyntax.Block) hash.Hash {
-	r := d.f.rng(blockRange(b))
+	where := blockRange(b)
+	if isJSON(d.f.path) {
+		where.Start = b.OpenBraceRange.Start // the blocks of one type share its name
+	}
+	r := d.f.rng(where)
 	h := sha256.New()
-	writeField(h, d.f.path)
+	for _, field := range append([]string{d.f.path, b.Type}, b.Labels...) {
+		writeField(h, field)
+	}
 	var at [24]byte
 	binary.BigEndian.PutUint64(at[:8], uint64(r.Start.Byte))
 	binary.BigEndian.PutUint64(at[8:16], uint64(r.Start.Line))

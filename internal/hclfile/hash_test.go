@@ -65,6 +65,15 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 	}
 }
 
+func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
+	hash := func(run string) Hash {
+		return decodeTools(t, "x.hcl.json", `{"tool": {"a": {"run": "`+run+`"}, "b": {"run": "1"}}}`, Scope{}).Tools[1].Hash
+	}
+	if hash("1") != hash("2") {
+		t.Error("the hash of b changed with a")
+	}
+}
+
 func TestTheHashOfLocalsIsThatOfTheirValues(t *testing.T) {
 	join := func(source string) Hash {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source)}, ToolsKind)
