@@ -1,7 +1,6 @@
 package hclfile
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -14,40 +13,64 @@ import (
 // start. It returns the offset behind the closing quote.
 func jsonText(f *File, src string, start int) (diag.Text, int) {
 	b := diag.TextBuilder{File: f.path}
-	at := start
+	at, pos := start, f.pos(start)
 	for {
 		n := strings.IndexAny(src[at:], `"\`)
 		if n < 0 {
 			n = len(src) - at
 		}
-		b.Add(src[at:at+n], f.pos(at))
+		if n > 0 || at == start {
+			b.Add(src[at:at+n], pos)
+			pos = diag.Advance(pos, src[at:at+n])
+		}
 		at += n
 		if at >= len(src) || src[at] == '"' {
 			return b.Text(), min(at+1, len(src))
 		}
 		size := escapeSize(src[at:])
-		b.Add(unescapeJSON(src[at:at+size]), f.pos(at))
+		b.Add(unescapeJSON(src[at:at+size]), pos)
+		pos = diag.Advance(pos, src[at:at+size])
 		at += size
 	}
 }
 
+// unicodeEscape is the length of \uXXXX.
+const unicodeEscape = 6
+
 // escapeSize returns the length of the escape that s begins with; both halves
 // of a surrogate pair are one.
 func escapeSize(s string) int {
-	const short, unicode = 2, 6
-	if len(s) < unicode || s[1] != 'u' {
+	const short = 2
+	if len(s) < unicodeEscape || s[1] != 'u' {
 		return min(short, len(s))
 	}
-	if r, err := strconv.ParseUint(s[2:unicode], 16, 32); err == nil && utf16.IsSurrogate(rune(r)) && len(s) >= 2*unicode {
-		return 2 * unicode
+	if utf16.IsSurrogate(hexRune(s)) && len(s) >= 2*unicodeEscape {
+		return 2 * unicodeEscape
 	}
-	return unicode
+	return unicodeEscape
 }
 
+// unescapeJSON returns the text of one escape of a text that passed the gate.
 func unescapeJSON(escape string) string {
-	var s string
-	if err := json.Unmarshal([]byte(`"`+escape+`"`), &s); err != nil {
-		return string(utf8.RuneError)
+	const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	if i := strings.IndexByte(letters, escape[len(escape)-1]); len(escape) == 2 && i >= 0 {
+		return meanings[i : i+1]
 	}
-	return s
+	first := hexRune(escape)
+	if len(escape) > unicodeEscape {
+		return string(utf16.DecodeRune(first, hexRune(escape[unicodeEscape:])))
+	}
+	return string(first)
+}
+
+// hexRune returns what \uXXXX stands for, and half of a pair by itself.
+func hexRune(escape string) rune {
+	if len(escape) < unicodeEscape {
+		return utf8.RuneError
+	}
+	r, err := strconv.ParseUint(escape[2:unicodeEscape], 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(r)
 }
