@@ -5,6 +5,7 @@ import (
 	"hash"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -22,9 +23,11 @@ type evaluator struct {
 	scope    Scope
 	problems *diag.List
 	// work is what the file's expressions may still cost; exhausted: it was
-	// reported that nothing is left.
+	// reported that they cost more.
 	work      int
 	exhausted bool
+	// compared counts the names that were looked through for suggestions.
+	compared int
 	// reads collects what the current definition depends on beside its text.
 	reads hash.Hash
 	// sensitive: a value was read that must not show in a message.
@@ -42,7 +45,7 @@ type binding struct {
 }
 
 func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
-	return &evaluator{f: f, scope: s, problems: problems, work: maxWork}
+	return &evaluator{f: f, scope: s, problems: problems, work: baseWork + workPerByte*min(len(f.source), maxHCL)}
 }
 
 func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) {
@@ -61,7 +64,7 @@ func (e *evaluator) charge(cost int, where hcl.Range) bool {
 	if !e.exhausted {
 		e.fail("too-large", where, "the expressions of this file take too much work", "make the values smaller, or move them into a file of data")
 	}
-	e.exhausted = e.exhausted || e.work < stepCost
+	e.exhausted = true
 	e.work /= 2 // so that asking for too much is not free
 	return false
 }
@@ -169,7 +172,7 @@ func (e *evaluator) appendText(b *strings.Builder, v cty.Value, where hcl.Range)
 		return false
 	}
 	text := s.AsString()
-	if !e.charge(len(text), where) {
+	if !e.charge(textCost(text), where) {
 		return false
 	}
 	if b.Len()+len(text) > maxValue {
@@ -178,6 +181,16 @@ func (e *evaluator) appendText(b *strings.Builder, v cty.Value, where hcl.Range)
 	}
 	b.WriteString(text)
 	return true
+}
+
+// textCost is the cost of making a string of s.
+func textCost(s string) int {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return wideText * len(s)
+		}
+	}
+	return len(s)
 }
 
 func (e *evaluator) tooLarge(where hcl.Range) {

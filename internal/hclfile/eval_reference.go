@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"slices"
@@ -87,7 +88,7 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 	}
 	v, known := e.scope.Vars[name]
 	if !known {
-		e.unknown("variable", name, where, slices.Collect(maps.Keys(e.scope.Vars)),
+		e.unknown("variable", name, where, maps.Keys(e.scope.Vars),
 			fmt.Sprintf("declare it in mcpd.hcl: variable %q { … }", name))
 		return cty.NilVal, false
 	}
@@ -117,7 +118,7 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 	}
 	found, known := l.values[name]
 	if !known {
-		e.unknown("local value", name, where, slices.Collect(maps.Keys(l.values)),
+		e.unknown("local value", name, where, maps.Keys(l.values),
 			fmt.Sprintf("declare it in a file of this folder: locals { %s = … }", name))
 		return cty.NilVal, false
 	}
@@ -126,12 +127,25 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 	return found.value, found.ok
 }
 
-func (e *evaluator) unknown(what, name string, where hcl.Range, known []string, otherwise string) {
-	detail := diag.DidYouMean(name, known)
+func (e *evaluator) unknown(what, name string, where hcl.Range, known iter.Seq[string], otherwise string) {
+	detail := e.didYouMean(name, known)
 	if detail == "" {
 		detail = otherwise
 	}
 	e.fail("unknown-name", where, fmt.Sprintf("there is no %s %q", what, name), detail)
+}
+
+// didYouMean suggests one of the known names, until the file has had enough
+// names compared.
+func (e *evaluator) didYouMean(name string, known iter.Seq[string]) string {
+	var names []string
+	for n := range known {
+		if e.compared++; e.compared > maxCompared {
+			return ""
+		}
+		names = append(names, n)
+	}
+	return diag.DidYouMean(name, names)
 }
 
 // read notes that the current definition depends on a value.
@@ -170,12 +184,14 @@ func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, 
 	case t.IsMapType() && v.HasIndex(cty.StringVal(name)).True():
 		return v.Index(cty.StringVal(name)), true
 	case t.IsObjectType() || t.IsMapType():
-		var known []string
-		for it := v.ElementIterator(); it.Next(); {
-			k, _ := it.Element()
-			known = append(known, k.AsString())
+		known := func(yield func(string) bool) {
+			for it := v.ElementIterator(); it.Next(); {
+				if k, _ := it.Element(); !yield(k.AsString()) {
+					return
+				}
+			}
 		}
-		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %q", name), diag.DidYouMean(name, known))
+		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %q", name), e.didYouMean(name, known))
 	default:
 		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %q", typeOf(v), name), "")
 	}

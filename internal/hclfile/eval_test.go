@@ -146,6 +146,9 @@ func TestNoExpressionTakesMoreThanItsShare(t *testing.T) {
 		"deep JSON":      `jsondecode(replace(` + big + `, "0", "["))`,
 		"distinct":       `distinct(split("", ` + big + `))`,
 		"unification":    `tolist([for i, x in split("", ` + big + `) : { "k${i}" = i }])`,
+		"decoded JSON":   `jsondecode(format("[%s]", join(",", split("", format("%02000d", 1)))))`,
+		"many distinct":  `distinct([for i, x in split("", format("%01000d", 1)) : i])`,
+		"marks":          `"${format("%s%060000d", "e\u0301", 1)}${format("%s%060000d", "e\u0301", 1)}"`,
 		"exponent":       `"${1e999999999}"`,
 		"looped text":    `[for x in split("", ` + format + `) : <<EOT` + "\n" + strings.Repeat("x", 100_000) + "\nEOT\n]",
 		"looped sizes":   `[for x in split("", ` + format + `) : length(split("", ` + format + `))]`,
@@ -169,7 +172,7 @@ func TestLocalsCannotLaugh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := "locals {\n  a0 = \"ha\"\n"
-			for i := 1; i <= 2000; i++ {
+			for i := 1; i <= 400; i++ {
 				source += fmt.Sprintf("  "+link+"\n", i, i-1)
 			}
 			file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source + "}\n")}, ToolsKind)

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,12 @@ import (
 func TestWhatNoParserShouldSeeIsRefusedWithItsPlace(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"size":      {strings.Repeat("#", maxFile+1), "x.hcl: error: the file is larger than 1024 KiB"},
-		"HCL":       {strings.Repeat("# comment\n", maxHCL/10+1), "x.hcl: error: the file holds more than 256 KiB of HCL beside its heredocs"},
+		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file holds more than 256 KiB of HCL beside its heredocs"},
+		"words":     {"locals {}\n\n" + strings.Repeat("a = 1\n", maxDefinition/4), "x.hcl:3:1: error: the definition that begins here holds more than 12000 words"},
+		"labels":    {"tool" + strings.Repeat(` "a"`, maxDefinition/3), "x.hcl:1:1: error: the definition that begins here holds more than 12000 words"},
+		"long text": {"a = \"" + strings.Repeat("x", maxDefinition*wordBytes), "x.hcl:1:1: error: the definition that begins here holds more than 12000 words"},
+		"all words": {strings.Repeat("locals {\n"+strings.Repeat("a=1\n", 2500)+"}\n", 13), "error: the file holds more than 128000 words and signs before this place"},
+		"blocks":    {strings.Repeat("a {\n}\n", maxDefinitions+1), "x.hcl:4002:1: error: the file holds more than 2000 definitions"},
 		"UTF-8":     {"a = 1\nb = \"é\xff\"\n", "x.hcl:2:7: error: the file is not valid UTF-8; save it in UTF-8"},
 		"NUL":       {"a = 1\n\x00", "x.hcl:2:1: error: the file holds a NUL byte"},
 		"template":  {"a = \"" + strings.Repeat("${1}", maxPieces+1) + "\"", "x.hcl:1:5: error: the template has more than 500 lines"},
@@ -125,5 +131,39 @@ func TestAByteOrderMarkTakesNoColumn(t *testing.T) {
 		if !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Range.String() == want }) {
 			t.Errorf("%q: got %v", text, problems)
 		}
+	}
+}
+
+// TestALargeFileOfManyToolsLoads: the bounds leave room for what people write.
+func TestALargeFileOfManyToolsLoads(t *testing.T) {
+	var b strings.Builder
+	body := strings.Repeat("    // what it does, and why it does so\n", 40)
+	for i := range 500 {
+		fmt.Fprintf(&b, "tool \"tool_%d\" {\n  title       = \"Tool %d\"\n  description = \"Answers what number %d is asked.\"\n  read_only   = true\n", i, i, i)
+		for _, name := range []string{"customer", "region"} {
+			fmt.Fprintf(&b, "  input %q {\n    type        = string\n    description = \"Which one to look for\"\n  }\n", name)
+		}
+		fmt.Fprintf(&b, "  run = <<JS\n%s    return input.customer;\n  JS\n}\n\ntest \"tool_%d\" {\n  tool  = \"tool_%d\"\n  input = { customer = \"a\", region = \"b\" }\n  expect { text = \"a\" }\n}\n\n", body, i, i)
+	}
+	if b.Len() < 900_000 || b.Len() > maxFile {
+		t.Fatalf("the file has %d bytes", b.Len())
+	}
+	if defs := decodeTools(t, "x.hcl", b.String(), Scope{}); len(defs.Tools) != 500 || len(defs.Tests) != 500 {
+		t.Errorf("%d tools and %d tests", len(defs.Tools), len(defs.Tests))
+	}
+}
+
+func TestAJSONFileIsReadNoFurtherThanItsBounds(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"items":       {`{"locals": {"a": [` + strings.Repeat("1, ", maxDefinition) + `1]}}`, "x.hcl.json:1:12: error: the definition that begins here holds more than 12000 values"},
+		"templates":   {`{"locals": {"a": [` + strings.Repeat(`"${1}", `, maxDefinition/5) + `1]}}`, "x.hcl.json:1:12: error: the definition that begins here holds more than 12000 values"},
+		"definitions": {`{"tool": {"a": [` + strings.Repeat("{}, ", maxDefinitions) + `{}]}}`, "error: the file holds more than 2000 definitions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, problems := Parse(Source{Path: "x.hcl.json", Bytes: []byte(c.text)}, ToolsKind)
+			if file != nil || len(problems) != 1 || !strings.Contains(problems[0].String(), c.want) {
+				t.Errorf("got %v, want %q", problems, c.want)
+			}
+		})
 	}
 }

@@ -10,8 +10,14 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
-// tooMuch is a cost that no file can pay.
-const tooMuch = maxWork + 1
+const (
+	// tooMuch is a cost that no file can pay.
+	tooMuch = 1 << 40
+	// comparison is the cost of comparing two values or their types.
+	comparison = 4
+	// decodedToken is the cost of a token of JSON for cty, which reads it twice.
+	decodedToken = 2048
+)
 
 // product multiplies without overflow.
 func product(a, b int) int {
@@ -31,12 +37,19 @@ func unifying(args []cty.Value, size int) int {
 	for _, a := range args {
 		items = max(items, itemsOf(a))
 	}
-	return size + product(items, size/nodeSize)
+	return size + product(comparison*items, size/nodeSize)
+}
+
+// distinctCost is for a list whose every item is compared with every other.
+func distinctCost(args []cty.Value, size int) int {
+	return unifying(args, size) + product(8*comparison*itemsOf(args[0]), size/nodeSize)
 }
 
 // perArgument is for functions that compare the type of every argument with
 // that of every other.
-func perArgument(args []cty.Value, size int) int { return size + product(len(args), size/nodeSize) }
+func perArgument(args []cty.Value, size int) int {
+	return size + product(comparison*len(args), size/nodeSize)
+}
 
 func joinCost(args []cty.Value, size int) int {
 	items := 0
@@ -88,8 +101,21 @@ func jsonCost(args []cty.Value, size int) int {
 	if errors.As(err, &refused) && (refused.Kind == jsongate.TooDeep || refused.Kind == jsongate.TooMany) {
 		return tooMuch
 	}
-	return size
+	tokens := 0
+	for _, mark := range "[{,:" {
+		tokens += strings.Count(text(args[0]), string(mark))
+	}
+	return size + product(tokens, decodedToken)
 }
+
+// perCharacter is for functions that look for the characters of a text as
+// people see them, which takes a table for each code point.
+func perCharacter(args []cty.Value, size int) int {
+	return size + 20*textLen(args[0])
+}
+
+// encodeCost is for writing a value out byte by byte.
+func encodeCost(_ []cty.Value, size int) int { return 6 * size }
 
 // widths adds up the widths and precisions that a format asks for.
 func widths(format string) int {

@@ -28,6 +28,9 @@ func (f *File) parseJSON() diag.List {
 		return p.problems
 	}
 	f.body = p.body(fileRules[f.kind])
+	if p.size.exceeded {
+		f.body = nil
+	}
 	return p.problems
 }
 
@@ -57,9 +60,12 @@ func checkJSON(t diag.Text) *diag.Diagnostic {
 // jsonParser reads a text that has passed the gate, so that it is well formed
 // and nests no deeper than [maxNesting].
 type jsonParser struct {
-	f        *File
-	src      string
-	at       int
+	f   *File
+	src string
+	at  int
+	// depth is how many bodies are open.
+	depth    int
+	size     jsonSize
 	problems diag.List
 }
 
@@ -92,13 +98,16 @@ func (p *jsonParser) rng(start int) hcl.Range {
 }
 
 func (p *jsonParser) fail(where hcl.Range, code, summary, detail string) {
+	if p.size.exceeded {
+		return
+	}
 	p.problems = append(p.problems, diag.Diagnostic{Code: code, Range: p.f.rng(where), Summary: summary, Detail: detail})
 }
 
 // members reads an object and calls member at the value of each key.
 func (p *jsonParser) members(member func(key string, where hcl.Range)) {
 	p.take('{')
-	for !p.take('}') {
+	for !p.take('}') && p.spend(memberWords) {
 		start := p.at // at the quote: take has skipped the space
 		key := p.text().Body()
 		where := p.rng(start)
@@ -111,7 +120,7 @@ func (p *jsonParser) members(member func(key string, where hcl.Range)) {
 // items reads an array and calls item at each of its values.
 func (p *jsonParser) items(item func()) {
 	p.take('[')
-	for !p.take(']') {
+	for !p.take(']') && p.spend(1) {
 		item()
 		p.take(',')
 	}
@@ -127,6 +136,8 @@ const comment = "//"
 func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 	b := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	start := p.at
+	p.depth++
+	defer func() { p.depth-- }()
 	p.members(func(key string, where hcl.Range) {
 		switch {
 		case key == comment:
@@ -172,6 +183,9 @@ func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block)
 		return
 	}
 	start := p.at
+	if p.depth == 1 {
+		p.define()
+	}
 	switch {
 	case r.later:
 		p.skip()
@@ -282,6 +296,9 @@ type (
 // by its number, which File.rng resolves.
 func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse parseFunc) hclsyntax.Expression {
 	failed := &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: where}
+	if !p.spend(embeddedWords + len(t.Body())/4) {
+		return failed
+	}
 	heredocs, problem := scan([]byte(t.Body()))
 	if problem != nil {
 		p.problems = append(p.problems, diag.Diagnostic{

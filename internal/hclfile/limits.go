@@ -19,15 +19,33 @@ const (
 	maxPieces = 500
 	// maxItems is how many separators a file may hold, outside of literal heredocs.
 	maxItems = 8192
+	// maxWords and maxDefinition are how many tokens a file and one definition
+	// at its top may hold, outside of literal heredocs; HCL's parser takes about
+	// a microsecond for each. Long tokens count once for each wordBytes.
+	maxWords      = 128_000
+	maxDefinition = 12_000
+	wordBytes     = 16
+	// memberWords is what a member of an object in JSON counts, embeddedWords
+	// a type or a template beside its text.
+	memberWords   = 3
+	embeddedWords = 4
+	// maxDefinitions is how many blocks may stand at the top of a file.
+	maxDefinitions = 2000
 	// maxNumber is the length of a number in bytes.
 	maxNumber = 64
 
 	// maxValue is the size of one evaluated value.
 	maxValue = 1 << 20
-	// maxWork is the cost of all expressions of one file: the bytes they make
-	// and go through, and stepCost for each of their parts.
-	maxWork  = 64 << 20
-	stepCost = 192
+	// baseWork is the cost of all expressions of one file, beside workPerByte
+	// for each byte of its HCL: the bytes they make and go through, nodeSize for
+	// each value, and stepCost for each of their parts. A unit is some 3 ns.
+	baseWork    = 5 << 19
+	workPerByte = 8
+	stepCost    = 128
+	// nodeSize is what every value counts beside its text.
+	nodeSize = 128
+	// wideText is the cost of a byte of text that is not ASCII, which cty normalizes.
+	wideText = 24
 	// maxExponent bounds numbers to the range of a float64, in powers of two.
 	maxExponent = 1100
 
@@ -37,5 +55,7 @@ const (
 	// maxDiagnostics is how many mistakes of one file are told, of the first
 	// maxCollected that are found.
 	maxDiagnostics = 200
-	maxCollected   = 10 * maxDiagnostics
+	maxCollected   = 4 * maxDiagnostics
+	// maxCompared is how many names the suggestions of one file may go through.
+	maxCompared = 10_000
 )

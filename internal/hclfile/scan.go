@@ -20,6 +20,7 @@ type scanner struct {
 	newline bool
 	// separators is how many the file holds so far.
 	separators int
+	size       scanSize
 	heredocs   []heredoc
 	problem    *scanProblem
 }
@@ -59,6 +60,7 @@ func scanTemplate(src []byte) ([]heredoc, *scanProblem) {
 
 func (s *scanner) run() ([]heredoc, *scanProblem) {
 	for s.at < len(s.src) && s.problem == nil {
+		at, heredocs := s.at, len(s.heredocs)
 		switch s.top().kind {
 		case '"':
 			s.quoted()
@@ -67,6 +69,7 @@ func (s *scanner) run() ([]heredoc, *scanProblem) {
 		default:
 			s.code()
 		}
+		s.weigh(at, heredocs)
 	}
 	return s.heredocs, s.problem
 }
@@ -282,6 +285,9 @@ func (s *scanner) closeBrace() {
 	for i := len(s.levels) - 1; i > 0; i-- {
 		if k := s.levels[i].kind; k == '{' || k == '$' || k == '%' {
 			s.pop(i)
+			if i == 1 {
+				s.endDefinition()
+			}
 			break
 		}
 	}

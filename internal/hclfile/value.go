@@ -9,9 +9,6 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// nodeSize is what every value counts beside its text.
-const nodeSize = 32
-
 // measure returns the size of v, and charges for going through it. A value
 // above [maxValue] or nested deeper than [maxNesting] is reported. Sharing does
 // not count: a value that holds another twice is twice as large, as its text
