@@ -30,7 +30,7 @@ type contextual struct {
 }
 
 // contextualPatience is how many steps validation may be estimated to take.
-const contextualPatience = 20_000_000
+const contextualPatience = 3_000_000
 
 // How many steps of some 25 ns the other validator takes at most, to hold a
 // value against a schema, to divide a number, and for the weight of a pattern

@@ -1,7 +1,7 @@
 package schema
 
 // roomForDefaults bounds how many bytes of defaults are added to one value.
-const roomForDefaults = 4 << 20
+const roomForDefaults = 256 << 10
 
 // deepest is how many arrays and objects of a value may be open at once. What
 // comes here has passed a gate with a lower limit; this one keeps the stack

@@ -9,7 +9,7 @@ import (
 // completeDefaults fills in the defaults within defaults, checks that they fit
 // their schemas, and makes them ready for use.
 func (d *document) completeDefaults() {
-	c := completion{document: d, state: map[*guidedMember]int{}, room: largestSchema}
+	c := completion{document: d, state: map[*guidedMember]int{}, room: roomForDefaults}
 	for _, p := range d.listed {
 		if p.guide == nil {
 			continue

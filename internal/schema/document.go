@@ -11,7 +11,7 @@ import (
 const (
 	// largestSchema bounds the bytes of a schema, deepestSchema how many arrays
 	// and objects of it may be open at once, and mostParts the schemas in it.
-	largestSchema = 1 << 20
+	largestSchema = 512 << 10
 	deepestSchema = 64
 	mostParts     = 4096
 )

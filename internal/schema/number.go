@@ -80,7 +80,7 @@ func compareFloat(f float64, i int64) int {
 }
 
 // costOfMultiple is how many steps it takes to divide numbers with fractions.
-const costOfMultiple = 40
+const costOfMultiple = 120
 
 func (n *numberRule) multiple(v any, r *run) bool {
 	_, whole := n.step.(int64)

@@ -13,6 +13,8 @@ const (
 	longestPattern = 4096
 	// largestPattern bounds the instructions that a pattern compiles to.
 	largestPattern = 4000
+	// cheapPattern is up to how many instructions a byte of text costs little.
+	cheapPattern = 32
 )
 
 // A pattern is a regular expression of RE2, which matches in time linear in
@@ -44,7 +46,7 @@ func compilePattern(text string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{Regexp: compiled, weight: size + 16}, nil
+	return &pattern{Regexp: compiled, weight: size + 8 + 3*max(0, size-cheapPattern)}, nil
 }
 
 // cost is how many steps it takes to match a text of n bytes.

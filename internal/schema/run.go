@@ -4,7 +4,7 @@ const (
 	// patience is how many steps a validation may take, beside one for each
 	// byte of the text. A step is some 25 ns of work. No value takes as many with
 	// a schema that does not multiply the work itself.
-	patience = 2_000_000
+	patience = 300_000
 	// costOfFault and costOfBranch are the steps that it takes to explain.
 	costOfFault  = 40
 	costOfBranch = 40
