@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/policylang"
 )
 
 // Decision is the RFC's PolicyDecision (section 11), made by [Allow] and
@@ -34,5 +33,5 @@ func (p Policy) ask(agent identity.Agent, tool string, args map[string]any) (dec
 			decision, err = Decision{}, fmt.Errorf("go policy panicked: %v", cause)
 		}
 	}()
-	return p(agent, tool, policylang.CopyArgs(args)), nil
+	return p(agent, tool, identity.CloneValue(args).(map[string]any)), nil
 }

@@ -10,7 +10,7 @@ func (c Caller) Clone() Caller {
 	c.Agent = c.Agent.Clone()
 	c.Principal.Scopes, c.Principal.Groups = slices.Clone(c.Principal.Scopes), slices.Clone(c.Principal.Groups)
 	if c.Principal.Claims != nil {
-		c.Principal.Claims = cloneOf(c.Principal.Claims).(map[string]any)
+		c.Principal.Claims = CloneValue(c.Principal.Claims).(map[string]any)
 	}
 	return c
 }
@@ -21,18 +21,20 @@ func (a Agent) Clone() Agent {
 	return a
 }
 
-func cloneOf(value any) any {
+// CloneValue returns a copy of decoded JSON that shares no map and no list with
+// it, for those who may change what they are given.
+func CloneValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		cloned := make(map[string]any, len(value))
 		for key, member := range value {
-			cloned[key] = cloneOf(member)
+			cloned[key] = CloneValue(member)
 		}
 		return cloned
 	case []any:
 		cloned := make([]any, len(value))
 		for i, item := range value {
-			cloned[i] = cloneOf(item)
+			cloned[i] = CloneValue(item)
 		}
 		return cloned
 	default:
