@@ -8,6 +8,7 @@ tool "show_color" {
     contrast_white, text}: its channels, its WCAG contrast ratios, and which
     text colour reads better on it.
   TEXT
+  timeout     = "10s" # for a machine under load
   read_only   = true
   open_world  = false
 
