@@ -23,7 +23,7 @@ func repository(t *testing.T, test func(t *testing.T, dir string, w *Watcher, sh
 		}
 	}
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
-		w.targets = []target{{path: "tools.d", abs: filepath.Join(dir, "tools.d"), tree: true}}
+		w.targets = []target{{path: "tools.d", abs: filepath.Join(dir, "tools.d"), kind: rootTarget}}
 		test(t, dir, w, show)
 	})
 }
@@ -153,7 +153,7 @@ func TestLocksAreFoundWhereGitKeepsThem(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			targets := []target{{abs: at("plain/tools.d"), tree: true}, {abs: at(r.target), tree: true}}
+			targets := []target{{abs: at("plain/tools.d"), tree: true}, {abs: at(r.target), kind: rootTarget}}
 			if l, held := lockOn(targets); held {
 				t.Fatalf("%s is held before it is made", l.path)
 			}
