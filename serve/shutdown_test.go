@@ -1,9 +1,11 @@
 package serve_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -25,10 +27,10 @@ type daemon struct {
 }
 
 // run runs a front for one file of tools.
-func run(t *testing.T, tools string, grace time.Duration, hooks ...engine.Hook) *daemon {
+func run(t *testing.T, tools string, grace time.Duration, log io.Writer, hooks ...engine.Hook) *daemon {
 	t.Helper()
 	s, err := engine.New(engine.Options{
-		Name: "test", Hooks: hooks, CheckTool: serve.CheckTool,
+		Name: "test", Hooks: hooks, Logger: slog.New(slog.NewTextHandler(log, nil)), CheckTool: serve.CheckTool,
 		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
 	})
 	if err != nil {
@@ -51,9 +53,22 @@ func run(t *testing.T, tools string, grace time.Duration, hooks ...engine.Hook) 
 const stuckTool = `
 tool "stuck" {
   timeout = "5m"
-  run = "await new Promise(() => setTimeout(() => 0, 300_000));"
+  run = <<JS
+    log.info("the body runs");
+    await new Promise(done => setTimeout(done, 300_000));
+  JS
 }
 `
+
+// bell rings when the body runs that says so in the log.
+type bell chan struct{}
+
+func (b bell) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("the body runs")) {
+		b <- struct{}{}
+	}
+	return len(p), nil
+}
 
 // TestACallThatOutlivesTheGracePeriodIsCancelled: its hook is told, its client
 // is answered, and the server ends.
@@ -65,7 +80,8 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := make(chan engine.HookEvent, 2)
-			d := run(t, stuckTool, time.Millisecond, func(_ context.Context, e engine.HookEvent) { events <- e })
+			running := make(bell, 1)
+			d := run(t, stuckTool, time.Millisecond, running, func(_ context.Context, e engine.HookEvent) { events <- e })
 			answers := make(chan []byte, 1)
 			go func() {
 				_, answer := post(t, d.url+call.path, call.body, map[string]string{
@@ -73,7 +89,8 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 				})
 				answers <- answer
 			}()
-			<-events // it has begun
+			<-running
+			<-events // of the start
 			d.stop()
 			if err := <-d.ended; err == nil || !strings.Contains(err.Error(), "calls still run") {
 				t.Errorf("the server ended with %v", err)
@@ -96,7 +113,7 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 // TestOpenStreamsAreClosedAtShutdown holds one stream of each kind open: the
 // server says farewell on each, and ends without an error.
 func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
-	d := run(t, stuckTool, time.Minute)
+	d := run(t, stuckTool, time.Minute, io.Discard)
 	header, _ := post(t, d.url+"/mcp", initialize, nil)
 	request, err := http.NewRequest(http.MethodGet, d.url+"/mcp", nil)
 	if err != nil {

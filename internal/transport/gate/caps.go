@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // The defaults of [Caps].
@@ -20,8 +22,12 @@ type Caps struct {
 	PerAddress int
 }
 
+// writeTime is how long a write may take where nobody has set a deadline.
+const writeTime = 30 * time.Second
+
 // Limit returns a listener that closes connections beyond the caps as soon as
-// they are made. Its connections have a NetConn method like [crypto/tls.Conn].
+// they are made, and on whose connections no write takes for ever: what has no
+// deadline of its own gets 30 s. They have a NetConn method like [crypto/tls.Conn].
 func Limit(l net.Listener, c Caps) net.Listener {
 	if c.Total <= 0 {
 		c.Total = DefaultTotal
@@ -99,6 +105,31 @@ func peerOf(c net.Conn) netip.Addr {
 type counted struct {
 	net.Conn
 	leave func()
+	// timed says that whoever writes has set a deadline.
+	timed atomic.Bool
+}
+
+// Write writes within the deadline that is set, or within writeTime.
+func (c *counted) Write(p []byte) (int, error) {
+	if !c.timed.Load() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// SetWriteDeadline sets the deadline for writes; the zero time gives each its
+// writeTime again.
+func (c *counted) SetWriteDeadline(t time.Time) error {
+	c.timed.Store(!t.IsZero())
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets the deadlines for reads and writes.
+func (c *counted) SetDeadline(t time.Time) error {
+	c.timed.Store(!t.IsZero())
+	return c.Conn.SetDeadline(t)
 }
 
 // Close closes the connection.

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,29 +49,37 @@ func isJSON(values []string) bool {
 // reads it before it answers, so that the connection can be used again.
 const dropTime = time.Second
 
-// bound ends the body of a request at the bounds of size and time.
-func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) {
+// bound ends the body of a request at the bounds of size, time and room. leave
+// gives back the room when the request has been served.
+func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) (leave func()) {
 	limit := g.bodyTime
 	if refused {
 		limit = min(limit, dropTime)
 	}
-	b := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, g.maxBody), deadlines: http.NewResponseController(w)}
+	b := &boundBody{ReadCloser: http.MaxBytesReader(w, r.Body, g.maxBody), deadlines: http.NewResponseController(w), room: g.room}
 	// Where the writer knows no deadlines there is no connection to hold up.
 	_ = b.deadlines.SetReadDeadline(time.Now().Add(limit))
 	r.Body = b
+	return func() { b.room.give(b.taken.Load()) }
 }
 
-// timedBody takes the read deadline off the connection when the body is all
-// there: what is read from then on is the next request, or that the client is
-// gone.
-type timedBody struct {
+// boundBody takes room for what is read of it. It takes the read deadline off
+// the connection when the body is all there: what is read from then on is the
+// next request, or that the client is gone.
+type boundBody struct {
 	io.ReadCloser
 	deadlines *http.ResponseController
+	room      *room
+	taken     atomic.Int64
 }
 
 // Read reads from the body.
-func (b *timedBody) Read(p []byte) (int, error) {
+func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if !b.room.take(int64(n)) {
+		return 0, ErrCrowded
+	}
+	b.taken.Add(int64(n))
 	if errors.Is(err, io.EOF) {
 		_ = b.deadlines.SetReadDeadline(time.Time{})
 	}

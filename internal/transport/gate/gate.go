@@ -30,22 +30,29 @@ type Options struct {
 	// BodyTime bounds the time that a body takes to arrive. 0 means
 	// [DefaultBodyTime].
 	BodyTime time.Duration
+	// Room bounds the bodies of all requests under way together, in bytes. 0
+	// means [DefaultRoom].
+	Room int64
 }
 
-// Gate decides which requests may enter. It is immutable.
+// Gate decides which requests may enter. It is safe for concurrent use.
 type Gate struct {
 	hosts    hosts
 	origins  map[string]struct{}
 	maxBody  int64
 	bodyTime time.Duration
 	tooLarge refusal
+	room     *room
 }
 
 // New returns a gate. The error names every host and origin that is malformed.
 func New(o Options) (*Gate, error) {
-	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime}
+	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: &room{size: o.Room}}
 	if g.maxBody <= 0 {
 		g.maxBody = DefaultMaxBody
+	}
+	if g.room.size <= 0 {
+		g.room.size = DefaultRoom
 	}
 	if g.bodyTime <= 0 {
 		g.bodyTime = DefaultBodyTime
@@ -65,12 +72,13 @@ func New(o Options) (*Gate, error) {
 
 // Wrap returns a handler that passes to next what may enter and refuses the
 // rest. What next reads of a body that is too large ends with a
-// [*http.MaxBytesError], and of one that is too slow with a timeout.
+// [*http.MaxBytesError], of one that is too slow with a timeout, and where
+// there is no room with [ErrCrowded].
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no := g.check(r)
 		if r.Body != nil && r.Body != http.NoBody {
-			g.bound(w, r, no != nil)
+			defer g.bound(w, r, no != nil)()
 		}
 		if no != nil {
 			no.write(w, r)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // execute answers POST /mcp/execute.
@@ -30,7 +31,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.Ag
 		no = judge(jsongate.Check(body, h.options.Limits))
 	}
 	if no != nil {
-		refuse(w, no.status, no.message)
+		no.write(w)
 		return
 	}
 	call, err := decode(body)
@@ -69,6 +70,14 @@ type rejection struct {
 	message string
 }
 
+func (r *rejection) write(w http.ResponseWriter) {
+	if r.status == http.StatusServiceUnavailable {
+		writeError(w, &mcp.CallError{Code: mcp.ExecutionError, Message: r.message, Overloaded: true})
+		return
+	}
+	refuse(w, r.status, r.message)
+}
+
 // trusted is how much memory a body gets on its word alone, in bytes.
 const trusted = 64 << 10
 
@@ -84,6 +93,8 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, *rejecti
 		return b.Bytes(), nil
 	case errors.As(err, &over):
 		return nil, &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", over.Limit)}
+	case errors.Is(err, gate.ErrCrowded):
+		return nil, &rejection{http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &rejection{http.StatusRequestTimeout, "the body did not arrive in time"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -98,8 +109,8 @@ func judge(err error) *rejection {
 		return nil
 	}
 	status := http.StatusBadRequest
-	var gate *jsongate.Error
-	if errors.As(err, &gate) && gate.Kind == jsongate.TooLarge {
+	var refused *jsongate.Error
+	if errors.As(err, &refused) && refused.Kind == jsongate.TooLarge {
 		status = http.StatusRequestEntityTooLarge
 	}
 	return &rejection{status, err.Error()}

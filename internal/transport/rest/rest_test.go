@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 func TestWhatTheBackendIsAsked(t *testing.T) {
@@ -232,13 +233,14 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		{errors.New("connection reset"), 400},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), 400},
 		{timeout{}, 408},
+		{gate.ErrCrowded, 503},
 	}
 	for _, row := range rows {
 		r := httptest.NewRequest("POST", ExecutePath, io.MultiReader(strings.NewReader(`{"tool"`), iotest.ErrReader(row.err)))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		New(customers(t).answers("1"), Options{}).ServeHTTP(w, r)
-		if w.Code != row.status || strings.Contains(w.Body.String(), "reset") {
+		if w.Code != row.status || strings.Contains(w.Body.String(), "reset") || (w.Code == 503) != (w.Header().Get("Retry-After") == "1") {
 			t.Errorf("%v: status %d, body %s", row.err, w.Code, w.Body)
 		}
 	}

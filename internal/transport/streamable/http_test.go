@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
@@ -18,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
 )
 
@@ -131,6 +133,17 @@ func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
 				t.Error("the methods that there are are not told")
 			}
 		})
+	}
+}
+
+func TestABodyForWhichThereIsNoRoomMayComeAgain(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	r := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(gate.ErrCrowded))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.web.Config.Handler.ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("status %d, header %v", w.Code, w.Header())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // post serves one message (2026-07-28 basic/transports/streamable-http,
@@ -80,6 +81,9 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (text []byte, sta
 		return b.Bytes(), 0, ""
 	case errors.As(err, &over):
 		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
+	case errors.Is(err, gate.ErrCrowded):
+		w.Header().Set("Retry-After", "1")
+		return nil, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, http.StatusRequestTimeout, "the body took too long"
 	}
