@@ -77,6 +77,11 @@ func New(o Options) (*Gate, error) {
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no := g.check(r)
+		if len(r.TransferEncoding) > 0 {
+			// A proxy that believed a Content-Length beside it would take what
+			// follows for a part of this body (RFC 9112 section 6.1).
+			w.Header()["Connection"] = []string{"close"}
+		}
 		if r.Body != nil && r.Body != http.NoBody {
 			defer g.bound(w, r, no != nil)()
 		}

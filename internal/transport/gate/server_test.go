@@ -97,6 +97,27 @@ func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
 	}
 }
 
+// TestNothingIsReadBehindABodyInChunks: what a proxy would take for a part of
+// the body, by its Content-Length, must not be a request of its own.
+func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
+	s := serve(t, Options{}, Caps{})
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	host := "Host: " + s.Listener.Addr().String() + "\r\n"
+	smuggled := "GET /smuggled HTTP/1.1\r\n" + host + "Connection: close\r\n\r\n"
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\n"+host+"Content-Type: application/json\r\nContent-Length: 60\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+smuggled); err != nil {
+		t.Fatal(err)
+	}
+	answers, _ := io.ReadAll(c) // a reset by what was not read is an end as well
+	if n := strings.Count(string(answers), "HTTP/1.1 "); n != 1 {
+		t.Errorf("%d requests were answered:\n%s", n, answers)
+	}
+}
+
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\nContent-Length: 2\n\n{")

@@ -52,6 +52,12 @@ func New(s *mcp.Server, o Options) http.Handler {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, name := range [...]string{headerSession, headerVersion} {
+		if len(r.Header[name]) > 1 {
+			refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+			return
+		}
+	}
 	switch r.Method {
 	case http.MethodPost:
 		h.post(w, r)

@@ -116,6 +116,8 @@ func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
 		{"a stream for an unknown session", "GET", "", []string{"Accept: text/event-stream", "Mcp-Session-Id: x"}, 404},
 		{"a stream that is none", "GET", "", []string{"Accept: application/json", "Mcp-Session-Id: x"}, 406},
 		{"a stream for a modern client", "GET", "", []string{"Accept: text/event-stream", "MCP-Protocol-Version: 2026-07-28"}, 405},
+		{"two sessions", "POST", ping, []string{jsonType, "Mcp-Session-Id: a", "Mcp-Session-Id: b"}, 400},
+		{"two versions", "POST", ping, []string{jsonType, "MCP-Protocol-Version: 2025-06-18", "MCP-Protocol-Version: 2026-07-28"}, 400},
 		{"an end for nobody", "DELETE", "", nil, 400},
 		{"an end for an unknown session", "DELETE", "", []string{"Mcp-Session-Id: x"}, 404},
 		{"an end for a modern client", "DELETE", "", []string{"MCP-Protocol-Version: 2026-07-28"}, 405},
