@@ -116,9 +116,14 @@ func (h *Call) progress(payload []byte) error {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "progress takes numbers and a message"}
 	}
-	if h.Emit != nil {
-		h.Emit.Progress(p.Done, p.Total, h.Secrets.Redact(p.Message))
+	if h.Emit == nil {
+		return nil
 	}
+	message := h.Secrets.Redact(p.Message)
+	if h.Hide != nil {
+		message = h.Hide.Hide(message)
+	}
+	h.Emit.Progress(p.Done, p.Total, message)
 	return nil
 }
 

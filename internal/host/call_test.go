@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/egress"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -247,5 +248,22 @@ func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
 	}
 	if got := len(mocks.Calls()); got != together {
 		t.Errorf("%d calls are remembered, want %d", got, together)
+	}
+}
+
+func TestSensitiveArgumentsAreHiddenWhereverABodyTellsThem(t *testing.T) {
+	l := newLab(t)
+	hide := redact.NewText(json.RawMessage(`{"pin":"0042-9911"}`), []string{"/pin"})
+	l.Hide = &hide
+	for op, payload := range map[string]string{
+		"log":      `{"level":"info","message":"pin 0042-9911","fields":{"pin":"0042-9911"}}`,
+		"progress": `{"done":1,"message":"pin 0042-9911"}`,
+	} {
+		if _, err := l.Do(t.Context(), 0, op, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told := strings.Join(l.told, "\n") + l.log.String(); len(l.told) != 2 || strings.Contains(told, "9911") {
+		t.Errorf("told:\n%s", told)
 	}
 }
