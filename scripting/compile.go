@@ -194,6 +194,9 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	found := analyse(function.Body)
 	c.check(found)
 	c.checkShape(function)
+	if c.list.HasErrors() {
+		return nil
+	}
 	p := &Program{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
 		uses: map[string]bool{}, mentioned: found.names, computed: found.computed,

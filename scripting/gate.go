@@ -20,6 +20,9 @@ const maxFunctions = 50
 const (
 	maxCases  = 1000 // cases of all switch statements
 	maxUsings = 200  // using declarations
+	maxMarks  = 100  // decorators
+	maxMade   = 200  // async generators and for await, which become long
+	maxFiles  = 200  // imports
 	maxCommas = 1000 // expressions in a row, and arguments of one call
 	maxAngles = 50   // < in one TypeScript statement, which may begin type arguments
 )
@@ -60,6 +63,13 @@ type gate struct {
 	questioned bool
 	cases      int
 	usings     int
+	marks      int
+	made       int
+	// closed is how often one name stands in the brackets that closed last.
+	closed    int
+	vars      map[string]int
+	constants int // assignments to constants
+	mistakes  int
 	// importing is the declaration that is being read, when open says so.
 	importing importState
 }
@@ -75,8 +85,13 @@ func inspect(text string, language Language) (features, *lexError) {
 		if t.kind == tokenEnd {
 			break
 		}
+		g.parametersOf(t)
+		g.declared(t)
+		g.assigned(t)
+		g.strict(t)
 		g.nest(t)
 		g.notice(t)
+		g.now.names.list = g.now.names.list || declares(t)
 		g.before, g.last = g.last, t
 	}
 	if g.err == nil {
@@ -98,7 +113,7 @@ func (g *gate) nest(t lexeme) {
 		}
 		g.enter()
 	case t.kind == tokenClose:
-		g.leave()
+		g.leave(t)
 	case t.kind == tokenComma:
 		g.comma(t)
 	case t.kind == tokenSemicolon || g.boundary(t):
@@ -185,17 +200,28 @@ func (g *gate) notice(t lexeme) {
 	case t.member:
 	case t.text == "await":
 		g.await = true
-		g.lowering = g.lowering || g.last.text == "for"
+		if g.last.text == "for" {
+			g.lower(t)
+		}
 	case t.text == "export":
 		if len(g.levels) == 0 && g.export.end == 0 {
 			g.export = module{t.start, t.end}
 		}
 	case t.text == "using":
 		g.count(t, &g.usings, maxUsings, "too many using declarations", "A body may have 200 of them; split it.")
-	case t.text == "*":
-		g.lowering = g.lowering || g.last.text == "async" || g.last.text == "function" && g.before.text == "async"
+	case t.text == "*" && (g.last.text == "async" || g.last.text == "function" && g.before.text == "async"):
+		g.lower(t)
+	case t.text == "@":
+		g.count(t, &g.marks, maxMarks, "too many decorators", "A body may have 100 of them.")
 	}
 	g.imports(t)
+}
+
+// lower counts a construct that the engine does not know, and of which the
+// compiler makes a long one.
+func (g *gate) lower(t lexeme) {
+	g.lowering = true
+	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "A body may have 200 of them; put the loop into one function.")
 }
 
 // diagnostic tells the error at its place in the file.

@@ -26,6 +26,9 @@ func (g *gate) imports(t lexeme) {
 			return
 		}
 		g.modules = append(g.modules, module{start: t.start})
+		if len(g.modules) > maxFiles {
+			g.fail(t.start, t.end, "too many imports", "A body may have 200 of them.")
+		}
 		g.importing = importOpen
 	case g.importing == importOpen && g.last.text == "import" && (t.text == "(" || t.text == "."):
 		g.fail(g.last.start, g.last.end, "import() and import.meta do not exist here", `Write import { name } from "./file.js" instead.`)

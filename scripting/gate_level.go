@@ -14,12 +14,16 @@ type level struct {
 	doubts    int  // arrow functions around this place that may be none
 	question  bool // the bracket follows a question mark
 	doubt     bool // what follows may be the result type of an arrow function
+	labels    int  // colons since the last boundary that no question mark precedes
+	names     names
 }
 
 // enter begins the level inside a bracket.
 func (g *gate) enter() {
+	pattern := g.now.names.pattern || g.importing == importOpen || declares(g.last)
 	g.levels = append(g.levels, g.now)
 	g.now = level{
+		names:     names{pattern: pattern},
 		outer:     g.now.outer + g.now.chain + 1,
 		functions: g.now.functions, doubts: g.now.doubts, angles: g.now.angles,
 		question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
@@ -28,27 +32,33 @@ func (g *gate) enter() {
 
 // leave goes back to the level outside a bracket. The bracket counts there as
 // one more operator, and its arrow functions as being in parameters if => follows.
-func (g *gate) leave() {
+func (g *gate) leave(t lexeme) {
 	if len(g.levels) == 0 {
 		return
 	}
-	g.parameters, g.questioned = g.now.arrows, g.now.question
+	g.parameters, g.questioned, g.closed = g.now.arrows, g.now.question, g.now.names.most
+	inner := g.now.names
 	g.now = g.levels[len(g.levels)-1]
 	g.levels = g.levels[:len(g.levels)-1]
 	g.now.chain++
 	g.now.arrows = max(g.now.arrows, g.parameters)
+	g.now.names.most = max(g.now.names.most, g.closed)
+	if inner.pattern {
+		g.declarePattern(t, inner)
+	}
 }
 
 // reset begins a new statement on the same level.
 func (g *gate) reset() {
 	g.step()
 	g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
+	g.now.names.list = false
 }
 
 // step begins a new expression of the same statement.
 func (g *gate) step() {
 	around := g.around()
-	g.now.chain, g.now.doubt = 0, false
+	g.now.chain, g.now.labels, g.now.doubt = 0, 0, false
 	g.now.functions, g.now.doubts = around.functions, around.doubts
 }
 
@@ -80,6 +90,7 @@ func (g *gate) operator(t lexeme) {
 			g.now.pending--
 		} else {
 			g.now.commas--
+			g.count(t, &g.now.labels, maxLabels, "too many labels", "A statement may have 50 of them.")
 		}
 	case "+":
 		if g.now.enum {

@@ -46,6 +46,7 @@ type lexer struct {
 	braces []bracket
 	// patterns is the size of all regular expressions so far.
 	patterns int
+	legal    int
 	err      *lexError
 }
 
@@ -208,6 +209,9 @@ func (l *lexer) quoted(quote byte) {
 				l.at++
 			}
 			l.at++
+			if l.digitAt(l.at) && (l.src[l.at] != '0' || l.digitAt(l.at+1)) {
+				l.fail(l.at-1, l.at+1, "this is no escape", `Write \xNN for the character with the hexadecimal number NN.`)
+			}
 		case '\n', '\r':
 			l.fail(start, l.at, "this string is never closed", "Add the "+string(quote)+" that ends it, or use a `template` for text of several lines.")
 			return
@@ -218,6 +222,9 @@ func (l *lexer) quoted(quote byte) {
 
 // number reads what may follow a digit; whether it is a number is for the parser to say.
 func (l *lexer) number() {
+	if l.src[l.at] == '0' && l.digitAt(l.at+1) {
+		l.fail(l.at, l.at+2, "a number may not begin with 0", "Write octal numbers like 0o17, and others without the 0.")
+	}
 	for l.at < len(l.src) {
 		c := l.src[l.at]
 		exponent := (c == '+' || c == '-') && l.src[l.at-1]|0x20 == 'e' && l.decimalBefore(l.at-1)

@@ -78,11 +78,24 @@ func (l *lexer) regexp() {
 		case c == '/' && !class:
 			l.at++
 			l.checkPattern(start)
-			l.word()
+			l.flags()
 			return
 		}
 	}
 	l.fail(start, len(l.src), "this regular expression is never closed", "Add the / that ends it.")
+}
+
+// flags reads the flags of a regular expression, none of which stands twice.
+func (l *lexer) flags() {
+	from := l.at
+	l.word()
+	flags := l.src[from:min(l.at, len(l.src))]
+	for i := range len(flags) {
+		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
+			l.fail(from, l.at, "a flag of this regular expression stands twice", "Remove one of the two.")
+			return
+		}
+	}
 }
 
 // checkPattern bounds the regular expression that ends here: both engines

@@ -53,6 +53,7 @@ func (l *lexer) skipSpace() (newline bool) {
 				return newline
 			}
 			newline = newline || strings.ContainsAny(rest[:end+2], "\n\r\u2028\u2029")
+			l.comment(rest[:end+4])
 			l.at += end + 4
 		case rest[0] >= utf8.RuneSelf:
 			r, size := utf8.DecodeRuneInString(rest)
@@ -66,6 +67,19 @@ func (l *lexer) skipSpace() (newline bool) {
 		}
 	}
 	return newline
+}
+
+// maxLegal bounds the comments with licenses, from each of which the compiler
+// walks back to the beginning of its line.
+const maxLegal = 200
+
+// comment counts a comment that ought to be kept.
+func (l *lexer) comment(text string) {
+	if text[2] == '!' || strings.Contains(text, "@license") || strings.Contains(text, "@preserve") {
+		if l.legal++; l.legal > maxLegal {
+			l.fail(l.at, l.at+len(text), "too many comments with licenses", "A body may have 200 of them; remove the ! behind /*.")
+		}
+	}
 }
 
 func (l *lexer) digitAt(i int) bool {

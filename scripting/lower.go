@@ -102,6 +102,7 @@ func (c *compilation) transformOptions() api.TransformOptions {
 		Loader: c.loader(), Target: api.ES2022, Supported: supported(),
 		Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
 		LogLevel: api.LogLevelSilent, LogLimit: maxReports, TsconfigRaw: "{}", Charset: api.CharsetUTF8,
+		LegalComments: api.LegalCommentsNone,
 	}
 }
 

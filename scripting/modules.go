@@ -43,7 +43,7 @@ func (m *modules) bundle() (code, sourceMap []byte, problems []api.Message) {
 		EntryPoints: []string{entryPath}, Bundle: true, Write: false, Outfile: "/body.js", AbsWorkingDir: "/",
 		Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: options.Target, Supported: options.Supported,
 		Sourcemap: options.Sourcemap, SourcesContent: options.SourcesContent, TsconfigRaw: options.TsconfigRaw,
-		LogLevel: options.LogLevel, LogLimit: options.LogLimit, Charset: options.Charset,
+		LogLevel: options.LogLevel, LogLimit: options.LogLimit, Charset: options.Charset, LegalComments: options.LegalComments,
 		Plugins: []api.Plugin{{Name: namespace, Setup: m.setup}},
 	})
 	if len(result.Errors) > 0 {

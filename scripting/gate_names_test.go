@@ -1,0 +1,82 @@
+package scripting
+
+import (
+	"strings"
+	"testing"
+)
+
+// The compilers walk back through the body for every mistake of these, which
+// is quadratic.
+func TestMistakesThatAddUpAreCounted(t *testing.T) {
+	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
+	for _, c := range []struct{ name, body, want string }{
+		{"constants", each("", "const a=1;", ""), "too many declarations of one name"},
+		{"a list", each("let ", "a,", "b"), "too many declarations of one name"},
+		{"classes", each("", "class A{}", ""), "too many declarations of one name"},
+		{"async functions", each("", "async function f(){}", ""), "too many declarations of one name"},
+		{"a pattern", each("let [", "a,", "]=b"), "too many declarations of one name"},
+		{"a pattern of members", each("let {", "b:a,", "}=b"), "too many declarations of one name"},
+		{"patterns in a pattern", each("let [", "[a],", "]=b"), "too many declarations of one name"},
+		{"patterns", each("", "let [a]=b;", ""), "too many declarations of one name"},
+		{"parameters", each("f=([", "a,", "])=>1"), "too many declarations of one name"},
+		{"parameters of a function", each("function f({", "b:a,", "}){}"), "too many declarations of one name"},
+		{"private members", each("class A{", "#a;", "}"), "too many declarations of one name"},
+		{"prototypes", each("x={", "__proto__:1,", "}"), "too many declarations of one name"},
+		{"imports", each("import {", "default as a,", "} from './a.js'"), "too many declarations of one name"},
+		{"var below let", each("let a;", "{var a}", ""), "too many declarations of one name"},
+		{"assignments", each("const a=1;", "a=2;", ""), "too many assignments to constants"},
+		{"increments", each("const a=1;", "{++a}", ""), "too many assignments to constants"},
+		{"labels", each("", "a:", ";"), "too many labels"},
+		{"octal numbers", "return 010", "a number may not begin with 0"},
+		{"octal escapes", `return '\01'`, "this is no escape"},
+		{"with", each("", "with(a);", ""), "too much here breaks the rules of strict mode"},
+		{"delete", each("", "delete a;", ""), "too much here breaks the rules of strict mode"},
+		{"functions in if", each("", "if(a)function f(){}", ""), "too much here breaks the rules of strict mode"},
+		{"eval", each("", "eval=1;", ""), "too much here breaks the rules of strict mode"},
+		{"decorators", each("class A{", "@a b;", "}"), "too many decorators"},
+		{"import declarations", each("", "import './a.js';", ""), "too many imports"},
+		{"for await", each("", "for await(const a of b);", ""), "too many async generators and for await loops"},
+		{"licenses", each("", "/*! */", ""), "too many comments with licenses"},
+		{"flags", "return /a/gg", "a flag of this regular expression stands twice"},
+	} {
+		for _, language := range []Language{JS, TS} {
+			if _, refused := inspect(c.body, language); refused == nil || refused.summary != c.want {
+				t.Errorf("%s: got %v, want %s", c.name, refused, c.want)
+			}
+		}
+	}
+}
+
+func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
+	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
+	for name, body := range map[string]string{
+		"in functions":            each("", "{ const a = 1; let [b, c] = a; class D {} }", ""),
+		"in loops":                each("", "for (var i = 0; i < 9; i++) for (const a of [i]) { a }", ""),
+		"var in a callback":       each("const f = (a, b) => b(); f(i, function () {", "for (var i = 0; i < 9; i++) {}", "})"),
+		"var":                     each("", "var a = 1;", ""),
+		"assignments":             each("let a = 1, b;", "a = 2; b = a++;", ""),
+		"another of that name":    each("const a = 1; { let a;", "a = 2;", "}"),
+		"a table":                 each("const _ = 1; return [", "_,", "_]"),
+		"a table of objects":      each("const a = 1; return [", "{ b: a, c: a },", "]"),
+		"a large object":          each("const a = 1; return {", "a, a() {},", "}"),
+		"sequences":               each("let a, f = () => 1;", "a = 1, a = f(a, a), a++;", ""),
+		"arguments of a callback": each("const a = 1, f = () => 1; f([", "a,", "], () => { return 1 })"),
+		"a loop over a table":     each("const a = 1; for (const b of [", "a,", "]) { b }"),
+		"sums":                    each("let a = 1;", "a = a * a * a + a;", ""),
+		"conditionals":            each("const a = 1;", "a ? a : a ? a : a;", ""),
+		"functions":               each("", "function f() {}", ""),
+		"members":                 each("const o = {};", "o.eval = o.with(1); delete o.a; delete o['a'];", ""),
+		"zeros":                   "return [0, 0.5, 0x10, 0e1, 0n, '\\0', '\\x41', 10]",
+	} {
+		for _, language := range []Language{JS, TS} {
+			if _, refused := inspect(body, language); refused != nil {
+				t.Errorf("%s: %s", name, refused.summary)
+			}
+		}
+	}
+	types := each("interface A {", "a: string; b(c: string): readonly string[];", "}") +
+		each("const a = 1;", "f(a as string, a as string);", "") + each("", "function g(a: string): void;", "")
+	if _, refused := inspect(types, TS); refused != nil {
+		t.Error(refused.summary)
+	}
+}
