@@ -45,7 +45,7 @@ func introduces(before, last lexeme) bool {
 		return false
 	}
 	switch last.text {
-	case "let", "const", "class", "enum":
+	case "let", "const", "class", "enum", "import":
 		return true
 	case "function":
 		return before.text == "async"
@@ -59,7 +59,7 @@ func (g *gate) declare(t lexeme) {
 	if g.now.names.count(t.text, 1) > maxTwins {
 		g.twins(t)
 	}
-	g.now.names.bind(t.text, g.last.text == "const")
+	g.now.names.bind(t.text, g.last.text == "const" || g.last.text == "import")
 }
 
 // hoist counts a var, which may stand anywhere below what it conflicts with.

@@ -22,7 +22,7 @@ const compileBudget = time.Second
 const (
 	acceptBudget = 250 * time.Millisecond
 	refuseBudget = 20 * time.Millisecond
-	lateBudget   = 60 * time.Millisecond
+	lateBudget   = 100 * time.Millisecond
 )
 
 // long reports whether the machine does nothing else, and has time.
@@ -81,7 +81,7 @@ func constructs(n int) map[string]string {
 }
 
 // compileTime returns the least CPU time of three that a body takes, and the
-// code of its first mistake.
+// summary of its first mistake.
 func compileTime(src Source) (least time.Duration, refusal string) {
 	for range 3 {
 		began := cpuTime()
@@ -91,7 +91,7 @@ func compileTime(src Source) (least time.Duration, refusal string) {
 			least = took
 		}
 		if p == nil {
-			refusal = list[slices.IndexFunc(list, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })].Code
+			refusal = list[slices.IndexFunc(list, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })].Summary
 		}
 		if least < refuseBudget/2 {
 			break
@@ -104,8 +104,9 @@ func budgetOf(refusal string) time.Duration {
 	switch {
 	case refusal == "":
 		return acceptBudget
-	case refusal == "script-syntax" || refusal == "script-size":
-		return refuseBudget
+	case strings.HasSuffix(refusal, "is not defined"), strings.HasSuffix(refusal, "is not granted"),
+		strings.HasPrefix(refusal, "there is no"), strings.HasSuffix(refusal, "nothing calls"):
+		return lateBudget
 	}
-	return lateBudget
+	return refuseBudget
 }
