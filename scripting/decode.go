@@ -27,6 +27,8 @@ type decoder struct {
 	values int
 	// freeze makes every object and array immutable; nil leaves them as they are.
 	freeze goja.Callable
+	// stopped reports whether the call is over; nil means that there is none.
+	stopped func() bool
 }
 
 // decodeError says why text is not JSON, or exceeds a bound. It repeats none of the text.
@@ -40,8 +42,8 @@ func (e *decodeError) Error() string {
 }
 
 // decode returns the value that JSON text stands for.
-func decode(rt *goja.Runtime, text string) (goja.Value, error) {
-	d := decoder{rt: rt, src: text}
+func (r *run) decode(text string) (goja.Value, error) {
+	d := decoder{rt: r.rt, src: text, stopped: r.stopped}
 	return d.document()
 }
 
@@ -89,6 +91,9 @@ func (d *decoder) peek() byte {
 func (d *decoder) value() (goja.Value, error) {
 	if d.values++; d.values > maxDecodeValues {
 		return nil, d.fail("more than 1,000,000 values")
+	}
+	if d.stopped != nil && d.stopped() {
+		return nil, errStopped
 	}
 	switch c := d.peek(); c {
 	case '{':

@@ -13,7 +13,7 @@ func never() bool { return false }
 // roundTrip decodes JSON into a runtime and encodes it again.
 func roundTrip(t testing.TB, text string) (string, error) {
 	t.Helper()
-	v, err := decode(goja.New(), text)
+	v, err := (&run{rt: goja.New()}).decode(text)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,8 @@ type encoder struct {
 	depth int // the most that stack may have
 	steps int
 	stack []*goja.Object
-	// stopped reports whether the call is over; it is asked every 1,024 steps.
+	// stopped reports whether the call is over; it is asked at every step, which
+	// may be a long one: a member is looked for along all prototypes.
 	stopped func() bool
 	layout  layout
 }
@@ -60,7 +61,7 @@ func (e *encoder) step() error {
 	if e.steps > e.bytes || len(e.out) > e.bytes {
 		return e.tooLarge()
 	}
-	if e.steps%1024 == 0 && e.stopped() {
+	if e.stopped() {
 		return errStopped
 	}
 	return nil

@@ -54,14 +54,31 @@ func (r *run) construct(class string, args ...goja.Value) *goja.Object {
 	return o
 }
 
+// maxText bounds the text that one native function reads, in bytes or UTF-16
+// units: nothing can interrupt it before it has read all.
+const maxText = 16 << 20
+
+// bounded returns v as text that is not too long.
+func (r *run) bounded(v goja.Value) goja.String {
+	text := v.ToString().(goja.String)
+	if text.Length() > maxText {
+		panic(r.tooLong())
+	}
+	return text
+}
+
+func (r *run) tooLong() *goja.Object {
+	return r.construct("RangeError", r.rt.ToValue("the text is longer than 16 MiB"))
+}
+
 // atob decodes base64 to a string of one character a byte.
 func (r *run) atob(c goja.FunctionCall) goja.Value {
-	text := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \t\n\f\r", r) {
+	text := strings.Map(func(c rune) rune {
+		if strings.ContainsRune(" \t\n\f\r", c) {
 			return -1
 		}
-		return r
-	}, c.Argument(0).String())
+		return c
+	}, r.bounded(c.Argument(0)).String())
 	if len(text)%4 == 0 {
 		text = strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
 	}
@@ -78,7 +95,7 @@ func (r *run) atob(c goja.FunctionCall) goja.Value {
 
 // btoa encodes a string of one character a byte as base64.
 func (r *run) btoa(c goja.FunctionCall) goja.Value {
-	text := c.Argument(0).ToString().(goja.String)
+	text := r.bounded(c.Argument(0))
 	data := make([]byte, text.Length())
 	for i := range data {
 		unit := text.CharAt(i)
@@ -97,7 +114,7 @@ func (r *run) makeTextEncoder() *goja.Object {
 	r.method(prototype, "encode", func(c goja.FunctionCall) goja.Value {
 		text := ""
 		if v := c.Argument(0); !goja.IsUndefined(v) {
-			text = v.String()
+			text = r.bounded(v).String()
 		}
 		return r.newBytes([]byte(text))
 	})
@@ -136,6 +153,9 @@ func (r *run) decodeText(d *textDecoder, v goja.Value) goja.Value {
 		if data, ok = r.bytesOf(v); !ok {
 			panic(r.typeError("TextDecoder.decode needs an ArrayBuffer or a typed array"))
 		}
+	}
+	if len(data) > maxText {
+		panic(r.tooLong())
 	}
 	if d.fatal && !utf8.Valid(data) {
 		panic(r.typeError("the bytes are not UTF-8"))

@@ -36,9 +36,7 @@ func (c *cloner) value(v goja.Value) goja.Value {
 	if c.values++; c.values > maxCloneValues {
 		c.refuse("more than " + strconv.Itoa(maxCloneValues) + " values")
 	}
-	if c.values%1024 == 0 && c.r.stopped() {
-		c.refuse("the call is over")
-	}
+	c.r.proceed()
 	o, ok := v.(*goja.Object)
 	if !ok {
 		if _, symbol := v.(*goja.Symbol); symbol {

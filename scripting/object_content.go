@@ -75,6 +75,7 @@ func (r *run) copyMembers(to *goja.Object, from goja.Value) {
 		return
 	}
 	for _, key := range o.Keys() {
+		r.proceed()
 		_ = define(to, key, o.Get(key))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"hash"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -96,8 +97,16 @@ func (r *run) digest(c goja.FunctionCall) goja.Value {
 		panic(r.typeError("crypto.subtle.digest(algorithm, data): data must be bytes, as TextEncoder makes them"))
 	}
 	h := r.hash(c.Argument(0))()
-	h.Write(data)
+	r.feed(h, data)
 	return r.newBuffer(h.Sum(nil))
+}
+
+// feed hashes data in pieces.
+func (r *run) feed(h hash.Hash, data []byte) {
+	for piece := range slices.Chunk(data, 64<<10) {
+		r.proceed()
+		h.Write(piece)
+	}
 }
 
 // hash returns the hash that an algorithm names: "SHA-256" or { name: "SHA-256" }.
@@ -147,6 +156,6 @@ func (r *run) mac(key, data goja.Value) []byte {
 		panic(r.typeError("crypto.subtle: the data must be bytes, as TextEncoder makes them"))
 	}
 	h := hmac.New(k.hash, k.secret)
-	h.Write(message)
+	r.feed(h, message)
 	return h.Sum(nil)
 }

@@ -97,6 +97,7 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 		panic(r.typeError("http." + request.Grant + ": the options must be an object"))
 	}
 	for _, key := range options.Keys() {
+		r.proceed()
 		value := options.Get(key)
 		if isNothing(value) {
 			continue
@@ -126,6 +127,7 @@ func (r *run) readHeaders(request *httpRequest, v goja.Value) {
 		panic(r.typeError("http." + request.Grant + ": headers must be an object"))
 	}
 	for _, name := range o.Keys() {
+		r.proceed()
 		r.setHeader(request, name, textOf(o.Get(name)))
 	}
 }
@@ -186,7 +188,7 @@ func (r *run) response(data []byte) (*goja.Object, *HostError) {
 	r.method(o, "text", func(goja.FunctionCall) goja.Value { return r.rt.ToValue(bodyText(body)) })
 	r.method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.newBytes([]byte(body)) })
 	r.method(o, "json", func(goja.FunctionCall) goja.Value {
-		v, err := decode(r.rt, bodyText(body))
+		v, err := r.decode(bodyText(body))
 		if err != nil {
 			panic(r.syntaxError("the response is not JSON: " + err.Error()))
 		}

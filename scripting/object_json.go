@@ -24,7 +24,7 @@ func (r *run) makeJSON() *goja.Object {
 
 // parse is JSON.parse(text, reviver).
 func (r *run) parse(c goja.FunctionCall) goja.Value {
-	v, err := decode(r.rt, c.Argument(0).String())
+	v, err := r.decode(c.Argument(0).String())
 	if err != nil {
 		panic(r.syntaxError("JSON.parse: " + err.Error()))
 	}
@@ -46,6 +46,7 @@ func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(go
 	value := holder.Get(key)
 	if o, ok := value.(*goja.Object); ok {
 		for _, name := range o.Keys() {
+			r.proceed()
 			v := r.revive(o, name, depth+1, reviver)
 			if goja.IsUndefined(v) {
 				_ = o.Delete(name)
@@ -89,6 +90,7 @@ func (r *run) layout(replacer, space goja.Value) layout {
 	l.only = []string{}
 	seen := map[string]bool{}
 	for i := range min(lengthOf(list), maxDecodeValues) {
+		r.proceed()
 		name := textOf(list.Get(index(i)))
 		if !seen[name] {
 			seen[name] = true

@@ -77,6 +77,7 @@ func consoleLevel(name string) string {
 func (r *run) line(values []goja.Value) string {
 	var b strings.Builder
 	for i, v := range values {
+		r.proceed()
 		if i > 0 {
 			b.WriteByte(' ')
 		}

@@ -10,6 +10,8 @@ import (
 // searchParams is the Go half of a URLSearchParams.
 type searchParams struct {
 	pairs [][2]string
+	// proceed is asked at every step of a loop over the pairs.
+	proceed func()
 	// changed tells the URL that the parameters belong to, if there is one.
 	changed func(query string)
 }
@@ -25,6 +27,7 @@ func (p *searchParams) update(pairs [][2]string) {
 func (p *searchParams) String() string {
 	var b strings.Builder
 	for i, pair := range p.pairs {
+		p.proceed()
 		if i > 0 {
 			b.WriteByte('&')
 		}
@@ -51,9 +54,10 @@ func formEncoded(s string) string {
 }
 
 // parseQuery reads application/x-www-form-urlencoded text.
-func parseQuery(query string) [][2]string {
+func (r *run) parseQuery(query string) [][2]string {
 	var pairs [][2]string
-	for part := range strings.SplitSeq(query, "&") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(query, "?"), "&") {
+		r.proceed()
 		if part != "" {
 			name, value, _ := strings.Cut(part, "=")
 			pairs = append(pairs, [2]string{formDecoded(name), formDecoded(value)})
@@ -88,7 +92,7 @@ func hexValue(c byte) int {
 // makeSearchParams makes URLSearchParams.
 func (r *run) makeSearchParams() *goja.Object {
 	class, prototype := r.class("URLSearchParams", func(this *goja.Object, c goja.ConstructorCall) {
-		r.bind(this, &searchParams{pairs: r.pairs(c.Argument(0))})
+		r.bind(this, &searchParams{pairs: r.pairs(c.Argument(0)), proceed: r.proceed})
 	})
 	r.readParams(prototype)
 	r.writeParams(prototype)
@@ -113,12 +117,13 @@ func (r *run) pairs(v goja.Value) [][2]string {
 	case isNothing(v):
 		return nil
 	case !ok:
-		return parseQuery(strings.TrimPrefix(v.String(), "?"))
+		return r.parseQuery(r.bounded(v).String())
 	case r.isSearchParams(o):
 		return slices.Clone(self[*searchParams](r, o).pairs)
 	}
 	var pairs [][2]string
 	for _, key := range o.Keys() {
+		r.proceed()
 		value := o.Get(key)
 		if pair, ok := value.(*goja.Object); ok && kindOf(o) == kindArray {
 			pairs = append(pairs, [2]string{textOf(pair.Get("0")), textOf(pair.Get("1"))})
@@ -133,6 +138,7 @@ func (r *run) readParams(prototype *goja.Object) {
 	find := func(c goja.FunctionCall) (values []any) {
 		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
 		for _, pair := range p.pairs {
+			r.proceed()
 			if pair[0] == name {
 				values = append(values, pair[1])
 			}
@@ -163,27 +169,34 @@ func (r *run) writeParams(prototype *goja.Object) {
 	})
 	r.method(prototype, "delete", func(c goja.FunctionCall) goja.Value {
 		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
-		p.update(slices.DeleteFunc(p.pairs, func(pair [2]string) bool { return pair[0] == name }))
+		p.update(slices.DeleteFunc(p.pairs, func(pair [2]string) bool {
+			r.proceed()
+			return pair[0] == name
+		}))
 		return goja.Undefined()
 	})
 	r.method(prototype, "set", func(c goja.FunctionCall) goja.Value {
 		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
-		p.update(replaced(p.pairs, name, c.Argument(1).String()))
+		p.update(p.replaced(name, c.Argument(1).String()))
 		return goja.Undefined()
 	})
 	r.method(prototype, "sort", func(c goja.FunctionCall) goja.Value {
 		p := self[*searchParams](r, c.This)
-		slices.SortStableFunc(p.pairs, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+		slices.SortStableFunc(p.pairs, func(a, b [2]string) int {
+			r.proceed()
+			return strings.Compare(a[0], b[0])
+		})
 		p.update(p.pairs)
 		return goja.Undefined()
 	})
 }
 
 // replaced sets the first pair of that name and drops the others.
-func replaced(pairs [][2]string, name, value string) [][2]string {
+func (p *searchParams) replaced(name, value string) [][2]string {
 	done := false
 	var out [][2]string
-	for _, pair := range pairs {
+	for _, pair := range p.pairs {
+		p.proceed()
 		if pair[0] == name {
 			if done {
 				continue
@@ -204,6 +217,7 @@ func (r *run) walkParams(prototype *goja.Object) {
 		return func(c goja.FunctionCall) goja.Value {
 			var items []any
 			for _, pair := range self[*searchParams](r, c.This).pairs {
+				r.proceed()
 				items = append(items, pick(pair))
 			}
 			array := r.rt.NewArray(items...)
@@ -222,6 +236,7 @@ func (r *run) walkParams(prototype *goja.Object) {
 			panic(r.typeError("URLSearchParams.forEach needs a function"))
 		}
 		for _, pair := range slices.Clone(self[*searchParams](r, c.This).pairs) {
+			r.proceed()
 			visit(goja.Undefined(), r.rt.ToValue(pair[1]), r.rt.ToValue(pair[0]), c.This)
 		}
 		return goja.Undefined()

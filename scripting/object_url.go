@@ -38,13 +38,13 @@ func (r *run) makeURL() *goja.Object {
 
 func (r *run) parseArguments(text, base goja.Value) (*webURL, error) {
 	if isNothing(base) {
-		return parseURL(text.String(), nil)
+		return parseURL(r.bounded(text).String(), nil)
 	}
-	from, err := parseURL(base.String(), nil)
+	from, err := parseURL(r.bounded(base).String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	return parseURL(text.String(), from)
+	return parseURL(r.bounded(text).String(), from)
 }
 
 // urlPart is a part of a URL that scripts read and, if set is there, write.
@@ -123,7 +123,7 @@ func (r *run) urlPart(prototype *goja.Object, part urlPart) {
 		set = func(c goja.FunctionCall) goja.Value {
 			o := self[*urlObject](r, c.This)
 			changed := *o.url
-			err := part.set(&changed, c.Argument(0).String())
+			err := part.set(&changed, r.bounded(c.Argument(0)).String())
 			if err != nil && part.name == "href" {
 				panic(r.throwable(err))
 			}
@@ -160,6 +160,6 @@ func (r *run) urlSearchParams(c goja.FunctionCall) goja.Value {
 
 func (r *run) refreshParams(o *urlObject) {
 	if o.params != nil {
-		r.states[o.params].(*searchParams).pairs = parseQuery(strings.TrimPrefix(o.url.search(false), "?"))
+		r.states[o.params].(*searchParams).pairs = r.parseQuery(o.url.search(false))
 	}
 }

@@ -36,6 +36,8 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	switch {
 	case failure != nil:
 		return failure
+	case thrown != nil && r.failure == nil && r.stopped():
+		return over(r.ctx)
 	case thrown != nil:
 		return r.thrownAt(thrown.Value(), thrown.Stack())
 	case r.failure != nil:
@@ -103,6 +105,7 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 		return false
 	}
 	for i := range length {
+		r.proceed()
 		block, ok := o.Get(index(i)).(*goja.Object)
 		if !ok || !r.blocks[block] {
 			return false

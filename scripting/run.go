@@ -3,6 +3,7 @@ package scripting
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/dop251/goja"
@@ -24,6 +25,8 @@ type run struct {
 	loop loop
 	// failure ends the call, once the engine has noticed its interrupt.
 	failure *Failure
+	// ended says that the script was interrupted.
+	ended atomic.Bool
 	// unwatch ends the watch over the context.
 	unwatch func()
 	// rejected are the promises that were rejected and nobody looks at.
@@ -70,7 +73,7 @@ func (r *run) watch() {
 	}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(r.ctx, func() {
-		r.rt.Interrupt(errStopped)
+		r.interrupt()
 		close(ended)
 	})
 	r.unwatch = func() {
@@ -88,8 +91,24 @@ func (r *run) end() {
 	}
 }
 
+// interrupt ends the script at its next instruction, and the loops of native
+// functions at their next step.
+func (r *run) interrupt() {
+	r.ended.Store(true)
+	r.rt.Interrupt(errStopped)
+}
+
 // stopped reports whether the call is over, for long work outside the engine.
-func (r *run) stopped() bool { return r.failure != nil || r.ctx.Err() != nil }
+// It costs next to nothing.
+func (r *run) stopped() bool { return r.ended.Load() || r.failure != nil }
+
+// proceed ends a native function of a call that is over. Every loop over what
+// a script made asks it at each step.
+func (r *run) proceed() {
+	if r.stopped() {
+		panic(r.throwable(errStopped))
+	}
+}
 
 // abort ends the call with a failure at the next instruction of the script,
 // which cannot catch it.
@@ -97,7 +116,7 @@ func (r *run) abort(failure *Failure) {
 	if r.failure == nil {
 		r.failure = failure
 	}
-	r.rt.Interrupt(errStopped)
+	r.interrupt()
 }
 
 // now is the call's clock, in whole milliseconds. It runs with the wall clock,
