@@ -24,6 +24,8 @@ type analysis struct {
 	// patterns says that a string may become a regular expression in a method of strings.
 	patterns bool
 	members  []member
+	// assigned are the members that the body makes itself, as in log.trace = f.
+	assigned map[string]bool
 	// promised are members of what a method of a granted object answers with:
 	// http.crm.get(url).text.
 	promised []member
@@ -31,7 +33,7 @@ type analysis struct {
 }
 
 // member is the use of a property of a global: vars.stage, vars["stage"], or
-// const { stage } = vars.
+// const { stage } = vars. Of crypto.subtle.sign the object is crypto.subtle.
 type member struct {
 	object, name string
 	start, end   file.Idx
@@ -40,7 +42,7 @@ type member struct {
 func analyse(body ast.Node) *analysis {
 	a := &analysis{
 		refs: map[string]file.Idx{}, bound: map[string]bool{},
-		probed: map[string]bool{}, names: map[string]bool{},
+		probed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
 	}
 	a.node(body)
 	return a
@@ -69,6 +71,7 @@ func (a *analysis) node(n ast.Node) {
 		children(n, a.node)
 	case *ast.AssignExpression:
 		a.destructured(n.Left, n.Right)
+		a.assigned[staticPath(n.Left)] = true
 		children(n, a.node)
 	default:
 		a.expression(n)
@@ -151,12 +154,25 @@ func (a *analysis) unawaited(n *ast.DotExpression) {
 }
 
 func (a *analysis) member(object ast.Expression, name string, start, end file.Idx) {
-	if optional, ok := object.(*ast.Optional); ok {
-		object = optional.Expression
+	if path := staticPath(object); path != "" {
+		a.members = append(a.members, member{path, name, start, end})
 	}
-	if id, ok := object.(*ast.Identifier); ok {
-		a.members = append(a.members, member{id.Name.String(), name, start, end})
+}
+
+// staticPath returns a name, or two with a dot between them, as which the
+// expression is written; otherwise nothing.
+func staticPath(n ast.Expression) string {
+	switch n := n.(type) {
+	case *ast.Optional:
+		return staticPath(n.Expression)
+	case *ast.Identifier:
+		return n.Name.String()
+	case *ast.DotExpression:
+		if id, ok := n.Left.(*ast.Identifier); ok {
+			return id.Name.String() + "." + n.Identifier.Name.String()
+		}
 	}
+	return ""
 }
 
 // call notices text.match(pattern) and its like, which compile a string.

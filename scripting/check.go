@@ -106,7 +106,8 @@ func (c *compilation) checkMembers(found *analysis) {
 		if len(c.list) >= maxReports {
 			return
 		}
-		if _, free := found.free(m.object); !free || inherited(m.name) {
+		root, _, _ := strings.Cut(m.object, ".")
+		if _, free := found.free(root); !free || inherited(m.name) || found.assigned[m.object+"."+m.name] {
 			continue
 		}
 		switch {
@@ -117,17 +118,30 @@ func (c *compilation) checkMembers(found *analysis) {
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no input %q",
 				"Declare it with an input block.")
 		case m.object == "http":
-			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted",
-				fmt.Sprintf("Add http %q { hosts = [...] } to the allow block.", m.name))
+			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
+		default:
+			if names, fixed := c.fixedMembers(m.object); fixed {
+				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "There is "+strings.Join(names, ", ")+".")
+			}
 		}
 	}
+}
+
+// grantAdvice says how to make http.NAME work. A name that is a method shows
+// that the grant was left out.
+func (c *compilation) grantAdvice(name string) string {
+	grants := c.granted("http")
+	if slices.Contains(httpMethods(), name) && len(grants) > 0 {
+		return fmt.Sprintf("Requests are made through a grant: write http.%s.%s(...). Granted is %s.", grants[0], name, strings.Join(grants, ", "))
+	}
+	return fmt.Sprintf("Add http %q { hosts = [...] } to the allow block.", name)
 }
 
 func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
 	if len(names) == 0 && m.object == "http" || slices.Contains(names, m.name) {
 		return // without any grant the object itself is reported
 	}
-	if guess := diag.DidYouMean(m.name, names); guess != "" {
+	if guess := didYouMean(m.name, names); guess != "" {
 		detail = upper(guess) + " " + detail
 	}
 	c.report(diag.Diagnostic{

@@ -34,6 +34,7 @@ const (
 func Compile(src Source) (*Program, diag.List) {
 	c := compilation{src: src, digest: sha256.New()}
 	program := c.run()
+	c.suggestTypeScript()
 	list := c.list.Sort()
 	if list.HasErrors() {
 		return nil, list

@@ -26,7 +26,7 @@ func (r *run) makeHTTP() *goja.Object {
 // and request(method, url, options).
 func (r *run) makeClient(grant string) *goja.Object {
 	o := r.rt.NewObject()
-	for _, name := range []string{"get", "post", "put", "patch", "delete"} {
+	for _, name := range httpMethods() {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
 			return r.fetch(grant, strings.ToUpper(name), c.Argument(0), c.Argument(1))
 		})

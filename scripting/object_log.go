@@ -13,7 +13,7 @@ const maxLogMessage = 64 << 10
 // makeLog makes log: debug, info, warn and error(message, fields).
 func (r *run) makeLog() *goja.Object {
 	o := r.rt.NewObject()
-	for _, level := range []string{"debug", "info", "warn", "error"} {
+	for _, level := range logLevels() {
 		r.method(o, level, func(c goja.FunctionCall) goja.Value {
 			r.tell("log", r.logRecord(level, c))
 			return goja.Undefined()
@@ -51,7 +51,7 @@ func (r *run) payload(v goja.Value) []byte {
 // makeConsole makes console, which speaks to the operator's log alone.
 func (r *run) makeConsole() *goja.Object {
 	o := r.rt.NewObject()
-	for _, name := range []string{"debug", "error", "info", "log", "trace", "warn"} {
+	for _, name := range consoleMethods() {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
 			r.tell("console", mustJSON(struct {
 				Level   string `json:"level"`

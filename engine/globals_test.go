@@ -1,0 +1,80 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// What a body is told at load of the members of event, agent and call is what
+// it finds there when it runs.
+func TestTheMembersOfGlobalsAreThoseThatAreTold(t *testing.T) {
+	log := &logBuffer{}
+	s, err := engine.New(engine.Options{Name: "test", Logger: log.logger(), Tools: files("t.hcl", `
+tool "keys" {
+  input "fail" {
+    type     = bool
+    required = false
+  }
+  run = <<JS
+    if (input.fail) throw new Error("failed");
+    return { agent: Object.keys(agent), call: Object.keys(call), no: [agent.nope, call.nope] };
+  JS
+}
+hook "keys" {
+  on  = ["start", "end", "error"]
+  run = <<JS
+    log.info("event=" + Object.keys(event).join() + ";", { no: event.nope });
+  JS
+}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(t.Context()) })
+	report, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string][]string{}
+	for _, p := range report.Problems {
+		if object, _, ok := strings.Cut(p.Summary, " has no member "); ok {
+			told[object] = sorted(strings.Split(strings.TrimSuffix(strings.TrimPrefix(p.Detail, "There is "), "."), ", "))
+		}
+	}
+	result, err := s.Call(t.Context(), "keys", map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	if err := json.Unmarshal(result.Value, &found); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Call(t.Context(), "keys", map[string]any{"fail": true}); err == nil {
+		t.Fatal("the tool did not fail")
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	event := map[string]bool{}
+	for _, keys := range regexp.MustCompile(`event=([^;]*);`).FindAllStringSubmatch(log.String(), -1) {
+		for key := range strings.SplitSeq(keys[1], ",") {
+			event[key] = true
+		}
+	}
+	want := map[string][]string{
+		"agent": sorted(found["agent"]), "call": sorted(found["call"]), "event": slices.Sorted(maps.Keys(event)),
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-what is there +what is told)\n%s", diff)
+	}
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }

@@ -1,0 +1,89 @@
+package scripting
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMembersThatDoNotExistAreTold(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		kind       Kind
+		want       []string // where, what, and what to do
+	}{
+		{"a level of the log", "log.err('x')", Tool, []string{
+			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `Did you mean "error"? There is debug, info, warn, error.`}},
+		{"a method of console", "console.table([1])", Tool, []string{
+			`tools.d/t.hcl:5:9 "table": warning: console has no member "table"`, `There is debug, error, info, log, trace, warn.`}},
+		{"content", "return content.texts('x')", Tool, []string{
+			`tools.d/t.hcl:5:16 "texts": warning: content has no member "texts"`, `Did you mean "text"? There is text, image, audio, resource, link, structured.`}},
+		{"crypto", "return crypto.randomUuid()", Tool, []string{
+			`tools.d/t.hcl:5:15 "randomUuid": warning: crypto has no member "randomUuid"`, `Did you mean "randomUUID"? There is randomUUID, getRandomValues, subtle.`}},
+		{"crypto.subtle", "return crypto.subtle.encrypt()", Tool, []string{
+			`tools.d/t.hcl:5:22 "encrypt": warning: crypto.subtle has no member "encrypt"`, `There is digest, importKey, sign, verify.`}},
+		{"the agent", "return agent.id", Tool, []string{
+			`tools.d/t.hcl:5:14 "id": warning: agent has no member "id"`, `There is agent_id, model, request_id, metadata, verified.`}},
+		{"the call", "const { tol } = call; return tol", Tool, []string{
+			`tools.d/t.hcl:5:9 "tol": warning: call has no member "tol"`, `Did you mean "tool"? There is id, tool, via, deadline.`}},
+		{"the event of a hook", "log.warn(event.err.code)", Hook, []string{
+			`tools.d/t.hcl:5:16 "err": warning: event has no member "err"`,
+			`Did you mean "error"? There is kind, phase, tool, call_id, via, principal, agent, arguments, result, error, duration_ms, revision.`}},
+		{"a request without its grant", "return http.get('/x')", Tool, []string{
+			`tools.d/t.hcl:5:13 "get": error: http.get is not granted`,
+			`Requests are made through a grant: write http.crm.get(...). Granted is crm.`}},
+		{"a method of a grant", "return http.crm.fetch('/x')", Tool, []string{
+			`tools.d/t.hcl:5:17 "fetch": warning: http.crm has no member "fetch"`, `Did you mean "patch"? There is get, post, put, patch, delete, request.`}},
+		{"members that exist", "log.info(call.id, agent.metadata.team, JSON.stringify({})); return crypto.subtle.digest('SHA-1', input.x)", Tool, nil},
+		{"a member that the body makes", "console.table = console.log; console.table(1)", Tool, nil},
+		{"an object of its own", "const log = { err() {} }; log.err()", Tool, nil},
+		{"what every object has", "return log.toString()", Tool, nil},
+	} {
+		src := tool(c.body)
+		src.Kind = c.kind
+		_, list := Compile(src)
+		got := told(src, list)
+		if len(list) == 1 {
+			got = append(got, list[0].Detail)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
+	const advice = "It looks like TypeScript: begin the body with <<TS instead of <<JS."
+	padding := make([]byte, maxUnproven)
+	for i := range padding {
+		padding[i] = ' '
+	}
+	for _, c := range []struct{ name, body, where, detail string }{
+		{"a type", "const a = 1;\nconst x: string = 'a';", `6:8 ":"`, advice},
+		{"an interface", "interface A { b: string }\nreturn 1", `5:11 "A"`, advice},
+		{"a cast", "return input.x as string;", `5:16 "as"`, advice},
+		{"a parameter", "const f = (a: number) => a; return f(1)", `5:13 ":"`, advice},
+		{"an enum", "enum A { B }", `5:1 "enum"`, advice},
+		{"a type in a large body", "const x: string = 'a';" + string(padding), `5:8 ":"`, advice},
+		{"a type beside an import", "import a from './a.js'; const x: string = a;", `5:32 ":"`, advice},
+		{"a mistake in both", "const x: string = ;", `5:8 ":"`, ""},
+		{"a mistake in JavaScript", "const a = 1;\nreturn a +;", `6:11 ";"`, ""},
+	} {
+		src := tool(c.body)
+		src.Import = importing(map[string]string{"a.js": "export default 1"})
+		_, list := Compile(src)
+		if len(list) == 0 {
+			t.Errorf("%s: no mistake was found", c.name)
+			continue
+		}
+		got := told(src, list)[0]
+		if want := "tools.d/t.hcl:" + c.where; len(got) < len(want) || got[:len(want)] != want || list[0].Detail != c.detail {
+			t.Errorf("%s: got %s (%s), want %s (%s)", c.name, got, list[0].Detail, want, c.detail)
+		}
+	}
+	src := tool("const x: string = 'a';")
+	src.Path = "scripts/x.mjs"
+	if _, list := Compile(src); list[0].Detail != "It looks like TypeScript: call the file .ts instead of .mjs." {
+		t.Errorf("in a file: %v", list)
+	}
+}

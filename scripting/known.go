@@ -1,0 +1,67 @@
+package scripting
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// fixedMembers returns the names of the members of a global that has the same
+// ones in every body of its kind, and false for other globals.
+func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
+	switch object {
+	case "log":
+		return logLevels(), true
+	case "console":
+		return consoleMethods(), true
+	case "content":
+		return []string{"text", "image", "audio", "resource", "link", "structured"}, c.src.Kind == Tool
+	case "crypto":
+		return []string{"randomUUID", "getRandomValues", "subtle"}, true
+	case "crypto.subtle":
+		return []string{"digest", "importKey", "sign", "verify"}, true
+	case "JSON":
+		return []string{"parse", "stringify"}, true
+	case "agent":
+		return []string{"agent_id", "model", "request_id", "metadata", "verified"}, c.src.Kind == Tool
+	case "call":
+		return []string{"id", "tool", "via", "deadline"}, c.src.Kind == Tool
+	case "event":
+		return eventMembers(), c.src.Kind == Hook
+	}
+	for _, name := range c.granted("http") {
+		if object == "http."+name {
+			return append(httpMethods(), "request"), true
+		}
+	}
+	return nil, false
+}
+
+func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
+func consoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
+
+// httpMethods are the methods of http.NAME, but for request.
+func httpMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }
+
+// eventMembers are what a hook sees of a call, in each of its phases.
+func eventMembers() []string {
+	return []string{
+		"kind", "phase", "tool", "call_id", "via", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
+	}
+}
+
+// didYouMean asks for the name that is alike, or else for the one that the
+// author shortened or lengthened: log.err, log.warning.
+func didYouMean(name string, names []string) string {
+	if guess := diag.DidYouMean(name, names); guess != "" {
+		return guess
+	}
+	for _, other := range names {
+		if len(name) > 2 && (strings.HasPrefix(other, name) || strings.HasPrefix(name, other)) {
+			return fmt.Sprintf("did you mean %q?", other)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+package scripting
+
+import (
+	"path"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// maxGuess is the size of a body that is parsed twice more to say of a mistake
+// what it means.
+const maxGuess = 8 << 10
+
+// suggestTypeScript says of a mistake in JavaScript that the body is
+// TypeScript, if it is that and not JavaScript. The mistake keeps its place.
+func (c *compilation) suggestTypeScript() {
+	if c.src.Language != JS || len(c.src.Text.Body()) > maxGuess || len(c.list) == 0 {
+		return
+	}
+	first := &c.list[0]
+	if first.Severity != diag.Error || first.Code != "script-syntax" || c.parses(JS) || !c.parses(TS) {
+		return
+	}
+	first.Detail = "It looks like TypeScript: begin the body with <<TS instead of <<JS."
+	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
+		first.Detail = "It looks like TypeScript: call the file .ts instead of " + ext + "."
+	}
+}
+
+// parses reports whether the body is of a language.
+func (c *compilation) parses(language Language) bool {
+	found, refused := inspect(c.src.Text.Body(), language)
+	if refused != nil {
+		return false
+	}
+	options := c.transformOptions()
+	options.Sourcemap, options.Loader = api.SourceMapNone, api.LoaderJS
+	if language == TS {
+		options.Loader = api.LoaderTS
+	}
+	return len(api.Transform(newEntry(c.src.Text, found.modules).src, options).Errors) == 0
+}
