@@ -1,7 +1,14 @@
-// What every tool body knows, for editors. mcpd does not read this file.
+// What every body knows beside ES2022, for editors. mcpd does not read this file.
+/// <reference no-default-lib="true" />
+/// <reference lib="es2022" />
 
+/** The arguments of a tool, complete with defaults; yours to change. */
 declare const input: any;
+
+/** The variables of the operator's file. */
 declare const vars: Readonly<Record<string, any>>;
+
+/** Who the caller of a tool claims to be. */
 declare const agent: Readonly<{
   agent_id: string;
   model: string | null;
@@ -9,11 +16,187 @@ declare const agent: Readonly<{
   metadata: Readonly<Record<string, string>>;
   verified: boolean;
 }>;
+
+/** The call of a tool; deadline is in milliseconds since 1970. */
 declare const call: Readonly<{ id: string; tool: string; via: "client" | "test"; deadline: number }>;
 
-declare const log: Record<"debug" | "info" | "warn" | "error", (message: string, fields?: object) => void>;
+/** What happened, in hooks; they have neither input, agent, call, progress nor content. */
+declare const event: Readonly<{
+  kind: "tool";
+  phase: "start" | "end" | "error";
+  tool: string;
+  call_id: string;
+  via: "client" | "test";
+  principal: any;
+  agent: typeof agent;
+  arguments: any;
+  /** At the end only. */
+  result?: any;
+  /** At an error only. */
+  error?: { code: string; message: string; details?: any };
+  /** Not at the start. */
+  duration_ms?: number;
+  revision: string;
+}>;
+
+/** The operator's log, and the client's where MCP provides for it. */
+declare const log: Record<"debug" | "info" | "warn" | "error", (message: any, fields?: object) => void>;
+
+/** The operator's log only. */
+declare const console: Record<"debug" | "error" | "info" | "log" | "trace" | "warn", (...values: any[]) => void>;
+
+/** Tells clients that asked for it how far the call is. */
 declare function progress(done: number, total?: number, message?: string): void;
 
-declare class ToolError extends Error {
-  constructor(message: string, details?: unknown);
+/** A block of rich content, made by one of the functions of content. */
+interface ContentBlock {
+  readonly type: string;
 }
+
+type Bytes = ArrayBuffer | ArrayBufferView;
+
+declare const content: {
+  /** Anything but a string becomes JSON. */
+  text(text: any, extra?: object): ContentBlock;
+  /** Text is taken to be base64. */
+  image(data: string | Bytes, mimeType: string, extra?: object): ContentBlock;
+  audio(data: string | Bytes, mimeType: string, extra?: object): ContentBlock;
+  resource(from: { uri: string; mimeType?: string; text?: string; data?: string | Bytes }, extra?: object): ContentBlock;
+  link(
+    from: { uri: string; name: string; title?: string; description?: string; mimeType?: string; size?: number },
+    extra?: object,
+  ): ContentBlock;
+  structured(value: any, blocks?: ContentBlock | ContentBlock[]): object;
+};
+
+/** A failure that callers are told politely. */
+declare class ToolError extends Error {
+  constructor(message: string, options?: { details?: any });
+  details?: any;
+}
+
+/** A failure with a code of JSON-RPC. */
+declare class RpcError extends Error {
+  constructor(code: number, message: string, data?: any);
+  code: number;
+  data?: any;
+}
+
+/** What host objects throw. */
+declare class HostError extends Error {
+  constructor(message: string, options?: { code?: string });
+  code: string;
+}
+
+interface HttpOptions {
+  headers?: Record<string, string>;
+  /** One of json and body. */
+  json?: any;
+  body?: string | Bytes | URLSearchParams;
+  /** Milliseconds. */
+  timeout?: number;
+}
+
+interface HttpResponse {
+  status: number;
+  ok: boolean;
+  url: string;
+  /** The names are in lower case. */
+  headers: Record<string, string>;
+  text(): string;
+  json(): any;
+  bytes(): Uint8Array;
+}
+
+interface HttpClient {
+  get(url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
+  post(url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
+  put(url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
+  patch(url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
+  delete(url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
+  request(method: string, url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
+}
+
+/** One client for every grant: allow { http "crm" { ... } } makes http.crm. */
+declare const http: Readonly<Record<string, HttpClient>>;
+
+declare function setTimeout(run: (...args: any[]) => void, milliseconds?: number, ...args: any[]): number;
+declare function setInterval(run: (...args: any[]) => void, milliseconds?: number, ...args: any[]): number;
+declare function clearTimeout(id?: number): void;
+declare function clearInterval(id?: number): void;
+declare function queueMicrotask(run: () => void): void;
+
+declare class URL {
+  constructor(url: string | URL, base?: string | URL);
+  static canParse(url: string | URL, base?: string | URL): boolean;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  readonly searchParams: URLSearchParams;
+  hash: string;
+  toString(): string;
+  toJSON(): string;
+}
+
+declare class URLSearchParams {
+  constructor(from?: string | URLSearchParams | string[][] | Record<string, any>);
+  readonly size: number;
+  append(name: string, value: string): void;
+  delete(name: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string): boolean;
+  set(name: string, value: string): void;
+  sort(): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  forEach(visit: (value: string, name: string, from: URLSearchParams) => void): void;
+  toString(): string;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+}
+
+declare class TextEncoder {
+  readonly encoding: "utf-8";
+  encode(text?: string): Uint8Array;
+}
+
+declare class TextDecoder {
+  constructor(label?: "utf-8" | "utf8", options?: { fatal?: boolean; ignoreBOM?: boolean });
+  readonly encoding: "utf-8";
+  decode(data?: Bytes): string;
+}
+
+declare function atob(base64: string): string;
+declare function btoa(text: string): string;
+declare function structuredClone<T>(value: T): T;
+
+interface CryptoKey {
+  readonly type: "secret";
+}
+
+type HashName = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
+
+declare const crypto: {
+  randomUUID(): string;
+  getRandomValues<T extends ArrayBufferView>(array: T): T;
+  readonly subtle: {
+    digest(algorithm: HashName | { name: HashName }, data: Bytes): Promise<ArrayBuffer>;
+    importKey(
+      format: "raw",
+      data: Bytes,
+      algorithm: { name: "HMAC"; hash: HashName | { name: HashName } },
+      extractable: boolean,
+      usages: string[],
+    ): Promise<CryptoKey>;
+    sign(algorithm: "HMAC" | { name: "HMAC" }, key: CryptoKey, data: Bytes): Promise<ArrayBuffer>;
+    verify(algorithm: "HMAC" | { name: "HMAC" }, key: CryptoKey, signature: Bytes, data: Bytes): Promise<boolean>;
+  };
+};
