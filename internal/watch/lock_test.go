@@ -153,7 +153,7 @@ func TestLocksAreFoundWhereGitKeepsThem(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			targets := []target{{abs: at("plain/tools.d"), tree: true}, {abs: at(r.target), kind: rootTarget}}
+			targets := []target{{abs: at("plain/tools.d"), kind: rootTarget}, {abs: at(r.target), kind: rootTarget}}
 			if l, held := lockOn(targets); held {
 				t.Fatalf("%s is held before it is made", l.path)
 			}
