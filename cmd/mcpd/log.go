@@ -58,7 +58,7 @@ type unsaid struct{ slog.Handler }
 // Handle passes on what call does not print itself.
 func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 	switch r.Message {
-	case "loaded", "the files have mistakes; nothing was changed":
+	case "loaded", "the files have mistakes; nothing is served":
 		return nil
 	case "a call failed":
 		cause := ""
