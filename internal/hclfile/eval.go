@@ -32,7 +32,9 @@ type evaluator struct {
 	reads hash.Hash
 	// sensitive: a value was read that must not show in a message.
 	sensitive bool
-	vars      map[string]cty.Value
+	// private: what is computed is shown to nobody, so that it may be sensitive.
+	private bool
+	vars    map[string]cty.Value
 	// loops holds the variables of the enclosing for expressions.
 	loops []binding
 	// items holds the current item of each splat expression.

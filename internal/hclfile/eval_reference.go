@@ -93,7 +93,9 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 		return cty.NilVal, false
 	}
 	e.read("var", name, string(v.Value))
-	e.sensitive = e.sensitive || v.Sensitive
+	if v.Sensitive && !e.keep(where, fmt.Sprintf("the variable %q is sensitive", name)) {
+		return cty.NilVal, false
+	}
 	if cached, ok := e.vars[name]; ok {
 		return cached, true
 	}
@@ -123,8 +125,22 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		return cty.NilVal, false
 	}
 	e.read("local", name, string(found.hash[:]))
-	e.sensitive = e.sensitive || found.sensitive
+	if found.sensitive && !e.keep(where, fmt.Sprintf("the local value %q holds a sensitive variable", name)) {
+		return cty.NilVal, false
+	}
 	return found.value, found.ok
+}
+
+// keep notes that a sensitive value is read. It reports one that would be
+// published, for why it is sensitive.
+func (e *evaluator) keep(where hcl.Range, why string) bool {
+	if !e.private {
+		e.fail("misplaced-secret", where, why+" and cannot be used here",
+			"what stands here is shown to others; use it in the value of a header, in what a test sends, or as vars.NAME in a script")
+		return false
+	}
+	e.sensitive = true
+	return true
 }
 
 func (e *evaluator) unknown(what, name string, where hcl.Range, known iter.Seq[string], otherwise string) {
@@ -138,6 +154,9 @@ func (e *evaluator) unknown(what, name string, where hcl.Range, known iter.Seq[s
 // didYouMean suggests one of the known names, until the file has had enough
 // names compared.
 func (e *evaluator) didYouMean(name string, known iter.Seq[string]) string {
+	if e.sensitive {
+		return "" // the names may be sensitive themselves
+	}
 	var names []string
 	for n := range known {
 		if e.compared++; e.compared > maxCompared {
@@ -178,7 +197,7 @@ func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, 
 	t := v.Type()
 	switch {
 	case v.IsNull():
-		e.fail("wrong-type", where, fmt.Sprintf("null has no attribute %q", name), "")
+		e.fail("wrong-type", where, fmt.Sprintf("null has no attribute %s", e.show(name)), "")
 	case t.IsObjectType() && t.HasAttribute(name):
 		return v.GetAttr(name), true
 	case t.IsMapType() && v.HasIndex(cty.StringVal(name)).True():
@@ -191,9 +210,9 @@ func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, 
 				}
 			}
 		}
-		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %q", name), e.didYouMean(name, known))
+		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %s", e.show(name)), e.didYouMean(name, known))
 	default:
-		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %q", typeOf(v), name), "")
+		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %s", typeOf(v), e.show(name)), "")
 	}
 	return cty.NilVal, false
 }

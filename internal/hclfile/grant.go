@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -36,17 +37,15 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 func (d *decoder) http(b *hclsyntax.Block) grant.HTTP {
 	r := rules["http"]
 	d.check(b.Body, r, "an http block", b.DefRange())
-	for _, a := range r.args {
-		d.literalOnly(b.Body.Attributes[a.name])
-	}
+	body := d.literalOnly(b.Body, r)
 	g := grant.HTTP{Name: b.Labels[0]}
-	g.Hosts = d.hosts(b.Body, "hosts")
-	g.Methods = d.methods(b.Body)
-	g.Paths = d.paths(b.Body)
-	g.MaxResponse = d.size(b.Body, "max_response", maxResponse)
-	g.Timeout = d.duration(b.Body, "timeout", 0)
-	g.Redirects, _ = d.whole(b.Body, "redirects", 0, maxRedirects)
-	g.PrivateNetworks, _ = d.boolean(b.Body, "private_networks", false)
+	g.Hosts = d.hosts(body, "hosts")
+	g.Methods = d.methods(body)
+	g.Paths = d.paths(body)
+	g.MaxResponse = d.size(body, "max_response", maxResponse)
+	g.Timeout = d.duration(body, "timeout", 0)
+	g.Redirects, _ = d.whole(body, "redirects", 0, maxRedirects)
+	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
 		if h, ok := d.header(inner, taken); ok {
@@ -56,16 +55,23 @@ func (d *decoder) http(b *hclsyntax.Block) grant.HTTP {
 	return g
 }
 
-// literalOnly reports a grant that is computed: whoever reads the file must
-// see the power it gives.
-func (d *decoder) literalOnly(attr *hclsyntax.Attribute) {
-	if attr == nil {
-		return
+// literalOnly reports each argument of a grant that is computed, and returns
+// the body without them: whoever reads the file must see the power it gives.
+func (d *decoder) literalOnly(body *hclsyntax.Body, r *rule) *hclsyntax.Body {
+	literal := *body
+	literal.Attributes = maps.Clone(body.Attributes)
+	for _, a := range r.args {
+		attr := body.Attributes[a.name]
+		if attr == nil {
+			continue
+		}
+		if x := computedPart(attr.Expr); x != nil {
+			d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
+				"write the values out, so that the file shows what it allows")
+			delete(literal.Attributes, a.name)
+		}
 	}
-	if x := computedPart(attr.Expr); x != nil {
-		d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
-			"write the values out, so that the file shows what it allows")
-	}
+	return &literal
 }
 
 // computedPart returns the first part of x that is not literal, or nil.

@@ -39,7 +39,9 @@ func (d *decoder) header(b *hclsyntax.Block, taken named) (grant.Header, bool) {
 	if attr == nil {
 		return grant.Header{}, false
 	}
+	d.eval.private = true
 	parts, ok := d.secretText(attr.Expr)
+	d.eval.private = false
 	return grant.Header{Name: name, Value: grant.Value{Parts: parts}}, ok
 }
 

@@ -69,6 +69,7 @@ func JoinLocals(files []*File, vars map[string]Variable) (*Locals, diag.List) {
 	evaluators := make(map[*File]*evaluator, len(files))
 	for _, f := range files {
 		evaluators[f] = newEvaluator(f, Scope{Vars: vars, Locals: joined}, &problems)
+		evaluators[f].private = true // a local is as sensitive as what it holds
 	}
 	ready := sortByNeed(order, byName)
 	for _, l := range ready {

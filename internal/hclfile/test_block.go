@@ -29,6 +29,7 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	if name, ok := d.text(b.Body, "tool"); ok {
 		t.Tool, t.ToolRange = name, d.f.rng(b.Body.Attributes["tool"].Expr.Range())
 	}
+	d.eval.private = true
 	if input := d.jsonObject(b.Body, "input"); input != nil {
 		t.Input = input
 	}
@@ -38,6 +39,7 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 			t.Mocks = append(t.Mocks, d.mock(inner))
 		}
 	}
+	d.eval.private = false
 	if expect := first(b.Body, "expect"); expect != nil {
 		t.Expect = d.expect(expect)
 	} else {
