@@ -54,12 +54,16 @@ type checker struct {
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }
 
-// define remembers where a name is defined, and reports a second definition.
+// define remembers where a name is defined, and reports a second definition in
+// another file.
 func (c *checker) define(kind, name string, where diag.Range, known map[string]diag.Range) {
 	first, twice := known[name]
 	if !twice {
 		known[name] = where
 		return
+	}
+	if first.File == where.File && where.File != "" {
+		return // whoever decoded the file has told
 	}
 	c.report(diag.Diagnostic{
 		Code: "duplicate-" + kind, Range: where,

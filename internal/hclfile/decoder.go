@@ -43,19 +43,21 @@ func (d *decoder) warn(code string, where diag.Range, summary, detail string) {
 // named tells blocks of one type apart by name.
 type named map[string]hcl.Range
 
-// claim notes the name of a block; it reports a second one of the same name.
-func (d *decoder) claim(taken named, b *hclsyntax.Block) {
-	d.claimName(taken, b.Labels[0], b.LabelRanges[0], "there is a second "+b.Type+" %q", b.Labels[0])
+// claim notes the name of a block. It reports a second one of the same name,
+// and returns false for it.
+func (d *decoder) claim(taken named, b *hclsyntax.Block) bool {
+	return d.claimName(taken, b.Labels[0], b.LabelRanges[0], "there is a second "+b.Type+" %q", b.Labels[0])
 }
 
-// claimName notes key; it reports a second one. The format says what there is
-// twice, of the name as the reader knows it.
-func (d *decoder) claimName(taken named, key string, where hcl.Range, format, name string) {
+// claimName notes key. It reports a second one, and returns false for it. The
+// format says what there is twice, of the name as the reader knows it.
+func (d *decoder) claimName(taken named, key string, where hcl.Range, format, name string) bool {
 	if first, again := taken[key]; again {
 		d.duplicate(where, first, fmt.Sprintf(format, name))
-		return
+		return false
 	}
 	taken[key] = where
+	return true
 }
 
 // maxName is the length of a name in bytes.

@@ -31,8 +31,8 @@ type keyword struct {
 	where hcl.Range
 }
 
-// field decodes an input, output or field block. It returns nil when the type
-// could not be read.
+// field decodes an input, output or field block. One whose type could not be
+// read takes any value, so that what uses it is not reported too.
 func (d *decoder) field(b *hclsyntax.Block) *field {
 	r := rules[b.Type]
 	d.checkName("the "+b.Type, b.Labels[0], b.LabelRanges[0])
@@ -46,11 +46,10 @@ func (d *decoder) field(b *hclsyntax.Block) *field {
 	if b.Type == "input" {
 		d.inputOnly(b, f)
 	}
-	if f.typ != nil {
-		d.constraints(b, f)
-	}
 	if f.typ == nil {
-		return nil
+		f.typ = &valueType{kind: anyKind}
+	} else {
+		d.constraints(b, f)
 	}
 	return f
 }
@@ -60,8 +59,8 @@ func (d *decoder) fields(b *hclsyntax.Block, r *rule) []*field {
 	var fields []*field
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
-		d.claim(taken, inner)
-		if f := d.field(inner); f != nil {
+		single := d.claim(taken, inner)
+		if f := d.field(inner); single {
 			fields = append(fields, f)
 		}
 	}

@@ -51,10 +51,25 @@ func checkJSON(t diag.Text) *diag.Diagnostic {
 		case jsongate.TooLarge, jsongate.TooMany, jsongate.BadNumber:
 			d.Code = "too-large"
 		case jsongate.DuplicateKey:
-			d.Code = "duplicate"
+			d.Code, d.Detail = "duplicate", "keep one of the two"
+		case jsongate.Syntax:
+			d.Detail = jsonHint(t.Body(), refused.Offset)
 		}
 	}
 	return &d
+}
+
+// jsonHint says what to do about what people often write in JSON.
+func jsonHint(body string, at int) string {
+	switch rest := body[min(max(at, 0), len(body)):]; {
+	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, "/*"):
+		return `JSON has no comments; write a member "//": "…"`
+	case strings.HasPrefix(rest, "}"), strings.HasPrefix(rest, "]"):
+		return "remove the comma before it, or write what is missing"
+	case strings.HasPrefix(rest, "'"):
+		return "strings stand in double quotes"
+	}
+	return ""
 }
 
 // jsonParser reads a text that has passed the gate, so that it is well formed

@@ -67,8 +67,8 @@ func (d *decoder) members(b *hclsyntax.Block, blockType string) []*field {
 		if inner.Type != blockType {
 			continue
 		}
-		d.claim(taken, inner)
-		if f := d.field(inner); f != nil {
+		single := d.claim(taken, inner)
+		if f := d.field(inner); single {
 			fields = append(fields, f)
 		}
 	}
@@ -83,8 +83,8 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 			t.From = append(t.From, From{Name: f.name, Expr: *f.from, Schema: d.fromSchema(f), Range: d.f.rng(f.head)})
 			continue
 		}
-		if f.header != "" {
-			d.claimName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header)
+		if f.header != "" && !d.claimName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header) {
+			continue
 		}
 		sent = append(sent, f)
 	}
