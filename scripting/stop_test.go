@@ -7,7 +7,7 @@ import (
 	"github.com/dop251/goja"
 )
 
-// stopping is an array of a million elements, made in Go, whose tenth ends the
+// stopping is an array of 100,000 elements, made in Go, whose tenth ends the
 // call. It counts how many are read: no instruction of a script runs between
 // them, so that nothing but the reader can notice the end.
 type stopping struct {
@@ -15,7 +15,7 @@ type stopping struct {
 	read int
 }
 
-func (s *stopping) Len() int                 { return 1_000_000 }
+func (s *stopping) Len() int                 { return 100_000 }
 func (s *stopping) Set(int, goja.Value) bool { return false }
 func (s *stopping) SetLen(int) bool          { return false }
 func (s *stopping) Get(int) goja.Value {

@@ -57,7 +57,7 @@ func repeatedMistakes(n int) map[string]string {
 		"requiresimp":    "import './a.js';" + r("require('a');", n),
 		"importcalls":    r("import(a);", n),
 		"newurl":         "import './a.js';" + r("new URL('a',b);", n),
-		"late lets":      r("let a;{}", 1) + r("b();", n) + ";vars.nope",
+		"late lets":      "let a;" + r("b();", n) + ";vars.nope",
 		"late forawait":  r("for await(const a of b){a}", n) + "vars.nope",
 		"late legal":     r("/* @license a */a;", n) + "vars.nope",
 		"late stmts":     r("a;", n) + "vars.nope",
