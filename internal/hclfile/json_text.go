@@ -19,7 +19,7 @@ func jsonText(f *File, src string, start int) (diag.Text, int) {
 		if n < 0 {
 			n = len(src) - at
 		}
-		if n > 0 || at == start {
+		if n > 0 || at == start || at >= len(src) || src[at] == '"' { // the end has a place too
 			b.Add(src[at:at+n], pos)
 			pos = diag.Advance(pos, src[at:at+n])
 		}
