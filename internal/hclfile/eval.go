@@ -196,7 +196,8 @@ func textCost(s string) int {
 }
 
 func (e *evaluator) tooLarge(where hcl.Range) {
-	e.fail("too-large", where, fmt.Sprintf("the value is larger than %d KiB or nested deeper than %d levels", maxValue>>10, maxNesting), "")
+	e.fail("too-large", where, fmt.Sprintf("the value is larger than %d KiB, holds more than %d values, or is nested deeper than %d levels", maxValue>>10, maxValue/nodeSize, maxNesting),
+		"put data into a file of its own, which a script imports")
 }
 
 // joined computes a template's %{for}.
