@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/cputime"
 )
 
 // sweep is one construct, nested or repeated n times.
@@ -100,27 +102,29 @@ func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
+			if !judging() {
+				t.Parallel()
+			}
 			for _, construct := range kind.sweeps {
 				for _, n := range sizes {
-					loadSwept(t, fmt.Sprintf("%s × %d", construct.name, n), kind.file(construct.write(n)))
+					name, text := fmt.Sprintf("%s × %d", construct.name, n), kind.file(construct.write(n))
+					judge(t, name, func() (refused bool) { return loadSwept(t, name, text) })
 				}
 			}
 		})
 	}
 }
 
-func loadSwept(t *testing.T, name, text string) {
+// loadSwept loads a file and reports whether it was refused.
+func loadSwept(t *testing.T, name, text string) (refused bool) {
 	t.Helper()
 	s, err := engine.New(engine.Options{Name: "sweep", Tools: files("t.hcl", text)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	stuck := time.AfterFunc(20*time.Second, func() { panic("stuck at " + name) })
 	report, err := s.Load(t.Context())
 	stuck.Stop()
-	reportSlow(t, name, time.Since(began), err != nil)
 	var problems diag.List
 	if err != nil && !errors.As(err, &problems) {
 		t.Errorf("%s: %v", name, err)
@@ -136,24 +140,31 @@ func loadSwept(t *testing.T, name, text string) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return err != nil
 }
 
-// reportSlow tells what costs much. Only the long run judges it, on a machine
-// that does nothing else.
-func reportSlow(t *testing.T, name string, took time.Duration, refused bool) {
+// judging says that costs are judged: only the long run does, one at a time.
+func judging() bool { return os.Getenv("MCPD_LONG") != "" }
+
+// judge does something and, in the long run, fails when it takes more processor
+// time than what is refused (20 ms) or accepted (250 ms) may take, the best of
+// five times.
+func judge(t *testing.T, name string, do func() (refused bool)) {
 	t.Helper()
-	limit := 250 * time.Millisecond
-	if refused {
-		limit = 20 * time.Millisecond
+	best := time.Hour
+	for range 5 {
+		runtime.GC()
+		before := cputime.Used()
+		limit := 250 * time.Millisecond
+		if do() {
+			limit = 20 * time.Millisecond
+		}
+		best = min(best, cputime.Used()-before)
+		if !judging() || best <= limit {
+			return
+		}
 	}
-	if took <= limit {
-		return
-	}
-	if os.Getenv("MCPD_LONG") != "" {
-		t.Errorf("%s took %v, refused: %v", name, took, refused)
-		return
-	}
-	t.Logf("%s took %v, refused: %v", name, took, refused)
+	t.Errorf("%s took %v of processor time", name, best)
 }
 
 func TestNoRequestOfAnySizeEndsTheProcess(t *testing.T) {
@@ -190,19 +201,23 @@ policy "looks" {
 		for _, n := range sizes {
 			name := fmt.Sprintf("%s × %d", construct.name, n)
 			raw := []byte(`{"value":` + construct.write(n) + `}`)
-			began := time.Now()
-			if err := engine.CheckArguments(raw); err != nil {
-				reportSlow(t, name, time.Since(began), true)
-				if len(err.Error()) > 500 {
-					t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
-				}
-				continue
-			}
-			result := s.Execute(t.Context(), engine.Request{Tool: "echo", Arguments: raw})
-			reportSlow(t, name, time.Since(began), result.Err != nil)
-			if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout {
-				t.Errorf("%s: %v", name, result.Err)
-			}
+			judge(t, name, func() (refused bool) { return sendSwept(t, s, name, raw) })
 		}
 	}
+}
+
+// sendSwept calls echo and reports whether the call was refused.
+func sendSwept(t *testing.T, s *engine.Server, name string, raw []byte) (refused bool) {
+	t.Helper()
+	if err := engine.CheckArguments(raw); err != nil {
+		if len(err.Error()) > 500 {
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+		}
+		return true
+	}
+	result := s.Execute(t.Context(), engine.Request{Tool: "echo", Arguments: raw})
+	if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout {
+		t.Errorf("%s: %v", name, result.Err)
+	}
+	return result.Err != nil
 }

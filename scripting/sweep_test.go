@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/cputime"
 )
 
 // compileBudget is the CPU time that no body may take to compile or to be
@@ -84,9 +85,9 @@ func constructs(n int) map[string]string {
 // summary of its first mistake.
 func compileTime(src Source) (least time.Duration, refusal string) {
 	for range 3 {
-		began := cpuTime()
+		began := cputime.Used()
 		p, list := Compile(src)
-		took := cpuTime() - began
+		took := cputime.Used() - began
 		if least == 0 || took < least {
 			least = took
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/cputime"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -52,7 +53,7 @@ func Main(in io.Reader, out io.Writer) error {
 // within does something, and no longer waits for it when the process has spent
 // the limit on it.
 func within(limit time.Duration, do func() error) error {
-	limit += spent()
+	limit += cputime.Used()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -62,7 +63,7 @@ func within(limit time.Duration, do func() error) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			if spent() > limit {
+			if cputime.Used() > limit {
 				return errProcessor
 			}
 		}

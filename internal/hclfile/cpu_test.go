@@ -1,5 +1,3 @@
-//go:build unix
-
 package hclfile
 
 import (
@@ -7,9 +5,10 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/cputime"
 )
 
 // chains are locals of which each grows out of the one before.
@@ -75,20 +74,11 @@ func checkCost(t *testing.T, name string, src Source) {
 	best, refused := time.Hour, false
 	for range 5 {
 		runtime.GC()
-		before := processorTime(t)
+		before := cputime.Used()
 		refused = toolProblems(src).HasErrors()
-		best = min(best, processorTime(t)-before)
+		best = min(best, cputime.Used()-before)
 	}
 	if best > 250*time.Millisecond || refused && best > 20*time.Millisecond {
 		t.Errorf("%s took %v, refused: %t", name, best, refused)
 	}
-}
-
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -1,14 +1,15 @@
 //go:build unix
 
-package worker
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// spent returns the processor time of this process.
-func spent() time.Duration {
+// Used returns the processor time of this process so far, that of the system
+// on its behalf included.
+func Used() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0
