@@ -13,6 +13,8 @@ import (
 // start. It returns the offset behind the closing quote.
 func jsonText(f *File, src string, start int) (diag.Text, int) {
 	b := diag.TextBuilder{File: f.path}
+	length, escapes := measureJSON(src[start:])
+	b.Grow(length, 2*escapes+1)
 	at, pos := start, f.pos(start)
 	for {
 		n := strings.IndexAny(src[at:], `"\`)
@@ -31,6 +33,23 @@ func jsonText(f *File, src string, start int) (diag.Text, int) {
 		b.Add(unescapeJSON(src[at:at+size]), pos)
 		pos = diag.Advance(pos, src[at:at+size])
 		at += size
+	}
+}
+
+// measureJSON returns the length of the rest of a JSON string up to its quote,
+// and how many escapes are in it.
+func measureJSON(s string) (length, escapes int) {
+	for {
+		n := strings.IndexAny(s[length:], `"\`)
+		if n < 0 {
+			return len(s), escapes
+		}
+		length += n
+		if s[length] == '"' {
+			return length, escapes
+		}
+		length = min(length+escapeSize(s[length:]), len(s))
+		escapes++
 	}
 }
 
