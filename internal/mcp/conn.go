@@ -67,10 +67,13 @@ func (c *Conn) Receive(ctx context.Context, text []byte) {
 		go c.serve(b)
 		return
 	}
-	c.serve(b)
+	defer c.work.done()
+	r := b.serve()
+	// Who has the answer to initialize hears of every change from then on.
 	if o.session == nil && c.origin.session != nil {
-		c.follow(ctx, c.origin.session)
+		defer c.follow(ctx, c.origin.session)()
 	}
+	c.answer(r)
 }
 
 // Reject answers a text that the transport could not take in, such as one that
@@ -122,20 +125,23 @@ func (c *Conn) turnAway(messages []message) {
 	}
 }
 
-// follow tells a legacy client when its list changes, until the connection ends.
-func (c *Conn) follow(ctx context.Context, n *session) {
+// follow takes note of when a legacy client's list changes, and tells it once
+// tell is called, until the connection ends.
+func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
 	if !c.work.begin() {
-		return
+		return func() {}
 	}
 	f := c.server.changes.add(ctx, c.server.sessionCaller(c.origin.peer, n), "")
 	send := c.origin.emit
-	go func() {
-		defer c.work.done()
-		defer c.server.changes.remove(f)
-		_ = f.follow(ctx, either{c.work.ending}, func() error {
-			return send(notification(toolsChanged, nil))
-		})
-	}()
+	return func() {
+		go func() {
+			defer c.work.done()
+			defer c.server.changes.remove(f)
+			_ = f.follow(ctx, either{c.work.ending}, func() error {
+				return send(notification(toolsChanged, nil))
+			})
+		}()
+	}
 }
 
 // sessionCaller returns who listens to what a session is told.
