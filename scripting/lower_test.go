@@ -67,6 +67,18 @@ func TestImportsAreReadThroughImportAlone(t *testing.T) {
 	}
 }
 
+func TestNothingMoreIsReadForABodyThatImportsTooMuch(t *testing.T) {
+	src := tool("import a from './a.json'; import b from './b.json'; import c from './c.json'; return [a, b, c]")
+	var read int
+	src.Import = func(string) ([]byte, error) {
+		read++
+		return make([]byte, maxImports+1), nil
+	}
+	if _, problems := Compile(src); !problems.HasErrors() || read != 1 {
+		t.Errorf("read %d files, found %v", read, problems)
+	}
+}
+
 func TestStacksLeadToTheAuthorsFiles(t *testing.T) {
 	files := importing(map[string]string{
 		"lib/deep.ts": "type N = number;\nexport function deep(n: N): N {\n  if (n > 1) throw new Error('too big');\n  return n }",

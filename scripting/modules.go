@@ -18,6 +18,8 @@ import (
 // maxImports bounds the bytes of all files that a body imports.
 const maxImports = 256 << 10
 
+var errTooMuch = errors.New("the imported files have more than 256 KiB together")
+
 // namespace marks the paths that only [Source.Import] can read, so that the
 // bundler never looks at a disk.
 const namespace = "tools"
@@ -127,6 +129,9 @@ func (m *modules) read(name string) (diag.Text, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.bytes > maxImports {
+		return diag.Text{}, errTooMuch // without reading it
+	}
 	data, err := load(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return diag.Text{}, fmt.Errorf("there is no file %s in the tools folder", name)
@@ -135,7 +140,7 @@ func (m *modules) read(name string) (diag.Text, error) {
 		return diag.Text{}, fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	if m.bytes += len(data); m.bytes > maxImports {
-		return diag.Text{}, errors.New("the imported files have more than 256 KiB together")
+		return diag.Text{}, errTooMuch
 	}
 	text := diag.WholeFile(m.shown(name), string(data))
 	if m.files == nil {
