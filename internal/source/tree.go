@@ -15,7 +15,7 @@ import (
 // Bounds of a tools folder. What goes beyond is a diagnostic.
 const (
 	maxToolFile   = 1 << 20
-	maxReferenced = 4 << 20
+	maxReferenced = 1 << 20 // more is used neither by file() nor by imports
 	maxDepth      = 32
 	maxFiles      = 50_000
 	// maxLinks is how many linked folders a path may pass, so that links in a
