@@ -38,9 +38,9 @@ func cut(src []byte, r Range) (excerpt, bool) {
 	after, to := clipRight(src[at:end])
 	marked := after[:max(0, min(len(after), r.End.Byte-at))]
 	x := excerpt{
-		text:      from + printable(string(before)) + printable(string(after)) + to,
-		indent:    blank(from) + blank(printable(string(before))),
-		underline: strings.Repeat("^", max(1, width(printable(string(marked))))),
+		text:      from + Printable(string(before)) + Printable(string(after)) + to,
+		indent:    blank(from) + blank(Printable(string(before))),
+		underline: strings.Repeat("^", max(1, width(Printable(string(marked))))),
 	}
 	return x, true
 }
@@ -69,9 +69,10 @@ func clipRight(b []byte) ([]byte, string) {
 	return b[:len(b)-len(rest)], "…"
 }
 
-// printable replaces what would move the cursor, colour the terminal or
-// reorder the text.
-func printable(s string) string {
+// Printable returns a line of text from elsewhere as it may be shown on a
+// terminal: what would move the cursor, colour the terminal or reorder the
+// text is replaced.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) || r == '\u2028' || r == '\u2029' {
 			return utf8.RuneError

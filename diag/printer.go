@@ -49,13 +49,13 @@ func (p Printer) Print(w io.Writer, l List) error {
 
 func (p Printer) diagnostic(b *bytes.Buffer, d Diagnostic) {
 	if where := d.Range.String(); where != "" {
-		fmt.Fprintf(b, "%s: ", p.paint(bold, printable(where)))
+		fmt.Fprintf(b, "%s: ", p.paint(bold, Printable(where)))
 	}
 	color := red
 	if d.Severity == Warning {
 		color = yellow
 	}
-	fmt.Fprintf(b, "%s %s\n", p.paint(color, d.Severity.String()+":"), p.paint(bold, printable(d.Summary)))
+	fmt.Fprintf(b, "%s %s\n", p.paint(color, d.Severity.String()+":"), p.paint(bold, Printable(d.Summary)))
 	gutter := len(fmt.Sprint(d.Range.Start.Line))
 	if line, ok := cut(p.Sources[d.Range.File], d.Range); ok {
 		fmt.Fprintf(b, "%s %s\n", p.paint(blue, fmt.Sprintf("  %*d |", gutter, d.Range.Start.Line)), line.text)
@@ -80,7 +80,7 @@ func note(n Note) string {
 func (p Printer) remark(b *bytes.Buffer, gutter int, text string) {
 	mark := "="
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintf(b, "  %*s %s %s\n", gutter, "", p.paint(blue, mark), printable(line))
+		fmt.Fprintf(b, "  %*s %s %s\n", gutter, "", p.paint(blue, mark), Printable(line))
 		mark = " "
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
@@ -181,7 +182,7 @@ func (p printer) Progress(done float64, total *float64, message string) {
 	if total != nil {
 		of = fmt.Sprintf("/%g", *total)
 	}
-	fmt.Fprintf(p.e.stderr, "progress: %g%s %s\n", done, of, message)
+	fmt.Fprintf(p.e.stderr, "progress: %g%s %s\n", done, of, diag.Printable(message))
 }
 
 // Log does nothing: the log goes to the operator, who is the same person here.

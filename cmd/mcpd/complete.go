@@ -92,7 +92,7 @@ func argumentsFor(tools []remoteTool, name string, given []string) []cobra.Compl
 		}
 		for argument, property := range schema.Properties {
 			if !slices.ContainsFunc(given, func(pair string) bool { return strings.HasPrefix(pair, argument+"=") }) {
-				names = append(names, cobra.CompletionWithDesc(argument+"=", property.Description))
+				names = append(names, cobra.CompletionWithDesc(argument+"=", summaryOf(property.Description)))
 			}
 		}
 	}

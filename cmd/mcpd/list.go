@@ -73,10 +73,10 @@ func printTools(e env, tools []*engine.Tool) error {
 	return nil
 }
 
-// summaryOf returns the first line of a description.
+// summaryOf returns the first line of a description, as a terminal may show it.
 func summaryOf(description string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
-	return first
+	return diag.Printable(first)
 }
 
 // named returns the tools of these names, in the order of the names: all when there are none.

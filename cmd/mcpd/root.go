@@ -50,9 +50,19 @@ func run(e env, args []string) int {
 		code = exit.code
 	}
 	if err.Error() != "" {
-		fmt.Fprintf(e.stderr, "mcpd: %v\n", err)
+		fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(err.Error()))
 	}
 	return code
+}
+
+// printable returns text from elsewhere, such as what a tool or a server says,
+// as it may be shown on a terminal.
+func printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = diag.Printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func newRoot(e env) *cobra.Command {

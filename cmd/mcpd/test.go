@@ -105,11 +105,11 @@ func printTests(e env, results []engine.TestResult, failed int) error {
 		if !r.Passed() {
 			mark = "FAIL"
 		}
-		if _, err := fmt.Fprintf(e.stdout, "%s  %s: %s\n", mark, r.Tool, r.Name); err != nil {
+		if _, err := fmt.Fprintf(e.stdout, "%s  %s: %s\n", mark, r.Tool, diag.Printable(r.Name)); err != nil {
 			return err
 		}
 		for _, failure := range r.Failures {
-			text := strings.ReplaceAll(failure, "\n", "\n          ")
+			text := strings.ReplaceAll(printable(failure), "\n", "\n          ")
 			if _, err := fmt.Fprintf(e.stdout, "      %s: %s\n", r.Range, text); err != nil {
 				return err
 			}
