@@ -51,27 +51,26 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	}
 }
 
-// unsaid is a handler without the records of what call prints itself. What
-// scripts log remains, and causes of failures that callers are not told.
+// unsaid is a handler without the records of what call prints itself: how the
+// load ended, and that the call failed. They are known by attributes that only
+// the engine sets: those of what a script logs are not the script's to choose.
 type unsaid struct{ slog.Handler }
 
-// Handle passes on what call does not print itself.
+// Handle passes on what call does not print itself, causes of failures too that
+// callers are not told.
 func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
-	switch r.Message {
-	case "loaded", "the files have mistakes; nothing is served":
+	attrs := map[string]string{}
+	r.Attrs(func(a slog.Attr) bool {
+		attrs[a.Key] = a.Value.String()
+		return true
+	})
+	_, loaded := attrs["revision"]
+	_, mistaken := attrs["problems"]
+	_, failed := attrs["code"]
+	// A cause with a stack is what the script threw, which is the message.
+	printed := attrs["cause"] == "" || strings.Contains(attrs["cause"], "\n    at ")
+	if loaded || mistaken || failed && printed {
 		return nil
-	case "a call failed":
-		cause := ""
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == "cause" {
-				cause = a.Value.String()
-			}
-			return true
-		})
-		// A cause with a stack is what the script threw, which is the message.
-		if cause == "" || strings.Contains(cause, "\n    at ") {
-			return nil
-		}
 	}
 	return u.Handler.Handle(ctx, r)
 }
