@@ -155,9 +155,9 @@ func (f *Front) runStdio(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	err := f.Shutdown(context.WithoutCancel(ctx))
+	_ = f.Shutdown(context.WithoutCancel(ctx)) // Run returns its error
 	cancel()
-	return errors.Join(err, <-ended)
+	return <-ended
 }
 
 func (f *Front) runHTTP(ctx context.Context) error {
@@ -200,11 +200,11 @@ func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- server.Shutdown(bounded) }()
-	err := f.Shutdown(ctx)
+	_ = f.Shutdown(ctx) // Run returns its error
 	if <-closed != nil {
-		err = errors.Join(err, server.Close())
+		return server.Close()
 	}
-	return err
+	return nil
 }
 
 // patience is how long calls that were cancelled at the end of the grace

@@ -92,7 +92,7 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 			<-running
 			<-events // of the start
 			d.stop()
-			if err := <-d.ended; err == nil || !strings.Contains(err.Error(), "calls still run") {
+			if err := <-d.ended; err == nil || strings.Count(err.Error(), "calls still run") != 1 {
 				t.Errorf("the server ended with %v", err)
 			}
 			select {
