@@ -105,11 +105,15 @@ func (t *Tree) open(name string) *ref {
 	default:
 		r.bytes, r.err = content(t.fsys, name, maxReferenced)
 	}
-	if r.err != nil {
+	switch {
+	case errors.Is(r.err, fs.ErrNotExist):
+		r.err = fs.ErrNotExist // importers tell it in their own words
+	case r.err != nil:
 		r.err = errors.New(reason(r.err))
+	}
+	r.hash = sha256.Sum256(r.bytes)
+	if r.err != nil {
 		r.hash = sha256.Sum256([]byte("error: " + r.err.Error()))
-	} else {
-		r.hash = sha256.Sum256(r.bytes)
 	}
 	t.refs[name] = r
 	return r

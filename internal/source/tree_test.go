@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -183,6 +184,18 @@ func TestAFileThatIsTooLargeForAnyUseIsNotRead(t *testing.T) {
 	tree := source.New(fstest.MapFS{"a.json": {Data: make([]byte, 1<<20+1), Mode: 0o644}}, "tools.d")
 	if content, _, err := tree.Open("a.json"); err == nil || len(content) > 0 {
 		t.Errorf("read %d bytes, %v", len(content), err)
+	}
+}
+
+func TestAFileThatIsMissingIsToldFromOneThatCannotBeRead(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "sub", "a.js"), "")
+	tree := source.New(source.Dir(folder), "tools.d")
+	if _, _, err := tree.Open("gone.js"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if _, _, err := tree.Open("sub"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder: %v", err)
 	}
 }
 
