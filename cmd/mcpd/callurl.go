@@ -68,22 +68,24 @@ func remoteTools(ctx context.Context, base string) ([]remoteTool, error) {
 	return capabilities.Tools, err
 }
 
+// stay is a client that goes nowhere but where it is sent: the arguments of a
+// call are for the server that the user has named.
+var stay = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // exchange sends one request and decodes the JSON answer, whatever its status.
+// No password in the URL shows in the error.
 func exchange(ctx context.Context, method, target string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("make request: %w", err)
+		return fmt.Errorf("this is no URL of a server: %w", causeOf(err))
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := http.DefaultClient.Do(request)
+	target = request.URL.Redacted()
+	response, err := stay.Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return fmt.Errorf("no server answers at %s: %w", target, err)
+		return fmt.Errorf("no server answers at %s: %w", target, causeOf(err))
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -94,4 +96,13 @@ func exchange(ctx context.Context, method, target string, body []byte, into any)
 		return fmt.Errorf("%s answered %s, which is not the REST wire of mcpd", target, response.Status)
 	}
 	return nil
+}
+
+// causeOf returns an error of a request without the URL in it.
+func causeOf(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
