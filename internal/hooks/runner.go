@@ -47,12 +47,12 @@ func (r *Runner) Hook(d Definition) *Hook {
 // room for a while, the run is given up, logged and counted as failed.
 func (r *Runner) Add(h *Hook, run Run) {
 	r.pending.Begin()
-	before := h.queue.Waits()
-	if !h.queue.Add(run.Lane, len(run.Event)+overhead, run, patience) {
+	added, waited := h.queue.Add(run.Lane, len(run.Event)+overhead, run, patience)
+	if !added {
 		r.pending.End()
 		r.Failed(h.Name, run.CallID, ErrGivenUp)
 	}
-	if h.queue.Waits() != before {
+	if waited {
 		r.waits.Add(1)
 	}
 }

@@ -1,7 +1,6 @@
 package lanes
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -16,7 +15,6 @@ type Queue[Job any] struct {
 	changed *sync.Cond
 	lanes   []lane[Job]
 	weight  int
-	waits   uint64
 	// congested says that somebody has waited in vain and the queue has not
 	// been half empty since, so that nobody else need wait.
 	congested bool
@@ -42,14 +40,18 @@ func New[Job any](lanes, most int, run func(Job)) *Queue[Job] {
 
 // Add orders a job of some weight, such as its bytes. Jobs with the same key
 // run in the order in which they were added. While the queue is full it waits,
-// at most as long as patience; then it gives the job up and returns false, and
-// until the queue is half empty nobody waits in vain again.
-func (q *Queue[Job]) Add(key uint64, weight int, job Job, patience time.Duration) bool {
+// at most as long as patience; then it gives the job up, and until the queue is
+// half empty nobody waits in vain again. added says that the job will run, and
+// waited that there was no room at first and Add has waited for it.
+func (q *Queue[Job]) Add(key uint64, weight int, job Job, patience time.Duration) (added, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.full() && (q.congested || !q.waitForRoom(patience)) {
-		q.congested = true
-		return false
+	if q.full() {
+		waited = !q.congested
+		if q.congested || !q.waitForRoom(patience) {
+			q.congested = true
+			return false, waited
+		}
 	}
 	l := &q.lanes[key%uint64(len(q.lanes))]
 	l.jobs = append(l.jobs, weighed[Job]{job, weight})
@@ -58,7 +60,7 @@ func (q *Queue[Job]) Add(key uint64, weight int, job Job, patience time.Duration
 		l.busy = true
 		go q.work(l)
 	}
-	return true
+	return true, waited
 }
 
 // full reports whether there is no room; mu is held.
@@ -67,7 +69,6 @@ func (q *Queue[Job]) full() bool { return q.weight >= q.most }
 // waitForRoom waits until the queue is no longer full, or until patience is
 // over; mu is held.
 func (q *Queue[Job]) waitForRoom(patience time.Duration) bool {
-	q.waits++
 	over := false
 	timer := time.AfterFunc(patience, func() {
 		q.mu.Lock()
@@ -97,42 +98,4 @@ func (q *Queue[Job]) work(l *lane[Job]) {
 		q.changed.Broadcast()
 	}
 	l.jobs, l.busy = nil, false
-	q.changed.Broadcast()
-}
-
-// Flush waits until every job has ended, or until ctx is done; then it returns
-// the error of ctx.
-func (q *Queue[Job]) Flush(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.changed.Broadcast()
-	})
-	defer stop()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.working() && ctx.Err() == nil {
-		q.changed.Wait()
-	}
-	if q.working() {
-		return ctx.Err()
-	}
-	return nil
-}
-
-// working reports whether any lane has a goroutine; mu is held.
-func (q *Queue[Job]) working() bool {
-	for i := range q.lanes {
-		if q.lanes[i].busy {
-			return true
-		}
-	}
-	return false
-}
-
-// Waits counts how often somebody had to wait because the queue was full.
-func (q *Queue[Job]) Waits() uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.waits
 }
