@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -16,19 +15,19 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestMain makes the test's own binary the program of the pools: called by the
-// name of one of these, it is that.
+// programs are what the test's own binary is when it is called by their names.
+var programs = map[string]func() error{
+	"worker": func() error { return Main(os.Stdin, os.Stdout) },
+	"dies":   func() error { return nil },
+	"lies":   func() error { return writeFrame(os.Stdout, frameImport, []byte("../secret.js")) },
+}
+
+// TestMain makes the test's own binary the program of the pools.
 func TestMain(m *testing.M) {
-	switch os.Args[0] {
-	case "worker":
-		if err := Main(os.Stdin, os.Stdout); err != nil {
+	if program := programs[os.Args[0]]; program != nil {
+		if program() != nil {
 			os.Exit(1)
 		}
-		return
-	case "dies":
-		return
-	case "lies":
-		fmt.Print("i\x00\x00\x00\x0b../secret.js")
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -23,7 +23,7 @@ type process struct {
 
 // start starts a process, without an environment, that reaping waits for.
 func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}}
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: apart()}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

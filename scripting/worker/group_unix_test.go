@@ -1,0 +1,25 @@
+//go:build unix
+
+package worker
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+func init() {
+	programs["leads"] = func() error {
+		if syscall.Getpgrp() != os.Getpid() {
+			return errFrame
+		}
+		return writeFrame(os.Stdout, frameSurvived, nil)
+	}
+}
+
+// A signal to the daemon's group, as Ctrl-C is, says nothing about a body.
+func TestAProcessIsInNoGroupThatOthersSignal(t *testing.T) {
+	if err := pool(t, "leads").Try(source("return 1")); err != nil {
+		t.Error(err)
+	}
+}
