@@ -15,29 +15,21 @@ import (
 func (k *linker) addPolicies() {
 	first, last := k.found.config.Policies, k.found.policies
 	entries := k.catalog.Entries
-	used := make([]map[policyKey]*policylang.Policy, len(entries))
 	found := make([]diag.List, len(entries))
 	source.Parallel(len(entries), func(i int) {
 		e := entries[i]
-		used[i] = map[policyKey]*policylang.Policy{}
 		schemaHash := sha256.Sum256(e.PolicySchema)
 		for j := range first {
-			found[i] = append(found[i], k.bind(e, &first[j], schemaHash, used[i])...)
+			found[i] = append(found[i], k.bind(e, &first[j], schemaHash)...)
 		}
 		if k.options.GoPolicies > 0 {
 			e.Rules = append(e.Rules, Policy{Name: "(go)"})
 		}
 		for j := range last {
-			found[i] = append(found[i], k.bind(e, &last[j], schemaHash, used[i])...)
+			found[i] = append(found[i], k.bind(e, &last[j], schemaHash)...)
 		}
 	})
-	compiled := map[policyKey]*policylang.Policy{}
-	for _, of := range used {
-		for key, policy := range of {
-			compiled[key] = policy
-		}
-	}
-	k.cache.policies = compiled
+	k.cache.policies = k.sound.all()
 	k.found.report(slices.Concat(found...).OncePerPlace())
 	k.checkIdle(slices.Concat(first, last))
 }
@@ -53,22 +45,19 @@ func (k *linker) checkIdle(policies []hclfile.Policy) {
 }
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
-func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash, used map[policyKey]*policylang.Policy) diag.List {
+func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.List {
 	if !hclfile.Covers(p.Tools, e.Name) {
 		return nil
 	}
 	key := policyKey{p.Hash, schemaHash}
-	compiled := k.cache.policies[key]
-	var problems diag.List
-	if compiled == nil {
-		compiled, problems = k.found.env.Compile(sourceOf(p), policylang.Tool{Name: e.Name, Schema: e.PolicySchema, Range: e.Where})
-	}
+	compiled, problems := k.sound.compile(key, func() (*policylang.Policy, diag.List) {
+		if known := k.cache.policies[key]; known != nil {
+			return known, nil
+		}
+		return k.found.env.Compile(sourceOf(p), policylang.Tool{Name: e.Name, Schema: e.PolicySchema, Range: e.Where})
+	})
 	if problems.HasErrors() {
 		return problems
-	}
-	// What has warnings is compiled again by the next build, so that they are told again.
-	if len(problems) == 0 {
-		used[key] = compiled
 	}
 	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Where: p.NameRange})
 	return problems

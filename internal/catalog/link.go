@@ -16,6 +16,7 @@ type linker struct {
 	*Builder
 	found   *build
 	catalog *Catalog
+	sound   soundPolicies
 }
 
 // link checks everything that concerns more than one definition. It returns a
@@ -31,7 +32,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		SecretKeys:    map[string]string{},
 		Tests:         found.tests,
 		byName:        map[string]*Entry{},
-	}}
+	}, sound: soundPolicies{byKey: map[policyKey]*soundPolicy{}}}
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
 	k.addPolicies()
