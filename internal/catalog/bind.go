@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
@@ -30,6 +31,13 @@ func (k *linker) addPolicies() {
 		}
 	})
 	k.cache.policies = k.sound.all()
+	if k.sound.full() {
+		found = append(found, diag.List{{
+			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
+			Summary: fmt.Sprintf("the policies that read args cover too many tools: more than %d pairs of a policy and different inputs", k.maxPolicies),
+			Detail:  "name in the tools of each policy only those whose args it reads",
+		}})
+	}
 	k.found.report(slices.Concat(found...).OncePerPlace())
 	k.checkIdle(slices.Concat(first, last))
 }
@@ -46,7 +54,7 @@ func (k *linker) checkIdle(policies []hclfile.Policy) {
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
 func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.List {
-	if !hclfile.Covers(p.Tools, e.Name) {
+	if !hclfile.Covers(p.Tools, e.Name) || k.sound.full() {
 		return nil
 	}
 	key := policyKey{p.Hash, schemaHash}

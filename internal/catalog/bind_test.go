@@ -1,11 +1,30 @@
-package catalog_test
+package catalog
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/mcpd/mcpd/internal/catalog"
 )
+
+func TestPoliciesThatCoverTooManyInputsAreRefused(t *testing.T) {
+	var text strings.Builder
+	for i := range 4 {
+		fmt.Fprintf(&text, "tool \"t%d\" {\n  input \"n\" { type = integer }\n  input \"i%[1]d\" { type = integer }\n  run = \"return 1\"\n}\n", i)
+		fmt.Fprintf(&text, "policy \"p%d\" {\n  deny   = \"args.n == %[1]d\"\n  reason = \"no\"\n}\n", i)
+	}
+	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(text.String())}}
+	b := New(Options{Tools: tools})
+	b.maxPolicies = 15
+	built := b.Build(Change{All: true}, nil)
+	if len(built.Problems) != 1 || built.Problems[0].Code != "too-many" {
+		t.Errorf("found %v", built.Problems)
+	}
+	b.maxPolicies = 16
+	if built := b.Build(Change{All: true}, nil); len(built.Problems) != 0 {
+		t.Errorf("found %v", built.Problems)
+	}
+}
 
 func TestToolsWithTheSameInputsShareTheirPolicies(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
@@ -26,7 +45,7 @@ policy "p" {
   reason = "no"
 }
 `)}}
-	built := catalog.New(catalog.Options{Tools: tools}).Build(catalog.Change{All: true}, nil)
+	built := New(Options{Tools: tools}).Build(Change{All: true}, nil)
 	if len(built.Problems) > 0 {
 		t.Fatal(built.Problems)
 	}

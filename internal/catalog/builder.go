@@ -42,8 +42,10 @@ type Options struct {
 // next build repeats only what has changed. Builds run one at a time.
 type Builder struct {
 	options Options
-	tree    *source.Tree
-	config  *source.Config
+	// maxPolicies bounds the policies that a build compiles.
+	maxPolicies int
+	tree        *source.Tree
+	config      *source.Config
 	// served is the operator's file of the catalog that serves.
 	served *source.Config
 	cache  cache
@@ -51,7 +53,7 @@ type Builder struct {
 
 // New returns a builder that has read nothing yet.
 func New(o Options) *Builder {
-	return &Builder{options: o, tree: source.New(o.Tools, o.ToolsPath)}
+	return &Builder{options: o, maxPolicies: maxPolicies, tree: source.New(o.Tools, o.ToolsPath)}
 }
 
 // Change says what a build has to look at again.

@@ -32,7 +32,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		SecretKeys:    map[string]string{},
 		Tests:         found.tests,
 		byName:        map[string]*Entry{},
-	}, sound: soundPolicies{byKey: map[policyKey]*soundPolicy{}}}
+	}, sound: newSoundPolicies(b.maxPolicies)}
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
 	k.addPolicies()

@@ -12,13 +12,36 @@ import (
 // mistakes or warnings is not kept: these speak of one item, and are told again
 // by the next build.
 type soundPolicies struct {
+	most int // fixed at creation
+
 	mu    sync.Mutex
 	byKey map[policyKey]*soundPolicy
+	// distinct are all that were compiled. One that does not read args is the
+	// same for all items.
+	distinct map[*policylang.Policy]struct{}
+	// mistaken counts what could not be compiled.
+	mistaken int
 }
+
+// maxPolicies bounds the compiled policies of one build, and with them its time
+// and memory: files that are small define two thousand tools and as many
+// policies, each of which reads the args of each.
+const maxPolicies = 50_000
 
 type soundPolicy struct {
 	once   sync.Once
 	policy *policylang.Policy
+}
+
+func newSoundPolicies(most int) soundPolicies {
+	return soundPolicies{most: most, byKey: map[policyKey]*soundPolicy{}, distinct: map[*policylang.Policy]struct{}{}}
+}
+
+// full reports whether more was compiled than the bound allows.
+func (s *soundPolicies) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.distinct)+s.mistaken > s.most
 }
 
 // compile returns the policy of a key, which it compiles when there is none.
@@ -27,7 +50,7 @@ func (s *soundPolicies) compile(key policyKey, compile func() (*policylang.Polic
 	first := false
 	known.once.Do(func() {
 		first = true
-		if policy, problems = compile(); len(problems) == 0 {
+		if policy, problems = s.count(compile()); len(problems) == 0 {
 			known.policy = policy
 		}
 	})
@@ -37,8 +60,20 @@ func (s *soundPolicies) compile(key policyKey, compile func() (*policylang.Polic
 	case known.policy != nil:
 		return known.policy, nil
 	default:
-		return compile()
+		return s.count(compile())
 	}
+}
+
+// count counts what was compiled.
+func (s *soundPolicies) count(policy *policylang.Policy, problems diag.List) (*policylang.Policy, diag.List) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if policy == nil {
+		s.mistaken++
+	} else {
+		s.distinct[policy] = struct{}{}
+	}
+	return policy, problems
 }
 
 func (s *soundPolicies) at(key policyKey) *soundPolicy {
