@@ -27,8 +27,8 @@ type Item struct {
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
 
-	Input  *schema.Schema
-	Output *schema.Schema // nil when no output is declared
+	Input  *schema.Schema // nil when it has mistakes
+	Output *schema.Schema // nil when no output is declared, or when it has mistakes
 	From   []From
 	// InputNames are the names of all inputs that callers may give.
 	InputNames []string

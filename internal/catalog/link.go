@@ -61,7 +61,7 @@ func (k *linker) addItems(items []*Item) {
 		if k.catalog.byName[item.Name] != nil {
 			continue // a mistake that crossref has reported
 		}
-		if k.options.Check != nil {
+		if k.options.Check != nil && item.Input != nil {
 			if err := k.options.Check(item); err != nil {
 				k.found.report(diag.List{{
 					Code: "unlistable-tool", Range: item.Where,
