@@ -29,7 +29,7 @@ func (d *decoder) typed(body *hclsyntax.Body, name string, k kind) (cty.Value, b
 	}
 	t := valueType{kind: k}
 	if !hasKind(v, k) {
-		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be %s, not %s", name, t.describe(), describeValue(v, k)), "")
+		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be %s, not %s", name, t.describe(), describeValue(v, k)), asKind(v, k))
 		return v, false
 	}
 	return v, true
@@ -193,7 +193,7 @@ func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
 		_, item := it.Element()
 		where := itemExpr(x, i).Range()
 		if !hasKind(item, stringKind) {
-			d.fail("wrong-type", d.f.rng(where), fmt.Sprintf("an item of %q must be a string, not %s", name, typeOf(item)), "")
+			d.fail("wrong-type", d.f.rng(where), fmt.Sprintf("an item of %q must be a string, not %s", name, typeOf(item)), asKind(item, stringKind))
 			ok = false
 			continue
 		}

@@ -20,7 +20,7 @@ func (d *decoder) conform(x hclsyntax.Expression, v cty.Value, t *valueType, wha
 		return d.bounded(x, v)
 	}
 	if !hasKind(v, t.kind) {
-		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s must be %s, not %s", what, t.describe(), describeValue(v, t.kind)), "")
+		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s must be %s, not %s", what, t.describe(), describeValue(v, t.kind)), asKind(v, t.kind))
 		return false
 	}
 	switch t.kind {
@@ -68,6 +68,27 @@ func describeValue(v cty.Value, wanted kind) string {
 		return "a fraction"
 	}
 	return typeOf(v)
+}
+
+// asKind says what to write in the place of v, which is not of the kind.
+func asKind(v cty.Value, wanted kind) string {
+	if v.IsNull() {
+		return "leave it out"
+	}
+	switch wanted {
+	case stringKind:
+		return "write it in quotes"
+	case numberKind:
+		return "write digits, without quotes"
+	case integerKind:
+		return "write a whole number, without quotes"
+	case boolKind:
+		return "write true or false, without quotes"
+	case listKind:
+		return "write it in brackets: [ … ]"
+	default:
+		return "write it in braces: { name = … }"
+	}
 }
 
 func (d *decoder) conformItems(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
