@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -21,10 +22,27 @@ func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Ran
 		d.checkBlock(b, r, what, seen)
 	}
 	for _, a := range r.args {
-		if a.required && body.Attributes[a.name] == nil {
+		if a.required && !meant(body, r, a.name) {
 			d.fail("missing-argument", d.f.rng(head), fmt.Sprintf("%s needs the argument %q", what, a.name), missingDetail(a))
 		}
 	}
+}
+
+// meant reports whether body holds one of the names, or what is told to be one
+// of them written wrong.
+func meant(body *hclsyntax.Body, r *rule, names ...string) bool {
+	near := func(written string) bool {
+		if r.arg(written) == nil && !r.hasBlock(written) {
+			written = diag.Suggest(written, r.names())
+		}
+		return slices.Contains(names, written)
+	}
+	for name := range body.Attributes {
+		if near(name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return near(b.Type) })
 }
 
 func missingDetail(a argument) string {
@@ -77,9 +95,8 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 
 func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 	where := d.f.rng(b.TypeRange)
-	if r.arg(b.Type) != nil {
-		d.fail("unknown-block", where, fmt.Sprintf("%q is an argument of %s, not a block", b.Type, what),
-			fmt.Sprintf("write %s = …", b.Type))
+	if a := r.arg(b.Type); a != nil {
+		d.fail("unknown-block", where, fmt.Sprintf("%q is an argument of %s, not a block", b.Type, what), missingDetail(*a))
 		return
 	}
 	if place := home(b.Type); place != "" && r == fileRules[d.f.kind] {
@@ -142,7 +159,7 @@ func header(block string) string {
 
 // article returns "a tool block", "an input block".
 func article(block string) string {
-	if strings.ContainsRune("aeio", rune(block[0])) {
+	if strings.ContainsRune("aeio", rune(block[0])) || block == "http" {
 		return "an " + block + " block"
 	}
 	return "a " + block + " block"

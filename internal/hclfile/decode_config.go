@@ -202,7 +202,7 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 		}
 	}
 	switch {
-	case len(sources) == 0 && first(b.Body, "oauth") == nil:
+	case !meant(b.Body, rules["secret"], "env", "file", "command", "oauth"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret comes from nowhere", "write env = \"NAME\", file = \"/path\" or command = [\"…\"]")
 	case len(sources) > 1:
 		d.fail("contradiction", d.f.rng(sources[1].NameRange), "the secret comes from two places", "keep one of env, file and command",

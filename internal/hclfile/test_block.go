@@ -42,7 +42,7 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	d.eval.private = false
 	if expect := first(b.Body, "expect"); expect != nil {
 		t.Expect = d.expect(expect)
-	} else {
+	} else if !meant(b.Body, r, "expect") {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write expect { output = … }, or { error = \"…\" }")
 	}
 	t.Hash = Hash(d.eval.reads.Sum(nil))
