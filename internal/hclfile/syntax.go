@@ -12,20 +12,24 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// syntaxProblems translates what HCL's parser found.
+// syntaxProblems translates what HCL's parser found, the first on each line:
+// what it finds behind that is a consequence.
 func (f *File) syntaxProblems(problems hcl.Diagnostics) diag.List {
 	var l diag.List
+	lines := map[int]bool{}
 	for _, p := range problems {
 		if len(l) > maxDiagnostics {
 			break
 		}
-		d := f.syntaxProblem(p)
-		if n := len(l); n > 0 && d.Severity == l[n-1].Severity && d.Range.Start == l[n-1].Range.Start {
-			continue // what the lexer refuses, the parser refuses again
+		if p.Subject != nil {
+			if lines[p.Subject.Start.Line] {
+				continue
+			}
+			lines[p.Subject.Start.Line] = true
 		}
-		l = append(l, d)
+		l = append(l, f.syntaxProblem(p))
 	}
-	return l
+	return withoutText(l)
 }
 
 func (f *File) syntaxProblem(p *hcl.Diagnostic) diag.Diagnostic {
@@ -40,27 +44,13 @@ func (f *File) syntaxProblem(p *hcl.Diagnostic) diag.Diagnostic {
 		return d
 	}
 	d.Range = f.rng(*p.Subject)
-	if p.Summary == "Invalid escape sequence" {
-		d.Detail = escapeHint(f.source[d.Range.Start.Byte:d.Range.End.Byte])
-	}
 	if p.Summary == "Attribute redefined" {
 		d.Code = "duplicate"
 		f.explainDuplicate(&d, p.Subject)
+		return d
 	}
+	f.reword(&d, p.Summary, p.Detail)
 	return d
-}
-
-// escapeHint says how to write what a backslash may not begin.
-func escapeHint(escape string) string {
-	switch {
-	case strings.HasPrefix(escape, `\u`), strings.HasPrefix(escape, `\U`):
-		return `write \u and four hexadecimal digits, or \U and eight; for a backslash itself write ` + `\` + escape
-	case escape == `\'`:
-		return `write ' alone`
-	case escape == `\$` || escape == `\%`:
-		return fmt.Sprintf("write %[1]s alone, and %[1]s%[1]s{ where %[1]s{ is meant as it stands", escape[1:])
-	}
-	return fmt.Sprintf(`write \%s: in a quoted string a backslash stands twice`, escape)
 }
 
 // explainDuplicate names the argument that is set twice, and its first place.

@@ -1,0 +1,68 @@
+package hclfile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// wording is what is said in the place of a message of HCL's parser.
+type wording struct {
+	// of is how the message of the parser begins, and within is a part of its
+	// detail that tells it from others that begin so.
+	of, within      string
+	summary, detail string
+}
+
+// wordings are in the words of a file of tools; the first that fits is used.
+var wordings = []wording{
+	{"Invalid block definition", "equals sign", `a block has no "="`, `remove the "="`},
+	{"Invalid block definition", "delimited by", `the "{" of a block stands on the line of its name`, `write the "{" at the end of this line`},
+	{"Invalid single-argument block definition", "also be closed", `a block with an argument behind its "{" ends on the same line`,
+		`add the "}" here, or begin a new line behind the "{"`},
+	{"Invalid single-argument block definition", "", "a block on one line holds a single argument", `write a new line behind the "{", and each argument on a line of its own`},
+	{"Argument definition required", "single-line block", "a block on one line holds a single argument", `write a new line behind the "{"`},
+	{"Invalid character", "Single quotes", "text does not stand in single quotes", `write "…"`},
+	{"Invalid character", "Curly quotes", "these quotes are not straight", `write "…" with straight quotes`},
+	{"Invalid character", `The ";" character`, `nothing ends with ";" here`, "remove it, and begin a new line"},
+	{"Missing newline after argument", "", "something follows the argument on its line", `begin a new line; within a string a quote is written \"`},
+	{"Unclosed configuration block", "", "this block is never closed", `add the "}" that ends it, or the one that a block within it lacks`},
+}
+
+const noHeredoc = "this is not how a heredoc begins"
+
+// withoutText removes what was found behind the first heredoc that begins
+// wrong, where its text was read as HCL.
+func withoutText(l diag.List) diag.List {
+	l = l.Sort()
+	if i := slices.IndexFunc(l, func(d diag.Diagnostic) bool { return d.Summary == noHeredoc }); i >= 0 {
+		return l[:i+1]
+	}
+	return l
+}
+
+// reword says what HCL's parser has found in words of a file of tools.
+func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
+	for _, w := range wordings {
+		if strings.HasPrefix(summary, w.of) && strings.Contains(detail, w.within) {
+			d.Summary, d.Detail = w.summary, w.detail
+			return
+		}
+	}
+	from, to := d.Range.Start.Byte, d.Range.End.Byte
+	text, after := f.source[from:to], strings.TrimLeft(f.source[to:], " \t")
+	switch {
+	case summary == "Invalid escape sequence" && len(text) == 2:
+		d.Summary, d.Detail = "there is no escape "+text, `write \`+text+` for a backslash`
+	case summary == "Invalid expression" && strings.HasPrefix(f.source[from:], "<<"):
+		d.Summary, d.Detail = noHeredoc, "write the tag right behind <<, without quotes: <<JS"
+	case summary != "Argument or block definition required":
+	case text == "}":
+		d.Summary, d.Detail = `no block is open for this "}"`, "remove it, or the one above that ends a block too early"
+	case strings.HasPrefix(after, ":"):
+		d.Summary, d.Detail = `an argument is set with "="`, "write "+text+" = …, or "+text+" { … } for a block"
+	default:
+		d.Summary, d.Detail = "this begins neither an argument nor a block", "write name = …, or name { … }"
+	}
+}
