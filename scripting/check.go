@@ -25,7 +25,7 @@ func (c *compilation) check(found *analysis) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-regexp",
 			Summary: `\p{…} never matches in this JavaScript engine`,
-			Detail:  `Write the characters out, like [A-Za-zÀ-ÿ], or compare letter.toLowerCase() !== letter.toUpperCase().`,
+			Detail:  `write the characters out, like [A-Za-zÀ-ÿ], or compare letter.toLowerCase() !== letter.toUpperCase()`,
 		}, literal.Idx, literal.Idx1())
 	}
 }
@@ -58,7 +58,7 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) {
 	start := statements[0].Idx0()
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "script-syntax", Summary: "the body is a function that nothing calls",
-		Detail: "A body is the inside of a function: write its statements alone, without the function around them. Arguments are members of " + c.subject() + ".",
+		Detail: "a body is the inside of a function: write its statements alone, without the function around them; arguments are members of " + c.subject(),
 	}, start, start+1)
 }
 
@@ -113,15 +113,15 @@ func (c *compilation) checkMembers(found *analysis) {
 		switch {
 		case m.object == "vars" && known:
 			c.checkMember(m, vars, diag.Error, "unknown-variable", "there is no variable %q",
-				"Variables are declared by variable blocks in mcpd.hcl.")
+				"variables are declared by variable blocks in mcpd.hcl")
 		case m.object == "input" && c.src.Kind == Tool && c.src.Inputs != nil:
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no input %q",
-				"Declare it with an input block.")
+				"declare it with an input block")
 		case m.object == "http":
 			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
 		default:
 			if names, fixed := c.fixedMembers(m.object); fixed {
-				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "There is "+strings.Join(names, ", ")+".")
+				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "there is "+strings.Join(names, ", "))
 			}
 		}
 	}
@@ -132,9 +132,9 @@ func (c *compilation) checkMembers(found *analysis) {
 func (c *compilation) grantAdvice(name string) string {
 	grants := c.granted("http")
 	if slices.Contains(httpMethods(), name) && len(grants) > 0 {
-		return fmt.Sprintf("Requests are made through a grant: write http.%s.%s(...). Granted is %s.", grants[0], name, strings.Join(grants, ", "))
+		return fmt.Sprintf("requests are made through a grant: write http.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
 	}
-	return fmt.Sprintf("Add http %q { hosts = [...] } to the allow block.", name)
+	return fmt.Sprintf("add http %q { hosts = [...] } to the allow block", name)
 }
 
 func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
@@ -142,7 +142,7 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 		return // without any grant the object itself is reported
 	}
 	if guess := didYouMean(m.name, names); guess != "" {
-		detail = upper(guess) + " " + detail
+		detail = guess + " " + detail
 	}
 	c.report(diag.Diagnostic{
 		Severity: severity, Code: code, Summary: fmt.Sprintf(summary, m.name), Detail: detail,
@@ -161,7 +161,7 @@ func (c *compilation) checkPromises(found *analysis) {
 		}
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name),
-			Detail: fmt.Sprintf("Did you forget await? Write (await http.NAME.get(url)).%s.", m.name),
+			Detail: fmt.Sprintf("did you forget await? write (await http.NAME.get(url)).%s", m.name),
 		}, m.start, m.end)
 	}
 }
@@ -189,11 +189,11 @@ func (c *compilation) checkNames(found *analysis) {
 		if !free || found.probed[name] || slices.Contains(known, name) {
 			continue
 		}
-		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "Declare it."}
+		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if advice, ok := absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
 		} else if guess := diag.DidYouMean(name, known); guess != "" {
-			d.Detail = upper(guess)
+			d.Detail = guess
 		}
 		c.report(d, at, at+file.Idx(len(name)))
 	}
@@ -204,29 +204,29 @@ func (c *compilation) checkNames(found *analysis) {
 func absent(name string) (advice string, ok bool) {
 	switch name {
 	case "http":
-		return `Grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name.`, true
+		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true
 	case "fetch", "XMLHttpRequest":
-		return `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`, true
+		return `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`, true
 	case "eval":
-		return "Text cannot be run as code here.", true
+		return "text cannot be run as code here", true
 	case "require":
-		return `Write import { name } from "./file.js" instead.`, true
+		return `write import { name } from "./file.js" instead`, true
 	case "process":
-		return "Use vars.NAME, declared by a variable block in mcpd.hcl.", true
+		return "use vars.NAME, declared by a variable block in mcpd.hcl", true
 	case "Buffer":
-		return "Use Uint8Array, TextEncoder, TextDecoder, atob and btoa.", true
+		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
 	case "args":
-		return "A tool's arguments are members of input; args is their name in policies.", true
+		return "a tool's arguments are members of input; args is their name in policies", true
 	case "principal":
-		return `Only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
+		return `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }`, true
 	case "secret":
-		return "Secrets never reach a body; they stand in the headers of a grant.", true
+		return "secrets never reach a body; they stand in the headers of a grant", true
 	case "local":
-		return "Locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl.", true
+		return "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl", true
 	case "input":
-		return "A hook sees what happened as event.", true
+		return "a hook sees what happened as event", true
 	case "event":
-		return "Only hooks have an event; a tool's arguments are input.", true
+		return "only hooks have an event; a tool's arguments are input", true
 	}
 	return "", false
 }
@@ -266,5 +266,3 @@ func builtins() []string {
 		"isNaN", "parseFloat", "parseInt", "undefined", "unescape",
 	}
 }
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -13,27 +13,27 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 		want       []string // where, what, and what to do
 	}{
 		{"a level of the log", "log.err('x')", Tool, []string{
-			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `Did you mean "error"? There is debug, info, warn, error.`}},
+			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `did you mean "error"? there is debug, info, warn, error`}},
 		{"a method of console", "console.table([1])", Tool, []string{
-			`tools.d/t.hcl:5:9 "table": warning: console has no member "table"`, `There is debug, error, info, log, trace, warn.`}},
+			`tools.d/t.hcl:5:9 "table": warning: console has no member "table"`, `there is debug, error, info, log, trace, warn`}},
 		{"content", "return content.texts('x')", Tool, []string{
-			`tools.d/t.hcl:5:16 "texts": warning: content has no member "texts"`, `Did you mean "text"? There is text, image, audio, resource, link, structured.`}},
+			`tools.d/t.hcl:5:16 "texts": warning: content has no member "texts"`, `did you mean "text"? there is text, image, audio, resource, link, structured`}},
 		{"crypto", "return crypto.randomUuid()", Tool, []string{
-			`tools.d/t.hcl:5:15 "randomUuid": warning: crypto has no member "randomUuid"`, `Did you mean "randomUUID"? There is randomUUID, getRandomValues, subtle.`}},
+			`tools.d/t.hcl:5:15 "randomUuid": warning: crypto has no member "randomUuid"`, `did you mean "randomUUID"? there is randomUUID, getRandomValues, subtle`}},
 		{"crypto.subtle", "return crypto.subtle.encrypt()", Tool, []string{
-			`tools.d/t.hcl:5:22 "encrypt": warning: crypto.subtle has no member "encrypt"`, `There is digest, importKey, sign, verify.`}},
+			`tools.d/t.hcl:5:22 "encrypt": warning: crypto.subtle has no member "encrypt"`, `there is digest, importKey, sign, verify`}},
 		{"the agent", "return agent.id", Tool, []string{
-			`tools.d/t.hcl:5:14 "id": warning: agent has no member "id"`, `There is agent_id, model, request_id, metadata, verified.`}},
+			`tools.d/t.hcl:5:14 "id": warning: agent has no member "id"`, `there is agent_id, model, request_id, metadata, verified`}},
 		{"the call", "const { tol } = call; return tol", Tool, []string{
-			`tools.d/t.hcl:5:9 "tol": warning: call has no member "tol"`, `Did you mean "tool"? There is id, tool, via, deadline.`}},
+			`tools.d/t.hcl:5:9 "tol": warning: call has no member "tol"`, `did you mean "tool"? there is id, tool, via, deadline`}},
 		{"the event of a hook", "log.warn(event.err.code)", Hook, []string{
 			`tools.d/t.hcl:5:16 "err": warning: event has no member "err"`,
-			`Did you mean "error"? There is kind, phase, tool, call_id, via, principal, agent, arguments, result, error, duration_ms, revision.`}},
+			`did you mean "error"? there is kind, phase, tool, call_id, via, principal, agent, arguments, result, error, duration_ms, revision`}},
 		{"a request without its grant", "return http.get('/x')", Tool, []string{
 			`tools.d/t.hcl:5:13 "get": error: http.get is not granted`,
-			`Requests are made through a grant: write http.crm.get(...). Granted is crm.`}},
+			`requests are made through a grant: write http.crm.get(...); granted is crm`}},
 		{"a method of a grant", "return http.crm.fetch('/x')", Tool, []string{
-			`tools.d/t.hcl:5:17 "fetch": warning: http.crm has no member "fetch"`, `Did you mean "patch"? There is get, post, put, patch, delete, request.`}},
+			`tools.d/t.hcl:5:17 "fetch": warning: http.crm has no member "fetch"`, `did you mean "patch"? there is get, post, put, patch, delete, request`}},
 		{"members that exist", "log.info(call.id, agent.metadata.team, JSON.stringify({})); return crypto.subtle.digest('SHA-1', input.x)", Tool, nil},
 		{"a member that the body makes", "console.table = console.log; console.table(1)", Tool, nil},
 		{"an object of its own", "const log = { err() {} }; log.err()", Tool, nil},
@@ -53,7 +53,7 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 }
 
 func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
-	const advice = "It looks like TypeScript: begin the body with <<TS instead of <<JS."
+	const advice = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
 	padding := make([]byte, maxUnproven)
 	for i := range padding {
 		padding[i] = ' '
@@ -83,7 +83,7 @@ func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
 	}
 	src := tool("const x: string = 'a';")
 	src.Path = "scripts/x.mjs"
-	if _, list := Compile(src); list[0].Detail != "It looks like TypeScript: call the file .ts instead of .mjs." {
+	if _, list := Compile(src); list[0].Detail != "it looks like TypeScript: call the file .ts instead of .mjs" {
 		t.Errorf("in a file: %v", list)
 	}
 }

@@ -54,7 +54,7 @@ func (c *compilation) run() *Program {
 	text := c.src.Text.Body()
 	if len(text) > MaxBody {
 		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the body has %d bytes, more than the %d that are allowed", len(text), MaxBody),
-			"Move parts of it into files and import them, or move data into a JSON file.")
+			"move parts of it into files and import them, or move data into a JSON file")
 		return nil
 	}
 	c.hashSource()
@@ -65,7 +65,7 @@ func (c *compilation) run() *Program {
 	}
 	if at := features.export; at.end > 0 {
 		c.fail(c.src.Text.Range(at.start, at.end), "script-syntax", "a body exports nothing",
-			"It is the inside of a function: drop export and the function around the statements, and return the result. Arguments are members of "+c.subject()+".")
+			"it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of "+c.subject())
 		return nil
 	}
 	if !c.tried(features) {
@@ -93,7 +93,7 @@ func (c *compilation) tried(found features) bool {
 	err := c.src.Trial(c.src)
 	if err != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-too-costly", "the body cannot be compiled safely: "+err.Error(),
-			"Something in it, or in what it imports, keeps the compiler busy without end, or eats its memory. Write it with fewer and simpler expressions; data belongs into a JSON file.")
+			"something in it, or in what it imports, keeps the compiler busy without end, or eats its memory; write it with fewer and simpler expressions; data belongs into a JSON file")
 	}
 	return err == nil
 }
@@ -118,7 +118,7 @@ func (c *compilation) proven() bool {
 func (c *compilation) finish() (p *Program) {
 	defer func() {
 		if bug := recover(); bug != nil {
-			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("The JavaScript engine failed on it: %v.", bug))
+			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
 		}
 	}()
 	function, tree := c.parse()
@@ -159,7 +159,7 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	}
 	function := onlyFunction(tree)
 	if function == nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the body ends before its end", "Remove the bracket that closes more than was opened.")
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the body ends before its end", "remove the bracket that closes more than was opened")
 		return nil, nil
 	}
 	return function, tree
@@ -188,7 +188,7 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 // program finishes a tree that is known to be sound.
 func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
 	if c.origin.lowered && !unwrapModule(function) {
-		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "Its lowered form has an unexpected shape.")
+		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
 	}
 	function.Async = awaits(function)
@@ -261,7 +261,7 @@ func (c *compilation) syntaxError(err error) {
 // endsEarly tells a mistake that shows only behind the end of the body.
 func (c *compilation) endsEarly() {
 	end := len(strings.TrimRightFunc(c.src.Text.Body(), unicode.IsSpace))
-	c.fail(c.src.Text.Range(max(0, end-1), end), "script-syntax", "the body ends where more is expected", "Something in front of its end is not finished.")
+	c.fail(c.src.Text.Range(max(0, end-1), end), "script-syntax", "the body ends where more is expected", "something in front of its end is not finished")
 }
 
 // hashSource hashes everything that is known before imports are read.

@@ -112,14 +112,14 @@ func importing(files map[string]string) func(string) ([]byte, error) {
 
 func TestDetailsSayWhatToDo(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
-		{"return vars.stgae", `Did you mean "stage"? Variables are declared by variable blocks in mcpd.hcl.`},
-		{"return http.crn.get('x')", `Did you mean "crm"? Add http "crn" { hosts = [...] } to the allow block.`},
-		{"return inptu.name", `Did you mean "input"?`},
-		{"return args.name", `A tool's arguments are members of input; args is their name in policies.`},
-		{"return secret.token", `Secrets never reach a body; they stand in the headers of a grant.`},
-		{"return http.crm.get('/x').json()", `Did you forget await? Write (await http.NAME.get(url)).json.`},
-		{"export const a = 1", `It is the inside of a function: drop export and the function around the statements, and return the result. Arguments are members of input.`},
-		{"return fetch('x')", `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`},
+		{"return vars.stgae", `did you mean "stage"? variables are declared by variable blocks in mcpd.hcl`},
+		{"return http.crn.get('x')", `did you mean "crm"? add http "crn" { hosts = [...] } to the allow block`},
+		{"return inptu.name", `did you mean "input"?`},
+		{"return args.name", `a tool's arguments are members of input; args is their name in policies`},
+		{"return secret.token", `secrets never reach a body; they stand in the headers of a grant`},
+		{"return http.crm.get('/x').json()", `did you forget await? write (await http.NAME.get(url)).json`},
+		{"export const a = 1", `it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of input`},
+		{"return fetch('x')", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	} {
 		_, list := Compile(tool(c.body))
 		if len(list) != 1 || list[0].Detail != c.want {

@@ -78,7 +78,7 @@ type gate struct {
 func inspect(text string, language Language) (features, *lexError) {
 	g := gate{lexer: lexer{src: text, ts: language == TS}}
 	if at := invalidUTF8(text); at >= 0 {
-		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "Save the file as UTF-8."}
+		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8"}
 	}
 	for {
 		t := g.next()
@@ -99,7 +99,7 @@ func inspect(text string, language Language) (features, *lexError) {
 	}
 	if g.err == nil && len(g.braces) > 0 {
 		open := g.braces[len(g.braces)-1]
-		g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "Add the "+string(closing(open.kind))+" that closes it.")
+		g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
 	}
 	return g.features, g.err
 }
@@ -132,10 +132,10 @@ func (g *gate) nest(t lexeme) {
 	depth := g.now.outer + g.now.chain
 	g.work += depth
 	if depth > maxNesting {
-		g.fail(t.start, t.end, "this expression or statement is too long", "At most 1,000 operators, calls and brackets may depend on each other; split it with variables.")
+		g.fail(t.start, t.end, "this expression or statement is too long", "at most 1,000 operators, calls and brackets may depend on each other; split it with variables")
 	}
 	if g.work > maxWork {
-		g.fail(t.start, t.end, "this body is too complex", "Split long expressions with variables, or the body into several files.")
+		g.fail(t.start, t.end, "this body is too complex", "split long expressions with variables, or the body into several files")
 	}
 }
 
@@ -146,7 +146,7 @@ func (g *gate) boundary(t lexeme) bool {
 	case infix(t.text):
 		return false
 	case t.kind == tokenKeyword && t.text == "case":
-		g.count(t, &g.cases, maxCases, "too many cases", "All switch statements of a body may have 1,000 cases; use an object or a Map.")
+		g.count(t, &g.cases, maxCases, "too many cases", "all switch statements of a body may have 1,000 cases; use an object or a Map")
 		return true
 	case t.kind != tokenWord && t.kind != tokenKeyword && t.kind != tokenOperand:
 		return false
@@ -208,11 +208,11 @@ func (g *gate) notice(t lexeme) {
 			g.export = module{t.start, t.end}
 		}
 	case t.text == "using":
-		g.count(t, &g.usings, maxUsings, "too many using declarations", "A body may have 200 of them; split it.")
+		g.count(t, &g.usings, maxUsings, "too many using declarations", "a body may have 200 of them; split it")
 	case t.text == "*" && (g.last.text == "async" || g.last.text == "function" && g.before.text == "async"):
 		g.lower(t)
 	case t.text == "@":
-		g.count(t, &g.marks, maxMarks, "too many decorators", "A body may have 100 of them.")
+		g.count(t, &g.marks, maxMarks, "too many decorators", "a body may have 100 of them")
 	}
 	g.imports(t)
 }
@@ -221,7 +221,7 @@ func (g *gate) notice(t lexeme) {
 // compiler makes a long one.
 func (g *gate) lower(t lexeme) {
 	g.lowering = true
-	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "A body may have 200 of them; put the loop into one function.")
+	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
 }
 
 // diagnostic tells the error at its place in the file.

@@ -76,7 +76,7 @@ func (g *gate) comma(t lexeme) {
 	g.step()
 	array := len(g.braces) > 0 && g.braces[len(g.braces)-1].kind == '['
 	if g.now.commas++; g.now.commas > maxCommas && !array {
-		g.fail(t.start, t.end, "too many commas", "At most 1,000 expressions may follow each other; put them into an array.")
+		g.fail(t.start, t.end, "too many commas", "at most 1,000 expressions may follow each other; put them into an array")
 	}
 }
 
@@ -90,7 +90,7 @@ func (g *gate) operator(t lexeme) {
 			g.now.pending--
 		} else {
 			g.now.commas--
-			g.count(t, &g.now.labels, maxLabels, "too many labels", "A statement may have 50 of them.")
+			g.count(t, &g.now.labels, maxLabels, "too many labels", "a statement may have 50 of them")
 		}
 	case "+":
 		if g.now.enum {
@@ -98,7 +98,7 @@ func (g *gate) operator(t lexeme) {
 		}
 	case "<":
 		if g.now.angles++; g.ts && g.now.angles > maxAngles {
-			g.fail(t.start, t.end, "too many < in one statement", "A TypeScript statement may have 50 of them; split it.")
+			g.fail(t.start, t.end, "too many < in one statement", "a TypeScript statement may have 50 of them; split it")
 		}
 	}
 }
@@ -106,26 +106,26 @@ func (g *gate) operator(t lexeme) {
 // arrow counts the arrow function that => belongs to.
 func (g *gate) arrow(t lexeme) {
 	if g.now.functions++; g.now.functions > maxFunctions {
-		g.fail(t.start, t.end, "arrow functions nest too deep", "Give one of the functions a name.")
+		g.fail(t.start, t.end, "arrow functions nest too deep", "give one of the functions a name")
 	}
 	if g.now.doubt {
 		g.now.doubt = false
 		g.now.doubts++
 	}
 	if g.now.doubts > maxDoubts {
-		g.fail(t.start, t.end, "arrow functions nest too deep in conditional expressions", "Give one of the functions a name.")
+		g.fail(t.start, t.end, "arrow functions nest too deep in conditional expressions", "give one of the functions a name")
 	}
 	if g.last.text != ")" {
 		return // only parameters in parentheses are parsed twice
 	}
 	g.now.arrows = max(g.now.arrows, g.parameters+1)
 	if g.parameters >= maxArrows {
-		g.fail(t.start, t.end, "arrow functions nest too deep in parameters", "Give one of the functions a name.")
+		g.fail(t.start, t.end, "arrow functions nest too deep in parameters", "give one of the functions a name")
 	}
 }
 
 // enumText refuses what may build text in an enum: the compiler computes it,
 // and a member that doubles the one before doubles the program.
 func (g *gate) enumText(t lexeme) {
-	g.fail(t.start, t.end, "members of an enum cannot be added up or made of templates", "Use a const for values that are computed.")
+	g.fail(t.start, t.end, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
 }

@@ -89,7 +89,7 @@ func (g *gate) assigned(t lexeme) {
 	if constant, _ := g.bound(name.text); !constant {
 		return
 	}
-	g.count(name, &g.constants, maxTwins, "too many assignments to constants", "Declare what is assigned to with let.")
+	g.count(name, &g.constants, maxTwins, "too many assignments to constants", "declare what is assigned to with let")
 }
 
 // bound reports whether a name is surely declared here or further out, and
@@ -126,7 +126,7 @@ func (g *gate) parametersOf(t lexeme) {
 }
 
 func (g *gate) twins(t lexeme) {
-	g.fail(t.start, t.end, "too many declarations of one name", "A name can be declared once; rename or remove the others.")
+	g.fail(t.start, t.end, "too many declarations of one name", "a name can be declared once; rename or remove the others")
 }
 
 // names are the names that are declared, or might be, on one level.

@@ -128,7 +128,7 @@ func (l *lexer) fail(start, end int, summary, detail string) {
 
 func (l *lexer) open(c byte) {
 	if len(l.braces) >= maxBrackets {
-		l.fail(l.at, l.at+1, "brackets nest too deep here", "At most 128 brackets may be open at once; move the inner part into a function or a variable.")
+		l.fail(l.at, l.at+1, "brackets nest too deep here", "at most 128 brackets may be open at once; move the inner part into a function or a variable")
 		return
 	}
 	control := c == '(' && l.prev.kind == tokenKeyword && controls(l.prev.text)
@@ -142,12 +142,12 @@ func (l *lexer) open(c byte) {
 func (l *lexer) close(t *lexeme, c byte) {
 	t.kind = tokenClose
 	if len(l.braces) == 0 {
-		l.fail(l.at, l.at+1, "this "+string(c)+" closes nothing", "Remove it, or add the bracket that it should close.")
+		l.fail(l.at, l.at+1, "this "+string(c)+" closes nothing", "remove it, or add the bracket that it should close")
 		return
 	}
 	top := l.braces[len(l.braces)-1]
 	if c != closing(top.kind) {
-		l.fail(l.at, l.at+1, "this "+string(c)+" does not match the "+opening(top.kind)+" before it", "Close the brackets in the order in which they were opened.")
+		l.fail(l.at, l.at+1, "this "+string(c)+" does not match the "+opening(top.kind)+" before it", "close the brackets in the order in which they were opened")
 		return
 	}
 	l.braces = l.braces[:len(l.braces)-1]
@@ -184,7 +184,7 @@ func (l *lexer) template(t *lexeme) {
 			l.at++
 		}
 	}
-	l.fail(t.start, t.start+1, "this template is never closed", "Add the ` that ends it.")
+	l.fail(t.start, t.start+1, "this template is never closed", "add the ` that ends it")
 }
 
 func (l *lexer) hole(t *lexeme) {
@@ -210,20 +210,20 @@ func (l *lexer) quoted(quote byte) {
 			}
 			l.at++
 			if l.digitAt(l.at) && (l.src[l.at] != '0' || l.digitAt(l.at+1)) {
-				l.fail(l.at-1, l.at+1, "this is no escape", `Write \xNN for the character with the hexadecimal number NN.`)
+				l.fail(l.at-1, l.at+1, "this is no escape", `write \xNN for the character with the hexadecimal number NN`)
 			}
 		case '\n', '\r':
-			l.fail(start, l.at, "this string is never closed", "Add the "+string(quote)+" that ends it, or use a `template` for text of several lines.")
+			l.fail(start, l.at, "this string is never closed", "add the "+string(quote)+" that ends it, or use a `template` for text of several lines")
 			return
 		}
 	}
-	l.fail(start, len(l.src), "this string is never closed", "Add the "+string(quote)+" that ends it.")
+	l.fail(start, len(l.src), "this string is never closed", "add the "+string(quote)+" that ends it")
 }
 
 // number reads what may follow a digit; whether it is a number is for the parser to say.
 func (l *lexer) number() {
 	if l.src[l.at] == '0' && l.digitAt(l.at+1) {
-		l.fail(l.at, l.at+2, "a number may not begin with 0", "Write octal numbers like 0o17, and others without the 0.")
+		l.fail(l.at, l.at+2, "a number may not begin with 0", "write octal numbers like 0o17, and others without the 0")
 	}
 	for l.at < len(l.src) {
 		c := l.src[l.at]

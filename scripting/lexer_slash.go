@@ -15,7 +15,7 @@ func (l *lexer) slash(t *lexeme) {
 		l.regexp()
 	case unclear:
 		l.fail(l.at, l.at+1, "it is not clear whether this / begins a regular expression",
-			"Put the regular expression, or what is divided, in parentheses.")
+			"put the regular expression, or what is divided, in parentheses")
 	}
 }
 
@@ -64,7 +64,7 @@ func (l *lexer) regexp() {
 	for l.at++; l.at < len(l.src); l.at++ {
 		switch c := l.src[l.at]; {
 		case c == '\n' || c == '\r':
-			l.fail(start, l.at, "this regular expression is never closed", "Add the / that ends it.")
+			l.fail(start, l.at, "this regular expression is never closed", "add the / that ends it")
 			return
 		case c == '\\':
 			l.at++
@@ -82,7 +82,7 @@ func (l *lexer) regexp() {
 			return
 		}
 	}
-	l.fail(start, len(l.src), "this regular expression is never closed", "Add the / that ends it.")
+	l.fail(start, len(l.src), "this regular expression is never closed", "add the / that ends it")
 }
 
 // flags reads the flags of a regular expression, none of which stands twice.
@@ -92,7 +92,7 @@ func (l *lexer) flags() {
 	flags := l.src[from:min(l.at, len(l.src))]
 	for i := range len(flags) {
 		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
-			l.fail(from, l.at, "a flag of this regular expression stands twice", "Remove one of the two.")
+			l.fail(from, l.at, "a flag of this regular expression stands twice", "remove one of the two")
 			return
 		}
 	}
@@ -104,7 +104,7 @@ func (l *lexer) checkPattern(start int) {
 	size, why := patternSize(l.src[start+1 : l.at-1])
 	l.patterns += size
 	if why == "" && l.patterns > maxPatterns {
-		why = "The repetitions in all regular expressions of a body may add up to 100,000."
+		why = "the repetitions in all regular expressions of a body may add up to 100,000"
 	}
 	if why != "" {
 		l.fail(start, l.at, "this regular expression is too large", why)

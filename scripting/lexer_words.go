@@ -49,7 +49,7 @@ func (l *lexer) skipSpace() (newline bool) {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				l.fail(l.at, l.at+2, "this comment is never closed", "Add the */ that ends it.")
+				l.fail(l.at, l.at+2, "this comment is never closed", "add the */ that ends it")
 				return newline
 			}
 			newline = newline || strings.ContainsAny(rest[:end+2], "\n\r\u2028\u2029")
@@ -77,7 +77,7 @@ const maxLegal = 200
 func (l *lexer) comment(text string) {
 	if text[2] == '!' || strings.Contains(text, "@license") || strings.Contains(text, "@preserve") {
 		if l.legal++; l.legal > maxLegal {
-			l.fail(l.at, l.at+len(text), "too many comments with licenses", "A body may have 200 of them; remove the ! behind /*.")
+			l.fail(l.at, l.at+len(text), "too many comments with licenses", "a body may have 200 of them; remove the ! behind /*")
 		}
 	}
 }

@@ -40,11 +40,11 @@ func (c *compilation) lower(f features) bool {
 		return false
 	}
 	if len(code) > maxLowered {
-		c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "Compiled, they may have at most 1 MiB.")
+		c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "compiled, they may have at most 1 MiB")
 		return false
 	}
 	if _, refused := inspect(string(code), JS); refused != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.summary, "This is said of the JavaScript that the body is compiled to. "+refused.detail)
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.summary, "this is said of the JavaScript that the body is compiled to; "+refused.detail)
 		return false
 	}
 	return c.lowered(string(code), sourceMap, files)
@@ -55,7 +55,7 @@ func (c *compilation) lowered(code string, sourceMap []byte, files *modules) boo
 	c.origin = origin{name: c.src.Text.File(), src: wrapperStart + code + wrapperEnd + mapComment, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
 	if err != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "Its source map is damaged: "+err.Error())
+		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "its source map is damaged: "+err.Error())
 		return false
 	}
 	c.origin.texts, c.origin.mappings = files.resolve(mappings, len(wrapperStart))

@@ -17,11 +17,11 @@ func plain(message string) string {
 func hint(message string) string {
 	switch {
 	case strings.Contains(message, "Unexpected end of input"):
-		return "Something before it is not finished."
+		return "something before it is not finished"
 	case strings.Contains(message, "reserved word"):
-		return "Such a word cannot be a name."
+		return "such a word cannot be a name"
 	case strings.Contains(message, "Unexpected identifier"), strings.Contains(message, "Unexpected string"), strings.Contains(message, "Unexpected number"):
-		return "Is an operator, a comma or a bracket missing in front of it?"
+		return "is an operator, a comma or a bracket missing in front of it?"
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ const (
 // much, because it knows neither escapes nor classes, but never too little.
 func patternSize(pattern string) (size int, refused string) {
 	if len(pattern) > maxPattern {
-		return 0, "A regular expression may have at most 8 KiB."
+		return 0, "a regular expression may have at most 8 KiB"
 	}
 	var outer []int // the sizes in front of the open groups
 	atom := 0       // the size of what a repetition would repeat
@@ -35,10 +35,10 @@ func patternSize(pattern string) (size int, refused string) {
 			size, atom = size+1, 1
 		}
 		if len(outer) > maxGroups {
-			return size, "Groups may nest at most 100 deep in a regular expression."
+			return size, "groups may nest at most 100 deep in a regular expression"
 		}
 		if size > maxExpanded {
-			return size, "A regular expression may have at most 50,000 atoms when its repetitions are written out."
+			return size, "a regular expression may have at most 50,000 atoms when its repetitions are written out"
 		}
 	}
 	return size, ""

@@ -22,9 +22,9 @@ func (c *compilation) suggestTypeScript() {
 	if first.Severity != diag.Error || first.Code != "script-syntax" || c.parses(JS) || !c.parses(TS) {
 		return
 	}
-	first.Detail = "It looks like TypeScript: begin the body with <<TS instead of <<JS."
+	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
 	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
-		first.Detail = "It looks like TypeScript: call the file .ts instead of " + ext + "."
+		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
 	}
 }
 
