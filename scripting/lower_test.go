@@ -43,6 +43,15 @@ func TestWhatTheEngineLacksIsLowered(t *testing.T) {
 	}
 }
 
+func TestAnImportThatIsNotExportedNamesTheFileAsItsAuthorDoes(t *testing.T) {
+	src := tool("import { twise } from './math.js';\nreturn twise(1)")
+	src.Import = importing(map[string]string{"math.js": "export const twice = (n) => 2 * n"})
+	_, list := Compile(src)
+	if len(list) != 1 || list[0].Summary != `no matching export in "math.js" for import "twise"` {
+		t.Errorf("got %v", list)
+	}
+}
+
 func TestImportsAreReadThroughImportAlone(t *testing.T) {
 	var read []string
 	src := tool("import { twice } from \"./lib/math.ts\";\nimport data from \"./data.json\" with { type: \"json\" };\nimport \"./effect.js\"\nreturn twice(data.n) + effect;")

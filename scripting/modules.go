@@ -180,12 +180,12 @@ func (m *modules) report(problems []api.Message) {
 			m.compilation.endsEarly()
 			continue
 		}
-		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(firstLine(p.Text)), Range: at}
+		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(strings.ReplaceAll(firstLine(p.Text), `"`+namespace+":", `"`)), Range: at}
 		for _, note := range p.Notes {
 			if where, ok := m.place(note.Location); ok {
 				d.Notes = append(d.Notes, diag.Note{Range: where, Message: plain(note.Text)})
 			} else if d.Detail == "" {
-				d.Detail = note.Text
+				d.Detail = plain(note.Text)
 			}
 		}
 		m.compilation.list = append(m.compilation.list, d)
