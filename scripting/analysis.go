@@ -15,6 +15,8 @@ type analysis struct {
 	// bound are the names that are declared anywhere in the body. A name in
 	// both maps may mean either, so nothing is said of it.
 	bound map[string]bool
+	// again are the names in bound that are declared more than once.
+	again map[string]bool
 	// probed are the names that stand behind typeof, which asks whether they exist.
 	probed map[string]bool
 	// names are all identifiers, property names and strings of the body.
@@ -29,6 +31,9 @@ type analysis struct {
 	// promised are members of what a method of a granted object answers with:
 	// http.crm.get(url).text.
 	promised []member
+	// held are the variables that are declared with such an answer, and the
+	// object whose method answers: const r = http.crm.get(url).
+	held    map[string]string
 	unicode  []*ast.RegExpLiteral
 }
 
@@ -43,6 +48,7 @@ func analyse(body ast.Node) *analysis {
 	a := &analysis{
 		refs: map[string]file.Idx{}, bound: map[string]bool{},
 		probed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
+		again: map[string]bool{}, held: map[string]string{},
 	}
 	a.node(body)
 	return a
@@ -136,21 +142,25 @@ func named(key ast.Expression) bool {
 
 // unawaited notices a member of a promise that a host object answers with.
 func (a *analysis) unawaited(n *ast.DotExpression) {
-	call, _ := n.Left.(*ast.CallExpression)
+	if root := answering(n.Left); root != "" {
+		a.promised = append(a.promised, member{root, n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()})
+	}
+}
+
+// answering returns the name root of an expression root.NAME.METHOD(...), or nothing.
+func answering(n ast.Expression) string {
+	call, _ := n.(*ast.CallExpression)
 	if call == nil {
-		return
+		return ""
 	}
-	method, _ := call.Callee.(*ast.DotExpression)
-	if method == nil {
-		return
+	if method, ok := call.Callee.(*ast.DotExpression); ok {
+		if object, ok := method.Left.(*ast.DotExpression); ok {
+			if id, ok := object.Left.(*ast.Identifier); ok {
+				return id.Name.String()
+			}
+		}
 	}
-	object, _ := method.Left.(*ast.DotExpression)
-	if object == nil {
-		return
-	}
-	if id, ok := object.Left.(*ast.Identifier); ok {
-		a.promised = append(a.promised, member{id.Name.String(), n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()})
-	}
+	return ""
 }
 
 func (a *analysis) member(object ast.Expression, name string, start, end file.Idx) {
@@ -195,13 +205,18 @@ func (a *analysis) binding(n *ast.Binding) {
 	a.declare(n.Target)
 	if n.Initializer != nil {
 		a.destructured(n.Target, n.Initializer)
+		if id, ok := n.Target.(*ast.Identifier); ok && answering(n.Initializer) != "" {
+			a.held[id.Name.String()] = answering(n.Initializer)
+		}
 		a.node(n.Initializer)
 	}
 }
 
 func (a *analysis) name(id *ast.Identifier) {
 	if id != nil {
-		a.bound[id.Name.String()] = true
+		name := id.Name.String()
+		a.again[name] = a.bound[name]
+		a.bound[name] = true
 	}
 }
 

@@ -151,17 +151,27 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 
 // checkPromises tells members that are asked of a promise where its value was meant.
 func (c *compilation) checkPromises(found *analysis) {
+	if _, free := found.free("http"); !free {
+		return
+	}
 	for _, m := range found.promised {
-		if _, free := found.free("http"); m.object != "http" || !free || inherited(m.name) {
-			continue
+		if m.object == "http" {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await http.NAME.get(url)).%s", m.name))
 		}
-		switch m.name {
-		case "then", "catch", "finally":
-			continue
+	}
+	for _, m := range found.members {
+		if found.held[m.object] == "http" && !found.again[m.object] && !found.assigned[m.object] {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await http.NAME.get(url)", m.object))
 		}
+	}
+}
+
+func (c *compilation) checkPromise(m member, detail string) {
+	switch {
+	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
+	default:
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name),
-			Detail: fmt.Sprintf("did you forget await? write (await http.NAME.get(url)).%s", m.name),
+			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
 		}, m.start, m.end)
 	}
 }

@@ -118,12 +118,27 @@ func TestDetailsSayWhatToDo(t *testing.T) {
 		{"return args.name", `a tool's arguments are members of input; args is their name in policies`},
 		{"return secret.token", `secrets never reach a body; they stand in the headers of a grant`},
 		{"return http.crm.get('/x').json()", `did you forget await? write (await http.NAME.get(url)).json`},
+		{"const r = http.crm.get('/x');\nreturn r.json()", `did you forget await? write r = await http.NAME.get(url)`},
 		{"export const a = 1", `it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of input`},
 		{"return fetch('x')", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	} {
 		_, list := Compile(tool(c.body))
 		if len(list) != 1 || list[0].Detail != c.want {
 			t.Errorf("%s: got %v", c.body, list)
+		}
+	}
+}
+
+func TestAPromiseInAVariableMayBeAwaitedLater(t *testing.T) {
+	for _, body := range []string{
+		"const r = http.crm.get('/x');\nreturn (await r).json()",
+		"const r = http.crm.get('/x');\nreturn r.then((answer) => answer.json())",
+		"let r = http.crm.get('/x');\nr = await r;\nreturn r.json()",
+		"const r = http.crm.get('/x');\nreturn [await r].map((r) => r.json())",
+		"const r = await http.crm.get('/x');\nreturn r.json()",
+	} {
+		if _, list := Compile(tool(body)); len(list) != 0 {
+			t.Errorf("%s: got %v", body, list)
 		}
 	}
 }
