@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/content"
@@ -31,7 +32,7 @@ func (x *execution) result(r *scripting.Result) (Result, *CallError) {
 func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 	value := orNull(r.JSON)
 	if violations := x.entry.Output.Value(value); len(violations) > 0 {
-		return Result{}, brokenOutput(violations)
+		return Result{}, x.brokenOutput(violations)
 	}
 	result := Result{Value: value, Structured: value}
 	if r.Kind == scripting.Content {
@@ -42,8 +43,8 @@ func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 	return result, nil
 }
 
-func brokenOutput(violations []Violation) *CallError {
-	return failed(ExecutionError, nil, "the tool's result does not fit its output schema: %s", describe(violations))
+func (x *execution) brokenOutput(violations []Violation) *CallError {
+	return failed(ExecutionError, fmt.Errorf("%s\n    at %s (%s)", describe(violations), x.entry.Name, x.entry.Where), "the tool's result does not fit its output schema: %s", describe(violations))
 }
 
 // describe returns what breaks a schema in one line.
