@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/policylang"
@@ -91,18 +90,14 @@ func (x *execution) askGo() *CallError {
 
 // denied tells the caller as much as the policy discloses.
 func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *CallError {
-	var cause error
-	if decision.Err != nil {
-		cause = fmt.Errorf("policy %s (%s): %w", p.Name, p.Where, decision.Err)
-	}
 	switch p.Disclose {
 	case discloseHide:
 		err := x.notFound(ctx)
-		err.cause, err.deniedBy = cause, p.Name
+		err.cause, err.deniedBy = decision.Err, p.Name
 		return err
 	case discloseGeneric:
-		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: cause, deniedBy: p.Name}
+		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: decision.Err, deniedBy: p.Name}
 	default:
-		return &CallError{Code: PolicyDenied, Message: decision.Reason, cause: cause, deniedBy: p.Name}
+		return &CallError{Code: PolicyDenied, Message: decision.Reason, cause: decision.Err, deniedBy: p.Name}
 	}
 }

@@ -67,7 +67,7 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 	if problems.HasErrors() {
 		return problems
 	}
-	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Where: p.NameRange})
+	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil})
 	return problems
 }
 

@@ -109,5 +109,4 @@ type Policy struct {
 	Disclose string
 	// Allows says that the policy is an allow rule, so that it covers a call that it allows.
 	Allows bool
-	Where  diag.Range
 }
