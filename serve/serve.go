@@ -167,12 +167,12 @@ func (f *Front) runHTTP(ctx context.Context) error {
 		return err
 	}
 	if err := gate.CheckListen(listen.Address, f.options.InsecureListen); err != nil {
-		return fmt.Errorf("check address: %w", err)
+		return err
 	}
 	defer f.compare(listen)()
 	listener, err := net.Listen("tcp", listen.Address)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	if f.options.OnListen != nil {
 		f.options.OnListen(listener.Addr())
