@@ -18,7 +18,7 @@ func (c *compiler) explainName(at *places, e ast.Expr, name string) {
 		c.report(at, start, end, problem{
 			code:    codeName,
 			summary: fmt.Sprintf("there is no function %q", name),
-			detail:  orElse(diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions"),
+			detail:  orElse(foreign(name), orElse(diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions")),
 		})
 		return
 	}
@@ -93,6 +93,9 @@ func (c *compiler) unknownMember(operand ast.Expr, name string) problem {
 		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))
+		if len(names) == 1 {
+			p.detail = orElse(meant, fmt.Sprintf("declare it in mcpd.hcl: variable %q { … }", name))
+		}
 	default:
 		p.summary = fmt.Sprintf("%s has no %q", strings.Join(names, "."), name)
 	}
@@ -117,15 +120,16 @@ func (c *compiler) toolName() string {
 // explainNoMembers is about a member of something that has none, of CEL type t.
 func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
 	start, end := at.point(e.ID())
-	owner := "this"
+	owner, meant := "this", ""
 	if e.Kind() == ast.SelectKind {
+		meant = foreign(e.AsSelect().FieldName())
 		if names := path(e.AsSelect().Operand()); names != nil {
 			owner = strings.Join(names, ".")
 		}
 	}
 	c.report(at, start, end, problem{
 		code: codeType, ofTool: reads(e, "args"),
-		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)),
+		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: meant,
 	})
 }
 

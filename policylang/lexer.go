@@ -160,6 +160,10 @@ func (l *lexer) stray(start int) (token, *complaint) {
 	tok := token{tokenOperator, start, l.pos}
 	switch r {
 	case '=':
+		if two := l.src[:start]; strings.HasSuffix(two, "==") || strings.HasSuffix(two, "!=") {
+			sign := two[start-2:]
+			return token{tokenOperator, start - 2, l.pos}, &complaint{"there is no operator " + sign + "=", "write " + sign}
+		}
 		return tok, &complaint{"a single = means nothing here", "write == to compare"}
 	case '&':
 		return tok, &complaint{"a single & means nothing here", "write && for \"and\""}

@@ -209,38 +209,38 @@ func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 		if !isString {
 			return
 		}
-		if what := unreadable(call.FunctionName(), text); what != "" {
+		if what, why := unreadable(call.FunctionName(), text); what != "" {
 			ok = false
-			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what})
+			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what, detail: why})
 		}
 	})
 	return ok
 }
 
 // unreadable says what a literal should be, and is not, to be an argument of
-// function.
-func unreadable(function string, text types.String) string {
+// function, and why it is not where that is known.
+func unreadable(function string, text types.String) (what, why string) {
 	switch function {
 	case overloads.Matches:
 		if _, err := regexp.Compile(string(text)); err != nil {
-			return "a regular expression that RE2 knows"
+			return "a regular expression that RE2 knows", strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		}
 	case overloads.TypeConvertTimestamp:
 		if types.IsError(text.ConvertToType(types.TimestampType)) {
-			return "a timestamp, such as 2026-01-31T09:00:00Z"
+			return "a timestamp, such as 2026-01-31T09:00:00Z", ""
 		}
 	case overloads.TypeConvertDuration:
 		if types.IsError(text.ConvertToType(types.DurationType)) {
-			return "a duration, such as 90m"
+			return "a duration, such as 90m", ""
 		}
 	case overloads.TypeConvertInt:
 		if types.IsError(text.ConvertToType(types.IntType)) {
-			return "an integer"
+			return "an integer", ""
 		}
 	case overloads.TypeConvertDouble:
 		if types.IsError(text.ConvertToType(types.DoubleType)) {
-			return "a number"
+			return "a number", ""
 		}
 	}
-	return ""
+	return "", ""
 }
