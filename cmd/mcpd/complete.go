@@ -23,6 +23,27 @@ func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
+// refuseOtherShells makes the verb completion refuse shells that it has no
+// script for; on its own it would print its help and exit with 0.
+func refuseOtherShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	verb, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	var shells []string
+	for _, shell := range verb.Commands() {
+		shells = append(shells, shell.Name())
+	}
+	verb.Use, verb.Args, verb.DisableFlagsInUseLine = "completion SHELL", cobra.ArbitraryArgs, true
+	verb.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("there is no completion for %q; there is %s", args[0], strings.Join(shells, ", "))
+		}
+		return cmd.Help()
+	}
+}
+
 // completeTools completes names of tools, and for a verb that takes a url the
 // names of the arguments behind the first. What cannot be read completes to nothing.
 func completeTools(e env, f *files, url *string) cobra.CompletionFunc {

@@ -104,6 +104,7 @@ leaves the old version serving.`,
 	root.AddCommand(
 		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
 	)
+	refuseOtherShells(root)
 	return root
 }
 
