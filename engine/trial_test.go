@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
@@ -11,6 +12,7 @@ import (
 )
 
 func TestLargeBodiesAndThoseThatImportAreTriedFirst(t *testing.T) {
+	var mu sync.Mutex
 	var tried []string
 	tools := files("t.hcl", `
 tool "small" { run = "return 1;" }
@@ -19,6 +21,8 @@ tool "imports" { run = file("imports.js") }
 `, "large.js", "return 1 +"+strings.Repeat("// more\n", 600)+" 1;",
 		"imports.js", "import { two } from './two.mjs';\nreturn two;", "two.mjs", "export const two = 2;")
 	s := server(t, engine.Options{Tools: tools, Trial: func(src scripting.Source) error {
+		mu.Lock()
+		defer mu.Unlock()
 		tried = append(tried, src.Name)
 		return nil
 	}})

@@ -56,7 +56,8 @@ type Source struct {
 	// Trial, unless nil, is given what the gate cannot bound before the
 	// compilers of this process see it: a body of more than 4 KiB, or one that
 	// imports. Its error keeps the body from being compiled; it is told to the
-	// author as it is. Package worker has one that compiles elsewhere.
+	// author as it is. It may be called for several bodies at once. Package
+	// worker has one that compiles elsewhere.
 	Trial func(Source) error
 }
 
