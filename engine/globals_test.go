@@ -46,7 +46,7 @@ hook "keys" {
 	told := map[string][]string{}
 	for _, p := range report.Problems {
 		if object, _, ok := strings.Cut(p.Summary, " has no member "); ok {
-			told[object] = sorted(strings.Split(strings.TrimSuffix(strings.TrimPrefix(p.Detail, "There is "), "."), ", "))
+			told[object] = sorted(strings.Split(strings.TrimSuffix(strings.TrimPrefix(p.Detail, "there is "), "."), ", "))
 		}
 	}
 	result, err := s.Call(t.Context(), "keys", map[string]any{})

@@ -12,8 +12,11 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
+// badEscape is what HCL says of an escape that it does not know.
+const badEscape = "Invalid escape sequence"
+
 // syntaxProblems translates what HCL's parser found, the first on each line:
-// what it finds behind that is a consequence.
+// what it finds behind that is a consequence, but for escapes.
 func (f *File) syntaxProblems(problems hcl.Diagnostics) diag.List {
 	var l diag.List
 	lines := map[int]bool{}
@@ -22,7 +25,7 @@ func (f *File) syntaxProblems(problems hcl.Diagnostics) diag.List {
 			break
 		}
 		if p.Subject != nil {
-			if lines[p.Subject.Start.Line] {
+			if lines[p.Subject.Start.Line] && p.Summary != badEscape {
 				continue
 			}
 			lines[p.Subject.Start.Line] = true

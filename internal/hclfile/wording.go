@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -53,8 +54,8 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	from, to := d.Range.Start.Byte, d.Range.End.Byte
 	text, after := f.source[from:to], strings.TrimLeft(f.source[to:], " \t")
 	switch {
-	case summary == "Invalid escape sequence" && len(text) == 2:
-		d.Summary, d.Detail = "there is no escape "+text, `write \`+text+` for a backslash`
+	case summary == badEscape:
+		d.Summary, d.Detail = "there is no escape "+text, escapeHint(text)
 	case summary == "Invalid expression" && strings.HasPrefix(f.source[from:], "<<"):
 		d.Summary, d.Detail = noHeredoc, "write the tag right behind <<, without quotes: <<JS"
 	case summary != "Argument or block definition required":
@@ -65,4 +66,17 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	default:
 		d.Summary, d.Detail = "this begins neither an argument nor a block", "write name = …, or name { … }"
 	}
+}
+
+// escapeHint says how to write what a backslash may not begin.
+func escapeHint(escape string) string {
+	switch {
+	case strings.HasPrefix(escape, `\u`), strings.HasPrefix(escape, `\U`):
+		return `write \u and four hexadecimal digits, or \U and eight; for a backslash itself write ` + `\` + escape
+	case escape == `\'`:
+		return `write ' alone`
+	case escape == `\$` || escape == `\%`:
+		return fmt.Sprintf("write %[1]s alone, and %[1]s%[1]s{ where %[1]s{ is meant as it stands", escape[1:])
+	}
+	return fmt.Sprintf(`write \%s: in a quoted string a backslash stands twice`, escape)
 }
