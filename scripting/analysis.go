@@ -34,7 +34,7 @@ type analysis struct {
 	// held are the variables that are declared with such an answer, and the
 	// object whose method answers: const r = http.crm.get(url).
 	held    map[string]string
-	unicode  []*ast.RegExpLiteral
+	unicode []*ast.RegExpLiteral
 }
 
 // member is the use of a property of a global: vars.stage, vars["stage"], or

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +30,8 @@ func newWorker(e env) *cobra.Command {
 	}
 }
 
-// trial compiles large bodies in processes of their own. Where no process can
-// be started it says so and lets them be compiled here. The processes end when
-// this one does.
+// trial compiles large bodies in processes of their own, which end when this
+// one does.
 func trial(e env, logger *slog.Logger) func(scripting.Source) error {
 	if e.self == "" {
 		return nil
@@ -39,10 +39,22 @@ func trial(e env, logger *slog.Logger) func(scripting.Source) error {
 	if logger == nil {
 		logger = slog.New(slog.NewTextHandler(e.stderr, nil))
 	}
-	pool := worker.NewPool(e.self, e.name, workerVerb)
+	return wherePossible(worker.NewPool(e.self, e.name, workerVerb).Try, logger)
+}
+
+// wherePossible tries bodies. On a system where no process can be started it
+// says so and lets them be compiled here; where it could before, one that
+// cannot be tried is refused, since who uses up the system's processes or files
+// must not get around a trial.
+func wherePossible(try func(scripting.Source) error, logger *slog.Logger) func(scripting.Source) error {
+	var possible atomic.Bool
 	return func(src scripting.Source) error {
-		err := pool.Try(src)
+		err := try(src)
 		if err == nil || errors.Is(err, worker.ErrLost) {
+			possible.Store(true)
+			return err
+		}
+		if possible.Load() {
 			return err
 		}
 		logger.Warn("a body is compiled without a trial, since no process can be started for it", slog.String("name", src.Name), slog.String("error", err.Error()))

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/scripting/worker"
 )
 
 func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
@@ -27,5 +29,21 @@ func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing
 	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", "")}); err != nil || !strings.Contains(log.String(), "without a trial") {
 		t.Errorf("got %v, logged %q", err, log.String())
+	}
+}
+
+func TestATrialThatWasPossibleStaysNeeded(t *testing.T) {
+	noProcess := errors.New("no process")
+	answers := []error{noProcess, worker.ErrLost, noProcess, nil}
+	want := []error{nil, worker.ErrLost, noProcess, nil}
+	try := wherePossible(func(scripting.Source) error {
+		answer := answers[0]
+		answers = answers[1:]
+		return answer
+	}, slog.New(slog.DiscardHandler))
+	for i := range want {
+		if got := try(scripting.Source{}); !errors.Is(got, want[i]) {
+			t.Errorf("trial %d: %v, want %v", i, got, want[i])
+		}
 	}
 }

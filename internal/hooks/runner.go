@@ -15,7 +15,7 @@ import (
 )
 
 // ErrGivenUp says that too many runs of a hook were waiting for another.
-var ErrGivenUp = errors.New("too many runs of it are waiting; this one was given up")
+var ErrGivenUp = errors.New("too many runs of it are waiting; this one was given up, and so are those behind it, which are counted only, until half of them have run")
 
 // Options are what hooks run with.
 type Options struct {
@@ -44,17 +44,24 @@ func (r *Runner) Hook(d Definition) *Hook {
 }
 
 // Add queues a run of a hook. When the hook lags so far behind that there is no
-// room for a while, the run is given up, logged and counted as failed.
+// room for a while, the run is given up and counted as failed. The first one is
+// logged too.
 func (r *Runner) Add(h *Hook, run Run) {
 	r.pending.Begin()
 	added, waited := h.queue.Add(run.Lane, len(run.Event)+overhead, run, patience)
-	if !added {
-		r.pending.End()
-		r.Failed(h.Name, run.CallID, ErrGivenUp)
-	}
 	if waited {
 		r.waits.Add(1)
 	}
+	if added {
+		return
+	}
+	r.pending.End()
+	if waited {
+		r.Failed(h.Name, run.CallID, ErrGivenUp)
+		return
+	}
+	// The log has it already from the run that waited in vain.
+	r.failures.Add(1)
 }
 
 // Failed logs and counts a run that failed.

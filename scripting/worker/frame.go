@@ -41,6 +41,18 @@ type trial struct {
 	Vars     json.RawMessage    `json:"vars,omitempty"`
 }
 
+// encodeTrial returns the frame of a source.
+func encodeTrial(src scripting.Source) ([]byte, error) {
+	content, err := json.Marshal(trial{
+		Name: src.Name, Kind: src.Kind, Language: src.Language, File: src.Text.File(), Body: src.Text.Body(),
+		Path: src.Path, Objects: src.Objects, Vars: src.Vars,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a trial: %w", err)
+	}
+	return content, nil
+}
+
 // writeFrame writes one frame: its kind, its length in four bytes, its content.
 func writeFrame(w io.Writer, kind byte, content []byte) error {
 	frame := make([]byte, 5, 5+len(content))

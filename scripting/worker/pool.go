@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,8 @@ const (
 	// patience is how long a trial may take by the clock on the wall, far more
 	// than the processor time that the process itself allows for it.
 	patience = 30 * time.Second
+	// maxLost is how much of what did not survive is remembered.
+	maxLost = 1024
 )
 
 // ErrLost says that a process did not survive what it was given.
@@ -31,6 +34,7 @@ type Pool struct {
 	// Guarded by mu.
 	mu     sync.Mutex
 	idle   []*process
+	lost   map[[sha256.Size]byte]bool // what did not survive
 	closed bool
 
 	reaping sync.WaitGroup
@@ -43,34 +47,70 @@ func NewPool(path string, argv ...string) *Pool { return &Pool{path: path, argv:
 // Try compiles a source in another process, and returns [ErrLost] when that
 // process did not survive it. What else the compiler finds is not its concern:
 // nil means that compiling here is safe. Other errors say that no process could
-// be started. It is made for [scripting.Source.Trial].
+// be started. A source that imports nothing and was lost is not tried again.
+// Try is made for [scripting.Source.Trial].
 func (p *Pool) Try(src scripting.Source) error {
-	w, err := p.take()
-	if err == nil && w != nil {
-		if p.try(w, src) == nil {
-			return nil
-		}
-		// It may have died while it was idle, of something else.
+	content, err := encodeTrial(src)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		w, err = p.start()
+	key := sha256.Sum256(content)
+	if p.isLost(key) {
+		return ErrLost
 	}
+	w, err := p.given(content)
 	if err != nil {
 		return fmt.Errorf("start a worker: %w", err)
 	}
-	return p.try(w, src)
+	timer := time.AfterFunc(patience, w.kill)
+	err = w.attend(src)
+	if timer.Stop() && err == nil {
+		p.give(w)
+		return nil
+	}
+	w.kill()
+	if src.Import == nil {
+		p.lose(key)
+	}
+	return ErrLost
 }
 
-// try gives a source to a process, and keeps the process when it survives.
-func (p *Pool) try(w *process, src scripting.Source) error {
-	timer := time.AfterFunc(patience, w.kill)
-	err := w.try(src)
-	if !timer.Stop() || err != nil {
+// given returns a process that has taken a trial: one that was idle, unless it
+// died of something else meanwhile, or a new one.
+func (p *Pool) given(content []byte) (*process, error) {
+	for {
+		w, err := p.take()
+		fresh := err == nil && w == nil
+		if fresh {
+			w, err = p.start()
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = writeFrame(w.in, frameTrial, content)
+		if err == nil {
+			return w, nil
+		}
 		w.kill()
-		return ErrLost
+		if fresh {
+			return nil, err
+		}
 	}
-	p.give(w)
-	return nil
+}
+
+func (p *Pool) isLost(key [sha256.Size]byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost[key]
+}
+
+func (p *Pool) lose(key [sha256.Size]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost == nil || len(p.lost) >= maxLost {
+		p.lost = map[[sha256.Size]byte]bool{}
+	}
+	p.lost[key] = true
 }
 
 // take returns a process that is idle, or nil.

@@ -18,7 +18,7 @@ import (
 // programs are what the test's own binary is when it is called by their names.
 var programs = map[string]func() error{
 	"worker": func() error { return Main(os.Stdin, os.Stdout) },
-	"dies":   func() error { return nil },
+	"dies":   func() error { _, _, err := readFrame(os.Stdin, maxFrame); return err },
 	"lies":   func() error { return writeFrame(os.Stdout, frameImport, []byte("../secret.js")) },
 }
 
@@ -99,6 +99,7 @@ func TestAProcessThatDiedWhileIdleIsNotTheBodysFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.idle[0].kill()
+	<-p.idle[0].ended
 	if err := p.Try(source("return 2")); err != nil {
 		t.Errorf("blamed for the death of an idle process: %v", err)
 	}
@@ -130,5 +131,21 @@ func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
 	<-ended
 	if !errors.Is(err, errProcessor) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatWasLostIsNotTriedAgain(t *testing.T) {
+	p := pool(t, "dies")
+	for range 2 {
+		if err := p.Try(source("return 1")); !errors.Is(err, ErrLost) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	p.path = "/does/not/exist"
+	if err := p.Try(source("return 1")); !errors.Is(err, ErrLost) {
+		t.Errorf("tried again: %v", err)
+	}
+	if err := p.Try(source("return 2")); errors.Is(err, ErrLost) {
+		t.Error("another source is taken for lost")
 	}
 }

@@ -1,8 +1,6 @@
 package worker
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
 	"os/exec"
@@ -18,6 +16,7 @@ type process struct {
 	in     io.WriteCloser
 	out    io.ReadCloser
 	kill   func()
+	ended  <-chan struct{} // closed when a process that was killed has ended
 	expiry *time.Timer
 }
 
@@ -35,28 +34,20 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	killed := make(chan struct{})
+	killed, ended := make(chan struct{}), make(chan struct{})
 	reaping.Go(func() {
+		defer close(ended)
 		<-killed
 		// How it ended says nothing that is not known: it was killed.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return &process{in: in, out: out, kill: sync.OnceFunc(func() { close(killed) })}, nil
+	return &process{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
 }
 
-// try gives a source to the process and answers what it asks for, until it says
+// attend answers what a process asks for that has taken a trial, until it says
 // that it survived.
-func (w *process) try(src scripting.Source) error {
-	content, err := json.Marshal(trial{
-		Name: src.Name, Kind: src.Kind, Language: src.Language, File: src.Text.File(), Body: src.Text.Body(), Path: src.Path, Objects: src.Objects, Vars: src.Vars,
-	})
-	if err != nil {
-		return fmt.Errorf("encode a trial: %w", err)
-	}
-	if err := writeFrame(w.in, frameTrial, content); err != nil {
-		return err
-	}
+func (w *process) attend(src scripting.Source) error {
 	for {
 		kind, name, err := readFrame(w.out, maxName)
 		switch {
