@@ -63,6 +63,39 @@ func TestTheManualNamesEveryCode(t *testing.T) {
 	}
 }
 
+// TestTheManualNamesNoOtherCode looks for every code of the manual among the
+// words of the program; some are made of a beginning and a kind of block.
+func TestTheManualNamesNoOtherCode(t *testing.T) {
+	manual, err := os.ReadFile("docs/language.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var program strings.Builder
+	for _, file := range goFiles(t) {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !isTest(file) {
+			program.Write(source)
+		}
+	}
+	_, table, _ := strings.Cut(string(manual), "\n## Diagnostics\n")
+	_, table, _ = strings.Cut(table, "| code | |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	codes := regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(table, -1)
+	if len(codes) < 60 {
+		t.Fatalf("found only %d codes", len(codes))
+	}
+	for _, code := range codes {
+		begin, kind, _ := strings.Cut(code[1], "-")
+		made := slices.Contains([]string{"tool", "policy", "hook"}, kind) && strings.Contains(program.String(), `"`+begin+`-" + kind`)
+		if !made && !strings.Contains(program.String(), `"`+code[1]+`"`) {
+			t.Errorf("nothing makes diagnostics of the code %s, which the manual names", code[1])
+		}
+	}
+}
+
 // listed returns the names of functions in the tables between two texts of the manual.
 func listed(t *testing.T, from, to string) []string {
 	t.Helper()
