@@ -75,7 +75,7 @@ func (c *changes) add(ctx context.Context, caller identity.Caller, seen string) 
 
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	c.compare(f, c.backend.List(ctx, caller).Hash)
+	c.compare(f, c.backend.List(ctx, Tools, caller).Hash)
 	return f
 }
 
@@ -107,7 +107,7 @@ func (c *changes) tell() {
 	list := List{Private: true}
 	for _, f := range c.begin() {
 		if list.Private {
-			list = c.backend.List(context.Background(), f.caller)
+			list = c.backend.List(context.Background(), Tools, f.caller)
 		}
 		c.compare(f, list.Hash)
 	}

@@ -27,7 +27,7 @@ func (h *hashes) set(agent, hash string) {
 	changed()
 }
 
-func (h *hashes) List(_ context.Context, c identity.Caller) List {
+func (h *hashes) List(_ context.Context, _ Kind, c identity.Caller) List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lists++

@@ -31,7 +31,7 @@ type feature struct {
 }
 
 func features() []feature {
-	return []feature{lifecycle(), discovery(), tools(), logging(), subscriptions()}
+	return []feature{lifecycle(), discovery(), tools(), resources(), prompts(), completions(), logging(), subscriptions()}
 }
 
 // assemble joins the features to a method table and the capabilities of either era.

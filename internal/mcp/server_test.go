@@ -291,14 +291,14 @@ type finding struct {
 	found, listed int
 }
 
-func (b *finding) List(ctx context.Context, c identity.Caller) mcp.List {
+func (b *finding) List(ctx context.Context, k mcp.Kind, c identity.Caller) mcp.List {
 	b.listed++
-	return b.Backend.List(ctx, c)
+	return b.Backend.List(ctx, k, c)
 }
 
 func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Tool {
 	b.found++
-	for _, t := range b.Backend.List(ctx, c).Tools {
+	for _, t := range b.Backend.List(ctx, mcp.Tools, c).Tools {
 		if t.Name() == name {
 			return t
 		}

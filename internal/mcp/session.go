@@ -17,9 +17,9 @@ type session struct {
 	calls     inflight
 	ended     chan struct{} // closed when an HTTP session ends
 
-	// seen is the hash of the list that the client was given last; nil when
-	// it never asked for one.
-	seen atomic.Pointer[string]
+	// seen are the hashes of the lists that the client was given last; nil
+	// where it never asked for one.
+	seen [kinds]atomic.Pointer[string]
 	// logLevel is the least severe level that the client wants to hear of;
 	// 0 when it never asked.
 	logLevel atomic.Int32
@@ -47,7 +47,7 @@ func (s *session) busy() bool {
 
 // lastSeen returns the hash of the list that the client was given last.
 func (s *session) lastSeen() string {
-	if hash := s.seen.Load(); hash != nil {
+	if hash := s.seen[Tools].Load(); hash != nil {
 		return *hash
 	}
 	return ""

@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+)
+
+// itemParams are the params that the calls of items have in common; each is
+// JSON, and empty when absent or null.
+type itemParams struct {
+	name, uri, arguments []byte
+}
+
+func (c *call) itemParams() (p itemParams) {
+	object, ok := members(c.params)
+	for ok {
+		var name, value []byte
+		if name, value, ok = object.member(); !ok || isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "name":
+			p.name = value
+		case "uri":
+			p.uri = value
+		case "arguments":
+			p.arguments = value
+		}
+	}
+	return p
+}
+
+// perform has the backend carry out a request of the client, and answers with
+// its outcome.
+func (c *call) perform(ctx context.Context, r Request) (*result, *fault) {
+	level, f := c.logLevel()
+	if f != nil {
+		return nil, f
+	}
+	var err error
+	if r.Caller, err = c.caller(); err != nil {
+		return c.failed(&r, claimError(err), "")
+	}
+	if f := c.checkMirrors(ctx, &r); f != nil {
+		return nil, f
+	}
+	if e := c.emitter(ctx, r.Name, level); e != nil {
+		defer e.stop(c.server.options.Logger)
+		r.Emit = e
+	}
+	response := c.server.backend.Call(ctx, r)
+	if response.Err != nil {
+		return c.failed(&r, response.Err, response.Revision)
+	}
+	return c.succeeded(&r, &response), nil
+}
+
+// claimError returns the CallError that claims are refused with.
+func claimError(err error) *CallError {
+	var refused *CallError
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return &CallError{Code: InvalidInput, Message: err.Error()}
+}
