@@ -16,7 +16,7 @@ func complete(ctx context.Context, c *call) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	return c.perform(ctx, r)
+	return c.perform(ctx, r, &itemParams{})
 }
 
 // completionOf reads the params of completion/complete.

@@ -31,7 +31,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 		return refuse(nil, f)
 	}
 	o := s.exchangeOrigin(x)
-	if o.lost() && (messages[0].isNotification() || isBatch) {
+	if o.lost() && (messages[0].isNotification() || messages[0].isResponse() || isBatch) {
 		return refuse(messages[0].id, unknownSession())
 	}
 	b, f := s.acceptAll(ctx, o, messages, isBatch)

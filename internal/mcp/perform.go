@@ -9,6 +9,7 @@ import (
 // JSON, and empty when absent or null.
 type itemParams struct {
 	name, uri, arguments []byte
+	responses, state     []byte // of a client that was asked
 }
 
 func (c *call) itemParams() (p itemParams) {
@@ -25,6 +26,10 @@ func (c *call) itemParams() (p itemParams) {
 			p.uri = value
 		case "arguments":
 			p.arguments = value
+		case "inputResponses":
+			p.responses = value
+		case "requestState":
+			p.state = value
 		}
 	}
 	return p
@@ -32,7 +37,7 @@ func (c *call) itemParams() (p itemParams) {
 
 // perform has the backend carry out a request of the client, and answers with
 // its outcome.
-func (c *call) perform(ctx context.Context, r Request) (*result, *fault) {
+func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, *fault) {
 	level, f := c.logLevel()
 	if f != nil {
 		return nil, f
@@ -44,13 +49,21 @@ func (c *call) perform(ctx context.Context, r Request) (*result, *fault) {
 	if f := c.checkMirrors(ctx, &r); f != nil {
 		return nil, f
 	}
-	if e := c.emitter(ctx, r.Name, level); e != nil {
+	r.Can = c.can(&r)
+	if r.Resume, f = c.resume(p); f != nil {
+		return nil, f
+	}
+	e := c.emitter(ctx, r.Name, level)
+	if e != nil {
 		defer e.stop(c.server.options.Logger)
 		r.Emit = e
 	}
-	response := c.server.backend.Call(ctx, r)
-	if response.Err != nil {
+	response := c.converse(ctx, &r, e)
+	switch {
+	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
+	case response.Ask != nil:
+		return c.inputRequired(&response), nil
 	}
 	return c.succeeded(&r, &response), nil
 }

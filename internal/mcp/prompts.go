@@ -22,5 +22,5 @@ func getPrompt(ctx context.Context, c *call) (*result, *fault) {
 	if p.arguments != nil && !isObject(p.arguments) {
 		return nil, invalidParams("params.arguments must be an object")
 	}
-	return c.perform(ctx, Request{Kind: Prompts, Name: name, Arguments: p.arguments})
+	return c.perform(ctx, Request{Kind: Prompts, Name: name, Arguments: p.arguments}, &p)
 }

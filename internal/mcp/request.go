@@ -27,6 +27,10 @@ type Request struct {
 	Caller    identity.Caller
 	// Emit receives what the call tells while it runs; nil drops it.
 	Emit Emitter
+	// Can says what the client can be asked for.
+	Can Capabilities
+	// Resume is what the client was asked and answered; nil when the call begins.
+	Resume *Resume
 }
 
 // Emitter receives what a call tells before its result. Its methods may be

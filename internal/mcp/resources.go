@@ -21,5 +21,5 @@ func readResource(ctx context.Context, c *call) (*result, *fault) {
 	if !ok || uri == "" {
 		return nil, invalidParams("params.uri must be a string that is not empty")
 	}
-	return c.perform(ctx, Request{Kind: Resources, Name: uri})
+	return c.perform(ctx, Request{Kind: Resources, Name: uri}, &p)
 }

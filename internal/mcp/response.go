@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Response is the outcome of a call: a success, or Err.
+// Response is the outcome of a call: a success, Ask or Err.
 type Response struct {
 	// Value is what a tool returned, "null" when nothing: the result on REST.
 	Value json.RawMessage
@@ -25,6 +25,8 @@ type Response struct {
 	TTL time.Duration
 	// Public says that every caller would be given the same contents.
 	Public bool
+	// Ask says that the call waits for its client; nil when it has ended.
+	Ask *Ask
 	// Err is nil on success.
 	Err *CallError
 	// Revision is the published state that answered.

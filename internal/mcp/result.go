@@ -14,7 +14,10 @@ func (c *call) succeeded(r *Request, response *Response) *result {
 	}
 	made := &result{members: inner(response.Result), revision: response.Revision}
 	if c.era == modern && r.Kind == Resources {
-		made.more = appendCaching(nil, response.TTL, !response.Public)
+		made.more = appendCaching(nil, 0, true)
+		if r.Resume == nil {
+			made.more = appendCaching(nil, response.TTL, !response.Public)
+		}
 	}
 	return made
 }

@@ -14,6 +14,7 @@ type session struct {
 	principal identity.Principal
 	version   string
 	client    string // name/version
+	can       Capabilities
 	calls     inflight
 	ended     chan struct{} // closed when an HTTP session ends
 
@@ -23,6 +24,8 @@ type session struct {
 	// logLevel is the least severe level that the client wants to hear of;
 	// 0 when it never asked.
 	logLevel atomic.Int32
+
+	outgoing outgoing
 
 	mu sync.Mutex
 	// streams are the open streams, the newest last.

@@ -30,7 +30,7 @@ func callTool(ctx context.Context, c *call) (*result, *fault) {
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
 	}
-	return c.perform(ctx, Request{Kind: Tools, Name: name, Arguments: p.arguments})
+	return c.perform(ctx, Request{Kind: Tools, Name: name, Arguments: p.arguments}, &p)
 }
 
 // checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28

@@ -64,6 +64,7 @@ type player struct {
 	server  *mcp.Server
 	link    Link
 	update  bool
+	ids     ids
 }
 
 // play returns the transcript as it went.
@@ -81,7 +82,7 @@ func (p *player) play(script transcript) transcript {
 		case turn.who == "client":
 			texts, headers := turn.messages()
 			for j, text := range texts {
-				p.link.Send(headers[j], text)
+				p.link.Send(headers[j], p.ids.real(text))
 			}
 		case p.update:
 			got.turns[i].lines = p.hear()
@@ -104,7 +105,7 @@ func (p *player) hear() (lines []string) {
 			if !ok {
 				return lines
 			}
-			lines = append(lines, line)
+			lines = append(lines, p.ids.named(line))
 		case <-time.After(silence):
 			return lines
 		}
@@ -122,7 +123,7 @@ func (p *player) expect(want []string) {
 			if !ok {
 				p.t.Fatalf("the link was closed; want\n%s", line)
 			}
-			if said != line {
+			if said = p.ids.named(said); said != line {
 				p.t.Errorf("the server said\n%s\nwant\n%s", said, line)
 			}
 		case <-time.After(patience):
@@ -131,12 +132,15 @@ func (p *player) expect(want []string) {
 	}
 }
 
-// publish publishes what has a name: "fewer" tools, "same", which changes
+// publish publishes what has a name: "fewer" tools, those that are "asking", "same", which changes
 // nothing, or "no resources", "no templates" and "no prompts".
 func (p *player) publish(name string) {
 	switch name {
 	case "fewer":
 		p.backend.Publish(Tools()[:2]...)
+	case "asking":
+		p.backend.Publish(append(Tools(), Asking()...)...)
+		p.backend.PublishItems(append(Items(), AskingItems()...)...)
 	case "same":
 		p.backend.Publish(Tools()...)
 	case "no resources":

@@ -15,7 +15,9 @@ import (
 //
 // A line of a "client" section is a message, or "Name: value", which is a
 // header of the next message where the transport has headers. $META stands for
-// the _meta members of a modern request. "publish NAME" sections publish other
+// the _meta members of a modern request, $ABLE for those of a client that can
+// be asked everything, and $ASK1, $ASK2 for the ids of the server's own
+// requests, which it makes up, in the order in which they came. "publish NAME" sections publish other
 // tools. The prose may name the transports that the transcript is for, as
 // "Over: http" or "Over: stream"; without, it is for all of them.
 type transcript struct {
@@ -31,9 +33,13 @@ type turn struct {
 	lines []string
 }
 
-const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-	`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"1"},` +
-	`"io.modelcontextprotocol/clientCapabilities":{}`
+const (
+	clientMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":`
+	modernMeta = clientMeta + "{}"
+	ableMeta   = clientMeta + `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+)
 
 var (
 	overLine   = regexp.MustCompile(`(?m)^Over: (http|stream)$`)
@@ -105,7 +111,7 @@ func (t turn) messages() (texts []string, headers []http.Header) {
 			header.Add(m[1], m[2])
 			continue
 		}
-		texts = append(texts, strings.ReplaceAll(line, "$META", modernMeta))
+		texts = append(texts, strings.NewReplacer("$META", modernMeta, "$ABLE", ableMeta).Replace(line))
 		headers = append(headers, header)
 		header = http.Header{}
 	}
