@@ -77,8 +77,13 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 	return b.tool(tool)
 }
 
+// Serves reports that there is no resource: the engine has tools alone.
+func (b *backend) Serves(context.Context, identity.Caller, string) bool { return false }
+
 // Watch passes on that a snapshot was published.
-func (b *backend) Watch(fn func()) (stop func()) { return b.engine.Watch(fn) }
+func (b *backend) Watch(fn func(changed []string)) (stop func()) {
+	return b.engine.Watch(func() { fn(nil) })
+}
 
 // Call runs a tool, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {

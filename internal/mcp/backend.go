@@ -15,9 +15,13 @@ type Backend interface {
 	List(ctx context.Context, k Kind, c identity.Caller) List
 	// Call carries out a request to its end. When ctx ends, the call ends soon after.
 	Call(ctx context.Context, r Request) Response
-	// Watch calls fn after each published state, until stop is called.
-	// fn must not block.
-	Watch(fn func()) (stop func())
+	// Serves reports whether the URI names a resource that the caller may
+	// read, listed or not: only of such ones is a client told that they change.
+	Serves(ctx context.Context, c identity.Caller, uri string) bool
+	// Watch calls fn after each published state, until stop is called, with
+	// the URIs of resources whose contents are others than before. fn must not
+	// block.
+	Watch(fn func(changed []string)) (stop func())
 }
 
 // Info is what a server says of itself.

@@ -122,19 +122,18 @@ func (c *Conn) turnAway(messages []message) {
 	}
 }
 
-// follow tells a legacy client when its list changes, until the connection ends.
+// follow tells a legacy client what changes, until the connection ends.
 func (c *Conn) follow(ctx context.Context, n *session) {
 	if !c.work.begin() {
 		return
 	}
-	f := c.server.changes.add(ctx, c.server.sessionCaller(c.origin.peer, n), "")
-	send := c.origin.emit
+	changes, b, send := c.server.changes, newBell(), c.origin.emit
+	n.feed.wake = b.ring
+	changes.listen(ctx, &n.feed, c.server.sessionCaller(c.origin.peer, n), everyKind, n.lastSeen())
 	go func() {
 		defer c.work.done()
-		defer c.server.changes.remove(f)
-		_ = f.follow(ctx, either{c.work.ending}, func() error {
-			return send(notification(toolsChanged, nil))
-		})
+		defer changes.remove(&n.feed)
+		_ = changes.follow(ctx, &n.feed, b, c.work.ending, nil, send)
 	}()
 }
 

@@ -11,6 +11,8 @@ func resources() feature {
 			{name: "resources/list", eras: bothEras, serve: lister(Resources)},
 			{name: "resources/templates/list", eras: bothEras, serve: lister(Templates)},
 			{name: "resources/read", eras: bothEras, slow: true, nameOf: "uri", serve: readResource},
+			{name: "resources/subscribe", eras: legacy, serve: subscribeResource},
+			{name: "resources/unsubscribe", eras: legacy, serve: unsubscribeResource},
 		},
 	}
 }

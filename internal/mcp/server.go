@@ -81,12 +81,12 @@ func New(b Backend, o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
 		backend: b, options: o,
-		work:     newWork(),
-		sessions: newSessions(o.Sessions, o.SessionIdle),
-		pages:    newPages(),
-		conns:    map[*Conn]struct{}{},
+		work:  newWork(),
+		pages: newPages(),
+		conns: map[*Conn]struct{}{},
 	}
 	s.changes = watch(b, o.Quiet)
+	s.sessions = newSessions(o.Sessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
 	s.methods, s.capabilities = assemble(features())
 	return s
 }

@@ -178,7 +178,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 		if reply := <-answered; !strings.Contains(reply.Frame.String(), "finished") {
 			t.Errorf("the call under way was answered with %s", reply.Frame)
 		}
-		for i, want := range []string{`acknowledged`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
+		for i, want := range []string{`acknowledged`, `"requestId":2`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
 			if got := heard.all(); i >= len(got) || !strings.Contains(got[i], want) {
 				t.Errorf("message %d is not %s in %q", i, want, got)
 			}

@@ -26,14 +26,18 @@ type session struct {
 	logLevel atomic.Int32
 
 	outgoing outgoing
+	// feed is what the session is to be told.
+	feed feed
 
 	mu sync.Mutex
-	// streams are the open streams, the newest last.
-	streams []*feed
+	// streams are the open streams, the newest last. A connection has none.
+	streams []*Stream
 }
 
 func newSession(p identity.Principal, version, client string) *session {
-	return &session{principal: p, version: version, client: client, ended: make(chan struct{})}
+	s := &session{principal: p, version: version, client: client, ended: make(chan struct{})}
+	s.feed.wake = s.wake
+	return s
 }
 
 // belongsTo reports whether the session was opened by the principal.
@@ -48,10 +52,12 @@ func (s *session) busy() bool {
 	return len(s.streams) > 0 || s.calls.len() > 0
 }
 
-// lastSeen returns the hash of the list that the client was given last.
-func (s *session) lastSeen() string {
-	if hash := s.seen[Tools].Load(); hash != nil {
-		return *hash
+// lastSeen returns the hashes of the lists that the client was given last.
+func (s *session) lastSeen() (hashes [kinds]string) {
+	for k := range hashes {
+		if hash := s.seen[k].Load(); hash != nil {
+			hashes[k] = *hash
+		}
 	}
-	return ""
+	return hashes
 }

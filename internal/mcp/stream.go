@@ -14,7 +14,7 @@ const maxStreams = 8
 type Stream struct {
 	server  *Server
 	session *session
-	feed    *feed
+	bell    bell
 }
 
 // OpenStream opens a stream for the session of the peer. When the refusal is
@@ -28,73 +28,75 @@ func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Re
 		s.work.done()
 		return nil, UnknownSession
 	}
-	f := s.changes.add(ctx, s.sessionCaller(p, session), session.lastSeen())
-	if !session.attach(f) {
-		s.changes.remove(f)
+	st := &Stream{server: s, session: session, bell: newBell()}
+	if !session.attach(st) {
 		s.work.done()
 		return nil, Unavailable
 	}
-	return &Stream{server: s, session: session, feed: f}, Served
+	s.changes.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
+	return st, Served
 }
 
 // Run sends what there is to tell until ctx ends, the session ends, the server
 // drains or send fails. send is called from this goroutine.
 func (st *Stream) Run(ctx context.Context, send func(Frame) error) {
 	defer st.server.work.done()
-	defer st.server.changes.remove(st.feed)
-	defer st.session.detach(st.feed)
-	over := either{st.server.work.ending, st.session.ended}
-	_ = st.feed.follow(ctx, over, func() error {
-		if !st.session.isNewest(st.feed) {
-			return nil
-		}
-		return send(notification(toolsChanged, nil))
-	})
-}
-
-// either holds two channels of which one is closed in the end.
-type either [2]<-chan struct{}
-
-// follow calls tell at each change, until one of over is closed, and returns
-// nil then. When ctx ends or tell fails first, follow returns that error.
-func (f *feed) follow(ctx context.Context, over either, tell func() error) error {
+	defer st.server.changes.mute(&st.session.feed)
+	defer st.session.detach(st)
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-over[0]:
-			return nil
-		case <-over[1]:
-			return nil
-		case <-f.tools:
-			if err := tell(); err != nil {
-				return err
+			return
+		case <-st.server.work.ending:
+			return
+		case <-st.session.ended:
+			return
+		case <-st.bell:
+		}
+		if !st.session.isNewest(st) {
+			continue
+		}
+		for _, frame := range st.server.changes.take(&st.session.feed).frames(nil) {
+			if send(frame) != nil {
+				return
 			}
 		}
 	}
 }
 
 // attach adds a stream; false means that there are too many.
-func (s *session) attach(f *feed) bool {
+func (s *session) attach(st *Stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.streams) >= maxStreams {
 		return false
 	}
-	s.streams = append(s.streams, f)
+	s.streams = append(s.streams, st)
+	st.bell.ring()
 	return true
 }
 
-func (s *session) detach(f *feed) {
+// detach takes out a stream and has the newest of the others take over.
+func (s *session) detach(st *Stream) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams = slices.DeleteFunc(s.streams, func(other *feed) bool { return other == f })
+	s.streams = slices.DeleteFunc(s.streams, func(other *Stream) bool { return other == st })
+	s.mu.Unlock()
+	s.wake()
 }
 
-// isNewest reports whether the stream is the one that carries messages: each
-// is sent once (2025-11-25 basic/transports, Multiple Connections).
-func (s *session) isNewest(f *feed) bool {
+// wake wakes the stream that carries messages: each is sent once (2025-11-25
+// basic/transports, Multiple Connections). Without one they wait for it.
+func (s *session) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.streams) > 0 && s.streams[len(s.streams)-1] == f
+	if n := len(s.streams); n > 0 {
+		s.streams[n-1].bell.ring()
+	}
+}
+
+// isNewest reports whether the stream is the one that carries messages.
+func (s *session) isNewest(st *Stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams) > 0 && s.streams[len(s.streams)-1] == st
 }

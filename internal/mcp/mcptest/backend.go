@@ -41,7 +41,7 @@ type Backend struct {
 	tools    []published
 	items    []Item
 	revision int
-	watchers map[int]func()
+	watchers map[int]func([]string)
 	watches  int
 }
 
@@ -55,7 +55,7 @@ type published struct {
 func New(tools ...Tool) *Backend {
 	b := &Backend{
 		info:     mcp.Info{Name: "fake", Title: "A fake", Version: "1.0.0", Instructions: "Be brief."},
-		watchers: map[int]func(){},
+		watchers: map[int]func([]string){},
 	}
 	b.Publish(tools...)
 	return b
@@ -73,7 +73,7 @@ func (b *Backend) Publish(tools ...Tool) {
 		b.tools = append(b.tools, published{t, entry})
 	}
 	b.mu.Unlock()
-	b.tell()
+	b.Touch()
 }
 
 // PublishItems replaces all items of other kinds and tells the watchers.
@@ -81,20 +81,21 @@ func (b *Backend) PublishItems(items ...Item) {
 	b.mu.Lock()
 	b.items = items
 	b.mu.Unlock()
-	b.tell()
+	b.Touch()
 }
 
-// tell begins a revision and tells the watchers.
-func (b *Backend) tell() {
+// Touch begins a revision in which the contents of the resources have changed,
+// and tells the watchers.
+func (b *Backend) Touch(uris ...string) {
 	b.mu.Lock()
 	b.revision++
-	var watchers []func()
+	var watchers []func([]string)
 	for _, fn := range b.watchers {
 		watchers = append(watchers, fn)
 	}
 	b.mu.Unlock()
 	for _, fn := range watchers {
-		fn()
+		fn(uris)
 	}
 }
 
@@ -188,8 +189,14 @@ func (i *Item) answers(r mcp.Request) bool {
 	return i.Kind == r.Kind && i.Entry.Name() == r.Name
 }
 
+// Serves implements [mcp.Backend].
+func (b *Backend) Serves(_ context.Context, c identity.Caller, uri string) bool {
+	run, _ := b.find(mcp.Request{Kind: mcp.Resources, Name: uri, Caller: c})
+	return run != nil
+}
+
 // Watch implements [mcp.Backend].
-func (b *Backend) Watch(fn func()) (stop func()) {
+func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watches++

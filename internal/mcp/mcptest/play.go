@@ -72,9 +72,12 @@ func (p *player) play(script transcript) transcript {
 	got := script
 	got.turns = slices.Clone(script.turns)
 	for i, turn := range script.turns {
-		switch name, isPublish := strings.CutPrefix(turn.who, "publish "); {
-		case isPublish:
+		verb, name, _ := strings.Cut(turn.who, " ")
+		switch {
+		case verb == "publish":
 			p.publish(name)
+		case verb == "touch":
+			p.backend.Touch(name)
 		case turn.who == "drain":
 			draining := make(chan error, 1)
 			go func() { draining <- p.server.Drain(p.t.Context()) }()

@@ -18,7 +18,7 @@ import (
 // the _meta members of a modern request, $ABLE for those of a client that can
 // be asked everything, and $ASK1, $ASK2 for the ids of the server's own
 // requests, which it makes up, in the order in which they came. "publish NAME" sections publish other
-// tools. The prose may name the transports that the transcript is for, as
+// tools and items, "touch URI" sections change a resource. The prose may name the transports that the transcript is for, as
 // "Over: http" or "Over: stream"; without, it is for all of them.
 type transcript struct {
 	path  string
@@ -29,7 +29,7 @@ type transcript struct {
 
 // turn is what one side says.
 type turn struct {
-	who   string // "client", "server", "drain" or "publish NAME"
+	who   string // "client", "server", "drain", "publish NAME" or "touch URI"
 	lines []string
 }
 
