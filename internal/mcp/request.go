@@ -41,4 +41,7 @@ type Emitter interface {
 	// Log passes on a log record. level is one of [LogLevels]; fields is a
 	// JSON object, or nil.
 	Log(level, message string, fields json.RawMessage)
+	// CloseStream closes the connection that waits for the result, where the
+	// client can come back for it; elsewhere it does nothing.
+	CloseStream()
 }

@@ -134,6 +134,8 @@ type origin struct {
 	calls *inflight
 	// emit sends what precedes the answer; nil when the client takes nothing.
 	emit func(Frame) error
+	// closeStream has the client come back for the rest; nil when it cannot.
+	closeStream func()
 	// ending is closed when what may take forever is to end.
 	ending <-chan struct{}
 	// open keeps the session that initialize makes, and returns its id when

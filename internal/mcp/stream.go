@@ -18,7 +18,7 @@ type Stream struct {
 }
 
 // OpenStream opens a stream for the session of the peer. When the refusal is
-// not [Served], there is no stream. [Stream.Run] must be called.
+// not [Served], there is no stream. [Stream.Close] must be called in the end.
 func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Refusal) {
 	if !s.work.begin() {
 		return nil, Unavailable
@@ -37,31 +37,26 @@ func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Re
 	return st, Served
 }
 
-// Run sends what there is to tell until ctx ends, the session ends, the server
-// drains or send fails. send is called from this goroutine.
-func (st *Stream) Run(ctx context.Context, send func(Frame) error) {
-	defer st.server.work.done()
-	defer st.server.changes.mute(&st.session.feed)
-	defer st.session.detach(st)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-st.server.work.ending:
-			return
-		case <-st.session.ended:
-			return
-		case <-st.bell:
-		}
-		if !st.session.isNewest(st) {
-			continue
-		}
-		for _, frame := range st.server.changes.take(&st.session.feed).frames(nil) {
-			if send(frame) != nil {
-				return
-			}
-		}
+// Wake has a value when [Stream.Take] may have something.
+func (st *Stream) Wake() <-chan struct{} { return st.bell }
+
+// Ended is closed when the session has ended. When [Server.Draining] is closed,
+// nothing more will come either.
+func (st *Stream) Ended() <-chan struct{} { return st.session.ended }
+
+// Take returns what there is to send now, which no other stream sends then.
+func (st *Stream) Take() []Frame {
+	if !st.session.isNewest(st) {
+		return nil
 	}
+	return st.server.changes.take(&st.session.feed).frames(nil)
+}
+
+// Close takes the stream off the session.
+func (st *Stream) Close() {
+	st.session.detach(st)
+	st.server.changes.mute(&st.session.feed)
+	st.server.work.done()
 }
 
 // attach adds a stream; false means that there are too many.
