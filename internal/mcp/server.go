@@ -32,6 +32,10 @@ type Options struct {
 	// Quiet is how long after a change of the tools clients are told of it,
 	// so that several changes are told at once; 0 stands for 20 ms.
 	Quiet time.Duration
+	// Ping is how long a legacy peer may be idle before it is pinged; 0 stands
+	// for 1 minute, and less than 0 for never. One that leaves two pings
+	// unanswered is given up.
+	Ping time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -52,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Quiet <= 0 {
 		o.Quiet = 20 * time.Millisecond
+	}
+	if o.Ping == 0 {
+		o.Ping = time.Minute
 	}
 	return o
 }

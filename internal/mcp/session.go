@@ -26,6 +26,8 @@ type session struct {
 	logLevel atomic.Int32
 
 	outgoing outgoing
+	// heard counts what the client has sent.
+	heard atomic.Uint64
 	// feed is what the session is to be told.
 	feed feed
 

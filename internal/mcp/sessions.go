@@ -56,7 +56,9 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 		return nil
 	}
 	s.touch(e)
-	return e.Value.(*entry).session
+	n := e.Value.(*entry).session
+	n.heard.Add(1)
+	return n
 }
 
 // remove ends the session.

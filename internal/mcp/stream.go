@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"slices"
+	"sync"
 )
 
 // maxStreams bounds the open streams of one session.
@@ -15,6 +16,11 @@ type Stream struct {
 	server  *Server
 	session *session
 	bell    bell
+	pulse   heartbeat
+
+	mu   sync.Mutex
+	ping []Frame // that is to be sent
+	lost bool    // the client does not answer pings
 }
 
 // OpenStream opens a stream for the session of the peer. When the refusal is
@@ -34,6 +40,12 @@ func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Re
 		return nil, Unavailable
 	}
 	s.changes.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
+	st.pulse = heartbeat{
+		every: s.options.Ping, heard: &session.heard,
+		busy: func() bool { return session.calls.len() > 0 },
+		ping: st.sendPing, lost: st.giveUp,
+	}
+	st.pulse.start()
 	return st, Served
 }
 
@@ -44,16 +56,38 @@ func (st *Stream) Wake() <-chan struct{} { return st.bell }
 // nothing more will come either.
 func (st *Stream) Ended() <-chan struct{} { return st.session.ended }
 
-// Take returns what there is to send now, which no other stream sends then.
-func (st *Stream) Take() []Frame {
-	if !st.session.isNewest(st) {
-		return nil
+// Take returns what there is to send now, which no other stream sends then;
+// false when nobody reads it, since the client does not answer pings.
+func (st *Stream) Take() (frames []Frame, ok bool) {
+	if st.session.isNewest(st) {
+		frames = st.server.changes.take(&st.session.feed).frames(nil)
 	}
-	return st.server.changes.take(&st.session.feed).frames(nil)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	frames, st.ping = append(frames, st.ping...), nil
+	return frames, !st.lost
+}
+
+// sendPing has a ping sent, in place of one that was not taken yet.
+func (st *Stream) sendPing(f Frame) {
+	st.mu.Lock()
+	st.ping = []Frame{f}
+	st.mu.Unlock()
+	st.bell.ring()
+}
+
+// giveUp ends the stream.
+func (st *Stream) giveUp() {
+	st.server.options.Logger.Info("a client does not answer pings: its stream ends", "client", st.session.client)
+	st.mu.Lock()
+	st.lost = true
+	st.mu.Unlock()
+	st.bell.ring()
 }
 
 // Close takes the stream off the session.
 func (st *Stream) Close() {
+	st.pulse.stop()
 	st.session.detach(st)
 	st.server.changes.mute(&st.session.feed)
 	st.server.work.done()

@@ -29,6 +29,7 @@ func Asking() []Tool {
 		{ToolInfo: describe("ask_all", noInput), Run: asks(form, sample, roots)},
 		{ToolInfo: describe("ask_twice", noInput), Run: askTwice(form, sample)},
 		{ToolInfo: describe("ask_elsewhere", noInput), Run: asks(elsewhere)},
+		{ToolInfo: describe("ask_roots", noInput), Run: asks(roots)},
 		{ToolInfo: describe("ask_badly", noInput), Run: asks(mcp.AskRequest{Key: "x", Method: "ping"})},
 	}
 }

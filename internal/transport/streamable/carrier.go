@@ -54,10 +54,8 @@ func (h *handler) carry(w http.ResponseWriter, r *http.Request, s *stream, after
 // came, which needs no stream.
 func (c *carrier) run(source *mcp.Stream) (reply mcp.Reply) {
 	for {
-		if source != nil {
-			for _, f := range source.Take() {
-				_ = c.stream.put(f)
-			}
+		if source != nil && !c.draw(source) {
+			return reply
 		}
 		frames, done, ok := c.stream.next(c)
 		switch {
@@ -69,6 +67,17 @@ func (c *carrier) run(source *mcp.Stream) (reply mcp.Reply) {
 			return reply
 		}
 	}
+}
+
+// draw puts what the source has to tell on the stream; false means that its
+// client is gone.
+func (c *carrier) draw(source *mcp.Stream) bool {
+	frames, ok := source.Take()
+	for _, f := range frames {
+		// A stream that is carried on behalf of a source has no end.
+		_ = c.stream.put(f)
+	}
+	return ok
 }
 
 // wait waits until there is something to look at; false means that there is
