@@ -9,6 +9,8 @@ type Capabilities struct {
 	Sample, SampleTools bool
 	// Roots is for roots/list.
 	Roots bool
+	// Tasks says that a call of a tool may be answered with a task.
+	Tasks bool
 }
 
 // capabilitiesOf reads a capabilities object, as far as the revision has the
@@ -29,6 +31,8 @@ func capabilitiesOf(object []byte, version string) (can Capabilities) {
 			can.SampleTools = isObject(member(value, "tools")) && version >= version20251125
 		case "roots":
 			can.Roots = true
+		case "extensions":
+			can.Tasks = isObject(member(value, keyTasks)) && version >= version20260728
 		}
 	}
 	return can
@@ -42,7 +46,9 @@ func (c *call) can(r *Request) Capabilities {
 	case r.Argument != "":
 		return Capabilities{}
 	case c.era == modern:
-		return capabilitiesOf(c.meta.capabilities, newestModern)
+		can := capabilitiesOf(c.meta.capabilities, newestModern)
+		can.Tasks = can.Tasks && r.Kind == Tools && c.server.tasks != nil
+		return can
 	case c.origin.emit == nil:
 		return Capabilities{}
 	}
@@ -73,6 +79,9 @@ func (can Capabilities) object() []byte {
 	}
 	if can.Roots {
 		b = appendValue(b, "roots", []byte(`{}`))
+	}
+	if can.Tasks {
+		b = appendValue(b, "extensions", []byte(`{"`+keyTasks+`":{}}`))
 	}
 	return append(b, '}')
 }

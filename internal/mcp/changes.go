@@ -24,9 +24,9 @@ type changes struct {
 
 	mu    sync.Mutex
 	feeds map[*feed]struct{} // those that hear of lists
-	// byURI are those that hear of resources, touched the resources of them
-	// that have changed and were not told of yet.
-	byURI   map[string]map[*feed]struct{}
+	// byTopic are those that hear of resources and tasks, touched the URIs of
+	// resources among these that have changed and were not told of yet.
+	byTopic map[topic]map[*feed]struct{}
 	touched map[string]struct{}
 	timer   *time.Timer
 	pending bool
@@ -38,9 +38,13 @@ type changes struct {
 func watch(b Backend, quiet time.Duration) *changes {
 	c := &changes{
 		backend: b, quiet: quiet,
-		feeds: map[*feed]struct{}{}, byURI: map[string]map[*feed]struct{}{}, touched: map[string]struct{}{},
+		feeds: map[*feed]struct{}{}, byTopic: map[topic]map[*feed]struct{}{}, touched: map[string]struct{}{},
 	}
 	c.unwatch = b.Watch(c.changed)
+	if tasks, ok := b.(TaskBackend); ok {
+		states, done := c.unwatch, tasks.WatchTasks(c.taskChanged)
+		c.unwatch = func() { states(); done() }
+	}
 	return c
 }
 
@@ -67,7 +71,7 @@ func (c *changes) changed(uris []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, uri := range uris {
-		if len(c.byURI[uri]) > 0 {
+		if len(c.byTopic[topic{name: uri}]) > 0 {
 			c.touched[uri] = struct{}{}
 		}
 	}
@@ -77,6 +81,15 @@ func (c *changes) changed(uris []string) {
 	c.pending = true
 	c.telling.Add(1)
 	c.timer = time.AfterFunc(c.quiet, c.tell)
+}
+
+// taskChanged is called by the backend after each change of a task, of which
+// those are told at once who want to hear of it.
+func (c *changes) taskChanged(id string) {
+	t := topic{isTask: true, name: id}
+	for _, l := range c.listenersTo(t) {
+		c.update(l.feed, t)
+	}
 }
 
 // tell looks at the lists of each listener anew, and tells of resources those
@@ -90,9 +103,9 @@ func (c *changes) tell() {
 		c.tellOfLists(k, listeners)
 	}
 	for _, uri := range touched {
-		for _, l := range c.listenersTo(uri) {
+		for _, l := range c.listenersTo(topic{name: uri}) {
 			if c.backend.Serves(context.Background(), l.caller, uri) {
-				c.update(l.feed, uri)
+				c.update(l.feed, topic{name: uri})
 			}
 		}
 	}
@@ -136,11 +149,11 @@ func (c *changes) begin() (listeners []listener, touched []string) {
 	return listeners, touched
 }
 
-// listenersTo returns those that want to hear of a resource.
-func (c *changes) listenersTo(uri string) (listeners []listener) {
+// listenersTo returns those that want to hear of a topic.
+func (c *changes) listenersTo(t topic) (listeners []listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for f := range c.byURI[uri] {
+	for f := range c.byTopic[t] {
 		listeners = append(listeners, listener{f, f.caller, f.lists})
 	}
 	return listeners
@@ -159,13 +172,13 @@ func (c *changes) compare(f *feed, k Kind, hash string) {
 	f.wake()
 }
 
-// update tells a listener that a resource has changed, if it still wants to hear.
-func (c *changes) update(f *feed, uri string) {
+// update tells a listener that a topic has changed, if it still wants to hear.
+func (c *changes) update(f *feed, t topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, wanted := f.uris[uri]; !wanted || slices.Contains(f.news.uris, uri) {
+	if _, wanted := f.topics[t]; !wanted || slices.Contains(f.news.topics, t) {
 		return
 	}
-	f.news.uris = append(f.news.uris, uri)
+	f.news.topics = append(f.news.topics, t)
 	f.wake()
 }

@@ -80,6 +80,14 @@ func (h *hearer) told() news {
 	}
 }
 
+// uris returns the names of the topics.
+func (n news) uris() (names []string) {
+	for _, t := range n.topics {
+		names = append(names, t.name)
+	}
+	return names
+}
+
 // told reports whether the feed was told of a change of the tools since the
 // last time.
 func told(h *hearer) bool { return h.told().lists.has(Tools) }
@@ -208,24 +216,24 @@ func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
 		defer c.stop()
 		vip, other := hear(t, c, "vip", 0, ""), hear(t, c, "x", 0, "")
 		for _, l := range []*hearer{vip, other} {
-			c.subscribe(l.feed, "test://a")
-			c.subscribe(l.feed, "test://a")
-			c.subscribe(l.feed, "test://secret")
+			c.subscribe(l.feed, topic{name: "test://a"})
+			c.subscribe(l.feed, topic{name: "test://a"})
+			c.subscribe(l.feed, topic{name: "test://secret"})
 		}
 		h.changed([]string{"test://b", "test://secret", "test://a"})
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
-		if got := vip.told().uris; !slices.Equal(got, []string{"test://a", "test://secret"}) {
+		if got := vip.told().uris(); !slices.Equal(got, []string{"test://a", "test://secret"}) {
 			t.Errorf("the one that may read both heard of %q", got)
 		}
-		if got := other.told().uris; !slices.Equal(got, []string{"test://a"}) {
+		if got := other.told().uris(); !slices.Equal(got, []string{"test://a"}) {
 			t.Errorf("the other heard of %q", got)
 		}
-		c.unsubscribe(vip.feed, "test://a")
+		c.unsubscribe(vip.feed, topic{name: "test://a"})
 		c.remove(other.feed)
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
-		if len(vip.told().uris)+len(other.told().uris) > 0 || len(c.byURI) != 1 {
+		if len(vip.told().uris())+len(other.told().uris()) > 0 || len(c.byTopic) != 1 {
 			t.Error("one that listens no more was told")
 		}
 	})
@@ -236,14 +244,14 @@ func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
 	defer c.stop()
 	f := &feed{}
 	for i := range maxSubscriptions {
-		if !c.subscribe(f, strconv.Itoa(i)) {
+		if !c.subscribe(f, topic{name: strconv.Itoa(i)}) {
 			t.Fatalf("subscription %d was refused", i)
 		}
 	}
-	if !c.subscribe(f, "0") || c.subscribe(f, "more") {
+	if !c.subscribe(f, topic{name: "0"}) || c.subscribe(f, topic{name: "more"}) {
 		t.Error("the bound is another")
 	}
-	if c.remove(f); len(c.byURI) > 0 || !c.subscribe(f, "late") || len(c.byURI) > 0 {
+	if c.remove(f); len(c.byTopic) > 0 || !c.subscribe(f, topic{name: "late"}) || len(c.byTopic) > 0 {
 		t.Error("an ended feed is kept")
 	}
 }

@@ -139,7 +139,7 @@ func (c *Conn) follow(ctx context.Context, n *session) {
 		defer c.work.done()
 		defer pulse.stop()
 		defer changes.remove(&n.feed)
-		_ = changes.follow(ctx, &n.feed, b, c.work.ending, nil, send)
+		_ = changes.follow(ctx, &n.feed, b, c.work.ending, news.legacyFrames, send)
 	}()
 }
 

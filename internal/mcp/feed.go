@@ -2,7 +2,7 @@ package mcp
 
 import "github.com/mcpd/mcpd/identity"
 
-// maxSubscriptions bounds the resources that one listener wants to hear of.
+// maxSubscriptions bounds the topics that one listener wants to hear of.
 const maxSubscriptions = 256
 
 // kindSet is a set of kinds.
@@ -28,9 +28,9 @@ type feed struct {
 	// guarded by changes.mu
 
 	caller identity.Caller
-	// lists are the kinds whose lists it wants to hear of, uris the resources.
-	lists kindSet
-	uris  map[string]struct{}
+	// lists are the kinds whose lists it wants to hear of, topics what else.
+	lists  kindSet
+	topics map[topic]struct{}
 	// hashes are those of the lists told of last; empty where none is known.
 	hashes [kinds]string
 	// listening counts for how many streams lists are compared.
@@ -39,15 +39,22 @@ type feed struct {
 	news      news
 }
 
+// topic is a resource, by its URI, or a task, by its id.
+type topic struct {
+	isTask bool
+	name   string
+}
+
 // news is what a listener is to be told.
 type news struct {
-	lists kindSet
-	uris  []string
+	lists  kindSet
+	topics []topic
 }
 
 // frames returns the notifications that tell the news. meta is the member
-// _meta of their params; empty for none.
-func (n news) frames(meta []byte) (frames []Frame) {
+// _meta of their params; empty for none. task makes the frame of a task; zero
+// when there is nothing to tell of it.
+func (n news) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
 	for _, list := range [...]struct {
 		of     kindSet
 		method string
@@ -60,12 +67,19 @@ func (n news) frames(meta []byte) (frames []Frame) {
 			frames = append(frames, notification(list.method, meta))
 		}
 	}
-	for _, uri := range n.uris {
-		params := appendText(append([]byte(nil), meta...), "uri", uri)
-		frames = append(frames, notification("notifications/resources/updated", params))
+	for _, t := range n.topics {
+		if !t.isTask {
+			params := appendText(append([]byte(nil), meta...), "uri", t.name)
+			frames = append(frames, notification("notifications/resources/updated", params))
+		} else if f := task(t.name); !f.IsZero() {
+			frames = append(frames, f)
+		}
 	}
 	return frames
 }
+
+// legacyFrames returns the notifications to a session, which hears of no tasks.
+func (n news) legacyFrames() []Frame { return n.frames(nil, nil) }
 
 // bell wakes one goroutine, once for any number of rings.
 type bell chan struct{}

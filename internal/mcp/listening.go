@@ -45,41 +45,43 @@ func (c *changes) mute(f *feed) {
 	}
 }
 
-// subscribe has a feed hear of a resource; false means that it hears of too many.
-func (c *changes) subscribe(f *feed, uri string) bool {
+// subscribe has a feed hear of a topic; false means that it hears of too many.
+func (c *changes) subscribe(f *feed, t topic) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := f.uris[uri]; known || f.ended {
+	if _, known := f.topics[t]; known || f.ended {
 		return true
 	}
-	if len(f.uris) >= maxSubscriptions {
+	if len(f.topics) >= maxSubscriptions {
 		return false
 	}
-	if f.uris == nil {
-		f.uris = map[string]struct{}{}
+	if f.topics == nil {
+		f.topics = map[topic]struct{}{}
 	}
-	f.uris[uri] = struct{}{}
-	if c.byURI[uri] == nil {
-		c.byURI[uri] = map[*feed]struct{}{}
+	f.topics[t] = struct{}{}
+	if c.byTopic[t] == nil {
+		c.byTopic[t] = map[*feed]struct{}{}
 	}
-	c.byURI[uri][f] = struct{}{}
+	c.byTopic[t][f] = struct{}{}
 	return true
 }
 
 // unsubscribe takes back a subscribe; one that never was is as good as taken back.
-func (c *changes) unsubscribe(f *feed, uri string) {
+func (c *changes) unsubscribe(f *feed, t topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget(f, uri)
+	c.forget(f, t)
 }
 
 // forget is unsubscribe for those that hold mu.
-func (c *changes) forget(f *feed, uri string) {
-	delete(f.uris, uri)
-	delete(c.byURI[uri], f)
-	if len(c.byURI[uri]) == 0 {
-		delete(c.byURI, uri)
-		delete(c.touched, uri)
+func (c *changes) forget(f *feed, t topic) {
+	delete(f.topics, t)
+	delete(c.byTopic[t], f)
+	if len(c.byTopic[t]) == 0 {
+		delete(c.byTopic, t)
+		if !t.isTask {
+			delete(c.touched, t.name)
+		}
 	}
 }
 
@@ -89,8 +91,8 @@ func (c *changes) remove(f *feed) {
 	defer c.mu.Unlock()
 	f.ended = true
 	delete(c.feeds, f)
-	for uri := range f.uris {
-		c.forget(f, uri)
+	for t := range f.topics {
+		c.forget(f, t)
 	}
 }
 
@@ -102,9 +104,10 @@ func (c *changes) take(f *feed) (n news) {
 	return n
 }
 
-// follow sends what the feed is told at each ring, until over is closed, and
-// returns nil then. When ctx has ended or send fails, it returns that error.
-func (c *changes) follow(ctx context.Context, f *feed, b bell, over <-chan struct{}, meta []byte, send func(Frame) error) error {
+// follow sends what the feed is told, as frames, at each ring, until over is
+// closed, and returns nil then. When ctx has ended or send fails, it returns
+// that error.
+func (c *changes) follow(ctx context.Context, f *feed, b bell, over <-chan struct{}, frames func(news) []Frame, send func(Frame) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -113,7 +116,7 @@ func (c *changes) follow(ctx context.Context, f *feed, b bell, over <-chan struc
 			return context.Cause(ctx)
 		case <-b:
 		}
-		for _, frame := range c.take(f).frames(meta) {
+		for _, frame := range frames(c.take(f)) {
 			if err := send(frame); err != nil {
 				return err
 			}

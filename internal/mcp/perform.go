@@ -62,6 +62,8 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 	switch {
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
+	case response.Task != nil:
+		return c.becameTask(&r, &response)
 	case response.Ask != nil:
 		return c.inputRequired(&response), nil
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Response is the outcome of a call: a success, Ask or Err.
+// Response is the outcome of a call: a success, Ask, Task or Err.
 type Response struct {
 	// Value is what a tool returned, "null" when nothing: the result on REST.
 	Value json.RawMessage
@@ -27,6 +27,9 @@ type Response struct {
 	Public bool
 	// Ask says that the call waits for its client; nil when it has ended.
 	Ask *Ask
+	// Task says that the call goes on as a task, for a client that can have
+	// one; nil otherwise. The call has ended for the backend.
+	Task *Task
 	// Err is nil on success.
 	Err *CallError
 	// Revision is the published state that answered.

@@ -37,11 +37,17 @@ func (c *call) resume(p *itemParams) (*Resume, *fault) {
 
 // inputRequired is the result of a modern call that waits for its client.
 func (c *call) inputRequired(response *Response) *result {
-	b := append(appendMember(nil, "inputRequests"), '{')
-	for _, r := range response.Ask.Requests {
-		b = append(appendMember(b, r.Key), '{')
-		b = append(r.appendTo(b, newestModern, ""), '}')
-	}
-	b = appendOptional(append(b, '}'), "requestState", response.Ask.State)
+	b := appendRequests(nil, response.Ask.Requests)
+	b = appendOptional(b, "requestState", response.Ask.State)
 	return &result{resultType: "input_required", members: b, revision: response.Revision}
+}
+
+// appendRequests appends the member inputRequests.
+func appendRequests(dst []byte, requests []AskRequest) []byte {
+	dst = append(appendMember(dst, "inputRequests"), '{')
+	for _, r := range requests {
+		dst = append(appendMember(dst, r.Key), '{')
+		dst = append(r.appendTo(dst, newestModern, ""), '}')
+	}
+	return append(dst, '}')
 }

@@ -68,6 +68,7 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	// fixed at creation
 	backend      Backend
+	tasks        TaskBackend // nil when the backend has no tasks
 	options      Options
 	methods      map[string]method
 	capabilities [2][]byte // what initialize and server/discover declare
@@ -94,7 +95,8 @@ func New(b Backend, o Options) *Server {
 	}
 	s.changes = watch(b, o.Quiet)
 	s.sessions = newSessions(o.Sessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
-	s.methods, s.capabilities = assemble(features())
+	s.tasks, _ = b.(TaskBackend)
+	s.methods, s.capabilities = assemble(features(s.tasks != nil))
 	return s
 }
 

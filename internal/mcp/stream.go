@@ -60,7 +60,7 @@ func (st *Stream) Ended() <-chan struct{} { return st.session.ended }
 // false when nobody reads it, since the client does not answer pings.
 func (st *Stream) Take() (frames []Frame, ok bool) {
 	if st.session.isNewest(st) {
-		frames = st.server.changes.take(&st.session.feed).frames(nil)
+		frames = st.server.changes.take(&st.session.feed).legacyFrames()
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -22,7 +22,7 @@ func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
 	}
 	session := c.origin.session
 	c.server.changes.identify(&session.feed, r.Caller)
-	if !c.server.changes.subscribe(&session.feed, uri) {
+	if !c.server.changes.subscribe(&session.feed, topic{name: uri}) {
 		return nil, invalidParams("the session is subscribed to too many resources")
 	}
 	return &result{}, nil
@@ -34,7 +34,7 @@ func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	c.server.changes.unsubscribe(&c.origin.session.feed, uri)
+	c.server.changes.unsubscribe(&c.origin.session.feed, topic{name: uri})
 	return &result{}, nil
 }
 

@@ -39,13 +39,13 @@ func Play(t *testing.T, dir, kind string, update bool, dial func(t *testing.T, s
 	for _, script := range load(t, dir, kind) {
 		name := strings.TrimSuffix(filepath.Base(script.path), ".txtar")
 		t.Run(name, func(t *testing.T) {
-			backend := New(Tools()...)
-			backend.items = Items()
-			server := mcp.New(backend, mcp.Options{Quiet: time.Millisecond, PageSize: 5})
-			p := player{t: t, kind: kind, backend: backend, server: server, link: dial(t, server)}
+			p := player{t: t, kind: kind, backend: New(Tools()...)}
+			p.backend.items = Items()
+			p.server = mcp.New(p.serve(script), mcp.Options{Quiet: time.Millisecond, PageSize: 5})
+			p.link = dial(t, p.server)
 			p.update = update && (kind == "http" || script.over == kind)
 			got := p.play(script)
-			if err := server.Drain(t.Context()); err != nil {
+			if err := p.server.Drain(t.Context()); err != nil {
 				t.Errorf("drain: %v", err)
 			}
 			if p.update {
@@ -61,10 +61,20 @@ type player struct {
 	t       *testing.T
 	kind    string
 	backend *Backend
+	tasks   *TaskBackend // nil when the transcript is about none
 	server  *mcp.Server
 	link    Link
 	update  bool
 	ids     ids
+}
+
+// serve returns what the transcript is played against.
+func (p *player) serve(script transcript) mcp.Backend {
+	if !strings.Contains(script.prose, "\nWith: tasks\n") {
+		return p.backend
+	}
+	p.tasks = NewTaskBackend(p.backend, Tools()...)
+	return p.tasks
 }
 
 // play returns the transcript as it went.
@@ -78,6 +88,12 @@ func (p *player) play(script transcript) transcript {
 			p.publish(name)
 		case verb == "touch":
 			p.backend.Touch(name)
+		case verb == "finish":
+			p.tasks.Finish(name, Text("done"))
+		case verb == "break":
+			p.tasks.Finish(name, mcp.Response{Err: &mcp.CallError{Code: mcp.ExecutionError, Message: "it broke"}})
+		case verb == "lose":
+			p.tasks.Finish(name, mcp.Response{Err: &mcp.CallError{RPC: &mcp.RPCError{Code: -32603, Message: "the server was restarted"}}})
 		case turn.who == "drain":
 			draining := make(chan error, 1)
 			go func() { draining <- p.server.Drain(p.t.Context()) }()
@@ -135,8 +151,8 @@ func (p *player) expect(want []string) {
 	}
 }
 
-// publish publishes what has a name: "fewer" tools, those that are "asking", "same", which changes
-// nothing, or "no resources", "no templates" and "no prompts".
+// publish publishes what has a name: "fewer" tools, those that are "asking",
+// "same", which changes nothing, or "no resources", "no templates" and "no prompts".
 func (p *player) publish(name string) {
 	switch name {
 	case "fewer":

@@ -16,10 +16,13 @@ import (
 // A line of a "client" section is a message, or "Name: value", which is a
 // header of the next message where the transport has headers. $META stands for
 // the _meta members of a modern request, $ABLE for those of a client that can
-// be asked everything, and $ASK1, $ASK2 for the ids of the server's own
-// requests, which it makes up, in the order in which they came. "publish NAME" sections publish other
-// tools and items, "touch URI" sections change a resource. The prose may name the transports that the transcript is for, as
-// "Over: http" or "Over: stream"; without, it is for all of them.
+// be asked everything, $TASKS for those of one that knows tasks. $ASK1, $ASK2
+// stand for the ids that the server makes up, in the order in which they came.
+//
+// "publish NAME" sections publish other tools and items, "touch URI" sections
+// change a resource, "finish ID", "break ID" and "lose ID" end a task. The
+// prose may name the transports that the transcript is for, as "Over: http" or
+// "Over: stream"; without, it is for all of them. Tasks need "With: tasks".
 type transcript struct {
 	path  string
 	prose string
@@ -29,7 +32,7 @@ type transcript struct {
 
 // turn is what one side says.
 type turn struct {
-	who   string // "client", "server", "drain", "publish NAME" or "touch URI"
+	who   string // "client", "server", "drain", or what happens, such as "publish NAME"
 	lines []string
 }
 
@@ -39,6 +42,7 @@ const (
 		`"io.modelcontextprotocol/clientCapabilities":`
 	modernMeta = clientMeta + "{}"
 	ableMeta   = clientMeta + `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+	tasksMeta  = clientMeta + `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 )
 
 var (
@@ -111,7 +115,7 @@ func (t turn) messages() (texts []string, headers []http.Header) {
 			header.Add(m[1], m[2])
 			continue
 		}
-		texts = append(texts, strings.NewReplacer("$META", modernMeta, "$ABLE", ableMeta).Replace(line))
+		texts = append(texts, strings.NewReplacer("$META", modernMeta, "$ABLE", ableMeta, "$TASKS", tasksMeta).Replace(line))
 		headers = append(headers, header)
 		header = http.Header{}
 	}
