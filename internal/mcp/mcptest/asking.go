@@ -34,19 +34,21 @@ func Asking() []Tool {
 	}
 }
 
-// AskingItems returns a resource, a template and a prompt that ask for a name.
+// AskingItems returns a resource and a prompt that ask for a name.
 func AskingItems() []Item {
 	form := mcp.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
-	tell := func(member string) Run {
+	tell := func(before, after string) Run {
 		return func(ctx context.Context, r mcp.Request) mcp.Response {
 			response := asks(form)(ctx, r)
-			response.Result = json.RawMessage(`{"` + member + `":` + string(response.Content) + `}`)
+			response.Result = json.RawMessage(before + string(response.Value) + after)
 			return response
 		}
 	}
 	return []Item{
-		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://asks", Name: "asks", Size: -1})), Run: tell("contents")},
-		{Kind: mcp.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "asks"})), Run: tell("messages")},
+		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://asks", Name: "asks", Size: -1})),
+			Run: tell(`{"contents":[{"uri":"test://asks","text":`, `}]}`)},
+		{Kind: mcp.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "asks"})),
+			Run: tell(`{"messages":[{"role":"user","content":{"type":"text","text":`, `}}]}`)},
 	}
 }
 
