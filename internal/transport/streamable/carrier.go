@@ -13,9 +13,10 @@ type carrier struct {
 	// fixed at creation
 	stream *stream
 	answer *answer
-	ctx    context.Context // ends when the client is gone
-	news   chan struct{}   // holds a value when there is something to look at
-	left   chan struct{}   // closed when the connection is to be closed
+	gone   <-chan struct{} // closed when the client is gone
+	cancel func()
+	news   chan struct{} // holds a value when there is something to look at
+	left   chan struct{} // closed when the connection is to be closed
 	// draining is closed when what may take forever is to end.
 	draining <-chan struct{}
 
@@ -26,27 +27,30 @@ type carrier struct {
 	at int
 }
 
-// carry carries a stream over the response, from the event after the one with
-// the number on. The answer to a POST need not become a stream. source gives the stream what it is to tell; nil for the answer
-// to a POST. False means that events from there on are not kept any more.
-func (h *handler) carry(w http.ResponseWriter, r *http.Request, s *stream, after int, source *mcp.Stream) bool {
+// newCarrier returns the response as a connection that carries a stream, from
+// the event after the one with the number on; nil when events from there on
+// are not kept any more. [carrier.carry] must be called.
+func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
 	c := &carrier{
-		at: after, stream: s, answer: newAnswer(w, h.options, cancel), ctx: ctx,
+		at: after, stream: s, answer: newAnswer(w, h.options, cancel), gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
 	if !s.attach(c, after) {
-		return false
+		cancel()
+		return nil
 	}
-	defer s.detach(c)
-	if r.Method == http.MethodGet {
-		c.open()
-	}
+	return c
+}
+
+// carry carries the stream until it or the connection ends. source gives the
+// stream what it is to tell; nil for the answer to a POST.
+func (c *carrier) carry(source *mcp.Stream) {
+	defer c.cancel()
+	defer c.stream.detach(c)
 	var reply mcp.Reply
 	defer func() { c.answer.finish(reply) }()
 	reply = c.run(source)
-	return true
 }
 
 // run carries events until there are no more, the client is gone, or the
@@ -94,7 +98,7 @@ func (c *carrier) wait(source *mcp.Stream) bool {
 		return false
 	case <-draining:
 		return false
-	case <-c.ctx.Done():
+	case <-c.gone:
 		return false
 	case <-c.left:
 		c.open()

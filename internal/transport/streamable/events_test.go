@@ -132,3 +132,18 @@ func TestWhatIsSentWaitsForAConnectionThatIsBehind(t *testing.T) {
 		}
 	})
 }
+
+func TestALongAnswerDoesNotDriveOutWhatIsStillToBeCarried(t *testing.T) {
+	s := newTestStream(newEvents(time.Hour), "pa", "one")
+	c := newTestCarrier()
+	s.attach(c, 0)
+	for range 2 {
+		if err := s.send(frame(100 << 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.finish(mcp.Reply{Frame: frame(2 << 20)})
+	if frames, done, ok := s.next(c); len(frames) != 3 || !done || !ok {
+		t.Errorf("%d events are to be carried: %v, %v", len(frames), done, ok)
+	}
+}

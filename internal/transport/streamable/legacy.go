@@ -24,11 +24,12 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, text []b
 	if s.primes {
 		x.CloseStream = s.close
 	}
+	c := h.newCarrier(w, r, s, 0)
 	go func() {
 		defer cancel()
 		s.finish(h.server.Exchange(ctx, text, x))
 	}()
-	h.carry(w, r, s, 0, nil)
+	c.carry(nil)
 }
 
 // get opens the stream of a legacy session, or resumes one (2025-11-25
@@ -51,9 +52,13 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	s, after := h.events.find(id, last)
 	switch {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
-		if !h.carry(w, r, s, after, nil) {
+		c := h.newCarrier(w, r, s, after)
+		if c == nil {
 			refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			return
 		}
+		c.open()
+		c.carry(nil)
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
 		refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
@@ -72,10 +77,15 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, 
 		return
 	}
 	defer source.Close()
-	if s != nil && h.carry(w, r, s, after, source) {
-		return
+	var c *carrier
+	if s != nil {
+		c = h.newCarrier(w, r, s, after)
 	}
-	h.carry(w, r, h.newStream("g", session, func() {}), 0, source)
+	if c == nil {
+		c = h.newCarrier(w, r, h.newStream("g", session, func() {}), 0)
+	}
+	c.open()
+	c.carry(source)
 }
 
 func (h *handler) turnAway(w http.ResponseWriter, refusal mcp.Refusal) {

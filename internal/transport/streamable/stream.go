@@ -90,14 +90,14 @@ func (s *stream) put(f mcp.Frame) error {
 	return nil
 }
 
-// add keeps an event, and forgets the oldest ones when there are too many; mu
-// is held.
+// add keeps an event, and forgets the oldest ones when there are too many,
+// except for those that a connection has yet to carry; mu is held.
 func (s *stream) add(f mcp.Frame) {
 	s.opened = true
 	s.kept = append(s.kept, f)
 	s.behind += cost(f)
 	s.bytes += cost(f)
-	for s.bytes > maxStream && len(s.kept) > 1 {
+	for s.bytes > maxStream && len(s.kept) > 1 && (s.carrier == nil || s.first <= s.sent) {
 		if s.bytes -= cost(s.kept[0]); s.first > s.sent {
 			s.behind -= cost(s.kept[0])
 		}
