@@ -51,8 +51,11 @@ func (b *backend) Info() mcp.Info {
 	}
 }
 
-// List returns what the caller may see.
-func (b *backend) List(ctx context.Context, caller identity.Caller) mcp.List {
+// List returns what the caller may see. The engine has tools alone.
+func (b *backend) List(ctx context.Context, k mcp.Kind, caller identity.Caller) mcp.List {
+	if k != mcp.Tools {
+		return mcp.List{Revision: b.Info().Revision}
+	}
 	visible := b.engine.Visible(ctx, caller)
 	if visible.Snapshot == nil {
 		return mcp.List{}
@@ -74,15 +77,23 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 	return b.tool(tool)
 }
 
+// Serves reports that there is no resource: the engine has tools alone.
+func (b *backend) Serves(context.Context, identity.Caller, string) bool { return false }
+
 // Watch passes on that a snapshot was published.
-func (b *backend) Watch(fn func()) (stop func()) { return b.engine.Watch(fn) }
+func (b *backend) Watch(fn func(changed []string)) (stop func()) {
+	return b.engine.Watch(func() { fn(nil) })
+}
 
 // Call runs a tool, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
+	if r.Kind != mcp.Tools {
+		return mcp.Response{Err: &mcp.CallError{Code: mcp.ToolNotFound, Message: "there is none of this name"}}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
-	request := engine.Request{Tool: r.Tool, Arguments: r.Arguments, Caller: r.Caller}
+	request := engine.Request{Tool: r.Name, Arguments: r.Arguments, Caller: r.Caller}
 	if r.Emit != nil {
 		request.Emit = r.Emit
 	}

@@ -17,11 +17,12 @@ type fixed struct {
 	response mcp.Response
 }
 
-func (*fixed) Info() mcp.Info                                            { return mcp.Info{Name: "fixed", Version: "1"} }
-func (f *fixed) List(context.Context, identity.Caller) mcp.List          { return f.list }
-func (f *fixed) Call(context.Context, mcp.Request) mcp.Response          { return f.response }
-func (*fixed) Watch(func()) func()                                       { return func() {} }
-func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Tool { return nil }
+func (*fixed) Info() mcp.Info                                             { return mcp.Info{Name: "fixed", Version: "1"} }
+func (f *fixed) List(context.Context, mcp.Kind, identity.Caller) mcp.List { return f.list }
+func (f *fixed) Call(context.Context, mcp.Request) mcp.Response           { return f.response }
+func (*fixed) Watch(func([]string)) func()                                { return func() {} }
+func (*fixed) Serves(context.Context, identity.Caller, string) bool       { return true }
+func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Tool  { return nil }
 
 func newFixed(tb testing.TB, tools int) *mcp.Server {
 	tb.Helper()

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"cmp"
+
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -17,6 +19,9 @@ type call struct {
 
 // result is the result of a method, as pieces of JSON.
 type result struct {
+	// resultType is what modern clients tell results apart by; empty stands
+	// for "complete".
+	resultType string
 	// members are those of the result object, without the braces. They may
 	// be shared with other results and are never written to.
 	members []byte
@@ -63,7 +68,7 @@ func (c *call) answer(r *result) Frame {
 	head := append(make([]byte, 0, 96+len(c.id)), openFrame...)
 	head = append(appendValue(head, "id", c.id), `,"result":{`...)
 	if c.era == modern {
-		head = append(head, `"resultType":"complete"`...)
+		head = appendText(head, "resultType", cmp.Or(r.resultType, "complete"))
 		if len(r.members) > 0 {
 			head = append(head, ',')
 		}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,28 +22,29 @@ type changes struct {
 	// listener is set back to an older one.
 	looking sync.Mutex
 
-	mu      sync.Mutex
-	feeds   map[*feed]struct{}
+	mu    sync.Mutex
+	feeds map[*feed]struct{} // those that hear of lists
+	// byTopic are those that hear of resources and tasks, touched the URIs of
+	// resources among these that have changed and were not told of yet.
+	byTopic map[topic]map[*feed]struct{}
+	touched map[string]struct{}
 	timer   *time.Timer
 	pending bool
 	stopped bool
 	telling sync.WaitGroup
 }
 
-// feed is one listener: a legacy session's stream, or a subscription.
-type feed struct {
-	caller identity.Caller
-	// tools holds a value when the visible list is another than the listener
-	// was last told of.
-	tools chan struct{}
-	// hash is that of the list told of last; guarded by changes.mu.
-	hash string
-}
-
 // watch follows the backend until stop is called.
 func watch(b Backend, quiet time.Duration) *changes {
-	c := &changes{backend: b, quiet: quiet, feeds: map[*feed]struct{}{}}
+	c := &changes{
+		backend: b, quiet: quiet,
+		feeds: map[*feed]struct{}{}, byTopic: map[topic]map[*feed]struct{}{}, touched: map[string]struct{}{},
+	}
 	c.unwatch = b.Watch(c.changed)
+	if tasks, ok := b.(TaskBackend); ok {
+		states, done := c.unwatch, tasks.WatchTasks(c.taskChanged)
+		c.unwatch = func() { states(); done() }
+	}
 	return c
 }
 
@@ -65,32 +65,17 @@ func (c *changes) stop() {
 	c.telling.Wait()
 }
 
-// add begins to listen for the caller. seen is the hash of the list that the
-// client was given last; when it is empty, the listener knows the present list.
-func (c *changes) add(ctx context.Context, caller identity.Caller, seen string) *feed {
-	f := &feed{caller: caller, tools: make(chan struct{}, 1), hash: seen}
-	c.mu.Lock()
-	c.feeds[f] = struct{}{}
-	c.mu.Unlock()
-
-	c.looking.Lock()
-	defer c.looking.Unlock()
-	c.compare(f, c.backend.List(ctx, caller).Hash)
-	return f
-}
-
-// remove stops listening.
-func (c *changes) remove(f *feed) {
+// changed is called by the backend after each published state, with the URIs
+// of resources whose contents are others now.
+func (c *changes) changed(uris []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.feeds, f)
-}
-
-// changed is called by the backend after each published state.
-func (c *changes) changed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pending || c.stopped || len(c.feeds) == 0 {
+	for _, uri := range uris {
+		if len(c.byTopic[topic{name: uri}]) > 0 {
+			c.touched[uri] = struct{}{}
+		}
+	}
+	if c.pending || c.stopped || len(c.feeds) == 0 && len(c.touched) == 0 {
 		return
 	}
 	c.pending = true
@@ -98,40 +83,102 @@ func (c *changes) changed() {
 	c.timer = time.AfterFunc(c.quiet, c.tell)
 }
 
-// tell looks at the list of each listener anew. A list that is not private is
-// that of all of them.
+// taskChanged is called by the backend after each change of a task, of which
+// those are told at once who want to hear of it.
+func (c *changes) taskChanged(id string) {
+	t := topic{isTask: true, name: id}
+	for _, l := range c.listenersTo(t) {
+		c.update(l.feed, t)
+	}
+}
+
+// tell looks at the lists of each listener anew, and tells of resources those
+// that may read them.
 func (c *changes) tell() {
 	defer c.telling.Done()
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	list := List{Private: true}
-	for _, f := range c.begin() {
-		if list.Private {
-			list = c.backend.List(context.Background(), f.caller)
+	listeners, touched := c.begin()
+	for k := range Kind(kinds) {
+		c.tellOfLists(k, listeners)
+	}
+	for _, uri := range touched {
+		for _, l := range c.listenersTo(topic{name: uri}) {
+			if c.backend.Serves(context.Background(), l.caller, uri) {
+				c.update(l.feed, topic{name: uri})
+			}
 		}
-		c.compare(f, list.Hash)
 	}
 }
 
-// begin lets the next change be seen and returns the feeds of this moment.
-func (c *changes) begin() []*feed {
+// listener is a feed with what it wants at the moment.
+type listener struct {
+	feed   *feed
+	caller identity.Caller
+	lists  kindSet
+}
+
+// tellOfLists looks at the lists of a kind. One that is not private is that of
+// all listeners.
+func (c *changes) tellOfLists(k Kind, listeners []listener) {
+	list := List{Private: true}
+	for _, l := range listeners {
+		if !l.lists.has(k) {
+			continue
+		}
+		if list.Private {
+			list = c.backend.List(context.Background(), k, l.caller)
+		}
+		c.compare(l.feed, k, list.Hash)
+	}
+}
+
+// begin lets the next change be seen, and returns what there is to look at.
+func (c *changes) begin() (listeners []listener, touched []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = false
-	return slices.Collect(maps.Keys(c.feeds))
+	for f := range c.feeds {
+		listeners = append(listeners, listener{f, f.caller, f.lists})
+	}
+	for uri := range c.touched {
+		touched = append(touched, uri)
+	}
+	clear(c.touched)
+	slices.Sort(touched)
+	return listeners, touched
+}
+
+// listenersTo returns those that want to hear of a topic.
+func (c *changes) listenersTo(t topic) (listeners []listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.byTopic[t] {
+		listeners = append(listeners, listener{f, f.caller, f.lists})
+	}
+	return listeners
 }
 
 // compare tells a listener whose list is another than the one it knows.
-func (c *changes) compare(f *feed, hash string) {
+func (c *changes) compare(f *feed, k Kind, hash string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := f.hash
-	f.hash = hash
+	known := f.hashes[k]
+	f.hashes[k] = hash
 	if known == "" || known == hash {
 		return
 	}
-	select {
-	case f.tools <- struct{}{}:
-	default:
+	f.news.lists |= setOf(k)
+	f.wake()
+}
+
+// update tells a listener that a topic has changed, if it still wants to hear.
+func (c *changes) update(f *feed, t topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, wanted := f.topics[t]; !wanted || slices.Contains(f.news.topics, t) {
+		return
 	}
+	f.news.topics = append(f.news.topics, t)
+	f.wake()
 }

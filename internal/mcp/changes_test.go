@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,7 +18,7 @@ type hashes struct {
 	mu      sync.Mutex
 	byAgent map[string]string
 	lists   int
-	changed func()
+	changed func([]string)
 }
 
 func (h *hashes) set(agent, hash string) {
@@ -24,10 +26,10 @@ func (h *hashes) set(agent, hash string) {
 	h.byAgent[agent] = hash
 	changed := h.changed
 	h.mu.Unlock()
-	changed()
+	changed(nil)
 }
 
-func (h *hashes) List(_ context.Context, c identity.Caller) List {
+func (h *hashes) List(_ context.Context, _ Kind, c identity.Caller) List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lists++
@@ -37,9 +39,13 @@ func (h *hashes) List(_ context.Context, c identity.Caller) List {
 	return List{Hash: h.byAgent[""], Private: len(h.byAgent) > 1}
 }
 
-func (h *hashes) Watch(fn func()) func() {
+func (h *hashes) Watch(fn func([]string)) func() {
 	h.changed = fn
-	return func() { h.changed = func() {} }
+	return func() { h.changed = func([]string) {} }
+}
+
+func (*hashes) Serves(_ context.Context, c identity.Caller, uri string) bool {
+	return c.Agent.AgentID == "vip" || uri != "test://secret"
 }
 
 func (*hashes) Info() Info                             { return Info{} }
@@ -47,16 +53,44 @@ func (*hashes) Call(context.Context, Request) Response { return Response{} }
 
 func agent(id string) identity.Caller { return identity.Caller{Agent: identity.Agent{AgentID: id}} }
 
-// told reports whether the feed was told of a change since the last time.
-func told(f *feed) bool {
+// hearer is a feed and what it is a feed of.
+type hearer struct {
+	*feed
+	c    *changes
+	bell bell
+}
+
+// hear begins to listen for an agent that wants to hear of the lists, and
+// knows the list of tools that is given.
+func hear(t *testing.T, c *changes, id string, lists kindSet, seen string) *hearer {
+	b := newBell()
+	h := &hearer{&feed{wake: b.ring}, c, b}
+	c.listen(t.Context(), h.feed, agent(id), lists, [kinds]string{Tools: seen})
+	return h
+}
+
+// told returns what there is to tell since the last time.
+func (h *hearer) told() news {
 	synctest.Wait()
 	select {
-	case <-f.tools:
-		return true
+	case <-h.bell:
+		return h.c.take(h.feed)
 	default:
-		return false
+		return news{}
 	}
 }
+
+// uris returns the names of the topics.
+func (n news) uris() (names []string) {
+	for _, t := range n.topics {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// told reports whether the feed was told of a change of the tools since the
+// last time.
+func told(h *hearer) bool { return h.told().lists.has(Tools) }
 
 const quiet = 20 * time.Millisecond
 
@@ -65,7 +99,7 @@ func TestThoseAreToldWhoseListChanged(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1", "vip": "1"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		everyone, vip := c.add(t.Context(), agent("x"), ""), c.add(t.Context(), agent("vip"), "")
+		everyone, vip := hear(t, c, "x", setOf(Tools), ""), hear(t, c, "vip", setOf(Tools), "")
 		h.set("vip", "2")
 		time.Sleep(quiet)
 		if !told(vip) || told(everyone) {
@@ -76,7 +110,7 @@ func TestThoseAreToldWhoseListChanged(t *testing.T) {
 		if told(vip) || told(everyone) {
 			t.Error("what is no change was told")
 		}
-		c.remove(vip)
+		c.remove(vip.feed)
 		h.set("vip", "3")
 		time.Sleep(quiet)
 		if told(vip) {
@@ -90,7 +124,7 @@ func TestManyChangesAreToldOnce(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		f := c.add(t.Context(), agent("x"), "")
+		f := hear(t, c, "x", setOf(Tools), "")
 		for _, hash := range []string{"1", "2", "3", "4"} {
 			h.set("", hash)
 			time.Sleep(quiet / 5)
@@ -110,9 +144,9 @@ func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		feeds := make([]*feed, 100)
+		feeds := make([]*hearer, 100)
 		for i := range feeds {
-			feeds[i] = c.add(t.Context(), agent("x"), "")
+			feeds[i] = hear(t, c, "x", setOf(Tools), "")
 		}
 		h.lists = 0
 		h.set("", "1")
@@ -133,10 +167,10 @@ func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "2"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		if f := c.add(t.Context(), agent("x"), "1"); !told(f) {
+		if f := hear(t, c, "x", setOf(Tools), "1"); !told(f) {
 			t.Error("it was not told")
 		}
-		if f := c.add(t.Context(), agent("x"), "2"); told(f) {
+		if f := hear(t, c, "x", setOf(Tools), "2"); told(f) {
 			t.Error("one that knows the list was told")
 		}
 	})
@@ -146,7 +180,7 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := watch(h, quiet)
-		f := c.add(t.Context(), agent("x"), "")
+		f := hear(t, c, "x", setOf(Tools), "")
 		h.set("", "2")
 		c.stop()
 		c.stop()
@@ -156,4 +190,68 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 			t.Error("it was told")
 		}
 	})
+}
+
+func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hashes{byAgent: map[string]string{"": "1"}}
+		c := watch(h, quiet)
+		defer c.stop()
+		all, prompts := hear(t, c, "x", everyKind, ""), hear(t, c, "x", setOf(Prompts), "")
+		h.set("", "2")
+		time.Sleep(quiet)
+		if got := all.told().lists; got != everyKind {
+			t.Errorf("the one that wants all heard of %b", got)
+		}
+		if got := prompts.told().lists; got != setOf(Prompts) {
+			t.Errorf("the one that wants prompts heard of %b", got)
+		}
+	})
+}
+
+func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hashes{byAgent: map[string]string{"": "1"}}
+		c := watch(h, quiet)
+		defer c.stop()
+		vip, other := hear(t, c, "vip", 0, ""), hear(t, c, "x", 0, "")
+		for _, l := range []*hearer{vip, other} {
+			c.subscribe(l.feed, topic{name: "test://a"})
+			c.subscribe(l.feed, topic{name: "test://a"})
+			c.subscribe(l.feed, topic{name: "test://secret"})
+		}
+		h.changed([]string{"test://b", "test://secret", "test://a"})
+		h.changed([]string{"test://a"})
+		time.Sleep(quiet)
+		if got := vip.told().uris(); !slices.Equal(got, []string{"test://a", "test://secret"}) {
+			t.Errorf("the one that may read both heard of %q", got)
+		}
+		if got := other.told().uris(); !slices.Equal(got, []string{"test://a"}) {
+			t.Errorf("the other heard of %q", got)
+		}
+		c.unsubscribe(vip.feed, topic{name: "test://a"})
+		c.remove(other.feed)
+		h.changed([]string{"test://a"})
+		time.Sleep(quiet)
+		if len(vip.told().uris())+len(other.told().uris()) > 0 || len(c.byTopic) != 1 {
+			t.Error("one that listens no more was told")
+		}
+	})
+}
+
+func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
+	c := watch(&hashes{}, quiet)
+	defer c.stop()
+	f := &feed{}
+	for i := range maxSubscriptions {
+		if !c.subscribe(f, topic{name: strconv.Itoa(i)}) {
+			t.Fatalf("subscription %d was refused", i)
+		}
+	}
+	if !c.subscribe(f, topic{name: "0"}) || c.subscribe(f, topic{name: "more"}) {
+		t.Error("the bound is another")
+	}
+	if c.remove(f); len(c.byTopic) > 0 || !c.subscribe(f, topic{name: "late"}) || len(c.byTopic) > 0 {
+		t.Error("an ended feed is kept")
+	}
 }

@@ -47,6 +47,9 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 // soon. ctx is that of the connection and ends with it. The text belongs to
 // the connection from now on. Receive must not be called by two goroutines at once.
 func (c *Conn) Receive(ctx context.Context, text []byte) {
+	if c.origin.session != nil {
+		c.origin.session.heard.Add(1)
+	}
 	messages, isBatch, f := parse(text, c.server.options.Limits)
 	if f != nil {
 		c.answer(refuse(nil, f))
@@ -125,22 +128,44 @@ func (c *Conn) turnAway(messages []message) {
 	}
 }
 
-// follow takes note of when a legacy client's list changes, and tells it once
-// tell is called, until the connection ends.
+// follow takes note of what changes for a legacy client, and tells it once tell
+// is called, until the connection ends.
 func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
 	if !c.work.begin() {
 		return func() {}
 	}
-	f := c.server.changes.add(ctx, c.server.sessionCaller(c.origin.peer, n), "")
-	send := c.origin.emit
+	changes, b, send := c.server.changes, newBell(), c.origin.emit
+	n.feed.wake = b.ring
+	changes.listen(ctx, &n.feed, c.server.sessionCaller(c.origin.peer, n), everyKind, n.lastSeen())
 	return func() {
+		pulse := c.heartbeat(n)
+		pulse.start()
 		go func() {
 			defer c.work.done()
-			defer c.server.changes.remove(f)
-			_ = f.follow(ctx, either{c.work.ending}, func() error {
-				return send(notification(toolsChanged, nil))
-			})
+			defer pulse.stop()
+			defer changes.remove(&n.feed)
+			_ = changes.follow(ctx, &n.feed, b, c.work.ending, news.legacyFrames, send)
 		}()
+	}
+}
+
+// heartbeat returns that of a legacy client; one that is given up is at its
+// end, so that the transport closes the connection.
+func (c *Conn) heartbeat(n *session) *heartbeat {
+	return &heartbeat{
+		every: c.server.options.Ping, heard: &n.heard,
+		busy: func() bool { return c.calls.len() > 0 },
+		ping: func(f Frame) {
+			if c.work.begin() {
+				defer c.work.done()
+				// The transport that fails to send ends the connection.
+				_ = c.origin.emit(f)
+			}
+		},
+		lost: func() {
+			c.server.options.Logger.Info("a client does not answer pings: its connection ends", "client", n.client)
+			c.work.end()
+		},
 	}
 }
 

@@ -39,7 +39,9 @@ func (s *Server) accept(ctx context.Context, o *origin, m message) (*pending, Re
 	case m.bad != nil:
 		return nil, refuse(m.id, m.bad)
 	case m.isResponse():
-		// The server asks clients for nothing, so nothing waits for it.
+		if o.session != nil {
+			o.session.outgoing.answered(m)
+		}
 		return nil, Reply{}
 	case m.isNotification():
 		s.notified(o, m)

@@ -9,6 +9,12 @@
 // messages, each message is held to the rules of its era, and its method is
 // looked up in one table, which the features fill. What goes back is a [Frame].
 //
+// A [Kind] tells what is listed and called: tools, resources, templates and
+// prompts. Calls of all kinds, and completions, are one [Request] to the
+// backend. A call that needs to know something from its client ends with an
+// [Ask] and is made again with what was answered, on either era. What there is
+// to tell a client unasked waits in its feed until a stream takes it.
+//
 // The package decides nothing about a call, knows nothing of HCL, JavaScript
 // or CEL, and does not know which transport carries a message: where a
 // transport has headers that mirror the message, they are held to it.

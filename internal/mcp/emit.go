@@ -13,10 +13,11 @@ import (
 // client asked to hear it. It never waits for the client.
 type emitter struct {
 	// fixed at creation
-	out   *outbox
-	tool  string
-	token []byte // the client's progress token; nil when it gave none
-	level int32  // the least severe level to send; 0 for none
+	out    *outbox
+	tool   string
+	token  []byte // the client's progress token; nil when it gave none
+	level  int32  // the least severe level to send; 0 for none
+	closes bool   // whether the connection can be closed
 
 	mu   sync.Mutex
 	told bool
@@ -26,10 +27,24 @@ type emitter struct {
 // emitter returns the emitter of a call; nil when nothing of what the tool
 // tells would be sent.
 func (c *call) emitter(ctx context.Context, tool string, level int32) *emitter {
-	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 {
+	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 && c.origin.closeStream == nil {
 		return nil
 	}
-	return &emitter{out: newOutbox(ctx, c.origin.emit), tool: tool, token: c.meta.progressToken, level: level}
+	e := &emitter{tool: tool, token: c.meta.progressToken, level: level, closes: c.origin.closeStream != nil}
+	e.out = newOutbox(ctx, c.origin.emit)
+	if e.closes {
+		e.out.send = c.sendOrClose
+	}
+	return e
+}
+
+// sendOrClose sends a frame; none closes the connection.
+func (c *call) sendOrClose(f Frame) error {
+	if f.IsZero() {
+		c.origin.closeStream()
+		return nil
+	}
+	return c.origin.emit(f)
 }
 
 // stop drops what comes too late: nothing may follow the answer. It returns
@@ -78,6 +93,14 @@ func (e *emitter) Log(level, message string, fields json.RawMessage) {
 		b = appendString(b, message)
 	}
 	e.out.put(notification("notifications/message", b))
+}
+
+// CloseStream closes the connection once what was told before is sent: no
+// message stands for it in the outbox.
+func (e *emitter) CloseStream() {
+	if e.closes {
+		e.out.put(Frame{})
+	}
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

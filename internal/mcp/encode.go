@@ -58,6 +58,29 @@ func appendText(dst []byte, name, value string) []byte {
 	return appendString(appendMember(dst, name), value)
 }
 
+// appendOptional appends a member that is a string, unless it is empty.
+func appendOptional(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendText(dst, name, value)
+}
+
+// appendTexts appends a member that is a list of strings, unless it is empty.
+func appendTexts(dst []byte, name string, values []string) []byte {
+	if len(values) == 0 {
+		return dst
+	}
+	dst = append(appendMember(dst, name), '[')
+	for i, value := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, value)
+	}
+	return append(dst, ']')
+}
+
 // appendValue appends a member that is JSON already, and null when it is empty.
 func appendValue(dst []byte, name string, value []byte) []byte {
 	return appendRaw(appendMember(dst, name), value)

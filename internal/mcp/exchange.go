@@ -16,6 +16,9 @@ type Exchange struct {
 	// once [Server.Exchange] has returned. Nil when the client takes nothing
 	// before the answer.
 	Emit func(Frame) error
+	// CloseStream closes the connection that carries what Emit sends, while the
+	// client comes back for the rest. Nil where that cannot be.
+	CloseStream func()
 }
 
 // Exchange serves a text: one message, or a batch. The headers of the peer
@@ -31,7 +34,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 		return refuse(nil, f)
 	}
 	o := s.exchangeOrigin(x)
-	if o.lost() && (messages[0].isNotification() || isBatch) {
+	if o.lost() && (messages[0].isNotification() || messages[0].isResponse() || isBatch) {
 		return refuse(messages[0].id, unknownSession())
 	}
 	b, f := s.acceptAll(ctx, o, messages, isBatch)
@@ -42,7 +45,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 }
 
 func (s *Server) exchangeOrigin(x Exchange) *origin {
-	o := &origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, ending: s.work.ending}
+	o := &origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, ending: s.work.ending}
 	if o.peer.Headers == nil {
 		o.peer.Headers = http.Header{}
 	}

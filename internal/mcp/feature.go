@@ -30,8 +30,12 @@ type feature struct {
 	methods  []method
 }
 
-func features() []feature {
-	return []feature{lifecycle(), discovery(), tools(), logging(), subscriptions()}
+func features(withTasks bool) []feature {
+	all := []feature{lifecycle(), discovery(), tools(), resources(), prompts(), completions(), logging(), subscriptions()}
+	if withTasks {
+		all = append(all, tasks())
+	}
+	return all
 }
 
 // assemble joins the features to a method table and the capabilities of either era.

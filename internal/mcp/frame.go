@@ -55,11 +55,16 @@ func errorFrame(id []byte, e *RPCError) Frame {
 	if len(id) > 0 {
 		b = appendValue(b, "id", id)
 	}
-	b = append(b, `,"error":{"code":`...)
-	b = strconv.AppendInt(b, int64(e.Code), 10)
-	b = appendText(b, "message", e.Message)
+	b = e.appendTo(append(b, `,"error":`...))
+	return Frame{head: append(b, '}')}
+}
+
+// appendTo appends the error object.
+func (e *RPCError) appendTo(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"code":`...), int64(e.Code), 10)
+	dst = appendText(dst, "message", e.Message)
 	if len(e.Data) > 0 {
-		b = appendValue(b, "data", e.Data)
+		dst = appendValue(dst, "data", e.Data)
 	}
-	return Frame{head: append(b, "}}"...)}
+	return append(dst, '}')
 }

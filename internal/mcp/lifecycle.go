@@ -22,6 +22,7 @@ func initialize(_ context.Context, c *call) (*result, *fault) {
 	}
 	info := c.server.backend.Info()
 	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(member(c.params, "clientInfo")))
+	opened.can = capabilitiesOf(member(c.params, "capabilities"), opened.version)
 	id, ok := c.origin.open(opened)
 	if !ok {
 		return nil, newFault(codeInternal, Unavailable, "too many sessions are in use")

@@ -22,6 +22,8 @@ type message struct {
 	method string
 	// params is the JSON of an object, and empty when there are none.
 	params []byte
+	// result and err are those of a response: JSON, and empty when absent.
+	result, err []byte
 	// bad says why the message cannot be served; nil when it can.
 	bad *fault
 }
@@ -81,7 +83,7 @@ func parseMessage(text []byte) (m message) {
 	if !ok {
 		return message{bad: malformed("a message is a JSON object")}
 	}
-	var version, method, id, answer []byte
+	var version, method, id []byte
 	for {
 		name, value, ok := object.member()
 		if !ok {
@@ -96,13 +98,15 @@ func parseMessage(text []byte) (m message) {
 			method = value
 		case "params":
 			m.params = value
-		case "result", "error":
-			answer = value
+		case "result":
+			m.result = value
+		case "error":
+			m.err = value
 		}
 	}
-	isResponse := method == nil && answer != nil
-	if !isResponse {
-		m.bad = m.setID(id)
+	isResponse := method == nil && (m.result != nil || m.err != nil)
+	if bad := m.setID(id); !isResponse {
+		m.bad = bad
 	}
 	if m.bad == nil && string(version) != `"2.0"` {
 		m.bad = malformed(`the member "jsonrpc" must be "2.0"`)

@@ -56,6 +56,22 @@ func (o *outbox) put(f Frame) {
 	}
 }
 
+// settle waits until what waits was sent, as long as the tail of a call may take.
+func (o *outbox) settle() {
+	o.mu.Lock()
+	idle := o.idle
+	o.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	patience := time.NewTimer(tailTime)
+	defer patience.Stop()
+	select {
+	case <-idle:
+	case <-patience.C:
+	}
+}
+
 // end takes no more frames, waits until those that wait were sent, and returns
 // how many were dropped. Nothing is sent after it.
 func (o *outbox) end() (dropped int) {

@@ -22,8 +22,10 @@ type pages struct {
 	bytes int
 }
 
-// pageKey names a page: the hash of a list, and which part of it for whom.
+// pageKey names a page: the kind and the hash of a list, and which part of it
+// for whom.
 type pageKey struct {
+	kind     Kind
 	hash     string
 	era      era
 	from, to int

@@ -7,9 +7,24 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// succeeded encodes the success of a tool (2026-07-28 server/tools, Tool
+// succeeded encodes the success of a call.
+func (c *call) succeeded(r *Request, response *Response) *result {
+	if r.Kind == Tools {
+		return c.toolResult(response)
+	}
+	made := &result{members: inner(response.Result), revision: response.Revision}
+	if c.era == modern && r.Kind == Resources {
+		made.more = appendCaching(nil, 0, true)
+		if r.Resume == nil {
+			made.more = appendCaching(nil, response.TTL, !response.Public)
+		}
+	}
+	return made
+}
+
+// toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
 // Result). Legacy revisions know structured content that is an object alone.
-func (c *call) succeeded(r Response) *result {
+func (c *call) toolResult(r *Response) *result {
 	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
 	content := r.Content
 	if len(content) == 0 {
@@ -22,16 +37,20 @@ func (c *call) succeeded(r Response) *result {
 	return &result{members: b, revision: r.Revision}
 }
 
-// failed is the one place where the error of a call becomes MCP: a tool that
-// does not exist, and a script's own JSON-RPC error, are errors of the
-// protocol; everything else is a result that a model can read and learn from
-// (2026-07-28 server/tools, Error Handling).
-func (c *call) failed(caller identity.Caller, e *CallError, revision string) (*result, *fault) {
+// failed is the one place where the error of a call becomes MCP. What is not
+// there, and a script's own JSON-RPC error, are errors of the protocol. Every
+// other failure of a tool is a result that a model can read and learn from
+// (2026-07-28 server/tools, Error Handling); other calls have no such result.
+func (c *call) failed(r *Request, e *CallError, revision string) (*result, *fault) {
 	switch {
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)
+	case e.Required != nil && c.era == modern:
+		return nil, lacking(e.Message, e.Required)
 	case e.Code == ToolNotFound:
-		return nil, invalidParams(e.Message).with(errorData(caller, e))
+		return nil, c.notFound(r, e)
+	case r.Kind != Tools:
+		return nil, itemFault(r, e)
 	}
 	b := append([]byte{}, `"content":[`...)
 	b = appendTextBlock(b, errorText(e))
@@ -39,7 +58,49 @@ func (c *call) failed(caller identity.Caller, e *CallError, revision string) (*r
 		b = appendTextBlock(append(b, ','), "The current input schema: "+string(appendRaw(nil, e.Schema)))
 	}
 	b = append(b, `],"isError":true`...)
-	return &result{members: b, revision: revision, meta: appendValue(nil, keyError, errorData(caller, e))}, nil
+	return &result{members: b, revision: revision, meta: appendValue(nil, keyError, errorData(r.Caller, e))}, nil
+}
+
+// lacking is the fault of a modern call whose client lacks capabilities
+// (2026-07-28 schema, MissingRequiredClientCapabilityError).
+func lacking(message string, required []byte) *fault {
+	data := append(appendValue([]byte{'{'}, "requiredCapabilities", required), '}')
+	return newFault(codeMissingCapability, Malformed, message).with(data)
+}
+
+// notFound is the fault of a call of what is not there. For resources it has a
+// code of its own in legacy revisions (2025-11-25 server/resources, Error
+// Handling), and names the URI in all.
+func (c *call) notFound(r *Request, e *CallError) *fault {
+	data := errorData(r.Caller, e)
+	if r.Kind != Resources {
+		return invalidParams(e.Message).with(data)
+	}
+	f := invalidParams(e.Message).with(append(appendText(data[:len(data)-1], "uri", r.Name), '}'))
+	if c.era == legacy {
+		f.Code = codeResourceNotFound
+	}
+	return f
+}
+
+// itemFault is the fault of a call whose failure is no result: the params are
+// to blame, or the server is (2026-07-28 server/prompts, Error Handling).
+func itemFault(r *Request, e *CallError) *fault {
+	f := newFault(codeInternal, Served, e.Message)
+	if e.Code == InvalidInput {
+		f = invalidParams(errorText(e))
+	}
+	return f.with(errorData(r.Caller, e))
+}
+
+// inner returns the members of a JSON object, without the braces.
+func inner(object []byte) []byte {
+	object = bytes.TrimSpace(object)
+	if !isObject(object) {
+		return nil
+	}
+	line := appendRaw(nil, object)
+	return line[1 : len(line)-1]
 }
 
 // scriptFault passes on the error that a script chose. Codes that modern
@@ -60,6 +121,9 @@ func errorData(caller identity.Caller, e *CallError) []byte {
 	b = appendValue(b, "details", e.Details)
 	if len(e.Schema) > 0 {
 		b = appendValue(b, "schema", e.Schema)
+	}
+	if len(e.Required) > 0 {
+		b = appendValue(b, "required_capabilities", e.Required)
 	}
 	if e.RetryAfter > 0 {
 		b = strconv.AppendInt(appendMember(b, "retry_after_ms"), e.RetryAfter.Milliseconds(), 10)

@@ -32,6 +32,10 @@ type Options struct {
 	// Quiet is how long after a change of the tools clients are told of it,
 	// so that several changes are told at once; 0 stands for 20 ms.
 	Quiet time.Duration
+	// Ping is how long a legacy peer may be idle before it is pinged; 0 stands
+	// for 1 minute, and less than 0 for never. One that leaves two pings
+	// unanswered is given up.
+	Ping time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -53,6 +57,9 @@ func (o Options) withDefaults() Options {
 	if o.Quiet <= 0 {
 		o.Quiet = 20 * time.Millisecond
 	}
+	if o.Ping == 0 {
+		o.Ping = time.Minute
+	}
 	return o
 }
 
@@ -61,6 +68,7 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	// fixed at creation
 	backend      Backend
+	tasks        TaskBackend // nil when the backend has no tasks
 	options      Options
 	methods      map[string]method
 	capabilities [2][]byte // what initialize and server/discover declare
@@ -81,13 +89,14 @@ func New(b Backend, o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
 		backend: b, options: o,
-		work:     newWork(),
-		sessions: newSessions(o.Sessions, o.SessionIdle),
-		pages:    newPages(),
-		conns:    map[*Conn]struct{}{},
+		work:  newWork(),
+		pages: newPages(),
+		conns: map[*Conn]struct{}{},
 	}
 	s.changes = watch(b, o.Quiet)
-	s.methods, s.capabilities = assemble(features())
+	s.sessions = newSessions(o.Sessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
+	s.tasks, _ = b.(TaskBackend)
+	s.methods, s.capabilities = assemble(features(s.tasks != nil))
 	return s
 }
 
@@ -134,6 +143,8 @@ type origin struct {
 	calls *inflight
 	// emit sends what precedes the answer; nil when the client takes nothing.
 	emit func(Frame) error
+	// closeStream has the client come back for the rest; nil when it cannot.
+	closeStream func()
 	// ending is closed when what may take forever is to end.
 	ending <-chan struct{}
 	// open keeps the session that initialize makes, and returns its id when

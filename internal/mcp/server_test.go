@@ -178,7 +178,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 		if reply := <-answered; !strings.Contains(reply.Frame.String(), "finished") {
 			t.Errorf("the call under way was answered with %s", reply.Frame)
 		}
-		for i, want := range []string{`acknowledged`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
+		for i, want := range []string{`acknowledged`, `"requestId":2`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
 			if got := heard.all(); i >= len(got) || !strings.Contains(got[i], want) {
 				t.Errorf("message %d is not %s in %q", i, want, got)
 			}
@@ -291,14 +291,14 @@ type finding struct {
 	found, listed int
 }
 
-func (b *finding) List(ctx context.Context, c identity.Caller) mcp.List {
+func (b *finding) List(ctx context.Context, k mcp.Kind, c identity.Caller) mcp.List {
 	b.listed++
-	return b.Backend.List(ctx, c)
+	return b.Backend.List(ctx, k, c)
 }
 
 func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Tool {
 	b.found++
-	for _, t := range b.Backend.List(ctx, c).Tools {
+	for _, t := range b.Backend.List(ctx, mcp.Tools, c).Tools {
 		if t.Name() == name {
 			return t
 		}

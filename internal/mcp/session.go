@@ -14,23 +14,32 @@ type session struct {
 	principal identity.Principal
 	version   string
 	client    string // name/version
+	can       Capabilities
 	calls     inflight
 	ended     chan struct{} // closed when an HTTP session ends
 
-	// seen is the hash of the list that the client was given last; nil when
-	// it never asked for one.
-	seen atomic.Pointer[string]
+	// seen are the hashes of the lists that the client was given last; nil
+	// where it never asked for one.
+	seen [kinds]atomic.Pointer[string]
 	// logLevel is the least severe level that the client wants to hear of;
 	// 0 when it never asked.
 	logLevel atomic.Int32
 
+	outgoing outgoing
+	// heard counts what the client has sent.
+	heard atomic.Uint64
+	// feed is what the session is to be told.
+	feed feed
+
 	mu sync.Mutex
-	// streams are the open streams, the newest last.
-	streams []*feed
+	// streams are the open streams, the newest last. A connection has none.
+	streams []*Stream
 }
 
 func newSession(p identity.Principal, version, client string) *session {
-	return &session{principal: p, version: version, client: client, ended: make(chan struct{})}
+	s := &session{principal: p, version: version, client: client, ended: make(chan struct{})}
+	s.feed.wake = s.wake
+	return s
 }
 
 // belongsTo reports whether the session was opened by the principal.
@@ -45,10 +54,12 @@ func (s *session) busy() bool {
 	return len(s.streams) > 0 || s.calls.len() > 0
 }
 
-// lastSeen returns the hash of the list that the client was given last.
-func (s *session) lastSeen() string {
-	if hash := s.seen.Load(); hash != nil {
-		return *hash
+// lastSeen returns the hashes of the lists that the client was given last.
+func (s *session) lastSeen() (hashes [kinds]string) {
+	for k := range hashes {
+		if hash := s.seen[k].Load(); hash != nil {
+			hashes[k] = *hash
+		}
 	}
-	return ""
+	return hashes
 }

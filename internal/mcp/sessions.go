@@ -14,6 +14,8 @@ type sessions struct {
 	// fixed at creation
 	most int
 	idle time.Duration
+	// ended is called with each session that has ended; it must not block.
+	ended func(*session)
 
 	mu   sync.Mutex
 	byID map[string]*list.Element
@@ -26,8 +28,8 @@ type entry struct {
 	used    time.Time
 }
 
-func newSessions(most int, idle time.Duration) *sessions {
-	return &sessions{most: most, idle: idle, byID: map[string]*list.Element{}}
+func newSessions(most int, idle time.Duration, ended func(*session)) *sessions {
+	return &sessions{most: most, idle: idle, ended: ended, byID: map[string]*list.Element{}}
 }
 
 // add keeps a session and gives it an id that cannot be guessed. It makes room
@@ -54,7 +56,9 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 		return nil
 	}
 	s.touch(e)
-	return e.Value.(*entry).session
+	n := e.Value.(*entry).session
+	n.heard.Add(1)
+	return n
 }
 
 // remove ends the session.
@@ -100,4 +104,5 @@ func (s *sessions) drop(e *list.Element) {
 	delete(s.byID, n.id)
 	close(n.ended)
 	n.calls.cancelAll()
+	s.ended(n)
 }

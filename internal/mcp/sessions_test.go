@@ -35,7 +35,7 @@ func isOver(n *session) bool {
 }
 
 func TestSessionsBelongToTheirPrincipal(t *testing.T) {
-	s := newSessions(10, time.Hour)
+	s := newSessions(10, time.Hour, func(*session) {})
 	n := open(t, s, "alice")
 	if s.find(n.id, principal("alice")) != n {
 		t.Error("the session is not found by its principal")
@@ -55,7 +55,7 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 
 func TestSessionsEndWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSessions(10, time.Hour)
+		s := newSessions(10, time.Hour, func(*session) {})
 		idle, used, busy := open(t, s, "a"), open(t, s, "a"), open(t, s, "a")
 		_, end, f := busy.calls.add(context.Background(), []byte("1"))
 		if f != nil {
@@ -82,7 +82,7 @@ func TestSessionsEndWhenIdle(t *testing.T) {
 }
 
 func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
-	s := newSessions(2, time.Hour)
+	s := newSessions(2, time.Hour, func(*session) {})
 	first, second := open(t, s, "a"), open(t, s, "a")
 	s.find(first.id, principal("a"))
 	third := open(t, s, "a")
@@ -90,7 +90,7 @@ func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
 		t.Error("it was not the session idle longest that ended")
 	}
 	for i, n := range []*session{first, third} {
-		if !n.attach(&feed{}) {
+		if !n.attach(&Stream{bell: newBell()}) {
 			t.Fatalf("session %d takes no stream", i)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
 }
 
 func TestCallsEndWithTheirSession(t *testing.T) {
-	s := newSessions(2, time.Hour)
+	s := newSessions(2, time.Hour, func(*session) {})
 	n := open(t, s, "a")
 	ctx, end, f := n.calls.add(context.Background(), []byte("1"))
 	if f != nil {
@@ -116,7 +116,7 @@ func TestCallsEndWithTheirSession(t *testing.T) {
 
 func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
 	n := newSession(principal("a"), newestLegacy, "")
-	first, second := &feed{}, &feed{}
+	first, second := &Stream{bell: newBell()}, &Stream{bell: newBell()}
 	n.attach(first)
 	n.attach(second)
 	if n.isNewest(first) || !n.isNewest(second) {
@@ -127,9 +127,9 @@ func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
 		t.Error("the first stream did not take over")
 	}
 	for range maxStreams - 1 {
-		n.attach(&feed{})
+		n.attach(&Stream{bell: newBell()})
 	}
-	if n.attach(&feed{}) {
+	if n.attach(&Stream{bell: newBell()}) {
 		t.Error("there is no end to the streams of a session")
 	}
 }

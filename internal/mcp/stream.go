@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"slices"
+	"sync"
 )
 
 // maxStreams bounds the open streams of one session.
@@ -14,11 +15,16 @@ const maxStreams = 8
 type Stream struct {
 	server  *Server
 	session *session
-	feed    *feed
+	bell    bell
+	pulse   heartbeat
+
+	mu   sync.Mutex
+	ping []Frame // that is to be sent
+	lost bool    // the client does not answer pings
 }
 
 // OpenStream opens a stream for the session of the peer. When the refusal is
-// not [Served], there is no stream. [Stream.Run] must be called.
+// not [Served], there is no stream. [Stream.Close] must be called in the end.
 func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Refusal) {
 	if !s.work.begin() {
 		return nil, Unavailable
@@ -28,73 +34,98 @@ func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Re
 		s.work.done()
 		return nil, UnknownSession
 	}
-	f := s.changes.add(ctx, s.sessionCaller(p, session), session.lastSeen())
-	if !session.attach(f) {
-		s.changes.remove(f)
+	st := &Stream{server: s, session: session, bell: newBell()}
+	if !session.attach(st) {
 		s.work.done()
 		return nil, Unavailable
 	}
-	return &Stream{server: s, session: session, feed: f}, Served
-}
-
-// Run sends what there is to tell until ctx ends, the session ends, the server
-// drains or send fails. send is called from this goroutine.
-func (st *Stream) Run(ctx context.Context, send func(Frame) error) {
-	defer st.server.work.done()
-	defer st.server.changes.remove(st.feed)
-	defer st.session.detach(st.feed)
-	over := either{st.server.work.ending, st.session.ended}
-	_ = st.feed.follow(ctx, over, func() error {
-		if !st.session.isNewest(st.feed) {
-			return nil
-		}
-		return send(notification(toolsChanged, nil))
-	})
-}
-
-// either holds two channels of which one is closed in the end.
-type either [2]<-chan struct{}
-
-// follow calls tell at each change, until one of over is closed, and returns
-// nil then. When ctx ends or tell fails first, follow returns that error.
-func (f *feed) follow(ctx context.Context, over either, tell func() error) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-over[0]:
-			return nil
-		case <-over[1]:
-			return nil
-		case <-f.tools:
-			if err := tell(); err != nil {
-				return err
-			}
-		}
+	s.changes.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
+	st.pulse = heartbeat{
+		every: s.options.Ping, heard: &session.heard,
+		busy: func() bool { return session.calls.len() > 0 },
+		ping: st.sendPing, lost: st.giveUp,
 	}
+	st.pulse.start()
+	return st, Served
+}
+
+// Wake has a value when [Stream.Take] may have something.
+func (st *Stream) Wake() <-chan struct{} { return st.bell }
+
+// Ended is closed when the session has ended. When [Server.Draining] is closed,
+// nothing more will come either.
+func (st *Stream) Ended() <-chan struct{} { return st.session.ended }
+
+// Take returns what there is to send now, which no other stream sends then;
+// false when nobody reads it, since the client does not answer pings.
+func (st *Stream) Take() (frames []Frame, ok bool) {
+	if st.session.isNewest(st) {
+		frames = st.server.changes.take(&st.session.feed).legacyFrames()
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	frames, st.ping = append(frames, st.ping...), nil
+	return frames, !st.lost
+}
+
+// sendPing has a ping sent, in place of one that was not taken yet.
+func (st *Stream) sendPing(f Frame) {
+	st.mu.Lock()
+	st.ping = []Frame{f}
+	st.mu.Unlock()
+	st.bell.ring()
+}
+
+// giveUp ends the stream.
+func (st *Stream) giveUp() {
+	st.server.options.Logger.Info("a client does not answer pings: its stream ends", "client", st.session.client)
+	st.mu.Lock()
+	st.lost = true
+	st.mu.Unlock()
+	st.bell.ring()
+}
+
+// Close takes the stream off the session.
+func (st *Stream) Close() {
+	st.pulse.stop()
+	st.session.detach(st)
+	st.server.changes.mute(&st.session.feed)
+	st.server.work.done()
 }
 
 // attach adds a stream; false means that there are too many.
-func (s *session) attach(f *feed) bool {
+func (s *session) attach(st *Stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.streams) >= maxStreams {
 		return false
 	}
-	s.streams = append(s.streams, f)
+	s.streams = append(s.streams, st)
+	st.bell.ring()
 	return true
 }
 
-func (s *session) detach(f *feed) {
+// detach takes out a stream and has the newest of the others take over.
+func (s *session) detach(st *Stream) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams = slices.DeleteFunc(s.streams, func(other *feed) bool { return other == f })
+	s.streams = slices.DeleteFunc(s.streams, func(other *Stream) bool { return other == st })
+	s.mu.Unlock()
+	s.wake()
 }
 
-// isNewest reports whether the stream is the one that carries messages: each
-// is sent once (2025-11-25 basic/transports, Multiple Connections).
-func (s *session) isNewest(f *feed) bool {
+// wake wakes the stream that carries messages: each is sent once (2025-11-25
+// basic/transports, Multiple Connections). Without one they wait for it.
+func (s *session) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.streams) > 0 && s.streams[len(s.streams)-1] == f
+	if n := len(s.streams); n > 0 {
+		s.streams[n-1].bell.ring()
+	}
+}
+
+// isNewest reports whether the stream is the one that carries messages.
+func (s *session) isNewest(st *Stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams) > 0 && s.streams[len(s.streams)-1] == st
 }

@@ -21,6 +21,7 @@ type ToolInfo struct {
 	ReadOnly, Destructive, OpenWorld *bool
 	Idempotent                       bool
 	TimeoutMS                        int64
+	Icons                            []Icon
 }
 
 // Tool is a tool as it is listed, encoded once. It is immutable.
@@ -52,6 +53,9 @@ func NewTool(info ToolInfo) (*Tool, error) {
 		if output, outputType, err = oneLine(info.OutputSchema); err != nil {
 			return nil, fmt.Errorf("output schema: %w", err)
 		}
+	}
+	if err := checkIcons(info.Icons); err != nil {
+		return nil, err
 	}
 	mirrors, err := findMirrors(input)
 	if err != nil {
@@ -91,20 +95,17 @@ func (t *Tool) entry(e era) []byte {
 // entry encodes the tool for tools/list (2026-07-28 server/tools, Tool).
 func (i *ToolInfo) entry(input, output []byte) []byte {
 	b := appendText([]byte{'{'}, "name", i.Name)
-	if i.Title != "" {
-		b = appendText(b, "title", i.Title)
-	}
+	b = appendOptional(b, "title", i.Title)
 	if i.HasDescription {
 		b = appendText(b, "description", i.Description)
 	}
+	b = appendIcons(b, i.Icons)
 	b = appendValue(b, "inputSchema", input)
 	if output != nil {
 		b = appendValue(b, "outputSchema", output)
 	}
 	b = append(appendMember(b, "annotations"), '{')
-	if i.Title != "" {
-		b = appendText(b, "title", i.Title)
-	}
+	b = appendOptional(b, "title", i.Title)
 	for _, hint := range []struct {
 		name  string
 		value *bool

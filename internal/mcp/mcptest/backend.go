@@ -4,19 +4,32 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
+// Run is what a tool, or an item of another kind, does when it is called.
+type Run func(ctx context.Context, r mcp.Request) mcp.Response
+
 // Tool is a tool that is a function.
 type Tool struct {
 	mcp.ToolInfo
-	Run func(ctx context.Context, r mcp.Request) mcp.Response
+	Run Run
 	// Visible says who may see the tool; nil for everyone.
+	Visible func(identity.Caller) bool
+}
+
+// Item is a resource, a template or a prompt that is a function, which answers
+// its completions too.
+type Item struct {
+	Kind  mcp.Kind
+	Entry *mcp.Entry
+	Run   Run
+	// Visible says who may see the item; nil for everyone.
 	Visible func(identity.Caller) bool
 }
 
@@ -26,8 +39,9 @@ type Backend struct {
 	mu       sync.Mutex
 	info     mcp.Info
 	tools    []published
+	items    []Item
 	revision int
-	watchers map[int]func()
+	watchers map[int]func([]string)
 	watches  int
 }
 
@@ -41,7 +55,7 @@ type published struct {
 func New(tools ...Tool) *Backend {
 	b := &Backend{
 		info:     mcp.Info{Name: "fake", Title: "A fake", Version: "1.0.0", Instructions: "Be brief."},
-		watchers: map[int]func(){},
+		watchers: map[int]func([]string){},
 	}
 	b.Publish(tools...)
 	return b
@@ -50,7 +64,6 @@ func New(tools ...Tool) *Backend {
 // Publish replaces all tools and tells the watchers.
 func (b *Backend) Publish(tools ...Tool) {
 	b.mu.Lock()
-	b.revision++
 	b.tools = nil
 	for _, t := range tools {
 		entry, err := mcp.NewTool(t.ToolInfo)
@@ -59,13 +72,30 @@ func (b *Backend) Publish(tools ...Tool) {
 		}
 		b.tools = append(b.tools, published{t, entry})
 	}
-	var watchers []func()
+	b.mu.Unlock()
+	b.Touch()
+}
+
+// PublishItems replaces all items of other kinds and tells the watchers.
+func (b *Backend) PublishItems(items ...Item) {
+	b.mu.Lock()
+	b.items = items
+	b.mu.Unlock()
+	b.Touch()
+}
+
+// Touch begins a revision in which the contents of the resources have changed,
+// and tells the watchers.
+func (b *Backend) Touch(uris ...string) {
+	b.mu.Lock()
+	b.revision++
+	var watchers []func([]string)
 	for _, fn := range b.watchers {
 		watchers = append(watchers, fn)
 	}
 	b.mu.Unlock()
 	for _, fn := range watchers {
-		fn()
+		fn(uris)
 	}
 }
 
@@ -86,40 +116,43 @@ func (b *Backend) Info() mcp.Info {
 }
 
 // List implements [mcp.Backend].
-func (b *Backend) List(_ context.Context, c identity.Caller) mcp.List {
+func (b *Backend) List(_ context.Context, k mcp.Kind, c identity.Caller) mcp.List {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := mcp.List{Revision: revisionName(b.revision)}
 	hash := sha256.New()
 	for _, t := range b.tools {
-		if t.Visible != nil {
-			list.Private = true
-			if !t.Visible(c) {
-				continue
-			}
+		if k == mcp.Tools && sees(&list, c, t.Visible) {
+			list.Tools = append(list.Tools, t.entry)
+			hash.Write(t.entry.Capability())
 		}
-		list.Tools = append(list.Tools, t.entry)
-		hash.Write(t.entry.Capability())
+	}
+	for _, i := range b.items {
+		if i.Kind == k && sees(&list, c, i.Visible) {
+			list.Entries = append(list.Entries, i.Entry)
+			hash.Write([]byte(i.Entry.Name() + "\n"))
+		}
 	}
 	list.Hash = hex.EncodeToString(hash.Sum(nil))
 	return list
 }
 
+// sees reports whether the caller sees an entry; one that not all see makes
+// the list private.
+func sees(list *mcp.List, c identity.Caller, visible func(identity.Caller) bool) bool {
+	if visible == nil {
+		return true
+	}
+	list.Private = true
+	return visible(c)
+}
+
 // Call implements [mcp.Backend].
 func (b *Backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
-	b.mu.Lock()
-	revision := revisionName(b.revision)
-	i := slices.IndexFunc(b.tools, func(t published) bool {
-		return t.Name == r.Tool && (t.Visible == nil || t.Visible(r.Caller))
-	})
-	var run func(context.Context, mcp.Request) mcp.Response
-	if i >= 0 {
-		run = b.tools[i].Run
-	}
-	b.mu.Unlock()
+	run, revision := b.find(r)
 	if run == nil {
 		return mcp.Response{Revision: revision, Err: &mcp.CallError{
-			Code: mcp.ToolNotFound, Message: "there is no tool of this name",
+			Code: mcp.ToolNotFound, Message: "there is no " + nouns[r.Kind] + " of this name",
 		}}
 	}
 	response := run(ctx, r)
@@ -127,8 +160,43 @@ func (b *Backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	return response
 }
 
+var nouns = map[mcp.Kind]string{mcp.Tools: "tool", mcp.Resources: "resource", mcp.Templates: "template", mcp.Prompts: "prompt"}
+
+func (b *Backend) find(r mcp.Request) (run Run, revision string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	revision = revisionName(b.revision)
+	for _, t := range b.tools {
+		if r.Kind == mcp.Tools && t.Name == r.Name && (t.Visible == nil || t.Visible(r.Caller)) {
+			return t.Run, revision
+		}
+	}
+	for _, i := range b.items {
+		if i.answers(r) && (i.Visible == nil || i.Visible(r.Caller)) {
+			return i.Run, revision
+		}
+	}
+	return nil, revision
+}
+
+// answers reports whether the item is what a request calls. A template stands
+// for all URIs that begin as it does.
+func (i *Item) answers(r mcp.Request) bool {
+	if i.Kind == mcp.Templates && r.Kind == mcp.Resources {
+		before, _, _ := strings.Cut(i.Entry.Name(), "{")
+		return strings.HasPrefix(r.Name, before)
+	}
+	return i.Kind == r.Kind && i.Entry.Name() == r.Name
+}
+
+// Serves implements [mcp.Backend].
+func (b *Backend) Serves(_ context.Context, c identity.Caller, uri string) bool {
+	run, _ := b.find(mcp.Request{Kind: mcp.Resources, Name: uri, Caller: c})
+	return run != nil
+}
+
 // Watch implements [mcp.Backend].
-func (b *Backend) Watch(fn func()) (stop func()) {
+func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watches++

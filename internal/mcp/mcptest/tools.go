@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
@@ -25,9 +24,7 @@ func Tools() []Tool {
 		{ToolInfo: describe("fail", `{"type":"object","properties":{"how":{"type":"string"}}}`), Run: fail},
 		{ToolInfo: describe("region", `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},`+
 			`"where":{"type":"object","properties":{"level":{"type":"integer","x-mcp-header":"Level"}}}}}`), Run: hello},
-		{ToolInfo: describe("secret", noInput), Run: hello, Visible: func(c identity.Caller) bool {
-			return c.Agent.AgentID == "insider"
-		}},
+		{ToolInfo: describe("secret", noInput), Run: hello, Visible: insider},
 	}
 }
 

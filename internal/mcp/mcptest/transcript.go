@@ -15,9 +15,14 @@ import (
 //
 // A line of a "client" section is a message, or "Name: value", which is a
 // header of the next message where the transport has headers. $META stands for
-// the _meta members of a modern request. "publish NAME" sections publish other
-// tools. The prose may name the transports that the transcript is for, as
-// "Over: http" or "Over: stream"; without, it is for all of them.
+// the _meta members of a modern request, $ABLE for those of a client that can
+// be asked everything, $TASKS for those of one that knows tasks. $ASK1, $ASK2
+// stand for the ids that the server makes up, in the order in which they came.
+//
+// "publish NAME" sections publish other tools and items, "touch URI" sections
+// change a resource, "finish ID", "break ID" and "lose ID" end a task. The
+// prose may name the transports that the transcript is for, as "Over: http" or
+// "Over: stream"; without, it is for all of them. Tasks need "With: tasks".
 type transcript struct {
 	path  string
 	prose string
@@ -27,13 +32,18 @@ type transcript struct {
 
 // turn is what one side says.
 type turn struct {
-	who   string // "client", "server", "drain" or "publish NAME"
+	who   string // "client", "server", "drain", or what happens, such as "publish NAME"
 	lines []string
 }
 
-const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-	`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"1"},` +
-	`"io.modelcontextprotocol/clientCapabilities":{}`
+const (
+	clientMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":`
+	modernMeta = clientMeta + "{}"
+	ableMeta   = clientMeta + `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+	tasksMeta  = clientMeta + `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+)
 
 var (
 	overLine   = regexp.MustCompile(`(?m)^Over: (http|stream)$`)
@@ -105,7 +115,7 @@ func (t turn) messages() (texts []string, headers []http.Header) {
 			header.Add(m[1], m[2])
 			continue
 		}
-		texts = append(texts, strings.ReplaceAll(line, "$META", modernMeta))
+		texts = append(texts, strings.NewReplacer("$META", modernMeta, "$ABLE", ableMeta, "$TASKS", tasksMeta).Replace(line))
 		headers = append(headers, header)
 		header = http.Header{}
 	}

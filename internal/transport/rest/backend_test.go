@@ -22,9 +22,10 @@ type fake struct {
 	calls   int
 }
 
-func (f *fake) Info() mcp.Info                                     { return f.info }
-func (f *fake) List(_ context.Context, c identity.Caller) mcp.List { return f.list(c) }
-func (f *fake) Watch(func()) (stop func())                         { return func() {} }
+func (f *fake) Info() mcp.Info                                                 { return f.info }
+func (f *fake) List(_ context.Context, _ mcp.Kind, c identity.Caller) mcp.List { return f.list(c) }
+func (f *fake) Watch(func([]string)) (stop func())                             { return func() {} }
+func (f *fake) Serves(context.Context, identity.Caller, string) bool           { return true }
 func (f *fake) Call(_ context.Context, r mcp.Request) mcp.Response {
 	f.got, f.calls = r, f.calls+1
 	return f.respond

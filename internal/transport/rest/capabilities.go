@@ -19,7 +19,7 @@ func (h *handler) capabilities(w http.ResponseWriter, r *http.Request, agent ide
 	if !ok {
 		return
 	}
-	list := h.backend.List(r.Context(), caller)
+	list := h.backend.List(r.Context(), mcp.Tools, caller)
 	page := h.joined.page(h.backend.Info(), list)
 	setHeader(w, "Etag", page.etag)
 	// Anyone may keep a copy, and must ask each time whether it still holds.

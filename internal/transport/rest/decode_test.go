@@ -33,7 +33,7 @@ func TestTheCostOfACall(t *testing.T) {
 	} else {
 		t.Logf("%v allocations", n)
 	}
-	if f.got.Tool != "get_customer" {
+	if f.got.Name != "get_customer" {
 		t.Errorf("the backend was asked for %+v", f.got)
 	}
 }

@@ -43,7 +43,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.Ag
 		return
 	}
 	setHeader(w, headerRequestID, caller.Agent.RequestID)
-	response := h.backend.Call(r.Context(), mcp.Request{Tool: call.tool, Arguments: call.arguments, Caller: caller})
+	response := h.backend.Call(r.Context(), mcp.Request{Name: call.tool, Arguments: call.arguments, Caller: caller})
 	if response.Err != nil {
 		writeError(w, response.Err)
 		return

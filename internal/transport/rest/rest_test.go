@@ -30,18 +30,18 @@ func TestWhatTheBackendIsAsked(t *testing.T) {
 		header http.Header
 		want   mcp.Request
 	}{
-		{"a tool alone", `{"tool":"a"}`, nil, mcp.Request{Tool: "a"}},
-		{"arguments as they are written", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, mcp.Request{Tool: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
-		{"no arguments", `{"tool":"a","arguments":null,"agent":null}`, nil, mcp.Request{Tool: "a"}},
-		{"escapes", `{"to\u006fl":"\u0061\n"}`, nil, mcp.Request{Tool: "a\n"}},
+		{"a tool alone", `{"tool":"a"}`, nil, mcp.Request{Name: "a"}},
+		{"arguments as they are written", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, mcp.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
+		{"no arguments", `{"tool":"a","arguments":null,"agent":null}`, nil, mcp.Request{Name: "a"}},
+		{"escapes", `{"to\u006fl":"\u0061\n"}`, nil, mcp.Request{Name: "a\n"}},
 		{"an agent in the body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, mcp.Request{
-			Tool: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"k": "v"}}},
+			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"k": "v"}}},
 		}},
 		{"an agent in the headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, mcp.Request{
-			Tool: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"team": "crm"}}},
+			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"team": "crm"}}},
 		}},
 		{"an agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, mcp.Request{
-			Tool: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{}}},
+			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{}}},
 		}},
 	}
 	for _, r := range rows {

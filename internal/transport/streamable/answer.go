@@ -44,13 +44,32 @@ func (a *answer) begin() {
 func (a *answer) send(f mcp.Frame) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.event(f)
+	return a.event("", f)
 }
 
-// event writes one message as an event. The caller holds mu.
-func (a *answer) event(f mcp.Frame) error {
+// prime tells the client how to come back to the stream: after the event with
+// the id (2025-11-25 basic/transports, Sending Messages to the Server).
+func (a *answer) prime(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(a.options.Retry.Milliseconds(), 10)+"\ndata:\n\n")
+		return err
+	})
+}
+
+// numbered sends one message as an event with an id.
+func (a *answer) numbered(id string, f mcp.Frame) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.event("id: "+id+"\n", f)
+}
+
+// event writes one message as an event, behind other fields of it. The caller
+// holds mu.
+func (a *answer) event(fields string, f mcp.Frame) error {
 	return a.write(func(w io.Writer) error {
-		if _, err := io.WriteString(w, "event: message\ndata: "); err != nil {
+		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
 			return err
 		}
 		if _, err := f.WriteTo(w); err != nil {
@@ -132,7 +151,7 @@ func (a *answer) finish(r mcp.Reply) {
 		a.plain(r)
 		_ = a.flush()
 	case !r.Frame.IsZero():
-		_ = a.event(r.Frame)
+		_ = a.event("", r.Frame)
 	}
 	a.finished = true
 	// The connection may carry other requests, which have times of their own.

@@ -17,10 +17,11 @@ import (
 // instant is a backend that answers without work of its own.
 type instant struct{}
 
-func (instant) Info() mcp.Info                                          { return mcp.Info{Name: "instant", Version: "1"} }
-func (instant) List(context.Context, identity.Caller) mcp.List          { return mcp.List{} }
-func (instant) Watch(func()) func()                                     { return func() {} }
-func (instant) Find(context.Context, identity.Caller, string) *mcp.Tool { return nil }
+func (instant) Info() mcp.Info                                           { return mcp.Info{Name: "instant", Version: "1"} }
+func (instant) List(context.Context, mcp.Kind, identity.Caller) mcp.List { return mcp.List{} }
+func (instant) Watch(func([]string)) func()                              { return func() {} }
+func (instant) Serves(context.Context, identity.Caller, string) bool     { return true }
+func (instant) Find(context.Context, identity.Caller, string) *mcp.Tool  { return nil }
 func (instant) Call(context.Context, mcp.Request) mcp.Response {
 	return mcp.Response{Content: json.RawMessage(`[{"type":"text","text":"3"}]`), Structured: json.RawMessage(`{"sum":3}`)}
 }

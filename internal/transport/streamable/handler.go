@@ -20,6 +20,15 @@ type Options struct {
 	// KeepAlive is how long a stream may be silent before a comment is sent on
 	// it; 0 stands for 15 s.
 	KeepAlive time.Duration
+	// Resume is how long a call waits for a client that has lost the stream
+	// of its answer to come back; 0 stands for 1 minute.
+	Resume time.Duration
+	// Retry is how long clients are told to wait before they come back; 0
+	// stands for 1 s.
+	Retry time.Duration
+	// Keep is how long the events of a stream are kept on which nothing
+	// happens; 0 stands for 5 minutes.
+	Keep time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -31,6 +40,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
+	}
+	if o.Resume <= 0 {
+		o.Resume = time.Minute
+	}
+	if o.Retry <= 0 {
+		o.Retry = time.Second
+	}
+	if o.Keep <= 0 {
+		o.Keep = 5 * time.Minute
 	}
 	return o
 }
@@ -44,11 +62,13 @@ const (
 type handler struct {
 	server  *mcp.Server
 	options Options
+	events  *events
 }
 
 // New returns the handler of the MCP endpoint.
 func New(s *mcp.Server, o Options) http.Handler {
-	return &handler{server: s, options: o.withDefaults()}
+	o = o.withDefaults()
+	return &handler{server: s, options: o, events: newEvents(o.Keep)}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -36,6 +36,12 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, reason)
 		return
 	}
+	if id := r.Header.Get(headerSession); id != "" && accepts.events && r.Header.Get(headerVersion) < modernVersion {
+		if session, refusal := h.server.Session(peer, id); refusal == mcp.Served {
+			h.postOnSession(w, r, text, session, mcp.Exchange{Peer: peer, Session: id})
+			return
+		}
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	a := newAnswer(w, h.options, cancel)

@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -9,30 +8,6 @@ import (
 
 // modernVersion is the revision from which on there are no sessions.
 const modernVersion = "2026-07-28"
-
-// get opens the stream of a legacy session (2025-11-25 basic/transports,
-// Listening for Messages from the Server).
-func (h *handler) get(w http.ResponseWriter, r *http.Request) {
-	if !acceptOf(r).events {
-		refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
-		return
-	}
-	peer, id, ok := h.sessionOf(w, r)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	stream, refusal := h.server.OpenStream(ctx, peer, id)
-	if refusal != mcp.Served {
-		newAnswer(w, h.options, cancel).finish(mcp.Refuse(refusal, "there is no stream for this session"))
-		return
-	}
-	a := newAnswer(w, h.options, cancel)
-	a.begin()
-	stream.Run(ctx, a.send)
-	a.finish(mcp.Reply{})
-}
 
 // delete ends a legacy session (2025-11-25 basic/transports, Session Management).
 func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
@@ -44,6 +19,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "unknown session")
 		return
 	}
+	h.events.drop(id)
 	w.WriteHeader(http.StatusNoContent)
 }
 

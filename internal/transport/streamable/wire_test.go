@@ -128,8 +128,8 @@ func mirror(text string) http.Header {
 	var m struct {
 		Method string
 		Params struct {
-			Name string
-			Meta struct {
+			Name, URI, TaskID string
+			Meta              struct {
 				Version string `json:"io.modelcontextprotocol/protocolVersion"`
 			} `json:"_meta"`
 		}
@@ -140,8 +140,8 @@ func mirror(text string) http.Header {
 	}
 	h.Set("MCP-Protocol-Version", m.Params.Meta.Version)
 	h.Set("Mcp-Method", m.Method)
-	if m.Params.Name != "" {
-		h.Set("Mcp-Name", m.Params.Name)
+	if name := m.Params.Name + m.Params.URI + m.Params.TaskID; name != "" {
+		h.Set("Mcp-Name", name)
 	}
 	return h
 }

@@ -1,0 +1,119 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// converse has the backend carry out a request, and asks the client in between
+// as often as the call wants it: by requests of its own where the client is a
+// legacy one, and by the result where it is modern.
+func (c *call) converse(ctx context.Context, r *Request, e *emitter) Response {
+	for {
+		response := c.server.backend.Call(ctx, *r)
+		if response.Ask == nil || response.Err != nil {
+			return response
+		}
+		if response.Err = c.mayAsk(r, response.Ask); response.Err != nil || c.era == modern {
+			return response
+		}
+		if e != nil {
+			e.out.settle()
+		}
+		if r.Resume, response.Err = c.ask(ctx, response.Ask); response.Err != nil {
+			return response
+		}
+	}
+}
+
+// mayAsk makes sure that a client is asked for nothing that it has not
+// declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
+func (c *call) mayAsk(r *Request, a *Ask) *CallError {
+	needs, ok := a.needs()
+	if !ok || r.Argument != "" {
+		return &CallError{Code: ExecutionError, Message: "the call asks for what no client can be asked"}
+	}
+	if missing := r.Can.without(needs); missing != (Capabilities{}) {
+		return &CallError{
+			Code: ExecutionError, Message: "the client cannot be asked what the call needs to know",
+			Required: missing.object(),
+		}
+	}
+	return nil
+}
+
+// ask sends requests to a legacy client, on the stream of its call, and waits
+// until all are answered. What is not answered in the end is cancelled.
+func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
+	out := &c.origin.session.outgoing
+	answers := make(chan clientAnswer, len(a.Requests))
+	ids, ok := out.add(a.Requests, answers)
+	if !ok {
+		return nil, &CallError{Code: ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
+	}
+	defer func() { c.cancelAsked(out, ids) }()
+	for i, r := range a.Requests {
+		if c.origin.emit(requestFrame(ids[i], &r, c.origin.session.version)) != nil {
+			return nil, unanswered("the client is gone")
+		}
+	}
+	resume := &Resume{State: a.State, Responses: map[string]json.RawMessage{}}
+	timer := time.NewTimer(a.wait())
+	defer timer.Stop()
+	for range a.Requests {
+		select {
+		case a := <-answers:
+			resume.take(a)
+		case <-timer.C:
+			return nil, &CallError{Code: Timeout, Message: fmt.Sprintf("the client did not answer within %v", a.wait())}
+		case <-ctx.Done():
+			return nil, unanswered("the call was cancelled while its client was asked")
+		case <-c.origin.ending:
+			return nil, unanswered("the connection ends, and its client was asked")
+		}
+	}
+	return resume, nil
+}
+
+func (a *Ask) wait() time.Duration {
+	if a.Wait > 0 {
+		return a.Wait
+	}
+	return askWait
+}
+
+// take adds the answer to one request.
+func (r *Resume) take(a clientAnswer) {
+	if a.err == nil {
+		r.Responses[a.key] = a.result
+		return
+	}
+	if r.Refused == nil {
+		r.Refused = map[string]RPCError{}
+	}
+	r.Refused[a.key] = *a.err
+}
+
+// cancelAsked tells the client not to answer what is not answered yet
+// (2025-11-25 basic/utilities/cancellation).
+func (c *call) cancelAsked(out *outgoing, ids []string) {
+	for _, id := range ids {
+		if _, open := out.take(id); !open {
+			continue
+		}
+		// A client that is gone need not be told.
+		_ = c.origin.emit(notification("notifications/cancelled",
+			appendText(appendText(nil, "requestId", id), "reason", "the call has ended")))
+	}
+}
+
+func unanswered(message string) *CallError { return &CallError{Code: ExecutionError, Message: message} }
+
+// requestFrame returns a request of the server to a legacy client.
+func requestFrame(id string, r *AskRequest, version string) Frame {
+	b := append(make([]byte, 0, 96+len(r.Params)), openFrame...)
+	b = r.appendTo(appendText(b, "id", id), version, id)
+	return Frame{head: append(b, '}')}
+}

@@ -1,0 +1,87 @@
+package mcp
+
+// Capabilities are what a client can be asked for (2026-07-28
+// basic/patterns/mrtr).
+type Capabilities struct {
+	// Form and URL are the modes of elicitation/create.
+	Form, URL bool
+	// Sample is for sampling/createMessage, SampleTools for that with tools.
+	Sample, SampleTools bool
+	// Roots is for roots/list.
+	Roots bool
+	// Tasks says that a call of a tool may be answered with a task.
+	Tasks bool
+}
+
+// capabilitiesOf reads a capabilities object, as far as the revision has the
+// features that it declares.
+func capabilitiesOf(object []byte, version string) (can Capabilities) {
+	declared, ok := members(object)
+	for ok {
+		var name, value []byte
+		if name, value, ok = declared.member(); !ok || !isObject(value) {
+			continue
+		}
+		switch string(name) {
+		case "elicitation":
+			can.URL = isObject(member(value, "url")) && version >= version20251125
+			can.Form = (isObject(member(value, "form")) || !isObject(member(value, "url"))) && version >= version20250618
+		case "sampling":
+			can.Sample = true
+			can.SampleTools = isObject(member(value, "tools")) && version >= version20251125
+		case "roots":
+			can.Roots = true
+		case "extensions":
+			can.Tasks = isObject(member(value, keyTasks)) && version >= version20260728
+		}
+	}
+	return can
+}
+
+// can returns what the client can be asked for in the midst of a request. A
+// completion asks for nothing, and neither does a call whose client takes
+// nothing before the answer.
+func (c *call) can(r *Request) Capabilities {
+	switch {
+	case r.Argument != "":
+		return Capabilities{}
+	case c.era == modern:
+		can := capabilitiesOf(c.meta.capabilities, newestModern)
+		can.Tasks = can.Tasks && r.Kind == Tools && c.server.tasks != nil
+		return can
+	case c.origin.emit == nil:
+		return Capabilities{}
+	}
+	return c.origin.session.can
+}
+
+// without returns what of wanted is missing.
+func (can Capabilities) without(wanted Capabilities) (missing Capabilities) {
+	return Capabilities{
+		Form: wanted.Form && !can.Form, URL: wanted.URL && !can.URL,
+		Sample: wanted.Sample && !can.Sample, SampleTools: wanted.SampleTools && !can.SampleTools,
+		Roots: wanted.Roots && !can.Roots,
+	}
+}
+
+// object returns the JSON object that declares the capabilities.
+func (can Capabilities) object() []byte {
+	b := []byte{'{'}
+	if can.URL {
+		b = appendValue(b, "elicitation", []byte(`{"url":{}}`))
+	} else if can.Form {
+		b = appendValue(b, "elicitation", []byte(`{}`))
+	}
+	if can.SampleTools {
+		b = appendValue(b, "sampling", []byte(`{"tools":{}}`))
+	} else if can.Sample {
+		b = appendValue(b, "sampling", []byte(`{}`))
+	}
+	if can.Roots {
+		b = appendValue(b, "roots", []byte(`{}`))
+	}
+	if can.Tasks {
+		b = appendValue(b, "extensions", []byte(`{"`+keyTasks+`":{}}`))
+	}
+	return append(b, '}')
+}

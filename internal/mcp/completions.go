@@ -1,0 +1,63 @@
+package mcp
+
+import "context"
+
+// completions suggests values for the arguments of prompts and templates
+// (2026-07-28 server/utilities/completion).
+func completions() feature {
+	return feature{
+		capability: "completions", settings: "{}", declared: bothEras,
+		methods: []method{{name: "completion/complete", eras: bothEras, slow: true, serve: complete}},
+	}
+}
+
+func complete(ctx context.Context, c *call) (*result, *fault) {
+	r, f := completionOf(c.params)
+	if f != nil {
+		return nil, f
+	}
+	return c.perform(ctx, r, &itemParams{})
+}
+
+// completionOf reads the params of completion/complete.
+func completionOf(params []byte) (r Request, f *fault) {
+	if r, f = referenceOf(member(params, "ref")); f != nil {
+		return r, f
+	}
+	argument := member(params, "argument")
+	var ok bool
+	if r.Argument, ok = text(member(argument, "name")); !ok || r.Argument == "" {
+		return r, invalidParams("params.argument.name must be a string that is not empty")
+	}
+	value := member(argument, "value")
+	if _, ok = text(value); !ok {
+		return r, invalidParams("params.argument.value must be a string")
+	}
+	filled := member(member(params, "context"), "arguments")
+	switch {
+	case isNull(filled):
+		filled = []byte("{}")
+	case !isObject(filled):
+		return r, invalidParams("params.context.arguments must be an object")
+	}
+	r.Arguments = append(appendValue(appendValue([]byte{'{'}, "value", value), "params", filled), '}')
+	return r, nil
+}
+
+// referenceOf reads what is to be completed.
+func referenceOf(ref []byte) (r Request, f *fault) {
+	key := "name"
+	switch kind, _ := text(member(ref, "type")); kind {
+	case "ref/prompt":
+		r.Kind = Prompts
+	case "ref/resource":
+		r.Kind, key = Templates, "uri"
+	default:
+		return r, invalidParams("params.ref.type must be ref/prompt or ref/resource")
+	}
+	var ok bool
+	if r.Name, ok = text(member(ref, key)); !ok {
+		return r, invalidParams("params.ref." + key + " must be a string")
+	}
+	return r, nil
+}

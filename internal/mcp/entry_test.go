@@ -1,0 +1,53 @@
+package mcp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
+	resource := func(change func(*ResourceInfo)) error {
+		info := ResourceInfo{URI: "test://a", Name: "a", Size: -1}
+		change(&info)
+		_, err := NewResource(info)
+		return err
+	}
+	_, prompt := NewPrompt(PromptInfo{})
+	_, argument := NewPrompt(PromptInfo{Name: "p", Arguments: []PromptArgument{{Name: "a"}, {}}})
+	_, tool := NewTool(ToolInfo{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`), Icons: []Icon{{}}})
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"a resource without a URI", resource(func(i *ResourceInfo) { i.URI = "" }), "a URI and a name"},
+		{"a resource without a name", resource(func(i *ResourceInfo) { i.Name = "" }), "a URI and a name"},
+		{"annotations that are no object", resource(func(i *ResourceInfo) { i.Annotations = json.RawMessage(`[]`) }), "annotations"},
+		{"annotations that are no JSON", resource(func(i *ResourceInfo) { i.Annotations = json.RawMessage(`{`) }), "annotations"},
+		{"an icon of no theme", resource(func(i *ResourceInfo) { i.Icons = []Icon{{Source: "data:", Theme: "pink"}} }), "theme"},
+		{"an icon without a source", tool, "a source"},
+		{"a prompt without a name", prompt, "a name"},
+		{"an argument without a name", argument, "argument 2"},
+	} {
+		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
+			t.Errorf("%s: the error is %v", test.name, test.err)
+		}
+	}
+	if err := resource(func(*ResourceInfo) {}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEmptyListsOfTwoKindsAreNotMixedUp makes sure that lists of the same hash
+// keep their own pages.
+func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
+	pages := newPages()
+	for k := range Kind(kinds) {
+		list := List{Hash: "none"}
+		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return list.page(k, 0, 0, modern) })
+		if want := `"` + k.listMember() + `":[]`; string(page) != want {
+			t.Errorf("the page is %s, want %s", page, want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+)
+
+// itemParams are the params that the calls of items have in common; each is
+// JSON, and empty when absent or null.
+type itemParams struct {
+	name, uri, arguments []byte
+	responses, state     []byte // of a client that was asked
+}
+
+func (c *call) itemParams() (p itemParams) {
+	object, ok := members(c.params)
+	for ok {
+		var name, value []byte
+		if name, value, ok = object.member(); !ok || isNull(value) {
+			continue
+		}
+		switch string(name) {
+		case "name":
+			p.name = value
+		case "uri":
+			p.uri = value
+		case "arguments":
+			p.arguments = value
+		case "inputResponses":
+			p.responses = value
+		case "requestState":
+			p.state = value
+		}
+	}
+	return p
+}
+
+// perform has the backend carry out a request of the client, and answers with
+// its outcome.
+func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, *fault) {
+	level, f := c.logLevel()
+	if f != nil {
+		return nil, f
+	}
+	var err error
+	if r.Caller, err = c.caller(); err != nil {
+		return c.failed(&r, claimError(err), "")
+	}
+	if f := c.checkMirrors(ctx, &r); f != nil {
+		return nil, f
+	}
+	r.Can = c.can(&r)
+	if r.Resume, f = c.resume(p); f != nil {
+		return nil, f
+	}
+	e := c.emitter(ctx, r.Name, level)
+	if e != nil {
+		defer e.stop(c.server.options.Logger)
+		r.Emit = e
+	}
+	response := c.converse(ctx, &r, e)
+	switch {
+	case response.Err != nil:
+		return c.failed(&r, response.Err, response.Revision)
+	case response.Task != nil:
+		return c.becameTask(&r, &response)
+	case response.Ask != nil:
+		return c.inputRequired(&response), nil
+	}
+	return c.succeeded(&r, &response), nil
+}
+
+// claimError returns the CallError that claims are refused with.
+func claimError(err error) *CallError {
+	var refused *CallError
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return &CallError{Code: InvalidInput, Message: err.Error()}
+}

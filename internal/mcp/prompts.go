@@ -1,0 +1,26 @@
+package mcp
+
+import "context"
+
+// prompts lists prompts and makes their messages (2026-07-28 server/prompts).
+func prompts() feature {
+	return feature{
+		capability: "prompts", settings: `{"listChanged":true}`, declared: bothEras,
+		methods: []method{
+			{name: "prompts/list", eras: bothEras, serve: lister(Prompts)},
+			{name: "prompts/get", eras: bothEras, slow: true, nameOf: "name", serve: getPrompt},
+		},
+	}
+}
+
+func getPrompt(ctx context.Context, c *call) (*result, *fault) {
+	p := c.itemParams()
+	name, ok := text(p.name)
+	if !ok {
+		return nil, invalidParams("params.name must be a string")
+	}
+	if p.arguments != nil && !isObject(p.arguments) {
+		return nil, invalidParams("params.arguments must be an object")
+	}
+	return c.perform(ctx, Request{Kind: Prompts, Name: name, Arguments: p.arguments}, &p)
+}

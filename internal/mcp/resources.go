@@ -1,0 +1,27 @@
+package mcp
+
+import "context"
+
+// resources lists resources and templates, and reads what they stand for
+// (2026-07-28 server/resources).
+func resources() feature {
+	return feature{
+		capability: "resources", settings: `{"listChanged":true,"subscribe":true}`, declared: bothEras,
+		methods: []method{
+			{name: "resources/list", eras: bothEras, serve: lister(Resources)},
+			{name: "resources/templates/list", eras: bothEras, serve: lister(Templates)},
+			{name: "resources/read", eras: bothEras, slow: true, nameOf: "uri", serve: readResource},
+			{name: "resources/subscribe", eras: legacy, serve: subscribeResource},
+			{name: "resources/unsubscribe", eras: legacy, serve: unsubscribeResource},
+		},
+	}
+}
+
+func readResource(ctx context.Context, c *call) (*result, *fault) {
+	p := c.itemParams()
+	uri, ok := text(p.uri)
+	if !ok || uri == "" {
+		return nil, invalidParams("params.uri must be a string that is not empty")
+	}
+	return c.perform(ctx, Request{Kind: Resources, Name: uri}, &p)
+}

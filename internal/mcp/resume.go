@@ -1,0 +1,53 @@
+package mcp
+
+import "encoding/json"
+
+// resume reads what a modern client answered to an Ask (2026-07-28
+// basic/patterns/mrtr); nil when it answered nothing.
+func (c *call) resume(p *itemParams) (*Resume, *fault) {
+	if c.era != modern || p.responses == nil && p.state == nil {
+		return nil, nil
+	}
+	var r Resume
+	if p.state != nil {
+		var ok bool
+		if r.State, ok = text(p.state); !ok {
+			return nil, invalidParams("params.requestState must be a string")
+		}
+	}
+	if p.responses == nil {
+		return &r, nil
+	}
+	object, ok := members(p.responses)
+	if !ok {
+		return nil, invalidParams("params.inputResponses must be an object")
+	}
+	r.Responses = map[string]json.RawMessage{}
+	for {
+		key, value, ok := object.member()
+		if !ok {
+			return &r, nil
+		}
+		if !isObject(value) {
+			return nil, invalidParams("params.inputResponses must hold results, which are objects")
+		}
+		r.Responses[string(key)] = value
+	}
+}
+
+// inputRequired is the result of a modern call that waits for its client.
+func (c *call) inputRequired(response *Response) *result {
+	b := appendRequests(nil, response.Ask.Requests)
+	b = appendOptional(b, "requestState", response.Ask.State)
+	return &result{resultType: "input_required", members: b, revision: response.Revision}
+}
+
+// appendRequests appends the member inputRequests.
+func appendRequests(dst []byte, requests []AskRequest) []byte {
+	dst = append(appendMember(dst, "inputRequests"), '{')
+	for _, r := range requests {
+		dst = append(appendMember(dst, r.Key), '{')
+		dst = append(r.appendTo(dst, newestModern, ""), '}')
+	}
+	return append(dst, '}')
+}

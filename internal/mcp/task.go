@@ -1,0 +1,107 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// TaskBackend is a [Backend] that may answer the call of a tool with a [Task].
+// For one that does, the server declares the extension
+// io.modelcontextprotocol/tasks (SEP-2663).
+//
+// All methods act on tasks of the caller alone: the error for one that is
+// another's, or that there is not, has the code [ToolNotFound].
+type TaskBackend interface {
+	Backend
+	// Task returns a task as it is now.
+	Task(ctx context.Context, c identity.Caller, id string) (*Task, *CallError)
+	// UpdateTask passes on what the client answered. Answers that nobody asked
+	// for, or asks for any more, are ignored.
+	UpdateTask(ctx context.Context, c identity.Caller, id string, responses map[string]json.RawMessage) *CallError
+	// CancelTask asks a task to end, which may have ended by then.
+	CancelTask(ctx context.Context, c identity.Caller, id string) *CallError
+	// WatchTasks calls fn with the id of each task that has changed, until
+	// stop is called. fn must not block.
+	WatchTasks(fn func(id string)) (stop func())
+}
+
+// Task is the state of a call that goes on while its client does not wait. It
+// is working until it asks, was cancelled or has a response.
+type Task struct {
+	// ID cannot be guessed. Once a client knows it, the task can be asked for.
+	ID string
+	// Message says how it is, for people; it may be empty.
+	Message          string
+	Created, Updated time.Time
+	// TTL is how long the task is kept from its creation on; 0 for ever.
+	TTL time.Duration
+	// Poll is how long clients should wait between questions; 0 when it does
+	// not matter.
+	Poll time.Duration
+	// Requests are what the client is asked; no key is ever used twice in a task.
+	Requests []AskRequest
+	// Cancelled says that the task ended without a response.
+	Cancelled bool
+	// Response is how the call ended; nil before.
+	Response *Response
+}
+
+// status returns the task's status (SEP-2663, Task Status) and the members
+// that go with it.
+func (t *Task) status(c *call, caller identity.Caller) (status string, members []byte) {
+	switch {
+	case t.Response != nil:
+		return t.outcome(c, caller)
+	case t.Cancelled:
+		return "cancelled", nil
+	case len(t.Requests) > 0:
+		return "input_required", appendRequests(nil, t.Requests)
+	}
+	return "working", nil
+}
+
+// outcome returns what the call would have answered: a result, or an error.
+func (t *Task) outcome(c *call, caller identity.Caller) (status string, members []byte) {
+	r := &Request{Kind: Tools, Caller: caller}
+	var made *result
+	if t.Response.Err == nil {
+		made = c.succeeded(r, t.Response)
+	} else {
+		var f *fault
+		if made, f = c.failed(r, t.Response.Err, t.Response.Revision); f != nil {
+			return "failed", appendValue(nil, "error", f.appendTo(nil))
+		}
+	}
+	b := append(append(appendMember(nil, "result"), '{'), made.members...)
+	if len(made.meta) > 0 {
+		b = append(append(append(appendMember(b, "_meta"), '{'), made.meta...), '}')
+	}
+	return "completed", append(b, '}')
+}
+
+// appendTo appends the members of the task object; detailed adds what belongs
+// to its status.
+func (t *Task) appendTo(dst []byte, c *call, caller identity.Caller, detailed bool) []byte {
+	status, members := t.status(c, caller)
+	dst = appendText(appendText(dst, "taskId", t.ID), "status", status)
+	dst = appendOptional(dst, "statusMessage", t.Message)
+	dst = appendText(dst, "createdAt", t.Created.UTC().Format(time.RFC3339Nano))
+	dst = appendText(dst, "lastUpdatedAt", t.Updated.UTC().Format(time.RFC3339Nano))
+	dst = appendMember(dst, "ttlMs")
+	if t.TTL > 0 {
+		dst = strconv.AppendInt(dst, t.TTL.Milliseconds(), 10)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	if t.Poll > 0 {
+		dst = strconv.AppendInt(appendMember(dst, "pollIntervalMs"), t.Poll.Milliseconds(), 10)
+	}
+	if detailed && len(members) > 0 {
+		dst = append(append(dst, ','), members...)
+	}
+	return dst
+}

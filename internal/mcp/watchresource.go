@@ -1,0 +1,48 @@
+package mcp
+
+import "context"
+
+// maxURI bounds the URIs that a session keeps, in bytes.
+const maxURI = 4 << 10
+
+// subscribeResource has a legacy session hear of a resource (2025-11-25
+// server/resources, Subscriptions).
+func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
+	uri, f := c.subscribed()
+	if f != nil {
+		return nil, f
+	}
+	r := &Request{Kind: Resources, Name: uri}
+	var err error
+	if r.Caller, err = c.caller(); err != nil {
+		return nil, invalidParams(err.Error())
+	}
+	if !c.server.backend.Serves(ctx, r.Caller, uri) {
+		return nil, c.notFound(r, &CallError{Code: ToolNotFound, Message: "there is no resource of this URI"})
+	}
+	session := c.origin.session
+	c.server.changes.identify(&session.feed, r.Caller)
+	if !c.server.changes.subscribe(&session.feed, topic{name: uri}) {
+		return nil, invalidParams("the session is subscribed to too many resources")
+	}
+	return &result{}, nil
+}
+
+// unsubscribeResource takes back subscribeResource.
+func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
+	uri, f := c.subscribed()
+	if f != nil {
+		return nil, f
+	}
+	c.server.changes.unsubscribe(&c.origin.session.feed, topic{name: uri})
+	return &result{}, nil
+}
+
+// subscribed returns the URI that the params name.
+func (c *call) subscribed() (string, *fault) {
+	uri, ok := text(member(c.params, "uri"))
+	if !ok || uri == "" || len(uri) > maxURI {
+		return "", invalidParams("params.uri must be a string that is neither empty nor long")
+	}
+	return uri, nil
+}

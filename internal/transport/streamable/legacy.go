@@ -1,0 +1,93 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// primingVersion is the revision from which on a stream begins with an event
+// that has no data; clients of older ones would take it for a broken message.
+const primingVersion = "2025-11-25"
+
+const headerLastEvent = "Last-Event-Id"
+
+// postOnSession serves a text of a legacy session. Once something was sent
+// before the answer, the client may lose the connection and come back for the
+// rest; before that, what it asked for ends with the connection.
+func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, text []byte, session *mcp.Session, x mcp.Exchange) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	s := h.newStream("p", session, cancel)
+	x.Emit = s.send
+	if s.primes {
+		x.CloseStream = s.close
+	}
+	c := h.newCarrier(w, r, s, 0)
+	go func() {
+		defer cancel()
+		s.finish(h.server.Exchange(ctx, text, x))
+	}()
+	c.carry(nil)
+}
+
+// get opens the stream of a legacy session, or resumes one (2025-11-25
+// basic/transports, Listening for Messages from the Server).
+func (h *handler) get(w http.ResponseWriter, r *http.Request) {
+	if !acceptOf(r).events {
+		refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+		return
+	}
+	peer, id, ok := h.sessionOf(w, r)
+	if !ok {
+		return
+	}
+	session, refusal := h.server.Session(peer, id)
+	if refusal != mcp.Served {
+		h.turnAway(w, refusal)
+		return
+	}
+	last := r.Header.Get(headerLastEvent)
+	s, after := h.events.find(id, last)
+	switch {
+	case s != nil && !strings.HasPrefix(s.id, "g"):
+		c := h.newCarrier(w, r, s, after)
+		if c == nil {
+			refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			return
+		}
+		c.open()
+		c.carry(nil)
+	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
+		refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+	default:
+		h.listen(w, r, peer, session, s, after)
+	}
+}
+
+// listen carries what the server tells a session of its own accord: on the
+// stream that the client resumes, or on a new one when it resumes none, or one
+// that is not kept any more. What is missed then is told anew as far as it
+// still holds.
+func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, session *mcp.Session, s *stream, after int) {
+	source, refusal := h.server.OpenStream(r.Context(), peer, session.ID())
+	if refusal != mcp.Served {
+		h.turnAway(w, refusal)
+		return
+	}
+	defer source.Close()
+	var c *carrier
+	if s != nil {
+		c = h.newCarrier(w, r, s, after)
+	}
+	if c == nil {
+		c = h.newCarrier(w, r, h.newStream("g", session, func() {}), 0)
+	}
+	c.open()
+	c.carry(source)
+}
+
+func (h *handler) turnAway(w http.ResponseWriter, refusal mcp.Refusal) {
+	newAnswer(w, h.options, func() {}).finish(mcp.Refuse(refusal, "there is no stream for this session"))
+}
