@@ -1,0 +1,11 @@
+// Package state keeps what must outlive a call and a restart.
+//
+// A [Store] holds four things: the keys that request states are sealed with,
+// the claims of request states that were used together with what they were
+// answered, journals too large to travel, and tasks. [NewMemory] keeps them in
+// memory, by rules which package statetest checks.
+//
+// Everything but keys has an owner, an expiry and a bound: a store that is full
+// refuses and says when to come back ([FullError]), and what has expired is
+// gone. The package runs no call and knows no protocol.
+package state
