@@ -15,6 +15,7 @@ import (
 var (
 	someone = Owner{ID: "someone"}
 	soon    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fixed   = Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
 )
 
 // waiting is a state with something in every member.
@@ -129,6 +130,54 @@ func FuzzTaskBytes(f *testing.F) {
 		}
 		if diff := cmp.Diff(read, again); diff != "" {
 			t.Fatalf("another task (-first +second):\n%s", diff)
+		}
+	})
+}
+
+// sameKey is a store whose key is known, so that what one process has sealed
+// another can open.
+type sameKey struct{ Store }
+
+func (sameKey) SealingKey() (Key, error) { return Key{ID: 1, Secret: [32]byte{1}}, nil }
+
+func (s sameKey) KeyByID(id uint32) (Key, error) {
+	if id != 1 {
+		return Key{}, ErrTampered
+	}
+	return s.SealingKey()
+}
+
+// FuzzOpen opens text: it fails in one of the ways that are told, unless the
+// text is what Seal returned.
+func FuzzOpen(f *testing.F) {
+	genuine := waiting()
+	want := Want{Owner: genuine.Owner, Definition: genuine.Definition, Arguments: genuine.Arguments}
+	store := NewMemory(fixed)
+	f.Cleanup(func() { store.Close() })
+	sealer := NewSealer(sameKey{store}, fixed.Now)
+	text, err := sealer.Seal(genuine)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text + "A")
+	f.Add("")
+	f.Add(alphabet.EncodeToString([]byte{sealVersion, 0, 0, 0, 1}))
+	f.Fuzz(func(t *testing.T, text string) {
+		opened, err := sealer.Open(text, want)
+		if err != nil {
+			if !errors.Is(err, ErrTampered) || !cmp.Equal(opened, State{}) {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		sealed, err := alphabet.DecodeString(text)
+		if err != nil || alphabet.EncodeToString(sealed) != text {
+			t.Fatalf("another text opens too: %q", text)
+		}
+		opened.Nonce = genuine.Nonce
+		if diff := cmp.Diff(genuine, opened); diff != "" {
+			t.Fatalf("a state that was not sealed:\n%s", diff)
 		}
 	})
 }

@@ -45,6 +45,10 @@ func (s Suite) Run(t *testing.T) {
 		"who watches a task hears of changes and of its end":              tasksAreWatched,
 		"many changes of one task come one after the other":               tasksChangeInTurn,
 		"a closed store refuses everything and wakes who waits":           storesClose,
+		"a sealed state opens for what it was made for alone":             seals,
+		"a sealed state expires":                                          sealsExpire,
+		"a large journal stays in the store":                              largeJournals,
+		"the text of a sealed state opens unchanged alone":                tampering,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
