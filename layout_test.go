@@ -70,6 +70,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                {"cmd/mcpd"},
 	"golang.org/x/term":                     {"cmd/mcpd"},
 	"golang.org/x/text":                     {"scripting", "policylang", "internal/hclfile", "internal/schema", "internal/host/egress"},
+	"modernc.org/":                          {"internal/state"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 	"golang.org/x/net":                      {"internal/host/egress", "internal/transport/gate"},
 }

@@ -12,12 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var (
-	someone = Owner{ID: "someone"}
-	soon    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fixed   = Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
-)
-
 // waiting is a state with something in every member.
 func waiting() State {
 	return State{

@@ -170,7 +170,12 @@ func (s *store) write(e entry, data []byte) error {
 }
 
 // failed returns the error of a write that the disk refused; mu is held.
-func (s *store) failed(k kind, err error) error { return fmt.Errorf("write a %s: %w", k, err) }
+func (s *store) failed(k kind, err error) error {
+	if isDiskFull(err) {
+		return &FullError{What: k.plural(), Wait: s.ledgers[k].wait(s.millis()), Err: err}
+	}
+	return fmt.Errorf("write a %s: %w", k, err)
+}
 
 // makeRoom removes what has expired when that is needed for an entry, or has
 // not been done for a minute; mu is held.
