@@ -19,38 +19,40 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":               {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
-	"serve":                  {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
-	"engine":                 {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
-	"identity":               {},
-	"diag":                   {},
-	"scripting":              {"diag", "internal/cputime"},
-	"scripting/worker":       {"diag", "scripting", "internal/cputime"},
-	"scripting/hosttest":     {"scripting"},
-	"policylang":             {"diag", "identity"},
-	"internal/hclfile":       {"diag", "internal/grant", "internal/jsongate", "internal/cputime"},
-	"internal/source":        {"diag", "internal/hclfile"},
-	"internal/selftest":      {"identity", "internal/hclfile", "internal/host"},
-	"internal/crossref":      {"diag", "internal/hclfile", "internal/grant"},
-	"internal/redact":        {},
-	"internal/content":       {},
-	"internal/cputime":       {},
-	"internal/catalog":       {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets"},
-	"internal/hooks":         {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes"},
-	"internal/gofunc":        {"scripting"},
-	"internal/lanes":         {},
-	"internal/grant":         {},
-	"internal/schema":        {"diag"},
-	"internal/jsongate":      {},
-	"internal/host":          {"scripting", "internal/grant", "internal/host/...", "internal/redact", "diag"},
-	"internal/host/...":      {"scripting", "internal/grant", "diag"},
-	"internal/mcp":           {"identity", "internal/jsongate"},
-	"internal/mcp/mcptest":   {"internal/mcp", "identity"},
-	"internal/transport/...": {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate"},
-	"internal/authn":         {"identity"},
-	"internal/watch":         {},
-	"bench":                  {"engine", "serve", "diag", "identity"},
-	"examples/...":           {"engine", "serve", "diag", "identity"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
+	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
+	"identity":                 {},
+	"diag":                     {},
+	"scripting":                {"diag", "internal/cputime"},
+	"scripting/worker":         {"diag", "scripting", "internal/cputime"},
+	"scripting/hosttest":       {"scripting"},
+	"policylang":               {"diag", "identity"},
+	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime"},
+	"internal/source":          {"diag", "internal/hclfile"},
+	"internal/selftest":        {"identity", "internal/hclfile", "internal/host"},
+	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant"},
+	"internal/redact":          {},
+	"internal/content":         {},
+	"internal/cputime":         {},
+	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets"},
+	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes"},
+	"internal/gofunc":          {"scripting"},
+	"internal/lanes":           {},
+	"internal/grant":           {},
+	"internal/schema":          {"diag"},
+	"internal/jsongate":        {},
+	"internal/host":            {"scripting", "internal/grant", "internal/host/...", "internal/redact", "diag"},
+	"internal/host/...":        {"scripting", "internal/grant", "diag"},
+	"internal/mcp":             {"identity", "internal/jsongate"},
+	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
+	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate"},
+	"internal/authn":           {"identity"},
+	"internal/watch":           {},
+	"internal/state":           {"identity"},
+	"internal/state/statetest": {"internal/state", "identity"},
+	"bench":                    {"engine", "serve", "diag", "identity"},
+	"examples/...":             {"engine", "serve", "diag", "identity"},
 }
 
 // doors names the only packages that may import a dependency; a prefix covers
@@ -69,8 +71,13 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                {"cmd/mcpd"},
 	"golang.org/x/term":                     {"cmd/mcpd"},
 	"golang.org/x/text":                     {"scripting", "policylang", "internal/hclfile", "internal/schema", "internal/host/egress"},
+	"modernc.org/":                          {"internal/state"},
+	"github.com/google/go-cmp":              {"internal/state/statetest"},
 	"golang.org/x/net":                      {"internal/host/egress", "internal/transport/gate"},
 }
+
+// testKits are packages of ours that tests alone may import, wherever they stand.
+var testKits = []string{"internal/mcp/mcptest", "internal/state/statetest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{
@@ -188,7 +195,7 @@ func checkImport(t *testing.T, file, imported string) {
 		case !known:
 			t.Errorf("%s: package %s is not in the layout table", file, dir)
 		case ours == dir || matches(allowed, ours):
-		case isTest(file) && ours == "internal/mcp/mcptest":
+		case isTest(file) && slices.Contains(testKits, ours):
 		default:
 			t.Errorf("%s: %s may not import %s", file, dir, ours)
 		}

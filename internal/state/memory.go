@@ -1,0 +1,42 @@
+package state
+
+import "bytes"
+
+// memoryRows are rows that end with the process.
+type memoryRows [kinds]map[string]record
+
+func newMemoryRows() *memoryRows {
+	var m memoryRows
+	for k := range m {
+		m[k] = map[string]record{}
+	}
+	return &m
+}
+
+func (m *memoryRows) each(yield func(entry)) error {
+	for _, records := range m {
+		for _, r := range records {
+			yield(r.entry)
+		}
+	}
+	return nil
+}
+
+func (m *memoryRows) get(k kind, id string) ([]byte, error) { return m[k][id].data, nil }
+
+func (m *memoryRows) put(records ...record) error {
+	for _, r := range records {
+		r.data = bytes.Clone(r.data)
+		m[r.kind][r.id] = r
+	}
+	return nil
+}
+
+func (m *memoryRows) drop(k kind, ids []string) error {
+	for _, id := range ids {
+		delete(m[k], id)
+	}
+	return nil
+}
+
+func (m *memoryRows) close() error { return nil }

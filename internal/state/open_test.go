@@ -1,0 +1,144 @@
+package state
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestTheFileIsForItsUserAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("rights are lists there")
+	}
+	s, path := opened(t)
+	if _, err := s.SealingKey(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", filepath.Base(name), info.Mode().Perm(), err, want)
+		}
+	}
+}
+
+func TestOneProcessHasTheFile(t *testing.T) {
+	s, path := opened(t)
+	wantRefused(t, path, "is in use by another process")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openFile(path, fixed, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+}
+
+// wantRefused opens a file and checks why it is refused.
+func wantRefused(t testing.TB, path, why string) {
+	t.Helper()
+	s, err := openFile(path, fixed, 0)
+	if err == nil {
+		s.Close()
+		t.Fatalf("the file is opened; want: %s", why)
+	}
+	if !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), filepath.Dir(path)) {
+		t.Errorf("refused with %q; want the place and %q", err, why)
+	}
+}
+
+func TestFilesThatOthersCouldHaveTouchedAreRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("rights are lists there")
+	}
+	for name, c := range map[string]struct {
+		spoil func(path string) error
+		why   string
+	}{
+		"others write": {func(path string) error { return os.Chmod(path, 0o602) }, "open to other users"},
+		"others read":  {func(path string) error { return os.Chmod(path, 0o640) }, "open to other users"},
+		"others write the log": {func(path string) error {
+			return errors.Join(os.WriteFile(path+"-wal", nil, 0o600), os.Chmod(path+"-wal", 0o602))
+		}, "open to other users"},
+		"others own the folder": {func(path string) error { return os.Chmod(filepath.Dir(path), 0o777) }, "open to other users"},
+		"a link":                {func(path string) error { return link(path, path) }, "is a link"},
+		"the log is a link":     {func(path string) error { return link(path, path+"-wal") }, "is a link"},
+		"another name":          {func(path string) error { return os.Link(path, path+".copy") }, "has another name"},
+		"a folder":              {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "something else than a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := opened(t)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			wantRefused(t, path, c.why)
+		})
+	}
+}
+
+// link puts a link in the place of a file, if there is one, and moves that away.
+func link(path, name string) error {
+	elsewhere := path + ".elsewhere"
+	return errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, name))
+}
+
+func TestFilesOfOthersAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t testing.TB, path string)
+		why   string
+	}{
+		"no database": {func(t testing.TB, path string) {
+			if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "is damaged; move it away"},
+		"another program": {func(t testing.TB, path string) {
+			execute(t, path, "PRAGMA application_id = 0; PRAGMA user_version = 0")
+		}, "belongs to another program"},
+		"a newer version": {func(t testing.TB, path string) {
+			execute(t, path, "PRAGMA user_version = 99")
+		}, "written by a newer version"},
+		"no such kind": {func(t testing.TB, path string) {
+			execute(t, path, "INSERT INTO records VALUES (9, x'01', x'', 0, 9000000000000000, 0, x'')")
+		}, "malformed bytes"},
+		"no such status": {func(t testing.TB, path string) {
+			execute(t, path, "INSERT INTO records VALUES (3, x'01', x'', 7, 9000000000000000, 0, x'')")
+		}, "read a task: malformed bytes"},
+		"no task": {func(t testing.TB, path string) {
+			execute(t, path, "INSERT INTO records VALUES (3, x'01', x'', 0, 9000000000000000, 0, x'0102')")
+		}, "read a task: malformed bytes"},
+		"no key": {func(t testing.TB, path string) {
+			execute(t, path, "INSERT INTO records VALUES (0, x'01020304', x'', 0, 9000000000000000, 0, x'00')")
+		}, "read a key: malformed bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := opened(t)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(t, path)
+			wantRefused(t, path, c.why)
+		})
+	}
+}
+
+// execute changes a file behind the back of the store.
+func execute(t testing.TB, path, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", source(path, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatal(err)
+	}
+}

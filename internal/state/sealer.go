@@ -1,0 +1,197 @@
+package state
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+)
+
+const (
+	// maxInline is how many bytes of asks and journal travel in a sealed state.
+	maxInline = 8 << 10
+	// maxSealed bounds the text of a sealed state.
+	maxSealed = 32 << 10
+)
+
+// sealVersion is the first byte of what is sealed, before the id of the key.
+// Both are authenticated with the rest.
+const sealVersion = 1
+
+// sealHead is the length of what is in the clear.
+const sealHead = 1 + 4
+
+// alphabet is base64 in its URL form, without padding and with one text for
+// the same bytes.
+var alphabet = base64.RawURLEncoding.Strict()
+
+// Sealer seals states with the keys of a store, which also keeps what is too
+// large to travel. It is safe for concurrent use.
+type Sealer struct {
+	store Store
+	now   func() time.Time
+}
+
+// NewSealer returns a sealer. A nil now means [time.Now].
+func NewSealer(s Store, now func() time.Time) *Sealer {
+	if now == nil {
+		now = time.Now
+	}
+	return &Sealer{s, now}
+}
+
+// Want is what a sealed state must have been made for.
+type Want struct {
+	Owner                 Owner
+	Definition, Arguments [32]byte
+}
+
+// Seal returns the state as text that only [Sealer.Open] can read. The text has
+// a nonce of its own, and expires when the state does, or after [MaxLife] when
+// that is later or not said. The error may be a [*FullError].
+func (s *Sealer) Seal(state State) (string, error) {
+	latest := s.now().Add(MaxLife)
+	if state.Expires.IsZero() || state.Expires.After(latest) {
+		state.Expires = latest
+	}
+	rand.Read(state.Nonce[:])
+	var plain encoder
+	state.encodeHead(&plain)
+	if err := s.addBulk(&plain, &state); err != nil {
+		return "", err
+	}
+	key, err := s.store.SealingKey()
+	if err != nil {
+		return "", err
+	}
+	head := binary.BigEndian.AppendUint32([]byte{sealVersion}, key.ID)
+	sealed := alphabet.EncodeToString(key.aead().Seal(head, nil, plain, head))
+	if len(sealed) > maxSealed {
+		return "", errors.New("the principal or the call has too long a name to be sealed")
+	}
+	return sealed, nil
+}
+
+// addBulk appends the asks and the journal, or leaves them in the store and
+// appends their digest.
+func (s *Sealer) addBulk(plain *encoder, state *State) error {
+	var bulk encoder
+	state.encodeBulk(&bulk)
+	if len(bulk) <= maxInline {
+		plain.bytes(bulk)
+		return nil
+	}
+	plain.bytes(nil)
+	digest := sha256.Sum256(bulk)
+	plain.fixed(digest[:])
+	return s.store.PutJournal(state.Owner, state.Nonce, state.Expires, bulk)
+}
+
+// Open returns the state that text was sealed from, when it is what the caller
+// wants and has not expired. Otherwise the error is [ErrTampered], [ErrForeign],
+// [ErrExpired], [ErrChanged], [ErrArguments] or, when the store has no more what
+// did not travel, [ErrLost].
+func (s *Sealer) Open(text string, want Want) (State, error) {
+	plain, err := s.unseal(text)
+	if err != nil {
+		return State{}, err
+	}
+	var state State
+	d := decoder{data: plain}
+	state.decodeHead(&d)
+	bulk := d.bytes()
+	var digest [32]byte
+	if len(bulk) == 0 {
+		d.fixed(digest[:])
+	}
+	if d.end() != nil {
+		return State{}, ErrTampered
+	}
+	if err := s.check(&state, want); err != nil {
+		return State{}, err
+	}
+	if len(bulk) == 0 {
+		if bulk, err = s.fetch(state.Nonce, digest); err != nil {
+			return State{}, err
+		}
+	}
+	d = decoder{data: bulk}
+	if state.decodeBulk(&d); d.end() != nil {
+		return State{}, ErrTampered
+	}
+	return state, nil
+}
+
+// unseal returns the bytes that were sealed.
+func (s *Sealer) unseal(text string) ([]byte, error) {
+	// The decoder skips line ends, which would make one text of many.
+	if len(text) > maxSealed || strings.ContainsAny(text, "\r\n") {
+		return nil, ErrTampered
+	}
+	sealed, err := alphabet.DecodeString(text)
+	if err != nil || len(sealed) < sealHead || sealed[0] != sealVersion {
+		return nil, ErrTampered
+	}
+	head, rest := sealed[:sealHead], sealed[sealHead:]
+	key, err := s.store.KeyByID(binary.BigEndian.Uint32(head[1:]))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := key.aead().Open(nil, nil, rest, head)
+	if err != nil {
+		return nil, ErrTampered
+	}
+	return plain, nil
+}
+
+// check compares in constant time, so that nobody learns from the time it takes
+// how near a guess is.
+func (s *Sealer) check(state *State, want Want) error {
+	owner := subtle.ConstantTimeCompare([]byte(state.Owner.key()), []byte(want.Owner.key()))
+	definition := subtle.ConstantTimeCompare(state.Definition[:], want.Definition[:])
+	arguments := subtle.ConstantTimeCompare(state.Arguments[:], want.Arguments[:])
+	switch {
+	case owner != 1:
+		return ErrForeign
+	case !state.Expires.After(s.now()):
+		return ErrExpired
+	case definition != 1:
+		return ErrChanged
+	case arguments != 1:
+		return ErrArguments
+	}
+	return nil
+}
+
+// fetch returns what was too large to travel.
+func (s *Sealer) fetch(nonce Nonce, digest [32]byte) ([]byte, error) {
+	bulk, err := s.store.Journal(nonce)
+	if err != nil {
+		return nil, err
+	}
+	if sha256.Sum256(bulk) != digest {
+		return nil, ErrTampered
+	}
+	return bytes.Clone(bulk), nil
+}
+
+// aead returns the cipher of the key, which makes its own random nonces: few
+// enough of them in the life of a key never to meet.
+func (k Key) aead() cipher.AEAD {
+	block, err := aes.NewCipher(k.Secret[:])
+	if err != nil {
+		panic("state: a key of 32 bytes is refused: " + err.Error())
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("state: AES is refused: " + err.Error())
+	}
+	return aead
+}

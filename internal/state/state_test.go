@@ -1,0 +1,188 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// waiting is a state with something in every member.
+func waiting() State {
+	return State{
+		Owner: Owner{ID: "ann", Kind: "key", Issuer: "here"}, Definition: [32]byte{1}, Arguments: [32]byte{2},
+		Expires: soon, Nonce: Nonce{3}, Root: "root", Leg: 4, Seed: 1<<64 - 1, Start: soon.Add(5), Used: 6,
+		Asks: []Ask{{Seq: 7, Payload: []byte("{}")}, {Seq: 8}}, Journal: []byte("journal"),
+	}
+}
+
+func TestAStateIsTheSameAfterItsBytes(t *testing.T) {
+	for _, want := range []State{waiting(), {Expires: time.UnixMilli(0).UTC()}} {
+		data, err := want.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got State
+		if err := got.UnmarshalBinary(data); err != nil {
+			t.Fatal(err)
+		}
+		clear(data)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("another state (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestEveryPartOfAStateIsNeeded(t *testing.T) {
+	data, err := waiting().MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s State
+	for i := range data {
+		if err := s.UnmarshalBinary(data[:i]); !errors.Is(err, errMalformed) {
+			t.Errorf("the first %d bytes of %d: %v", i, len(data), err)
+		}
+	}
+	if err := s.UnmarshalBinary(append(data, 0)); !errors.Is(err, errMalformed) {
+		t.Errorf("one byte too many: %v", err)
+	}
+	data[0]++
+	if err := s.UnmarshalBinary(data); !errors.Is(err, errMalformed) {
+		t.Errorf("another version: %v", err)
+	}
+	if diff := cmp.Diff(State{}, s); diff != "" {
+		t.Errorf("a failure leaves something:\n%s", diff)
+	}
+}
+
+func TestAKeyPrintsNoSecret(t *testing.T) {
+	k := Key{ID: 7, Secret: [32]byte([]byte("0123456789abcdef0123456789abcdef"))}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		if got := fmt.Sprintf(verb, k); got != "[sealing key 7]" {
+			t.Errorf("%s prints %s", verb, got)
+		}
+		if got := fmt.Sprintf(verb, []Key{k}); strings.Contains(got, "48") || strings.Contains(got, "30") || strings.Contains(got, "0123") {
+			t.Errorf("%s prints %s in a list", verb, got)
+		}
+	}
+	if got, err := json.Marshal(k); err != nil || string(got) != "{}" {
+		t.Errorf("JSON is %s, %v", got, err)
+	}
+}
+
+// FuzzStateBytes reads bytes as a state: it must not panic, nor take up more
+// memory than they do, and what it reads is the same after its own bytes.
+func FuzzStateBytes(f *testing.F) {
+	data, err := waiting().MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte{})
+	f.Add(append(data[:len(data)-8:len(data)-8], 0xff, 0xff, 0xff, 0xff, 0x07))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var read, again State
+		if read.UnmarshalBinary(data) != nil {
+			return
+		}
+		if len(read.Asks) > len(data) {
+			t.Fatalf("%d asks from %d bytes", len(read.Asks), len(data))
+		}
+		written, err := read.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.UnmarshalBinary(written); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(read, again); diff != "" {
+			t.Fatalf("another state (-first +second):\n%s", diff)
+		}
+	})
+}
+
+// FuzzTaskBytes does the same for tasks.
+func FuzzTaskBytes(f *testing.F) {
+	var data encoder
+	Task{Owner: someone, Tool: "t", Created: soon, Updated: soon, Status: Failed, Message: "m", TTL: 1, Poll: 2, Result: []byte("{}")}.encode(&data)
+	f.Add([]byte(data))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var read, again Task
+		if read.decode(data) != nil {
+			return
+		}
+		var written encoder
+		read.encode(&written)
+		if err := again.decode(written); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(read, again); diff != "" {
+			t.Fatalf("another task (-first +second):\n%s", diff)
+		}
+	})
+}
+
+// sameKey is a store whose key is known, so that what one process has sealed
+// another can open.
+type sameKey struct{ Store }
+
+func (sameKey) SealingKey() (Key, error) { return Key{ID: 1, Secret: [32]byte{1}}, nil }
+
+func (s sameKey) KeyByID(id uint32) (Key, error) {
+	if id != 1 {
+		return Key{}, ErrTampered
+	}
+	return s.SealingKey()
+}
+
+// FuzzOpen opens text: it fails in one of the ways that are told, unless the
+// text is what Seal returned.
+func FuzzOpen(f *testing.F) {
+	genuine := waiting()
+	want := Want{Owner: genuine.Owner, Definition: genuine.Definition, Arguments: genuine.Arguments}
+	store := NewMemory(fixed)
+	f.Cleanup(func() { store.Close() })
+	sealer := NewSealer(sameKey{store}, fixed.Now)
+	text, err := sealer.Seal(genuine)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text + "A")
+	f.Add("")
+	f.Add(alphabet.EncodeToString([]byte{sealVersion, 0, 0, 0, 1}))
+	f.Fuzz(func(t *testing.T, text string) {
+		opened, err := sealer.Open(text, want)
+		if err != nil {
+			if !errors.Is(err, ErrTampered) || !cmp.Equal(opened, State{}) {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		sealed, err := alphabet.DecodeString(text)
+		if err != nil || alphabet.EncodeToString(sealed) != text {
+			t.Fatalf("another text opens too: %q", text)
+		}
+		opened.Nonce = genuine.Nonce
+		if diff := cmp.Diff(genuine, opened); diff != "" {
+			t.Fatalf("a state that was not sealed:\n%s", diff)
+		}
+	})
+}
+
+func TestEveryOwnerHasAKeyOfItsOwn(t *testing.T) {
+	owners := []Owner{{}, {ID: "a"}, {Kind: "a"}, {Issuer: "a"}, {ID: "a", Kind: "a"}, {ID: "aa"}, {ID: "a", Issuer: "a"}, {ID: "\x01a"}}
+	for i, a := range owners {
+		for j, b := range owners {
+			if same := bytes.Equal([]byte(a.key()), []byte(b.key())); same != (i == j) {
+				t.Errorf("%+v and %+v: one key is %v", a, b, same)
+			}
+		}
+	}
+}

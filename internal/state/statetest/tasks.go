@@ -1,0 +1,224 @@
+package statetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+// create makes a task of ann's.
+func create(t testing.TB, s state.Store) state.Task {
+	t.Helper()
+	task, err := s.CreateTask(state.Task{Owner: ann, Tool: "report", Message: "begun", TTL: time.Hour, Poll: time.Second})
+	check(t, err)
+	return task
+}
+
+// finish returns a change that ends a task.
+func finish(status state.Status, result string) func(*state.Task) error {
+	return func(t *state.Task) error {
+		t.Status, t.Result, t.Message = status, []byte(result), ""
+		return nil
+	}
+}
+
+// ask is a change after which a task waits for its client.
+func ask(t *state.Task) error {
+	t.Status, t.Requests, t.Held = state.InputRequired, []byte(`{"name":{}}`), []byte("held")
+	return nil
+}
+
+func wantTask(t testing.TB, s state.Store, want state.Task) {
+	t.Helper()
+	got, err := s.Task(want.Owner, want.ID)
+	check(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("the task is another (-want +got):\n%s", diff)
+	}
+}
+
+func tasksEnd(t *testing.T, suite Suite) {
+	s, c := suite.fresh(t, state.Options{})
+	task := create(t, s)
+	if task.ID == create(t, s).ID {
+		t.Fatal("two tasks have one id")
+	}
+	want := state.Task{
+		ID: task.ID, Owner: ann, Tool: "report", Created: c.Now(), Updated: c.Now(),
+		Status: state.Working, Message: "begun", TTL: time.Hour, Poll: time.Second,
+	}
+	wantTask(t, s, want)
+	c.advance(time.Second)
+	_, err := s.UpdateTask(ann, task.ID, ask)
+	check(t, err)
+	want.Status, want.Requests, want.Held, want.Updated = state.InputRequired, []byte(`{"name":{}}`), []byte("held"), c.Now()
+	wantTask(t, s, want)
+	c.advance(time.Second)
+	ended, err := s.UpdateTask(ann, task.ID, finish(state.Completed, `{"content":[]}`))
+	check(t, err)
+	want.Status, want.Requests, want.Held, want.Message, want.Updated = state.Completed, nil, nil, "", c.Now()
+	want.Result = []byte(`{"content":[]}`)
+	wantTask(t, s, want)
+	if diff := cmp.Diff(want, ended); diff != "" {
+		t.Errorf("the change returned another task (-want +got):\n%s", diff)
+	}
+	if again, err := s.UpdateTask(ann, task.ID, finish(state.Cancelled, "")); !errors.Is(err, state.ErrEnded) || again.Status != state.Completed {
+		t.Errorf("a task that has ended was changed to %s: %v", again.Status, err)
+	}
+	wantTask(t, s, want)
+}
+
+func tasksHaveOwners(t *testing.T, suite Suite) {
+	s, _ := suite.fresh(t, state.Options{})
+	task := create(t, s)
+	for _, owner := range []state.Owner{bob, {ID: "ann", Kind: "key"}, {ID: "ann", Issuer: "here"}, {ID: "annkey", Issuer: "here"}, {}} {
+		if _, err := s.Task(owner, task.ID); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%v reads the task of another: %v", owner, err)
+		}
+		if _, err := s.UpdateTask(owner, task.ID, finish(state.Cancelled, "")); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%v changes the task of another: %v", owner, err)
+		}
+		if _, _, err := s.WatchTask(owner, task.ID); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%v watches the task of another: %v", owner, err)
+		}
+	}
+	wantTask(t, s, task)
+	same := changed(t, s, task, func(t *state.Task) error {
+		t.ID, t.Owner, t.Tool, t.Created, t.Updated = "mine", bob, "other", time.Time{}, time.Time{}
+		return nil
+	})
+	if diff := cmp.Diff(task, same); diff != "" {
+		t.Errorf("a change makes another task of it (-want +got):\n%s", diff)
+	}
+	wantTask(t, s, task)
+}
+
+func changesFail(t *testing.T, suite Suite) {
+	s, _ := suite.fresh(t, state.Options{})
+	task := create(t, s)
+	failure := errors.New("no")
+	_, err := s.UpdateTask(ann, task.ID, func(t *state.Task) error {
+		t.Message = "changed"
+		return failure
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("a change that fails: %v", err)
+	}
+	for what, change := range map[string]func(*state.Task) error{
+		"no status": func(t *state.Task) error { t.Status = "done"; return nil },
+		"no TTL":    func(t *state.Task) error { t.TTL = 0; return nil },
+	} {
+		if _, err := s.UpdateTask(ann, task.ID, change); err == nil {
+			t.Errorf("a task with %s is stored", what)
+		}
+	}
+	wantTask(t, s, task)
+	if _, err := s.CreateTask(state.Task{Owner: ann}); err == nil {
+		t.Error("a task without a TTL is stored")
+	}
+}
+
+func tasksExpire(t *testing.T, suite Suite) {
+	s, c := suite.fresh(t, state.Options{})
+	task := create(t, s)
+	changes, stop, err := s.WatchTask(ann, task.ID)
+	check(t, err)
+	defer stop()
+	_, err = s.UpdateTask(ann, task.ID, func(t *state.Task) error { t.TTL = 2 * time.Hour; return nil })
+	check(t, err)
+	<-changes
+	c.advance(time.Hour)
+	check(t, s.Sweep())
+	if _, err := s.Task(ann, task.ID); err != nil {
+		t.Errorf("a task whose TTL has grown: %v", err)
+	}
+	c.advance(time.Hour)
+	if _, err := s.Task(ann, task.ID); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("a task after its TTL: %v", err)
+	}
+	if _, err := s.UpdateTask(ann, task.ID, finish(state.Completed, "")); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("a change after the TTL: %v", err)
+	}
+	create(t, s)
+	if _, open := <-changes; open {
+		t.Error("who watches hears of no end")
+	}
+}
+
+func tasksAreBounded(t *testing.T, suite Suite) {
+	s, _ := suite.fresh(t, state.Options{Tasks: state.Limits{Count: 3, Bytes: 3 << 10}})
+	task, _, _ := create(t, s), create(t, s), create(t, s)
+	_, err := s.CreateTask(state.Task{Owner: bob, TTL: time.Minute})
+	wantFull(t, err, time.Hour)
+	_, err = s.UpdateTask(ann, task.ID, finish(state.Completed, string(make([]byte, 4<<10))))
+	wantFull(t, err, time.Hour)
+	wantTask(t, s, task)
+	_, err = s.UpdateTask(ann, task.ID, func(t *state.Task) error {
+		t.Status, t.Message = state.Failed, "the result is too large to be kept"
+		return nil
+	})
+	check(t, err)
+}
+
+func tasksAreWatched(t *testing.T, suite Suite) {
+	s, _ := suite.fresh(t, state.Options{})
+	task := create(t, s)
+	changes, stop, err := s.WatchTask(ann, task.ID)
+	check(t, err)
+	_, stopOther, err := s.WatchTask(ann, task.ID)
+	check(t, err)
+	stopOther()
+	select {
+	case <-changes:
+		t.Fatal("there is something to hear before any change")
+	default:
+	}
+	for range 3 {
+		_, err := s.UpdateTask(ann, task.ID, ask)
+		check(t, err)
+	}
+	<-changes
+	select {
+	case <-changes:
+		t.Error("changes that nobody has heard of pile up")
+	default:
+	}
+	stop()
+	stop()
+	_, err = s.UpdateTask(ann, task.ID, ask)
+	check(t, err)
+	select {
+	case <-changes:
+		t.Error("who has stopped still hears of changes")
+	default:
+	}
+}
+
+func tasksChangeInTurn(t *testing.T, suite Suite) {
+	s, _ := suite.fresh(t, state.Options{})
+	task := create(t, s)
+	const many = 20
+	var all sync.WaitGroup
+	for range many {
+		all.Go(func() {
+			_, err := s.UpdateTask(ann, task.ID, func(t *state.Task) error {
+				t.Held = append(t.Held, 1)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := s.Task(ann, task.ID)
+	check(t, err)
+	if len(got.Held) != many {
+		t.Errorf("of %d changes %d are left", many, len(got.Held))
+	}
+}

@@ -1,0 +1,251 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Store keeps sealing keys, claims, journals and tasks. It is safe for
+// concurrent use. What a method has returned from without an error outlives the
+// process, where the store promises that at all.
+//
+// Besides the errors that each method names, all return [ErrClosed] after Close
+// and an error that wraps what the disk said when it failed. A method that
+// needs more room than there is returns a [*FullError].
+type Store interface {
+	// SealingKey returns the key to seal with now. It makes one at first use,
+	// and another one every 24 hours.
+	SealingKey() (Key, error)
+	// KeyByID returns a key that something may still be sealed with, and
+	// [ErrTampered] for all others.
+	KeyByID(id uint32) (Key, error)
+
+	// PutJournal keeps a journal until it expires.
+	PutJournal(owner Owner, nonce Nonce, expires time.Time, journal []byte) error
+	// Journal returns the journal kept under a nonce, which nobody may change,
+	// or [ErrLost].
+	Journal(nonce Nonce) ([]byte, error)
+
+	// Claim asks for the right to use a nonce, which only the first who asks
+	// gets: its claim is Won, and it must call Finish or Lose once. Whoever asks
+	// later waits for that, unless ctx is done before, and gets the answer, or
+	// [ErrLost] when there is none. After expires the error is [ErrExpired].
+	// A claim that was won before a restart and not finished is lost.
+	Claim(ctx context.Context, owner Owner, nonce Nonce, expires time.Time) (Claim, error)
+	// Finish stores the answer of a claim that was won, and gives it to all who
+	// wait. When it cannot be stored, those get it all the same, and who comes
+	// later gets [ErrLost]. Nobody may change the answer from then on.
+	Finish(nonce Nonce, answer []byte) error
+	// Lose ends a claim that was won and has no answer.
+	Lose(nonce Nonce) error
+
+	// CreateTask stores a new task and returns it. Of t it takes the owner, the
+	// tool, the message, the TTL, which must be positive, and the poll interval.
+	CreateTask(t Task) (Task, error)
+	// Task returns a task of an owner, or [ErrNotFound].
+	Task(owner Owner, id string) (Task, error)
+	// UpdateTask changes a task of an owner and returns what it is then. Nobody
+	// else changes the task meanwhile, and change must not use the store. When
+	// it fails, so does UpdateTask, and nothing has changed. A task that has
+	// ended is returned with [ErrEnded]; there may be no task: [ErrNotFound].
+	UpdateTask(owner Owner, id string, change func(*Task) error) (Task, error)
+	// WatchTask returns a channel that has something to receive after one or
+	// more changes of a task, and that is closed when the task is swept away or
+	// the store closed. Call stop, once or more, when it is of no more use.
+	// Without such a task the error is [ErrNotFound].
+	WatchTask(owner Owner, id string) (changes <-chan struct{}, stop func(), err error)
+
+	// Sweep removes what has expired. The other methods see nothing that has
+	// expired, and sweep while they write; call it now and then for a store that
+	// nobody writes to.
+	Sweep() error
+	// Close ends all that waits with [ErrClosed] and gives up the file. More
+	// than one Close is one.
+	Close() error
+}
+
+// Options say how a store is kept. The zero value is ready for use.
+type Options struct {
+	// Now tells the time. The default is [time.Now].
+	Now func() time.Time
+	// Claims bound the request states that were used: 65,536 and 64 MiB of
+	// answers, a quarter of each for one owner.
+	Claims Limits
+	// Journals bound what is kept for request states: 4,096 and 64 MiB, a quarter
+	// of each for one owner.
+	Journals Limits
+	// Tasks bound the tasks: 10,000 and 256 MiB, of which one owner has 1,000
+	// and 64 MiB.
+	Tasks Limits
+}
+
+// store is a Store over rows.
+type store struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	rows    rows
+	closed  bool
+	ledgers [kinds]*ledger
+	keys    []storedKey // the oldest first
+	flights map[string]*flight
+	watches map[string]map[chan struct{}]bool
+	swept   time.Time
+}
+
+// NewMemory returns a store that ends with the process.
+func NewMemory(o Options) Store {
+	s, err := newStore(newMemoryRows(), o)
+	if err != nil {
+		panic("state: empty memory cannot be read: " + err.Error())
+	}
+	return s
+}
+
+// newStore returns a store over what rows hold from an earlier time.
+func newStore(r rows, o Options) (*store, error) {
+	s := &store{now: o.Now, rows: r, flights: map[string]*flight{}, watches: map[string]map[chan struct{}]bool{}}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.ledgers = [kinds]*ledger{
+		keyKind:     newLedger(Limits{1 << 10, 1 << 20, 1 << 10, 1 << 20}),
+		claimKind:   newLedger(o.Claims.or(Limits{1 << 16, 64 << 20, 1 << 14, 16 << 20})),
+		journalKind: newLedger(o.Journals.or(Limits{1 << 12, 64 << 20, 1 << 10, 16 << 20})),
+		taskKind:    newLedger(o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})),
+	}
+	if err := r.each(func(e entry) { s.ledgers[e.kind].set(e) }); err != nil {
+		return nil, fmt.Errorf("read the records: %w", err)
+	}
+	for _, takeUp := range []func() error{s.loadKeys, s.sweep, s.failTasks} {
+		if err := takeUp(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// open locks the store and returns the function that unlocks it, unless the
+// store is closed.
+func (s *store) open() (unlock func(), err error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, ErrClosed
+	}
+	return s.mu.Unlock, nil
+}
+
+// millis returns the time as entries know it.
+func (s *store) millis() int64 { return s.now().UnixMilli() }
+
+// find returns the entry of a record that has not expired; mu is held.
+func (s *store) find(k kind, id string) (e entry, ok bool) {
+	e, ok = s.ledgers[k].entries[id]
+	return e, ok && e.expires > s.millis()
+}
+
+// read returns the data of a record; mu is held.
+func (s *store) read(e entry) ([]byte, error) {
+	data, err := s.rows.get(e.kind, e.id)
+	if err != nil {
+		return nil, fmt.Errorf("read a %s: %w", e.kind, err)
+	}
+	return data, nil
+}
+
+// write stores a record if there is room; mu is held.
+func (s *store) write(e entry, data []byte) error {
+	r := newRecord(e, data)
+	if err := s.makeRoom(r.entry); err != nil {
+		return err
+	}
+	if err := s.rows.put(r); err != nil {
+		return s.failed(r.kind, err)
+	}
+	s.ledgers[r.kind].set(r.entry)
+	return nil
+}
+
+// failed returns the error of a write that the disk refused; mu is held.
+func (s *store) failed(k kind, err error) error {
+	if isDiskFull(err) {
+		return &FullError{What: k.plural(), Wait: s.ledgers[k].wait(s.millis()), Err: err}
+	}
+	return fmt.Errorf("write a %s: %w", k, err)
+}
+
+// makeRoom removes what has expired when that is needed for an entry, or has
+// not been done for a minute; mu is held.
+func (s *store) makeRoom(e entry) error {
+	l := s.ledgers[e.kind]
+	if s.now().Sub(s.swept) >= time.Minute || !l.fits(e) {
+		if err := s.sweep(); err != nil {
+			return err
+		}
+	}
+	if !l.fits(e) {
+		return &FullError{What: e.kind.plural(), Wait: l.wait(s.millis())}
+	}
+	return nil
+}
+
+func (s *store) Sweep() error {
+	unlock, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.sweep()
+}
+
+// sweep removes what has expired; mu is held.
+func (s *store) sweep() error {
+	if err := s.dropKeys(); err != nil {
+		return err
+	}
+	for k := claimKind; int(k) < kinds; k++ {
+		ids := s.ledgers[k].expired(s.millis(), func(id string) bool { return k == claimKind && s.flights[id] != nil })
+		if err := s.remove(k, ids); err != nil {
+			return err
+		}
+	}
+	s.swept = s.now()
+	return nil
+}
+
+// remove removes records; mu is held.
+func (s *store) remove(k kind, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := s.rows.drop(k, ids); err != nil {
+		s.ledgers[k].soonest = 0
+		return fmt.Errorf("remove a %s: %w", k, err)
+	}
+	for _, id := range ids {
+		s.ledgers[k].remove(id)
+		if k == taskKind {
+			s.unwatch(id)
+		}
+	}
+	return nil
+}
+
+func (s *store) Close() error {
+	unlock, err := s.open()
+	if err != nil {
+		return nil
+	}
+	defer unlock()
+	s.closed = true
+	for _, f := range s.flights {
+		f.end(Claim{}, ErrClosed)
+	}
+	for id := range s.watches {
+		s.unwatch(id)
+	}
+	return s.rows.close()
+}

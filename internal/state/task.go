@@ -1,0 +1,245 @@
+package state
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Status is how far a task is.
+type Status string
+
+// A task begins as Working, and Completed, Failed and Cancelled are its ends.
+const (
+	Working       Status = "working"
+	InputRequired Status = "input_required"
+	Completed     Status = "completed"
+	Failed        Status = "failed"
+	Cancelled     Status = "cancelled"
+)
+
+// statuses are all statuses, in the order of their numbers in files.
+var statuses = [...]Status{Working, InputRequired, Completed, Failed, Cancelled}
+
+// number returns the place of a status among statuses.
+func (s Status) number() (n int, ok bool) {
+	for n, status := range statuses {
+		if status == s {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// Ended reports whether a task with this status changes no more.
+func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// Task is a call whose result is fetched later. The store sets the members up
+// to Created, and Updated; they stay whatever a change makes of them.
+type Task struct {
+	// ID cannot be guessed.
+	ID      string
+	Owner   Owner
+	Tool    string
+	Created time.Time
+	Updated time.Time
+
+	Status Status
+	// Message says more about the status.
+	Message string
+	// TTL is how long the task is kept, from its creation.
+	TTL time.Duration
+	// Poll is how often its client should ask.
+	Poll time.Duration
+	// Requests is what the task asks of its client, and Held what is needed to
+	// go on with it. Both are empty once it has ended.
+	Requests, Held []byte
+	// Result is the result of a task that is completed, or the error of one that failed.
+	Result []byte
+}
+
+// restarted is the message of tasks that a restart has ended.
+const restarted = "the server was restarted while the task ran, and what it did is not known; check before you make the call again"
+
+func (s *store) CreateTask(t Task) (Task, error) {
+	unlock, err := s.open()
+	if err != nil {
+		return Task{}, err
+	}
+	defer unlock()
+	now := time.UnixMilli(s.millis()).UTC()
+	t = Task{
+		ID: rand.Text(), Owner: t.Owner, Tool: t.Tool, Created: now, Updated: now,
+		Status: Working, Message: t.Message, TTL: t.TTL, Poll: t.Poll,
+	}
+	return t, s.writeTask(t)
+}
+
+// writeTask stores a task; mu is held.
+func (s *store) writeTask(t Task) error {
+	r, err := t.record()
+	if err != nil {
+		return err
+	}
+	return s.write(r.entry, r.data)
+}
+
+func (s *store) Task(owner Owner, id string) (Task, error) {
+	unlock, err := s.open()
+	if err != nil {
+		return Task{}, err
+	}
+	defer unlock()
+	return s.task(owner, id)
+}
+
+// task reads a task of an owner; mu is held.
+func (s *store) task(owner Owner, id string) (Task, error) {
+	e, ok := s.find(taskKind, id)
+	if !ok || e.owner != owner.key() {
+		return Task{}, ErrNotFound
+	}
+	return s.readTask(e)
+}
+
+// readTask reads a task; mu is held.
+func (s *store) readTask(e entry) (Task, error) {
+	data, err := s.read(e)
+	if err != nil {
+		return Task{}, err
+	}
+	t := Task{ID: e.id}
+	if err := t.decode(data); err != nil {
+		return Task{}, fmt.Errorf("read a task: %w", err)
+	}
+	return t, nil
+}
+
+func (s *store) UpdateTask(owner Owner, id string, change func(*Task) error) (Task, error) {
+	unlock, err := s.open()
+	if err != nil {
+		return Task{}, err
+	}
+	defer unlock()
+	old, err := s.task(owner, id)
+	if err != nil {
+		return Task{}, err
+	}
+	if old.Status.Ended() {
+		return old, ErrEnded
+	}
+	t := old
+	if err := change(&t); err != nil {
+		return old, err
+	}
+	t.keep(old, time.UnixMilli(s.millis()).UTC())
+	if err := s.writeTask(t); err != nil {
+		return old, err
+	}
+	s.notify(id)
+	return t, nil
+}
+
+// keep sets the members that are the store's own, and those that an end empties.
+func (t *Task) keep(old Task, now time.Time) {
+	t.ID, t.Owner, t.Tool, t.Created, t.Updated = old.ID, old.Owner, old.Tool, old.Created, now
+	if t.Status.Ended() {
+		t.Requests, t.Held = nil, nil
+	}
+}
+
+// failTasks ends the tasks that an earlier process was at work on, and those
+// that wait for their client but could not go on.
+func (s *store) failTasks() error {
+	var failed []record
+	for _, e := range s.ledgers[taskKind].entries {
+		if e.phase < 0 || e.phase >= len(statuses) {
+			return fmt.Errorf("read a task: %w", errMalformed)
+		}
+		if statuses[e.phase].Ended() {
+			continue
+		}
+		r, ok, err := s.cutOff(e)
+		if err != nil {
+			return err
+		}
+		if ok {
+			failed = append(failed, r)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	if err := s.rows.put(failed...); err != nil {
+		return s.failed(taskKind, err)
+	}
+	for _, r := range failed {
+		s.ledgers[taskKind].set(r.entry)
+	}
+	return nil
+}
+
+// cutOff returns what a task is that a restart has ended; ok is false when the
+// task can go on.
+func (s *store) cutOff(e entry) (r record, ok bool, err error) {
+	old, err := s.readTask(e)
+	if err != nil || old.Status == InputRequired && len(old.Held) > 0 {
+		return record{}, false, err
+	}
+	t := old
+	t.Status, t.Message = Failed, restarted
+	t.keep(old, time.UnixMilli(s.millis()).UTC())
+	r, err = t.record()
+	return r, err == nil, err
+}
+
+// record returns the task as it is kept.
+func (t Task) record() (record, error) {
+	status, ok := t.Status.number()
+	if !ok {
+		return record{}, fmt.Errorf("%q is no status of a task", string(t.Status))
+	}
+	if t.TTL <= 0 {
+		return record{}, errors.New("a task needs a TTL")
+	}
+	var data encoder
+	t.encode(&data)
+	e := entry{kind: taskKind, id: t.ID, owner: t.Owner.key(), phase: status, expires: t.Created.Add(t.TTL).UnixMilli()}
+	return newRecord(e, data), nil
+}
+
+// taskVersion is the form of a task in files.
+const taskVersion = 1
+
+func (t Task) encode(e *encoder) {
+	status, _ := t.Status.number()
+	e.uint(taskVersion)
+	e.owner(t.Owner)
+	e.string(t.Tool)
+	e.millis(t.Created)
+	e.millis(t.Updated)
+	e.uint(uint64(status))
+	e.string(t.Message)
+	e.span(t.TTL)
+	e.span(t.Poll)
+	e.bytes(t.Requests)
+	e.bytes(t.Held)
+	e.bytes(t.Result)
+}
+
+// decode reads all members but ID.
+func (t *Task) decode(data []byte) error {
+	d := decoder{data: bytes.Clone(data)}
+	version := d.uint()
+	t.Owner, t.Tool, t.Created, t.Updated = d.owner(), d.string(), d.millis(), d.millis()
+	status := d.small()
+	t.Message, t.TTL, t.Poll = d.string(), d.span(), d.span()
+	t.Requests, t.Held, t.Result = d.bytes(), d.bytes(), d.bytes()
+	if err := d.end(); err != nil || version != taskVersion || status >= len(statuses) {
+		return errMalformed
+	}
+	t.Status = statuses[status]
+	return nil
+}
