@@ -32,11 +32,17 @@ func (c *compilation) check(found *analysis) {
 
 // subject is the global that holds what the body works on.
 func (c *compilation) subject() string {
-	if c.src.Kind == Hook {
+	switch c.src.Kind {
+	case Hook:
 		return "event"
+	case Resource, Complete:
+		return "params"
 	}
 	return "input"
 }
+
+// sees reports whether bodies of this kind have a global that others may lack.
+func (c *compilation) sees(name string) bool { return slices.Contains(subjects(c.src.Kind), name) }
 
 // checkShape tells a body that consists of one function, which nothing calls.
 func (c *compilation) checkShape(function *ast.FunctionLiteral) {
@@ -114,9 +120,9 @@ func (c *compilation) checkMembers(found *analysis) {
 		case m.object == "vars" && known:
 			c.checkMember(m, vars, diag.Error, "unknown-variable", "there is no variable %q",
 				"Variables are declared by variable blocks in mcpd.hcl.")
-		case m.object == "input" && c.src.Kind == Tool && c.src.Inputs != nil:
-			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no input %q",
-				"Declare it with an input block.")
+		case m.object == c.subject() && c.src.Kind != Hook && c.src.Inputs != nil:
+			what, advice := c.declares()
+			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
 		case m.object == "http":
 			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
 		default:
@@ -125,6 +131,19 @@ func (c *compilation) checkMembers(found *analysis) {
 			}
 		}
 	}
+}
+
+// declares says what the members of the subject are, and how one is declared.
+func (c *compilation) declares() (what, advice string) {
+	switch c.src.Kind {
+	case Resource:
+		return "parameter", "Parameters are the {variables} of the uri_template."
+	case Complete:
+		return "parameter", "Parameters are the variables or arguments of what is completed."
+	case Prompt:
+		return "argument", "Declare it with an argument block."
+	}
+	return "input", "Declare it with an input block."
 }
 
 // grantAdvice says how to make http.NAME work. A name that is a method shows
@@ -190,55 +209,13 @@ func (c *compilation) checkNames(found *analysis) {
 			continue
 		}
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "Declare it."}
-		if advice, ok := absent(name); ok {
+		if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
 		} else if guess := diag.DidYouMean(name, known); guess != "" {
 			d.Detail = upper(guess)
 		}
 		c.report(d, at, at+file.Idx(len(name)))
 	}
-}
-
-// absent returns what to do about a name that other JavaScript hosts have, or
-// that exists only when it is granted.
-func absent(name string) (advice string, ok bool) {
-	switch name {
-	case "http":
-		return `Grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name.`, true
-	case "fetch", "XMLHttpRequest":
-		return `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`, true
-	case "eval":
-		return "Text cannot be run as code here.", true
-	case "require":
-		return `Write import { name } from "./file.js" instead.`, true
-	case "process":
-		return "Use vars.NAME, declared by a variable block in mcpd.hcl.", true
-	case "Buffer":
-		return "Use Uint8Array, TextEncoder, TextDecoder, atob and btoa.", true
-	case "args":
-		return "A tool's arguments are members of input; args is their name in policies.", true
-	case "principal":
-		return `Only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
-	case "secret":
-		return "Secrets never reach a body; they stand in the headers of a grant.", true
-	case "local":
-		return "Locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl.", true
-	case "input":
-		return "A hook sees what happened as event.", true
-	case "event":
-		return "Only hooks have an event; a tool's arguments are input.", true
-	}
-	return "", false
-}
-
-// inherited reports whether every object has such a member.
-func inherited(name string) bool {
-	switch name {
-	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
-		"propertyIsEnumerable", "isPrototypeOf", "__proto__", "toJSON":
-		return true
-	}
-	return false
 }
 
 // memberNames returns the sorted names of the members of a JSON object. An

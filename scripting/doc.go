@@ -19,14 +19,17 @@
 // await; what it started and did not await is awaited before the result, and
 // its failure is the call's. Beside what ES2022 defines there are:
 //
-//	input                         the arguments (tools); may be changed
+//	input                         the arguments (tools, prompts); may be changed
+//	uri, params                   what is read, and its variables (resources); frozen
+//	value, params                 the text to complete, and what is filled in
+//	                              already (completions); frozen
 //	event                         what happened (hooks); frozen
-//	agent, call                   who calls, and how (tools); frozen
+//	agent, call                   who calls, and how (all but hooks); frozen
 //	vars                          the variables; frozen
 //	log.debug|info|warn|error(message, fields)
 //	console.log|debug|info|warn|error|trace(...values)
-//	progress(done, total, message)
-//	content.text|image|audio|resource|link|structured
+//	progress(done, total, message)                      (neither in hooks
+//	content.text|image|audio|resource|link|structured    nor in completions)
 //	ToolError(message, { details }), RpcError(code, message, data), HostError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)

@@ -18,9 +18,11 @@ type Executor interface {
 // Call is one execution of a program.
 type Call struct {
 	Program *Program
-	// Input is the JSON behind input, or event for a hook; Agent and Info are
-	// the JSON behind agent and call. They are read only when the program uses
-	// them (see [Program.Uses]). Empty ones are empty objects.
+	// Input is the JSON behind input, or event for a hook. For a resource it is
+	// {"uri", "params"} and for a completion {"value", "params"}, the JSON
+	// behind the globals of these names. Agent and Info are the JSON behind
+	// agent and call. They are read only when the program uses them (see
+	// [Program.Uses]). Empty ones are empty objects.
 	Input, Agent, Info []byte
 	// Seed seeds all randomness of the call, and must be unpredictable where
 	// what crypto makes must be. Start is what the call's clock shows first;

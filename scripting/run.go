@@ -37,6 +37,8 @@ type run struct {
 	rich   map[*goja.Object]structured
 	// stacks are where errors that have no stack of their own were caused.
 	stacks map[*goja.Object][]goja.StackFrame
+	// input is what the call was given, once a part of it is needed.
+	input *goja.Object
 	// made are the globals that exist once and are needed by others.
 	made map[string]*goja.Object
 	// states are the Go halves of objects such as URLs.

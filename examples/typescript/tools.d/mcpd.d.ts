@@ -2,13 +2,22 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="es2022" />
 
-/** The arguments of a tool, complete with defaults; yours to change. */
+/** The arguments of a tool or a prompt, complete with defaults; yours to change. */
 declare const input: any;
+
+/** What is read, in resources. */
+declare const uri: string;
+
+/** The text to complete, in completions. */
+declare const value: string;
+
+/** The variables of the template, in resources; what is filled in already, in completions. */
+declare const params: Readonly<Record<string, any>>;
 
 /** The variables of the operator's file. */
 declare const vars: Readonly<Record<string, any>>;
 
-/** Who the caller of a tool claims to be. */
+/** Who the caller claims to be; not in hooks. */
 declare const agent: Readonly<{
   agent_id: string;
   model: string | null;
@@ -17,7 +26,7 @@ declare const agent: Readonly<{
   verified: boolean;
 }>;
 
-/** The call of a tool; deadline is in milliseconds since 1970. */
+/** The call, but not in hooks; deadline is in milliseconds since 1970. */
 declare const call: Readonly<{ id: string; tool: string; via: "client" | "test"; deadline: number }>;
 
 /** What happened, in hooks; they have neither input, agent, call, progress nor content. */

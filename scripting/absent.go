@@ -1,0 +1,54 @@
+package scripting
+
+// absent returns what to do about a name that other JavaScript hosts have, or
+// that exists only when it is granted.
+func (c *compilation) absent(name string) (advice string, ok bool) {
+	switch name {
+	case "http":
+		return `Grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name.`, true
+	case "fetch", "XMLHttpRequest":
+		return `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`, true
+	case "eval":
+		return "Text cannot be run as code here.", true
+	case "require":
+		return `Write import { name } from "./file.js" instead.`, true
+	case "process":
+		return "Use vars.NAME, declared by a variable block in mcpd.hcl.", true
+	case "Buffer":
+		return "Use Uint8Array, TextEncoder, TextDecoder, atob and btoa.", true
+	case "args":
+		return "A tool's arguments are members of input; args is their name in policies.", true
+	case "principal":
+		return `Only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
+	case "secret":
+		return "Secrets never reach a body; they stand in the headers of a grant.", true
+	case "local":
+		return "Locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl.", true
+	case "input":
+		return c.insteadOfInput(), true
+	case "event":
+		return "Only hooks have an event; what the body works on is " + c.subject() + ".", true
+	}
+	return "", false
+}
+
+// insteadOfInput says what a body sees that has no input.
+func (c *compilation) insteadOfInput() string {
+	switch c.src.Kind {
+	case Resource:
+		return "A resource sees uri, and the variables of its template as params."
+	case Complete:
+		return "A completion sees value, and what is filled in already as params."
+	}
+	return "A hook sees what happened as event."
+}
+
+// inherited reports whether every object has such a member.
+func inherited(name string) bool {
+	switch name {
+	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
+		"propertyIsEnumerable", "isPrototypeOf", "__proto__", "toJSON":
+		return true
+	}
+	return false
+}
