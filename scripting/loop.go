@@ -14,7 +14,7 @@ type loop struct {
 	// seq is the number of the last host call or message.
 	seq int
 	// asked are the host calls that the script has no answer to yet.
-	asked map[int]func(answer)
+	asked map[int]hostCall
 	// running is how many goroutines have not yet sent their answer.
 	running int
 	answers chan answer
@@ -22,6 +22,21 @@ type loop struct {
 	hostContext context.Context
 	cancel      context.CancelFunc
 	timers      timers
+}
+
+// hostCall is a host call whose answer settles a promise.
+type hostCall struct {
+	read            func(answer) (v, thrown goja.Value)
+	resolve, reject func(any) error
+}
+
+// settle settles the promise.
+func (c hostCall) settle(a answer) error {
+	v, thrown := c.read(a)
+	if thrown != nil {
+		return c.reject(thrown)
+	}
+	return c.resolve(v)
 }
 
 // answer is how a host call ended.
@@ -32,12 +47,14 @@ type answer struct {
 	panicked bool
 }
 
-// ask starts a host call. done is called with its answer, in the loop.
-func (r *run) ask(op string, payload []byte, done func(answer)) {
+// ask starts a host call and returns the promise of what read makes of its
+// answer, or of what read says is thrown.
+func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
+	promise, resolve, reject := r.rt.NewPromise()
 	r.loop.seq++
 	seq := r.loop.seq
 	if r.loop.asked == nil {
-		r.loop.asked = map[int]func(answer){}
+		r.loop.asked = map[int]hostCall{}
 	}
 	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload)}
 	_, past, failure := r.book.recall(question)
@@ -46,12 +63,13 @@ func (r *run) ask(op string, payload []byte, done func(answer)) {
 	}
 	if failure != nil {
 		r.abort(failure)
-		return
+		return r.rt.ToValue(promise)
 	}
-	r.loop.asked[seq] = done
+	r.loop.asked[seq] = hostCall{read, resolve, reject}
 	if !past {
 		r.start(seq, op, payload)
 	}
+	return r.rt.ToValue(promise)
 }
 
 // start asks the host in a goroutine, which always sends an answer.
@@ -91,9 +109,9 @@ func refusal(err error) *HostError {
 	case errors.As(err, &refused):
 		return refused
 	case errors.Is(err, context.DeadlineExceeded):
-		return &HostError{TimedOut, "the host did not answer in time"}
+		return &HostError{Code: TimedOut, Message: "the host did not answer in time"}
 	default:
-		return &HostError{Unavailable, "the host could not answer"}
+		return &HostError{Code: Unavailable, Message: "the host could not answer"}
 	}
 }
 
@@ -204,7 +222,7 @@ func (a answer) record() entryRecord {
 
 // deliver gives an answer to the script.
 func (r *run) deliver(a answer) *Failure {
-	done, ok := r.loop.asked[a.seq]
+	call, ok := r.loop.asked[a.seq]
 	if !ok {
 		return r.book.nondeterministic("the answer is to no open host call")
 	}
@@ -212,8 +230,12 @@ func (r *run) deliver(a answer) *Failure {
 	if a.panicked {
 		return hostPanic("a host call")
 	}
-	if failure := r.safely(func() { done(a) }); failure != nil {
+	var err error
+	if failure := r.safely(func() { err = call.settle(a) }); failure != nil {
 		return failure
+	}
+	if err != nil && r.failure == nil {
+		r.failure = r.failed(err)
 	}
 	return r.failure
 }
