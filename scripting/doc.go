@@ -30,7 +30,8 @@
 //	console.log|debug|info|warn|error|trace(...values)
 //	progress(done, total, message)                      (neither in hooks
 //	content.text|image|audio|resource|link|structured    nor in completions)
-//	ToolError(message, { details }), RpcError(code, message, data), HostError
+//	ToolError(message, { details }), RpcError(code, message, data)
+//	HostError, AskDenied, CapabilityError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask

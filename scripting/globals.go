@@ -11,7 +11,8 @@ import (
 // engine defines. JSON, RegExp and String are the engine's own, with bounds.
 func globals(kind Kind, objects []Object) []string {
 	names := []string{
-		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams", "HostError", "RpcError", "ToolError",
+		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
+		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
 		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "log", "queueMicrotask",
 		"setInterval", "setTimeout", "structuredClone", "vars",
 	}
@@ -194,7 +195,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.function("progress", r.progress)
 	case "content":
 		return r.makeContent()
-	case "ToolError", "RpcError", "HostError":
+	case "ToolError", "RpcError", "HostError", "AskDenied", "CapabilityError":
 		return r.makeError(name)
 	case "http":
 		return r.makeHTTP()

@@ -25,12 +25,18 @@ const (
 	TimedOut    = "TIMEOUT"
 	Unavailable = "UNAVAILABLE"
 	Invalid     = "INVALID"
+	// Capability refuses an ask that no client of the call can answer. The
+	// script sees it as a CapabilityError.
+	Capability = "CAPABILITY"
 )
 
 // HostError is a refusal by a [Host]. The script sees it as a HostError with
 // the same code and message, so Message repeats only what the script passed.
 type HostError struct {
 	Code, Message string
+	// Details is JSON, and only of the code [Capability]:
+	// {"requiredCapabilities": {…}}, as MCP names what a client lacks.
+	Details []byte
 }
 
 // Error returns the code and the message.
@@ -38,5 +44,5 @@ func (e *HostError) Error() string { return e.Code + ": " + e.Message }
 
 // HostErrorCodes returns all codes that a [HostError] may have.
 func HostErrorCodes() []string {
-	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid}
+	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability}
 }

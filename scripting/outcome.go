@@ -59,16 +59,19 @@ const (
 	HostPanic
 	// Nondeterministic is a replay that asked for something else than its journal holds.
 	Nondeterministic
-	// CapabilityError is reserved for bodies that ask what no client can answer.
+	// CapabilityError is an uncaught CapabilityError: the body asked what no
+	// client of the call can answer. Details is {"requiredCapabilities": {…}}.
 	CapabilityError
+	// AskDenied is an uncaught AskDenied: who was asked declined or dismissed
+	// the question. Details is {"reason": "declined"} or {"reason": "cancelled"}.
+	AskDenied
 )
 
 // Failure is why a call has no result. As an error it is the operator's: it
 // tells the places of the stack.
 type Failure struct {
 	Kind FailureKind
-	// Message is, for Thrown, ToolError and RPCError, exactly the message of
-	// what was thrown; otherwise a sentence that names the limit or the reason.
+	// Message is, for what was thrown, exactly its message; otherwise a sentence that names the limit or the reason.
 	Message string
 	// Details is JSON, or nil.
 	Details []byte
@@ -104,7 +107,7 @@ type Frame struct {
 
 // String returns the name of the kind.
 func (k FailureKind) String() string {
-	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError"}
+	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError", "AskDenied"}
 	if k < 0 || int(k) >= len(names) {
 		return "Unknown"
 	}

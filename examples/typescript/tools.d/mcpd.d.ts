@@ -97,6 +97,19 @@ declare class HostError extends Error {
   code: string;
 }
 
+/** What who was asked refused, or dismissed without an answer. */
+declare class AskDenied extends Error {
+  constructor(message: string, options?: { reason?: "declined" | "cancelled" });
+  reason: "declined" | "cancelled";
+}
+
+/** What no client of the call can answer. */
+declare class CapabilityError extends Error {
+  constructor(message: string, options?: { required?: object });
+  /** The capabilities that a client needs, as MCP names them. */
+  required: Record<string, any>;
+}
+
 interface HttpOptions {
   headers?: Record<string, string>;
   /** One of json and body. */
