@@ -1,11 +1,17 @@
 package scripting
 
+import "fmt"
+
 // absent returns what to do about a name that other JavaScript hosts have, or
 // that exists only when it is granted.
 func (c *compilation) absent(name string) (advice string, ok bool) {
 	switch name {
 	case "http":
 		return `Grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name.`, true
+	case "elicit", "sample", "roots":
+		return fmt.Sprintf("Grant it: allow { ask { %s = true } }.", name), true
+	case "ask":
+		return "Grant what it asks for: allow { ask { elicit = true } } makes elicit and ask.", true
 	case "fetch", "XMLHttpRequest":
 		return `Use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }.`, true
 	case "eval":

@@ -26,8 +26,8 @@ type analysis struct {
 	members  []member
 	// assigned are the members that the body makes itself, as in log.trace = f.
 	assigned map[string]bool
-	// promised are members of what a method of a granted object answers with:
-	// http.crm.get(url).text.
+	// promised are members of what a granted object answers with, which is a
+	// promise: http.crm.get(url).text, elicit(form).content.
 	promised []member
 	unicode  []*ast.RegExpLiteral
 }
@@ -140,15 +140,13 @@ func (a *analysis) unawaited(n *ast.DotExpression) {
 	if call == nil {
 		return
 	}
-	method, _ := call.Callee.(*ast.DotExpression)
-	if method == nil {
-		return
+	id, ok := call.Callee.(*ast.Identifier)
+	if method, _ := call.Callee.(*ast.DotExpression); method != nil {
+		if object, _ := method.Left.(*ast.DotExpression); object != nil {
+			id, ok = object.Left.(*ast.Identifier)
+		}
 	}
-	object, _ := method.Left.(*ast.DotExpression)
-	if object == nil {
-		return
-	}
-	if id, ok := object.Left.(*ast.Identifier); ok {
+	if ok {
 		a.promised = append(a.promised, member{id.Name.String(), n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()})
 	}
 }

@@ -171,7 +171,12 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 // checkPromises tells members that are asked of a promise where its value was meant.
 func (c *compilation) checkPromises(found *analysis) {
 	for _, m := range found.promised {
-		if _, free := found.free("http"); m.object != "http" || !free || inherited(m.name) {
+		example := "http.NAME.get(url)"
+		if m.object != "http" {
+			example = m.object + "(…)"
+		}
+		known := m.object == "http" || slices.Contains(c.granted("ask"), m.object)
+		if _, free := found.free(m.object); !known || !free || inherited(m.name) {
 			continue
 		}
 		switch m.name {
@@ -180,7 +185,7 @@ func (c *compilation) checkPromises(found *analysis) {
 		}
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name),
-			Detail: fmt.Sprintf("Did you forget await? Write (await http.NAME.get(url)).%s.", m.name),
+			Detail: fmt.Sprintf("Did you forget await? Write (await %s).%s.", example, m.name),
 		}, m.start, m.end)
 	}
 }

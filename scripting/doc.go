@@ -34,6 +34,10 @@
 //	HostError, AskDenied, CapabilityError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)
+//	elicit(key?, { message, schema | url, elicitationId })
+//	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
+//	roots(key?)
+//	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues
@@ -51,6 +55,20 @@
 // eval and Function do not exist: text is never run as code. Files are
 // imported from the tools folder, by name and at the top level only.
 //
+// # Asking
+//
+// elicit asks the user, and is answered with {action: "accept", content}; sample
+// asks the client's model, and is answered with {role, content, model,
+// stopReason}; roots is answered with [{uri, name}]. Who is asked may refuse:
+// that throws an AskDenied, whose reason is "declined" or "cancelled". What no
+// client of the call can answer throws a CapabilityError. ask asks several
+// things at once, and is answered with an object of the same keys, in which
+// what was refused is {action: "decline"} or {action: "cancel"}.
+//
+// Every request has a key, under which it is answered. Where the script gives
+// none it is the name of the global, with a number from the second on: elicit,
+// elicit_2. Two requests that wait at once cannot have one key.
+//
 // # What a host is asked
 //
 //	log           {"level","message","fields"}    the answer is ignored
@@ -59,7 +77,14 @@
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
 //	              → {"status","headers","body"|"body64","url"}
 //
-// The names of headers are in lower case both ways.
+//	ask           {"requests":[{"key","method","params"}]}
+//	              → {"responses":{key: result}}
+//
+// The names of headers are in lower case both ways. The methods of an ask are
+// elicitation/create, sampling/createMessage and roots/list, and params and
+// results are those of MCP. {"action": "decline"} and {"action": "cancel"}
+// refuse each of them. A refusal of the whole ask with the code CAPABILITY is
+// told as a CapabilityError.
 //
 // # Time and chance
 //

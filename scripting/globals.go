@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
@@ -17,9 +18,12 @@ func globals(kind Kind, objects []Object) []string {
 		"setInterval", "setTimeout", "structuredClone", "vars",
 	}
 	names = append(names, subjects(kind)...)
-	for _, o := range objects {
-		if o.Kind == "http" {
-			return append(names, "http")
+	if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == "http" }) {
+		names = append(names, "http")
+	}
+	for _, name := range askGlobals() {
+		if slices.Contains(objects, Object{"ask", name}) {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -199,6 +203,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeError(name)
 	case "http":
 		return r.makeHTTP()
+	case "elicit", "sample", "roots", "ask":
+		return r.makeAsking(name)
 	case "setTimeout":
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
 	case "setInterval":

@@ -21,8 +21,9 @@ type run struct {
 	host    Host
 	began   time.Time
 
-	book book
-	loop loop
+	book   book
+	loop   loop
+	asking asking
 	// failure ends the call, once the engine has noticed its interrupt.
 	failure *Failure
 	// ended says that the script was interrupted.

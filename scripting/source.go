@@ -68,7 +68,9 @@ type Source struct {
 	Trial func(Source) error
 }
 
-// Object is a granted host object: {"http", "crm"} is http.crm in the script.
+// Object is a granted host object: {"http", "crm"} is http.crm in the script,
+// and {"ask", "elicit"} is elicit. What can be asked is elicit, sample, roots,
+// and ask, by which several of them are asked at once.
 type Object struct {
 	Kind, Name string
 }

@@ -142,6 +142,94 @@ interface HttpClient {
 /** One client for every grant: allow { http "crm" { ... } } makes http.crm. */
 declare const http: Readonly<Record<string, HttpClient>>;
 
+/** A request that elicit.form, elicit.url, sample.message or roots.list made. */
+interface AskRequest<Answer> {
+  readonly answer?: Answer;
+}
+
+interface Accepted {
+  action: "accept";
+  /** What was filled in; of a form only. */
+  content?: Record<string, any>;
+}
+
+/** What ask answers for a request that was refused. */
+interface Refused {
+  action: "decline" | "cancel";
+}
+
+interface ElicitForm {
+  message: string;
+  /** A JSON Schema of the type object, without nested objects. */
+  schema: object;
+}
+
+interface ElicitPage {
+  message: string;
+  url: string | URL;
+  elicitationId?: string;
+}
+
+interface SampleOptions {
+  /** One of prompt and messages. */
+  prompt?: string;
+  messages?: { role: "user" | "assistant"; content: string | object | object[] }[];
+  systemPrompt?: string;
+  /** The priorities are numbers from 0 to 1. */
+  modelPreferences?: {
+    hints?: { name?: string }[];
+    costPriority?: number;
+    speedPriority?: number;
+    intelligencePriority?: number;
+  };
+  /** 1,000 unless given. */
+  maxTokens?: number;
+  temperature?: number;
+  stopSequences?: string[];
+  includeContext?: "none" | "thisServer" | "allServers";
+  metadata?: object;
+  tools?: object[];
+  toolChoice?: { mode?: "auto" | "required" | "none" };
+}
+
+interface SampleMessage {
+  role: "user" | "assistant";
+  content: any;
+  model: string;
+  stopReason?: string;
+}
+
+interface Root {
+  uri: string;
+  name?: string;
+}
+
+/** Asks the user: allow { ask { elicit = true } }. A refusal throws AskDenied. */
+declare const elicit: {
+  (question: ElicitForm | ElicitPage): Promise<Accepted>;
+  (key: string, question: ElicitForm | ElicitPage): Promise<Accepted>;
+  form(question: ElicitForm): AskRequest<Accepted | Refused>;
+  url(question: ElicitPage): AskRequest<Accepted | Refused>;
+};
+
+/** Asks the client's model: allow { ask { sample = true } }. A refusal throws AskDenied. */
+declare const sample: {
+  (options: SampleOptions): Promise<SampleMessage>;
+  (key: string, options: SampleOptions): Promise<SampleMessage>;
+  message(options: SampleOptions): AskRequest<SampleMessage | Refused>;
+};
+
+/** Asks the client for its roots: allow { ask { roots = true } }. */
+declare const roots: {
+  (key?: string): Promise<Root[]>;
+  list(): AskRequest<Root[] | Refused>;
+};
+
+/** Asks several things at once. */
+declare function ask<T extends Record<string, AskRequest<any>>>(
+  requests: T,
+): Promise<{ [K in keyof T]: T[K] extends AskRequest<infer Answer> ? Answer : never }>;
+
 declare function setTimeout(run: (...args: any[]) => void, milliseconds?: number, ...args: any[]): number;
 declare function setInterval(run: (...args: any[]) => void, milliseconds?: number, ...args: any[]): number;
 declare function clearTimeout(id?: number): void;
