@@ -8,7 +8,8 @@
 // will use again. What the script may not do itself it asks a [Host] for:
 // only bytes cross, so an executor in another process is the same to everyone.
 // The answers are kept in a [Journal], by which the call can be run again
-// without doing anything twice. The [Outcome] is a result or a failure.
+// without doing anything twice. The [Outcome] is a result, a failure, or that
+// the call is suspended.
 //
 // The package knows neither tools nor agents nor MCP, and does no I/O but
 // through the host that it is handed.
@@ -92,6 +93,16 @@
 // its journal: randomness from [Call.Seed], the clock from [Call.Start] on,
 // the order in which answers come and timers fire. Timers are not waited for
 // again in a replay, and messages are not sent again.
+//
+// # Suspension
+//
+// A person may take minutes to answer, and nothing waits meanwhile: a host says
+// [ErrSuspended] of an ask, and the run goes on with everything else. When only
+// such asks are left it ends, suspended; an interval that is not cleared keeps
+// it from that. [Journal.Answer] gives the journal the answers, some or all of
+// them, and a Run with it goes through the body again from the top, without any
+// effect, up to where it was, and on from there. What two runs do together is
+// what one would have done whose host answered the asks as late.
 //
 // # Bounds
 //

@@ -25,8 +25,9 @@ type Call struct {
 	// [Program.Uses]). Empty ones are empty objects.
 	Input, Agent, Info []byte
 	// Seed seeds all randomness of the call, and must be unpredictable where
-	// what crypto makes must be. Start is what the call's clock shows first;
-	// the zero time means now.
+	// what crypto makes must be; a journal with entries has its own. Start is
+	// what the call's clock shows first, or shows on when a journal with
+	// entries is at its end; the zero time means now.
 	Seed  uint64
 	Start time.Time
 	// Limits bound the call. A zero member means its default.

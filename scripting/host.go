@@ -1,6 +1,9 @@
 package scripting
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Host does for a script what the script may not do itself. Only bytes cross:
 // op names the operation, payload and answer are JSON (see the package
@@ -10,10 +13,16 @@ import "context"
 // Do is called from several goroutines at once. It must return soon after ctx
 // is done; a Run does not return before every Do that it started has. A
 // refusal that the script should see is a [*HostError]; any other error is
-// shown to the script as UNAVAILABLE, without its text.
+// shown to the script as UNAVAILABLE, without its text. The answer to an ask
+// may come later: see [ErrSuspended].
 type Host interface {
 	Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error)
 }
+
+// ErrSuspended is how [Host.Do] says of the operation ask, and of no other,
+// that the answer comes in another run of the call. The run goes on with
+// everything else, and ends with an [Outcome] that is suspended.
+var ErrSuspended = errors.New("the answer comes in another run of the call")
 
 // The codes of a [HostError].
 const (

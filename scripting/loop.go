@@ -28,6 +28,8 @@ type loop struct {
 type hostCall struct {
 	read            func(answer) (v, thrown goja.Value)
 	resolve, reject func(any) error
+	// ask is the payload of an ask, and nil for other operations.
+	ask []byte
 }
 
 // settle settles the promise.
@@ -45,6 +47,8 @@ type answer struct {
 	data     []byte
 	refusal  *HostError
 	panicked bool
+	// suspended says that the answer comes in another run.
+	suspended bool
 }
 
 // ask starts a host call and returns the promise of what read makes of its
@@ -65,7 +69,11 @@ func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.V
 		r.abort(failure)
 		return r.rt.ToValue(promise)
 	}
-	r.loop.asked[seq] = hostCall{read, resolve, reject}
+	waiting := hostCall{read: read, resolve: resolve, reject: reject}
+	if op == opAsk {
+		waiting.ask = payload
+	}
+	r.loop.asked[seq] = waiting
 	if !past {
 		r.start(seq, op, payload)
 	}
@@ -94,11 +102,14 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 		}
 	}()
 	data, err := h.Do(ctx, seq, op, payload)
-	if err != nil {
+	switch {
+	case op == opAsk && errors.Is(err, ErrSuspended):
+		a.suspended = true
+	case err != nil:
 		a.refusal = refusal(err)
-		return a
+	default:
+		a.data = data
 	}
-	a.data = data
 	return a
 }
 
@@ -147,13 +158,14 @@ func promiseOf(v goja.Value) *goja.Promise {
 
 // settle waits until nothing is left that the body started, and returns the
 // value of the promise that the body returned, or the value that it returned.
+// There is none when the run is suspended.
 func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 	promise := promiseOf(value)
 	for r.failure == nil {
 		if promise != nil && promise.State() == goja.PromiseStateRejected {
 			return nil, r.thrown(promise.Result())
 		}
-		if !r.pending() {
+		if !r.pending() || r.suspended() {
 			break
 		}
 		if failure := r.step(); failure != nil {
@@ -163,6 +175,8 @@ func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 	switch {
 	case r.failure != nil:
 		return nil, r.failure
+	case r.suspended():
+		return nil, nil
 	case promise != nil && promise.State() == goja.PromiseStatePending:
 		return nil, &Failure{Kind: Thrown, Message: "the body waits for a promise that nothing can settle any more"}
 	case len(r.rejected) > 0:
@@ -204,6 +218,9 @@ func (r *run) wait() *Failure {
 		return over(r.ctx)
 	case a := <-r.loop.answers:
 		r.loop.running--
+		if a.suspended {
+			return nil
+		}
 		if failure := r.book.write(a.record()); failure != nil {
 			return failure
 		}
@@ -241,7 +258,7 @@ func (r *run) deliver(a answer) *Failure {
 }
 
 // drain cancels the host calls that nobody waits for any more, and records
-// how they ended.
+// how they ended. What is suspended has not ended.
 func (r *run) drain() {
 	l := &r.loop
 	if l.cancel == nil {
@@ -249,6 +266,8 @@ func (r *run) drain() {
 	}
 	l.cancel()
 	for ; l.running > 0; l.running-- {
-		_ = r.book.write((<-l.answers).record()) // the call is over whatever its journal holds
+		if a := <-l.answers; !a.suspended {
+			_ = r.book.write(a.record()) // the call is over whatever its journal holds
+		}
 	}
 }

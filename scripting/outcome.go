@@ -11,8 +11,11 @@ import (
 type Outcome struct {
 	Result  *Result
 	Failure *Failure
-	// Suspended is reserved for bodies that wait for a person.
-	Suspended []byte
+	// Suspended are the asks without whose answers the body cannot go on, in the
+	// order of asking. Everything else that the body started has ended, and the
+	// journal of the call holds it. [Journal.Answer] takes the answers; a Run
+	// with that journal goes on from there.
+	Suspended []Ask
 }
 
 // ResultKind tells the results that callers treat differently apart.

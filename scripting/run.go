@@ -56,10 +56,11 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 		r.call.Start = r.began
 	}
 	r.book = newBook(c.Journal, r.limits)
+	r.call.Seed = r.book.seed(c.Seed)
 	r.rt.SetMaxCallStackSize(r.limits.CallStack)
 	r.rt.SetParserOptions(noSource...)
 	if r.program.mentions("random") {
-		r.rt.SetRandSource(rand.New(rand.NewPCG(c.Seed, ^c.Seed)).Float64)
+		r.rt.SetRandSource(rand.New(rand.NewPCG(r.call.Seed, ^r.call.Seed)).Float64)
 	}
 	if r.program.mentions("Date") {
 		r.rt.SetTimeSource(r.now)
