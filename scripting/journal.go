@@ -62,6 +62,9 @@ func (j *Journal) close(e entryRecord) error {
 func (j *Journal) add(e entryRecord) {
 	j.entries = append(j.entries, e)
 	j.bytes += entryBytes + len(e.op) + len(e.answer)
+	if e.refusal != nil {
+		j.bytes += len(e.refusal.Code) + len(e.refusal.Message) + len(e.refusal.Details)
+	}
 }
 
 // entryKind says what an entry records.
