@@ -28,8 +28,8 @@ type analysis struct {
 	members  []member
 	// assigned are the members that the body makes itself, as in log.trace = f.
 	assigned map[string]bool
-	// promised are members of what a method of a granted object answers with:
-	// http.crm.get(url).text.
+	// promised are members of what a granted object answers with, which is a
+	// promise: http.crm.get(url).text, elicit(form).content.
 	promised []member
 	// held are the variables that are declared with such an answer, and the
 	// object whose method answers: const r = http.crm.get(url).
@@ -147,11 +147,15 @@ func (a *analysis) unawaited(n *ast.DotExpression) {
 	}
 }
 
-// answering returns the name root of an expression root.NAME.METHOD(...), or nothing.
+// answering returns the name root of an expression root.NAME.METHOD(...) or
+// root(...), or nothing.
 func answering(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
 		return ""
+	}
+	if id, ok := call.Callee.(*ast.Identifier); ok {
+		return id.Name.String()
 	}
 	if method, ok := call.Callee.(*ast.DotExpression); ok {
 		if object, ok := method.Left.(*ast.DotExpression); ok {

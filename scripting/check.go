@@ -32,11 +32,17 @@ func (c *compilation) check(found *analysis) {
 
 // subject is the global that holds what the body works on.
 func (c *compilation) subject() string {
-	if c.src.Kind == Hook {
+	switch c.src.Kind {
+	case Hook:
 		return "event"
+	case Resource, Complete:
+		return "params"
 	}
 	return "input"
 }
+
+// sees reports whether bodies of this kind have a global that others may lack.
+func (c *compilation) sees(name string) bool { return slices.Contains(subjects(c.src.Kind), name) }
 
 // checkShape tells a body that consists of one function, which nothing calls.
 func (c *compilation) checkShape(function *ast.FunctionLiteral) {
@@ -114,9 +120,9 @@ func (c *compilation) checkMembers(found *analysis) {
 		case m.object == "vars" && known:
 			c.checkMember(m, vars, diag.Error, "unknown-variable", "there is no variable %q",
 				"variables are declared by variable blocks in mcpd.hcl")
-		case m.object == "input" && c.src.Kind == Tool && c.src.Inputs != nil:
-			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no input %q",
-				"declare it with an input block")
+		case m.object == c.subject() && c.src.Kind != Hook && c.src.Inputs != nil:
+			what, advice := c.declares()
+			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
 		case m.object == "http":
 			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
 		default:
@@ -125,6 +131,19 @@ func (c *compilation) checkMembers(found *analysis) {
 			}
 		}
 	}
+}
+
+// declares says what the members of the subject are, and how one is declared.
+func (c *compilation) declares() (what, advice string) {
+	switch c.src.Kind {
+	case Resource:
+		return "parameter", "parameters are the {variables} of the uri_template"
+	case Complete:
+		return "parameter", "parameters are the variables or arguments of what is completed"
+	case Prompt:
+		return "argument", "declare it with an argument block"
+	}
+	return "input", "declare it with an input block"
 }
 
 // grantAdvice says how to make http.NAME work. A name that is a method shows
@@ -151,19 +170,33 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 
 // checkPromises tells members that are asked of a promise where its value was meant.
 func (c *compilation) checkPromises(found *analysis) {
-	if _, free := found.free("http"); !free {
-		return
-	}
 	for _, m := range found.promised {
-		if m.object == "http" {
-			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await http.NAME.get(url)).%s", m.name))
+		if call, ok := c.promising(found, m.object); ok {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
 		}
 	}
 	for _, m := range found.members {
-		if found.held[m.object] == "http" && !found.again[m.object] && !found.assigned[m.object] {
-			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await http.NAME.get(url)", m.object))
+		if found.again[m.object] || found.assigned[m.object] {
+			continue
+		}
+		if call, ok := c.promising(found, found.held[m.object]); ok {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await %s", m.object, call))
 		}
 	}
+}
+
+// promising returns how a granted object is called that answers with a promise.
+func (c *compilation) promising(found *analysis, object string) (call string, ok bool) {
+	if _, free := found.free(object); !free {
+		return "", false
+	}
+	switch {
+	case object == "http":
+		return "http.NAME.get(url)", true
+	case slices.Contains(c.granted("ask"), object):
+		return object + "(…)", true
+	}
+	return "", false
 }
 
 func (c *compilation) checkPromise(m member, detail string) {
@@ -171,7 +204,7 @@ func (c *compilation) checkPromise(m member, detail string) {
 	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
 	default:
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
+			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
 		}, m.start, m.end)
 	}
 }
@@ -200,55 +233,13 @@ func (c *compilation) checkNames(found *analysis) {
 			continue
 		}
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
-		if advice, ok := absent(name); ok {
+		if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
 		} else if guess := diag.DidYouMean(name, known); guess != "" {
 			d.Detail = guess
 		}
 		c.report(d, at, at+file.Idx(len(name)))
 	}
-}
-
-// absent returns what to do about a name that other JavaScript hosts have, or
-// that exists only when it is granted.
-func absent(name string) (advice string, ok bool) {
-	switch name {
-	case "http":
-		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true
-	case "fetch", "XMLHttpRequest":
-		return `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`, true
-	case "eval":
-		return "text cannot be run as code here", true
-	case "require":
-		return `write import { name } from "./file.js" instead`, true
-	case "process":
-		return "use vars.NAME, declared by a variable block in mcpd.hcl", true
-	case "Buffer":
-		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
-	case "args":
-		return "a tool's arguments are members of input; args is their name in policies", true
-	case "principal":
-		return `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }`, true
-	case "secret":
-		return "secrets never reach a body; they stand in the headers of a grant", true
-	case "local":
-		return "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl", true
-	case "input":
-		return "a hook sees what happened as event", true
-	case "event":
-		return "only hooks have an event; a tool's arguments are input", true
-	}
-	return "", false
-}
-
-// inherited reports whether every object has such a member.
-func inherited(name string) bool {
-	switch name {
-	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
-		"propertyIsEnumerable", "isPrototypeOf", "__proto__", "toJSON":
-		return true
-	}
-	return false
 }
 
 // memberNames returns the sorted names of the members of a JSON object. An

@@ -13,6 +13,8 @@ import (
 // declarations is what editors are told of the globals.
 const declarations = "../examples/typescript/tools.d/mcpd.d.ts"
 
+func allKinds() []Kind { return []Kind{Tool, Hook, Resource, Prompt, Complete} }
+
 // The engine's own JSON and RegExp only have bounds here.
 func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 	text, err := os.ReadFile(declarations)
@@ -24,8 +26,8 @@ func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 		declared = append(declared, found[1])
 	}
 	var installed []string
-	for _, kind := range []Kind{Tool, Hook} {
-		for _, name := range globals(kind, []Object{{"http", "crm"}}) {
+	for _, kind := range allKinds() {
+		for _, name := range globals(kind, append(askGrants(), Object{"http", "crm"})) {
 			if name != "JSON" && name != "RegExp" && !slices.Contains(installed, name) {
 				installed = append(installed, name)
 			}
@@ -47,7 +49,7 @@ func TestEditorsAreToldOfTheMembersOfGlobals(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	for _, kind := range []Kind{Tool, Hook} {
+	for _, kind := range allKinds() {
 		c := compilation{src: Source{Kind: kind, Objects: []Object{{"http", "crm"}}}}
 		for _, object := range []string{"log", "console", "content", "crypto", "crypto.subtle", "agent", "call", "event", "http.crm"} {
 			names, _ := c.fixedMembers(object)

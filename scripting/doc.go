@@ -8,7 +8,8 @@
 // will use again. What the script may not do itself it asks a [Host] for:
 // only bytes cross, so an executor in another process is the same to everyone.
 // The answers are kept in a [Journal], by which the call can be run again
-// without doing anything twice. The [Outcome] is a result or a failure.
+// without doing anything twice. The [Outcome] is a result, a failure, or that
+// the call is suspended.
 //
 // The package knows neither tools nor agents nor MCP, and does no I/O but
 // through the host that it is handed.
@@ -19,17 +20,25 @@
 // await; what it started and did not await is awaited before the result, and
 // its failure is the call's. Beside what ES2022 defines there are:
 //
-//	input                         the arguments (tools); may be changed
+//	input                         the arguments (tools, prompts); may be changed
+//	uri, params                   what is read, and its variables (resources); frozen
+//	value, params                 the text to complete, and what is filled in
+//	                              already (completions); frozen
 //	event                         what happened (hooks); frozen
-//	agent, call                   who calls, and how (tools); frozen
+//	agent, call                   who calls, and how (all but hooks); frozen
 //	vars                          the variables; frozen
 //	log.debug|info|warn|error(message, fields)
 //	console.log|debug|info|warn|error|trace(...values)
-//	progress(done, total, message)
-//	content.text|image|audio|resource|link|structured
-//	ToolError(message, { details }), RpcError(code, message, data), HostError
+//	progress(done, total, message)                      (neither in hooks
+//	content.text|image|audio|resource|link|structured    nor in completions)
+//	ToolError(message, { details }), RpcError(code, message, data)
+//	HostError, AskDenied, CapabilityError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)
+//	elicit(key?, { message, schema | url, elicitationId })
+//	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
+//	roots(key?)
+//	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues
@@ -47,6 +56,20 @@
 // eval and Function do not exist: text is never run as code. Files are
 // imported from the tools folder, by name and at the top level only.
 //
+// # Asking
+//
+// elicit asks the user, and is answered with {action: "accept", content}; sample
+// asks the client's model, and is answered with {role, content, model,
+// stopReason}; roots is answered with [{uri, name}]. Who is asked may refuse:
+// that throws an AskDenied, whose reason is "declined" or "cancelled". What no
+// client of the call can answer throws a CapabilityError. ask asks several
+// things at once, and is answered with an object of the same keys, in which
+// what was refused is {action: "decline"} or {action: "cancel"}.
+//
+// Every request has a key, under which it is answered. Where the script gives
+// none it is the name of the global, with a number from the second on: elicit,
+// elicit_2. Two requests that wait at once cannot have one key.
+//
 // # What a host is asked
 //
 //	log           {"level","message","fields"}    the answer is ignored
@@ -55,7 +78,14 @@
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
 //	              → {"status","headers","body"|"body64","url"}
 //
-// The names of headers are in lower case both ways.
+//	ask           {"requests":[{"key","method","params"}]}
+//	              → {"responses":{key: result}}
+//
+// The names of headers are in lower case both ways. The methods of an ask are
+// elicitation/create, sampling/createMessage and roots/list, and params and
+// results are those of MCP. {"action": "decline"} and {"action": "cancel"}
+// refuse each of them. A refusal of the whole ask with the code CAPABILITY is
+// told as a CapabilityError.
 //
 // # Time and chance
 //
@@ -63,6 +93,16 @@
 // its journal: randomness from [Call.Seed], the clock from [Call.Start] on,
 // the order in which answers come and timers fire. Timers are not waited for
 // again in a replay, and messages are not sent again.
+//
+// # Suspension
+//
+// A person may take minutes to answer, and nothing waits meanwhile: a host says
+// [ErrSuspended] of an ask, and the run goes on with everything else. When only
+// such asks are left it ends, suspended; an interval that is not cleared keeps
+// it from that. [Journal.Answer] gives the journal the answers, some or all of
+// them, and a Run with it goes through the body again from the top, without any
+// effect, up to where it was, and on from there. What two runs do together is
+// what one would have done whose host answered the asks as late.
 //
 // # Bounds
 //

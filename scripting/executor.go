@@ -18,13 +18,16 @@ type Executor interface {
 // Call is one execution of a program.
 type Call struct {
 	Program *Program
-	// Input is the JSON behind input, or event for a hook; Agent and Info are
-	// the JSON behind agent and call. They are read only when the program uses
-	// them (see [Program.Uses]). Empty ones are empty objects.
+	// Input is the JSON behind input, or event for a hook. For a resource it is
+	// {"uri", "params"} and for a completion {"value", "params"}, the JSON
+	// behind the globals of these names. Agent and Info are the JSON behind
+	// agent and call. They are read only when the program uses them (see
+	// [Program.Uses]). Empty ones are empty objects.
 	Input, Agent, Info []byte
 	// Seed seeds all randomness of the call, and must be unpredictable where
-	// what crypto makes must be. Start is what the call's clock shows first;
-	// the zero time means now.
+	// what crypto makes must be; a journal with entries has its own. Start is
+	// what the call's clock shows first, or shows on when a journal with
+	// entries is at its end; the zero time means now.
 	Seed  uint64
 	Start time.Time
 	// Limits bound the call. A zero member means its default.

@@ -125,17 +125,24 @@ func nullish(message string) string {
 	return message
 }
 
-// details returns the JSON of the extra member of an error, nil when it has none.
+// details returns the JSON of the details of an error, nil when it has none.
 func (r *run) details(o *goja.Object, made *scriptError) []byte {
-	if made.member == "" {
+	if !made.details {
 		return nil
 	}
 	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
 	wrote, err := e.encode(o.Get(made.member))
+	details := e.out
 	if err != nil || !wrote {
-		return nil
+		details = nil
 	}
-	return e.out
+	if made.kind == CapabilityError && (len(details) == 0 || details[0] != '{') {
+		details = []byte("{}") // clients are promised an object
+	}
+	if made.within == "" || details == nil {
+		return details
+	}
+	return []byte(`{"` + made.within + `":` + string(details) + `}`)
 }
 
 // brief returns a thrown value that is no error as text: its message if it

@@ -1,6 +1,9 @@
 package scripting
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
 )
@@ -9,21 +12,35 @@ import (
 // engine defines. JSON, RegExp and String are the engine's own, with bounds.
 func globals(kind Kind, objects []Object) []string {
 	names := []string{
-		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams", "HostError", "RpcError", "ToolError",
+		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
+		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
 		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "log", "queueMicrotask",
 		"setInterval", "setTimeout", "structuredClone", "vars",
 	}
-	if kind == Hook {
-		names = append(names, "event")
-	} else {
-		names = append(names, "input", "agent", "call", "content", "progress")
+	names = append(names, subjects(kind)...)
+	if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == "http" }) {
+		names = append(names, "http")
 	}
-	for _, o := range objects {
-		if o.Kind == "http" {
-			return append(names, "http")
+	for _, name := range askGlobals() {
+		if slices.Contains(objects, Object{"ask", name}) {
+			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// subjects returns the globals that bodies of this kind see and others may not.
+func subjects(kind Kind) []string {
+	switch kind {
+	case Hook:
+		return []string{"event"}
+	case Resource:
+		return []string{"uri", "params", "agent", "call", "content", "progress"}
+	case Complete:
+		return []string{"value", "params", "agent", "call"}
+	default:
+		return []string{"input", "agent", "call", "content", "progress"}
+	}
 }
 
 // noSource keeps scripts from compiling text: eval, Function and their kin all
@@ -134,15 +151,33 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		return r.data(r.call.Info, true)
 	case "vars":
 		return r.data(r.program.vars, true)
+	case "uri", "value", "params":
+		return r.given(name)
 	}
 	return r.makeObject(name), nil
+}
+
+// given returns a member of what the call was given, which is read once.
+func (r *run) given(name string) (goja.Value, error) {
+	if r.input == nil {
+		v, err := r.data(r.call.Input, true)
+		if err != nil {
+			return nil, err
+		}
+		o, ok := v.(*goja.Object)
+		if !ok {
+			return nil, errors.New("the input of the call is no object")
+		}
+		r.input = o
+	}
+	return option(r.input, name), nil
 }
 
 // isData reports whether a global is made of data, which no other global
 // needs: only a body that can reach it by two ways must find one object.
 func isData(name string) bool {
 	switch name {
-	case "input", "event", "agent", "call", "vars":
+	case "input", "event", "agent", "call", "vars", "uri", "value", "params":
 		return true
 	}
 	return false
@@ -164,10 +199,12 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.function("progress", r.progress)
 	case "content":
 		return r.makeContent()
-	case "ToolError", "RpcError", "HostError":
+	case "ToolError", "RpcError", "HostError", "AskDenied", "CapabilityError":
 		return r.makeError(name)
 	case "http":
 		return r.makeHTTP()
+	case "elicit", "sample", "roots", "ask":
+		return r.makeAsking(name)
 	case "setTimeout":
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
 	case "setInterval":

@@ -1,6 +1,9 @@
 package scripting
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Host does for a script what the script may not do itself. Only bytes cross:
 // op names the operation, payload and answer are JSON (see the package
@@ -10,10 +13,16 @@ import "context"
 // Do is called from several goroutines at once. It must return soon after ctx
 // is done; a Run does not return before every Do that it started has. A
 // refusal that the script should see is a [*HostError]; any other error is
-// shown to the script as UNAVAILABLE, without its text.
+// shown to the script as UNAVAILABLE, without its text. The answer to an ask
+// may come later: see [ErrSuspended].
 type Host interface {
 	Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error)
 }
+
+// ErrSuspended is how [Host.Do] says of the operation ask, and of no other,
+// that the answer comes in another run of the call. The run goes on with
+// everything else, and ends with an [Outcome] that is suspended.
+var ErrSuspended = errors.New("the answer comes in another run of the call")
 
 // The codes of a [HostError].
 const (
@@ -25,12 +34,18 @@ const (
 	TimedOut    = "TIMEOUT"
 	Unavailable = "UNAVAILABLE"
 	Invalid     = "INVALID"
+	// Capability refuses an ask that no client of the call can answer. The
+	// script sees it as a CapabilityError.
+	Capability = "CAPABILITY"
 )
 
 // HostError is a refusal by a [Host]. The script sees it as a HostError with
 // the same code and message, so Message repeats only what the script passed.
 type HostError struct {
 	Code, Message string
+	// Details is JSON, and only of the code [Capability]:
+	// {"requiredCapabilities": {…}}, as MCP names what a client lacks.
+	Details []byte
 }
 
 // Error returns the code and the message.
@@ -38,5 +53,5 @@ func (e *HostError) Error() string { return e.Code + ": " + e.Message }
 
 // HostErrorCodes returns all codes that a [HostError] may have.
 func HostErrorCodes() []string {
-	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid}
+	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability}
 }

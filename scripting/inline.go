@@ -58,11 +58,14 @@ func over(ctx context.Context) *Failure {
 	}
 }
 
-// outcome runs the body up to its result.
+// outcome runs the body up to its result, or up to where it is suspended.
 func (r *run) outcome() Outcome {
 	value, failure := r.body()
 	if failure == nil {
 		value, failure = r.settle(value)
+	}
+	if failure == nil && r.suspended() {
+		return r.suspend()
 	}
 	if failure == nil {
 		failure = r.book.unfinished()

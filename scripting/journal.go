@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,11 +11,14 @@ import (
 // Journal is the record of one call: what it asked its host, what was
 // answered, and in which order, when timers fired, and what the clock showed.
 // A Run that is given a journal with entries answers from it instead of asking
-// again, and goes on recording where the journal ends. A Journal serves one
-// Run at a time.
+// again, and goes on recording where the journal ends. It must be given the
+// same program, input, agent and info, or what the body does with them
+// differs. A Journal serves one Run at a time.
 type Journal struct {
 	entries []entryRecord
 	bytes   int
+	// seed is that of the run that began the journal.
+	seed uint64
 }
 
 // NewJournal returns an empty journal.
@@ -25,6 +29,43 @@ func (j *Journal) Len() int { return len(j.entries) }
 
 // Bytes returns about how many bytes the entries hold.
 func (j *Journal) Bytes() int { return j.bytes }
+
+// errNotOpen says that an answer has no question.
+var errNotOpen = errors.New("the journal holds no such ask, or its answer already")
+
+// Answer answers an ask of a suspended call, as its host would have: with
+// {"responses": {key: result}}. The next Run with the journal goes on with it;
+// asks that are left open are suspended again. The journal keeps data.
+func (j *Journal) Answer(seq int, data []byte) error {
+	return j.close(entryRecord{kind: entryAnswered, seq: seq, answer: data})
+}
+
+// Refuse ends an ask of a suspended call with a refusal.
+func (j *Journal) Refuse(seq int, refused *HostError) error {
+	return j.close(entryRecord{kind: entryAnswered, seq: seq, refusal: refused})
+}
+
+func (j *Journal) close(e entryRecord) error {
+	open := false
+	for _, past := range j.entries {
+		if past.seq == e.seq && (past.kind == entryAsked || past.kind == entryAnswered) {
+			open = past.kind == entryAsked && past.op == opAsk
+		}
+	}
+	if !open {
+		return fmt.Errorf("answer host call %d: %w", e.seq, errNotOpen)
+	}
+	j.add(e)
+	return nil
+}
+
+func (j *Journal) add(e entryRecord) {
+	j.entries = append(j.entries, e)
+	j.bytes += entryBytes + len(e.op) + len(e.answer)
+	if e.refusal != nil {
+		j.bytes += len(e.refusal.Code) + len(e.refusal.Message) + len(e.refusal.Details)
+	}
+}
 
 // entryKind says what an entry records.
 type entryKind int
@@ -71,7 +112,9 @@ type book struct {
 	// past is how many entries the journal had when the run began.
 	past, cursor int
 	// reads is how often the clock entry at the cursor was read again.
-	reads  int
+	reads int
+	// latest is what the clock showed last.
+	latest int64
 	limits Limits
 }
 
@@ -81,6 +124,17 @@ func newBook(j *Journal, limits Limits) book {
 		b.past = len(j.entries)
 	}
 	return b
+}
+
+// seed returns the seed of the call: the one that its journal began with.
+func (b *book) seed(given uint64) uint64 {
+	switch {
+	case b.journal == nil:
+		return given
+	case b.past == 0:
+		b.journal.seed = given
+	}
+	return b.journal.seed
 }
 
 // replaying reports whether the journal answers.
@@ -117,8 +171,7 @@ func (b *book) write(e entryRecord) *Failure {
 	if len(j.entries) >= b.limits.HostCalls && e.kind != entryAnswered {
 		return limitFailure("host_calls", "the body made more than "+strconv.Itoa(b.limits.HostCalls)+" host calls, messages and clock reads")
 	}
-	j.entries = append(j.entries, e)
-	j.bytes += entryBytes + len(e.op) + len(e.answer)
+	j.add(e)
 	if j.bytes > b.limits.JournalBytes {
 		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
 	}
@@ -138,7 +191,8 @@ func (b *book) event() (past *entryRecord, ok bool, failure *Failure) {
 	return past, true, nil
 }
 
-// clock returns what the clock shows. Reads that show the same share an entry.
+// clock returns what the clock shows, which never goes back. Reads that show
+// the same share an entry.
 func (b *book) clock(millis func() int64) (int64, *Failure) {
 	if b.replaying() {
 		past := &b.journal.entries[b.cursor]
@@ -148,9 +202,11 @@ func (b *book) clock(millis func() int64) (int64, *Failure) {
 		if b.reads++; b.reads == past.reads {
 			b.cursor, b.reads = b.cursor+1, 0
 		}
+		b.latest = past.millis
 		return past.millis, nil
 	}
-	now := millis()
+	now := max(millis(), b.latest)
+	b.latest = now
 	if b.journal != nil && len(b.journal.entries) > 0 {
 		last := &b.journal.entries[len(b.journal.entries)-1]
 		if last.kind == entryClock && last.millis == now {

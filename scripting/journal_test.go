@@ -45,7 +45,7 @@ const busyBody = `
 func busyHost() *fakeHost {
 	return &fakeHost{answer: func(ctx context.Context, op string, payload []byte) ([]byte, error) {
 		if strings.Contains(string(payload), "refused") {
-			return nil, &HostError{Denied, "no"}
+			return nil, &HostError{Code: Denied, Message: "no"}
 		}
 		return echo(ctx, op, payload)
 	}}
@@ -200,8 +200,8 @@ func TestErrorsOfAHostAreShownWithoutTheirText(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&HostError{NotFound, "no file a"}, `["NOT_FOUND","no file a"]`},
-		{fmt.Errorf("open: %w", &HostError{Denied, "x"}), `["DENIED","x"]`},
+		{&HostError{Code: NotFound, Message: "no file a"}, `["NOT_FOUND","no file a"]`},
+		{fmt.Errorf("open: %w", &HostError{Code: Denied, Message: "x"}), `["DENIED","x"]`},
 		{errors.New("dial 10.0.0.1: secret"), `["UNAVAILABLE","the host could not answer"]`},
 		{context.DeadlineExceeded, `["TIMEOUT","the host did not answer in time"]`},
 	} {

@@ -16,7 +16,7 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "console":
 		return consoleMethods(), true
 	case "content":
-		return []string{"text", "image", "audio", "resource", "link", "structured"}, c.src.Kind == Tool
+		return []string{"text", "image", "audio", "resource", "link", "structured"}, c.sees(object)
 	case "crypto":
 		return []string{"randomUUID", "getRandomValues", "subtle"}, true
 	case "crypto.subtle":
@@ -24,11 +24,11 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "JSON":
 		return []string{"parse", "stringify"}, true
 	case "agent":
-		return []string{"agent_id", "model", "request_id", "metadata", "verified"}, c.src.Kind == Tool
+		return []string{"agent_id", "model", "request_id", "metadata", "verified"}, c.sees(object)
 	case "call":
-		return []string{"id", "tool", "via", "deadline"}, c.src.Kind == Tool
+		return []string{"id", "tool", "via", "deadline"}, c.sees(object)
 	case "event":
-		return eventMembers(), c.src.Kind == Hook
+		return eventMembers(), c.sees(object)
 	}
 	for _, name := range c.granted("http") {
 		if object == "http."+name {

@@ -14,7 +14,7 @@ type loop struct {
 	// seq is the number of the last host call or message.
 	seq int
 	// asked are the host calls that the script has no answer to yet.
-	asked map[int]func(answer)
+	asked map[int]hostCall
 	// running is how many goroutines have not yet sent their answer.
 	running int
 	answers chan answer
@@ -24,20 +24,41 @@ type loop struct {
 	timers      timers
 }
 
+// hostCall is a host call whose answer settles a promise.
+type hostCall struct {
+	read            func(answer) (v, thrown goja.Value)
+	resolve, reject func(any) error
+	// ask is the payload of an ask, and nil for other operations.
+	ask []byte
+}
+
+// settle settles the promise.
+func (c hostCall) settle(a answer) error {
+	v, thrown := c.read(a)
+	if thrown != nil {
+		return c.reject(thrown)
+	}
+	return c.resolve(v)
+}
+
 // answer is how a host call ended.
 type answer struct {
 	seq      int
 	data     []byte
 	refusal  *HostError
 	panicked bool
+	// suspended says that the answer comes in another run.
+	suspended bool
 }
 
-// ask starts a host call. done is called with its answer, in the loop.
-func (r *run) ask(op string, payload []byte, done func(answer)) {
+// ask starts a host call and returns the promise of what read makes of its
+// answer, or of what read says is thrown.
+func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
+	promise, resolve, reject := r.rt.NewPromise()
 	r.loop.seq++
 	seq := r.loop.seq
 	if r.loop.asked == nil {
-		r.loop.asked = map[int]func(answer){}
+		r.loop.asked = map[int]hostCall{}
 	}
 	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload)}
 	_, past, failure := r.book.recall(question)
@@ -46,12 +67,17 @@ func (r *run) ask(op string, payload []byte, done func(answer)) {
 	}
 	if failure != nil {
 		r.abort(failure)
-		return
+		return r.rt.ToValue(promise)
 	}
-	r.loop.asked[seq] = done
+	waiting := hostCall{read: read, resolve: resolve, reject: reject}
+	if op == opAsk {
+		waiting.ask = payload
+	}
+	r.loop.asked[seq] = waiting
 	if !past {
 		r.start(seq, op, payload)
 	}
+	return r.rt.ToValue(promise)
 }
 
 // start asks the host in a goroutine, which always sends an answer.
@@ -76,11 +102,14 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 		}
 	}()
 	data, err := h.Do(ctx, seq, op, payload)
-	if err != nil {
+	switch {
+	case op == opAsk && errors.Is(err, ErrSuspended):
+		a.suspended = true
+	case err != nil:
 		a.refusal = refusal(err)
-		return a
+	default:
+		a.data = data
 	}
-	a.data = data
 	return a
 }
 
@@ -91,9 +120,9 @@ func refusal(err error) *HostError {
 	case errors.As(err, &refused):
 		return refused
 	case errors.Is(err, context.DeadlineExceeded):
-		return &HostError{TimedOut, "the host did not answer in time"}
+		return &HostError{Code: TimedOut, Message: "the host did not answer in time"}
 	default:
-		return &HostError{Unavailable, "the host could not answer"}
+		return &HostError{Code: Unavailable, Message: "the host could not answer"}
 	}
 }
 
@@ -129,13 +158,14 @@ func promiseOf(v goja.Value) *goja.Promise {
 
 // settle waits until nothing is left that the body started, and returns the
 // value of the promise that the body returned, or the value that it returned.
+// There is none when the run is suspended.
 func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 	promise := promiseOf(value)
 	for r.failure == nil {
 		if promise != nil && promise.State() == goja.PromiseStateRejected {
 			return nil, r.thrown(promise.Result())
 		}
-		if !r.pending() {
+		if !r.pending() || r.suspended() {
 			break
 		}
 		if failure := r.step(); failure != nil {
@@ -145,6 +175,8 @@ func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 	switch {
 	case r.failure != nil:
 		return nil, r.failure
+	case r.suspended():
+		return nil, nil
 	case promise != nil && promise.State() == goja.PromiseStatePending:
 		return nil, &Failure{Kind: Thrown, Message: "the body waits for a promise that nothing can settle any more"}
 	case len(r.rejected) > 0:
@@ -186,6 +218,9 @@ func (r *run) wait() *Failure {
 		return over(r.ctx)
 	case a := <-r.loop.answers:
 		r.loop.running--
+		if a.suspended {
+			return nil
+		}
 		if failure := r.book.write(a.record()); failure != nil {
 			return failure
 		}
@@ -204,7 +239,7 @@ func (a answer) record() entryRecord {
 
 // deliver gives an answer to the script.
 func (r *run) deliver(a answer) *Failure {
-	done, ok := r.loop.asked[a.seq]
+	call, ok := r.loop.asked[a.seq]
 	if !ok {
 		return r.book.nondeterministic("the answer is to no open host call")
 	}
@@ -212,14 +247,18 @@ func (r *run) deliver(a answer) *Failure {
 	if a.panicked {
 		return hostPanic("a host call")
 	}
-	if failure := r.safely(func() { done(a) }); failure != nil {
+	var err error
+	if failure := r.safely(func() { err = call.settle(a) }); failure != nil {
 		return failure
+	}
+	if err != nil && r.failure == nil {
+		r.failure = r.failed(err)
 	}
 	return r.failure
 }
 
 // drain cancels the host calls that nobody waits for any more, and records
-// how they ended.
+// how they ended. What is suspended has not ended.
 func (r *run) drain() {
 	l := &r.loop
 	if l.cancel == nil {
@@ -227,6 +266,8 @@ func (r *run) drain() {
 	}
 	l.cancel()
 	for ; l.running > 0; l.running-- {
-		_ = r.book.write((<-l.answers).record()) // the call is over whatever its journal holds
+		if a := <-l.answers; !a.suspended {
+			_ = r.book.write(a.record()) // the call is over whatever its journal holds
+		}
 	}
 }

@@ -3,6 +3,8 @@ package scripting
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +92,12 @@ func shown(out Outcome) string {
 	switch {
 	case out.Failure != nil:
 		return "failure " + out.Failure.Kind.String() + ": " + out.Failure.Message
+	case out.Suspended != nil:
+		var asks []string
+		for _, ask := range out.Suspended {
+			asks = append(asks, fmt.Sprintf("%d %s", ask.Seq, ask.Payload))
+		}
+		return "suspended " + strings.Join(asks, ", ")
 	case out.Result.Kind == Nothing:
 		return "nothing"
 	case out.Result.Kind == Content:

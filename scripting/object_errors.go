@@ -6,10 +6,34 @@ import (
 
 // scriptError says what an error object is to the caller.
 type scriptError struct {
-	kind   FailureKind
-	code   int
-	member string // the member that holds the details
+	kind FailureKind
+	code int
+	// member is what the constructor's options hold.
+	member string
+	// details says that the member is the details of the failure, and within,
+	// unless empty, as which member of them.
+	details bool
+	within  string
 }
+
+// errorOf returns what errors of that name are.
+func errorOf(name string) *scriptError {
+	switch name {
+	case "ToolError":
+		return &scriptError{kind: ToolError, member: "details", details: true}
+	case "RpcError":
+		return &scriptError{kind: RPCError, member: "data", details: true}
+	case "CapabilityError":
+		return &scriptError{kind: CapabilityError, member: "required", details: true, within: requiredCapabilities}
+	case "AskDenied":
+		return &scriptError{kind: AskDenied, member: "reason", details: true, within: "reason"}
+	default:
+		return &scriptError{kind: Thrown, member: "code"}
+	}
+}
+
+// requiredCapabilities is what MCP calls the capabilities that a client lacks.
+const requiredCapabilities = "requiredCapabilities"
 
 // makeError makes the class of errors of that name. Their objects are made by
 // the engine's own Error, so that they have a stack.
@@ -27,40 +51,27 @@ func (r *run) makeError(name string) *goja.Object {
 	return class
 }
 
-// newError makes an error: ToolError(message, { details }), RpcError(code,
-// message, data) or HostError(message, { code }).
+// newError makes an error: RpcError(code, message, data), or of the others
+// NAME(message, options), where options hold the one member that it has.
 func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *goja.Object {
-	message, options := c.Argument(0), c.Argument(1)
-	made := &scriptError{kind: ToolError}
-	type property struct {
-		name  string
-		value goja.Value
-	}
-	var members []property
-	switch name {
-	case "RpcError":
+	made := errorOf(name)
+	message, value := c.Argument(0), option(c.Argument(1), made.member)
+	if name == "RpcError" {
 		code, ok := number(c.Argument(0))
 		if !ok || code != float64(int32(code)) {
 			panic(r.typeError("RpcError(code, message, data): code must be an integer"))
 		}
-		message = c.Argument(1)
-		made.kind, made.code, made.member = RPCError, int(code), "data"
-		members = []property{{"code", c.Argument(0)}, {"data", c.Argument(2)}}
-	case "ToolError":
-		made.member = "details"
-		members = []property{{"details", option(options, "details")}}
-	default:
-		made.kind = Thrown
-		members = []property{{"code", option(options, "code")}}
+		made.code, message, value = int(code), c.Argument(1), c.Argument(2)
 	}
 	o, err := r.rt.New(base, message)
 	if err != nil {
 		panic(err)
 	}
-	for _, m := range members {
-		if !goja.IsUndefined(m.value) {
-			_ = o.Set(m.name, m.value)
-		}
+	if name == "RpcError" {
+		_ = o.Set("code", made.code)
+	}
+	if !goja.IsUndefined(value) {
+		_ = o.Set(made.member, value)
 	}
 	_ = o.SetPrototype(c.This.Prototype())
 	r.bind(o, made)
@@ -79,16 +90,22 @@ func option(options goja.Value, name string) goja.Value {
 	return goja.Undefined()
 }
 
-// hostError makes the error that a script sees of a refusal, caused at stack.
-func (r *run) hostError(refused *HostError, stack []goja.StackFrame) *goja.Object {
-	class := r.needed("HostError")
-	o := r.construct("Error", r.rt.ToValue(refused.Message))
-	_ = o.Set("code", refused.Code)
+// failing makes the error of that name that a host call ended with, caused at
+// stack. value is the one member that it has.
+func (r *run) failing(name, message string, value any, stack []goja.StackFrame) *goja.Object {
+	class, made := r.needed(name), errorOf(name)
+	o := r.construct("Error", r.rt.ToValue(message))
+	_ = o.Set(made.member, value)
 	_ = o.SetPrototype(class.Get("prototype").(*goja.Object))
-	r.bind(o, &scriptError{kind: Thrown})
+	r.bind(o, made)
 	if r.stacks == nil {
 		r.stacks = map[*goja.Object][]goja.StackFrame{}
 	}
 	r.stacks[o] = stack
 	return o
+}
+
+// hostError makes the error that a script sees of a refusal, caused at stack.
+func (r *run) hostError(refused *HostError, stack []goja.StackFrame) *goja.Object {
+	return r.failing("HostError", refused.Message, refused.Code, stack)
 }

@@ -65,26 +65,17 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 	}
 	request := httpRequest{Grant: grant, Method: method, URL: url.String()}
 	r.readOptions(&request, options)
-	promise, resolve, reject := r.rt.NewPromise()
 	stack := r.at()
-	r.ask("http.request", mustJSON(request), func(a answer) {
-		var err error
-		switch {
-		case a.refusal != nil:
-			err = reject(r.hostError(a.refusal, stack))
-		default:
-			response, refused := r.response(a.data)
-			if refused != nil {
-				err = reject(r.hostError(refused, stack))
-			} else {
-				err = resolve(response)
-			}
+	return r.ask("http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.hostError(a.refusal, stack)
 		}
-		if err != nil && r.failure == nil {
-			r.failure = r.failed(err)
+		response, refused := r.response(a.data)
+		if refused != nil {
+			return nil, r.hostError(refused, stack)
 		}
+		return response, nil
 	})
-	return r.rt.ToValue(promise)
 }
 
 // readOptions reads { headers, body, json, timeout }; timeout is in milliseconds.
@@ -171,11 +162,11 @@ func (r *run) setBody(request *httpRequest, v goja.Value) {
 func (r *run) response(data []byte) (*goja.Object, *HostError) {
 	var answer httpResponse
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return nil, &HostError{Unavailable, "the host's answer cannot be read"}
+		return nil, &HostError{Code: Unavailable, Message: "the host's answer cannot be read"}
 	}
 	body, err := answer.bytes()
 	if err != nil {
-		return nil, &HostError{Unavailable, "the host's answer cannot be read"}
+		return nil, &HostError{Code: Unavailable, Message: "the host's answer cannot be read"}
 	}
 	o, headers := r.rt.NewObject(), r.rt.NewObject()
 	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {

@@ -67,7 +67,7 @@ func TestMistakesInARequestAreToldAtOnce(t *testing.T) {
 
 func TestARefusalLeadsToTheCallThatItIsOf(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
-		return nil, &HostError{NotGranted, "no such host"}
+		return nil, &HostError{Code: NotGranted, Message: "no such host"}
 	}}
 	out := runWith(t, call(compiled(t, tool("const a = 1;\nasync function f() { return await http.crm.get('u') }\nawait f()")), `{}`), host)
 	if out.Failure == nil || out.Failure.Message != "no such host" {

@@ -51,7 +51,9 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 		{"an engine's class that is replaced before a refusal", `await (async () => { globalThis.Error = 1; await http.crm.get("x") })()`, `failure Thrown: an exception whose message cannot be read`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, &HostError{Denied, "no"} }}
+			host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
+				return nil, &HostError{Code: Denied, Message: "no"}
+			}}
 			if got := shown(runWith(t, call(compiled(t, tool("return "+c.expression)), `{}`), host)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -11,8 +11,11 @@ import (
 type Outcome struct {
 	Result  *Result
 	Failure *Failure
-	// Suspended is reserved for bodies that wait for a person.
-	Suspended []byte
+	// Suspended are the asks without whose answers the body cannot go on, in the
+	// order of asking. Everything else that the body started has ended, and the
+	// journal of the call holds it. [Journal.Answer] takes the answers; a Run
+	// with that journal goes on from there.
+	Suspended []Ask
 }
 
 // ResultKind tells the results that callers treat differently apart.
@@ -59,16 +62,19 @@ const (
 	HostPanic
 	// Nondeterministic is a replay that asked for something else than its journal holds.
 	Nondeterministic
-	// CapabilityError is reserved for bodies that ask what no client can answer.
+	// CapabilityError is an uncaught CapabilityError: the body asked what no
+	// client of the call can answer. Details is {"requiredCapabilities": {…}}.
 	CapabilityError
+	// AskDenied is an uncaught AskDenied: who was asked declined or dismissed
+	// the question. Details is {"reason": "declined"} or {"reason": "cancelled"}.
+	AskDenied
 )
 
 // Failure is why a call has no result. As an error it is the operator's: it
 // tells the places of the stack.
 type Failure struct {
 	Kind FailureKind
-	// Message is, for Thrown, ToolError and RPCError, exactly the message of
-	// what was thrown; otherwise a sentence that names the limit or the reason.
+	// Message is, for what was thrown, exactly its message; otherwise a sentence that names the limit or the reason.
 	Message string
 	// Details is JSON, or nil.
 	Details []byte
@@ -104,7 +110,7 @@ type Frame struct {
 
 // String returns the name of the kind.
 func (k FailureKind) String() string {
-	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError"}
+	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError", "AskDenied"}
 	if k < 0 || int(k) >= len(names) {
 		return "Unknown"
 	}

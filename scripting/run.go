@@ -21,8 +21,9 @@ type run struct {
 	host    Host
 	began   time.Time
 
-	book book
-	loop loop
+	book   book
+	loop   loop
+	asking asking
 	// failure ends the call, once the engine has noticed its interrupt.
 	failure *Failure
 	// ended says that the script was interrupted.
@@ -37,6 +38,8 @@ type run struct {
 	rich   map[*goja.Object]structured
 	// stacks are where errors that have no stack of their own were caused.
 	stacks map[*goja.Object][]goja.StackFrame
+	// input is what the call was given, once a part of it is needed.
+	input *goja.Object
 	// made are the globals that exist once and are needed by others.
 	made map[string]*goja.Object
 	// states are the Go halves of objects such as URLs.
@@ -53,10 +56,11 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 		r.call.Start = r.began
 	}
 	r.book = newBook(c.Journal, r.limits)
+	r.call.Seed = r.book.seed(c.Seed)
 	r.rt.SetMaxCallStackSize(r.limits.CallStack)
 	r.rt.SetParserOptions(noSource...)
 	if r.program.mentions("random") {
-		r.rt.SetRandSource(rand.New(rand.NewPCG(c.Seed, ^c.Seed)).Float64)
+		r.rt.SetRandSource(rand.New(rand.NewPCG(r.call.Seed, ^r.call.Seed)).Float64)
 	}
 	if r.program.mentions("Date") {
 		r.rt.SetTimeSource(r.now)

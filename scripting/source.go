@@ -12,8 +12,16 @@ type Kind int
 const (
 	// Tool bodies see input, agent, call, progress and content.
 	Tool Kind = iota
-	// Hook bodies see event instead of input.
+	// Hook bodies see event and none of these.
 	Hook
+	// Resource bodies see uri and params instead of input: what is read, and
+	// the variables of its template.
+	Resource
+	// Prompt bodies see what tools see; input holds the prompt's arguments.
+	Prompt
+	// Complete bodies see value, the text to complete, and params, what is
+	// filled in already; neither progress nor content.
+	Complete
 )
 
 // Language is what a body is written in.
@@ -43,8 +51,8 @@ type Source struct {
 	Objects []Object
 	// Vars is the JSON object behind the global vars. Nil means no variables.
 	Vars json.RawMessage
-	// Inputs are the names of the members of input. Nil means that they are
-	// not known, and turns the check of input.X off.
+	// Inputs are the names of the members of input, or of params where there is
+	// no input. Nil means that they are not known, and turns their check off.
 	Inputs []string
 	// Import returns the bytes of a file that the body imports, by its path
 	// relative to the tools folder, slash-separated and cleaned. What it is
@@ -61,7 +69,9 @@ type Source struct {
 	Trial func(Source) error
 }
 
-// Object is a granted host object: {"http", "crm"} is http.crm in the script.
+// Object is a granted host object: {"http", "crm"} is http.crm in the script,
+// and {"ask", "elicit"} is elicit. What can be asked is elicit, sample, roots,
+// and ask, by which several of them are asked at once.
 type Object struct {
 	Kind, Name string
 }

@@ -2,13 +2,22 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="es2022" />
 
-/** The arguments of a tool, complete with defaults; yours to change. */
+/** The arguments of a tool or a prompt, complete with defaults; yours to change. */
 declare const input: any;
+
+/** What is read, in resources. */
+declare const uri: string;
+
+/** The text to complete, in completions. */
+declare const value: string;
+
+/** The variables of the template, in resources; what is filled in already, in completions. */
+declare const params: Readonly<Record<string, any>>;
 
 /** The variables of the operator's file. */
 declare const vars: Readonly<Record<string, any>>;
 
-/** Who the caller of a tool claims to be. */
+/** Who the caller claims to be; not in hooks. */
 declare const agent: Readonly<{
   agent_id: string;
   model: string | null;
@@ -17,7 +26,7 @@ declare const agent: Readonly<{
   verified: boolean;
 }>;
 
-/** The call of a tool; deadline is in milliseconds since 1970. */
+/** The call, but not in hooks; deadline is in milliseconds since 1970. */
 declare const call: Readonly<{ id: string; tool: string; via: "client" | "test"; deadline: number }>;
 
 /** What happened, in hooks; they have neither input, agent, call, progress nor content. */
@@ -88,6 +97,19 @@ declare class HostError extends Error {
   code: string;
 }
 
+/** What who was asked refused, or dismissed without an answer. */
+declare class AskDenied extends Error {
+  constructor(message: string, options?: { reason?: "declined" | "cancelled" });
+  reason: "declined" | "cancelled";
+}
+
+/** What no client of the call can answer. */
+declare class CapabilityError extends Error {
+  constructor(message: string, options?: { required?: object });
+  /** The capabilities that a client needs, as MCP names them. */
+  required: Record<string, any>;
+}
+
 interface HttpOptions {
   headers?: Record<string, string>;
   /** One of json and body. */
@@ -119,6 +141,94 @@ interface HttpClient {
 
 /** One client for every grant: allow { http "crm" { ... } } makes http.crm. */
 declare const http: Readonly<Record<string, HttpClient>>;
+
+/** A request that elicit.form, elicit.url, sample.message or roots.list made. */
+interface AskRequest<Answer> {
+  readonly answer?: Answer;
+}
+
+interface Accepted {
+  action: "accept";
+  /** What was filled in; of a form only. */
+  content?: Record<string, any>;
+}
+
+/** What ask answers for a request that was refused. */
+interface Refused {
+  action: "decline" | "cancel";
+}
+
+interface ElicitForm {
+  message: string;
+  /** A JSON Schema of the type object, without nested objects. */
+  schema: object;
+}
+
+interface ElicitPage {
+  message: string;
+  url: string | URL;
+  elicitationId?: string;
+}
+
+interface SampleOptions {
+  /** One of prompt and messages. */
+  prompt?: string;
+  messages?: { role: "user" | "assistant"; content: string | object | object[] }[];
+  systemPrompt?: string;
+  /** The priorities are numbers from 0 to 1. */
+  modelPreferences?: {
+    hints?: { name?: string }[];
+    costPriority?: number;
+    speedPriority?: number;
+    intelligencePriority?: number;
+  };
+  /** 1,000 unless given. */
+  maxTokens?: number;
+  temperature?: number;
+  stopSequences?: string[];
+  includeContext?: "none" | "thisServer" | "allServers";
+  metadata?: object;
+  tools?: object[];
+  toolChoice?: { mode?: "auto" | "required" | "none" };
+}
+
+interface SampleMessage {
+  role: "user" | "assistant";
+  content: any;
+  model: string;
+  stopReason?: string;
+}
+
+interface Root {
+  uri: string;
+  name?: string;
+}
+
+/** Asks the user: allow { ask { elicit = true } }. A refusal throws AskDenied. */
+declare const elicit: {
+  (question: ElicitForm | ElicitPage): Promise<Accepted>;
+  (key: string, question: ElicitForm | ElicitPage): Promise<Accepted>;
+  form(question: ElicitForm): AskRequest<Accepted | Refused>;
+  url(question: ElicitPage): AskRequest<Accepted | Refused>;
+};
+
+/** Asks the client's model: allow { ask { sample = true } }. A refusal throws AskDenied. */
+declare const sample: {
+  (options: SampleOptions): Promise<SampleMessage>;
+  (key: string, options: SampleOptions): Promise<SampleMessage>;
+  message(options: SampleOptions): AskRequest<SampleMessage | Refused>;
+};
+
+/** Asks the client for its roots: allow { ask { roots = true } }. */
+declare const roots: {
+  (key?: string): Promise<Root[]>;
+  list(): AskRequest<Root[] | Refused>;
+};
+
+/** Asks several things at once. */
+declare function ask<T extends Record<string, AskRequest<any>>>(
+  requests: T,
+): Promise<{ [K in keyof T]: T[K] extends AskRequest<infer Answer> ? Answer : never }>;
 
 declare function setTimeout(run: (...args: any[]) => void, milliseconds?: number, ...args: any[]): number;
 declare function setInterval(run: (...args: any[]) => void, milliseconds?: number, ...args: any[]): number;

@@ -1,0 +1,60 @@
+package scripting
+
+import "fmt"
+
+// absent returns what to do about a name that other JavaScript hosts have, or
+// that exists only when it is granted.
+func (c *compilation) absent(name string) (advice string, ok bool) {
+	switch name {
+	case "http":
+		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true
+	case "elicit", "sample", "roots":
+		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
+	case "ask":
+		return "grant what it asks for: allow { ask { elicit = true } } makes elicit and ask", true
+	case "fetch", "XMLHttpRequest":
+		return `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`, true
+	case "eval":
+		return "text cannot be run as code here", true
+	case "require":
+		return `write import { name } from "./file.js" instead`, true
+	case "process":
+		return "use vars.NAME, declared by a variable block in mcpd.hcl", true
+	case "Buffer":
+		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
+	case "args":
+		return "a tool's arguments are members of input; args is their name in policies", true
+	case "principal":
+		return `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
+	case "secret":
+		return "secrets never reach a body; they stand in the headers of a grant", true
+	case "local":
+		return "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl", true
+	case "input":
+		return c.insteadOfInput(), true
+	case "event":
+		return "only hooks have an event; what the body works on is " + c.subject(), true
+	}
+	return "", false
+}
+
+// insteadOfInput says what a body sees that has no input.
+func (c *compilation) insteadOfInput() string {
+	switch c.src.Kind {
+	case Resource:
+		return "a resource sees uri, and the variables of its template as params"
+	case Complete:
+		return "a completion sees value, and what is filled in already as params"
+	}
+	return "a hook sees what happened as event"
+}
+
+// inherited reports whether every object has such a member.
+func inherited(name string) bool {
+	switch name {
+	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
+		"propertyIsEnumerable", "isPrototypeOf", "__proto__", "toJSON":
+		return true
+	}
+	return false
+}

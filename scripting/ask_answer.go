@@ -1,0 +1,149 @@
+package scripting
+
+import (
+	"encoding/json"
+
+	"github.com/dop251/goja"
+)
+
+// opAsk is the operation that asks whoever is behind the call.
+const opAsk = "ask"
+
+// The reasons of an AskDenied.
+const (
+	declined  = "declined"
+	cancelled = "cancelled"
+)
+
+// reply is the answer to one request: a value, or why there is none.
+type reply struct {
+	value  *goja.Object
+	denied string
+}
+
+// deniedMessage says who refused what.
+func deniedMessage(method, denied string) string {
+	switch method {
+	case methodSample:
+		return "the request to the client's model was " + denied
+	case methodRoots:
+		return "the request for the client's roots was " + denied
+	}
+	return "the question to the user was " + denied
+}
+
+// replyObject returns what ask answers under one key.
+func (r *run) replyObject(a reply) *goja.Object {
+	if a.denied == "" {
+		return a.value
+	}
+	o := r.rt.NewObject()
+	action := "decline"
+	if a.denied == cancelled {
+		action = "cancel"
+	}
+	_ = o.Set("action", action)
+	return o
+}
+
+// askRefused makes the error that a script sees of a refusal to ask.
+func (r *run) askRefused(refused *HostError, stack []goja.StackFrame) *goja.Object {
+	if refused.Code != Capability {
+		return r.hostError(refused, stack)
+	}
+	var details map[string]json.RawMessage
+	_ = json.Unmarshal(refused.Details, &details) // without details nothing is known to be required
+	required, err := r.decode(string(details[requiredCapabilities]))
+	if _, ok := required.(*goja.Object); err != nil || !ok {
+		required = r.rt.NewObject()
+	}
+	return r.failing("CapabilityError", refused.Message, required, stack)
+}
+
+// replies reads {"responses": {key: result}}. What a client sent that does not
+// answer the request is a refusal too.
+func (r *run) replies(data []byte, requests []keyed) ([]reply, *HostError) {
+	var answer struct {
+		Responses map[string]json.RawMessage `json:"responses"`
+	}
+	if json.Unmarshal(data, &answer) != nil {
+		return nil, &HostError{Code: Unavailable, Message: "the host's answer cannot be read"}
+	}
+	replies := make([]reply, len(requests))
+	for i, request := range requests {
+		result, ok := r.decodeObject(answer.Responses[request.key])
+		if ok {
+			replies[i], ok = r.reply(request.askRequest, result)
+		}
+		if !ok {
+			return nil, &HostError{Code: Invalid, Message: "the answer under " + request.key + " does not fit the request"}
+		}
+	}
+	return replies, nil
+}
+
+func (r *run) decodeObject(text json.RawMessage) (*goja.Object, bool) {
+	v, err := r.decode(string(text))
+	o, ok := v.(*goja.Object)
+	return o, ok && err == nil && kindOf(o) == kindPlain
+}
+
+// reply reads the result of one request.
+func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
+	switch textOf(result.Get("action")) {
+	case "decline":
+		return reply{denied: declined}, true
+	case "cancel":
+		return reply{denied: cancelled}, true
+	}
+	switch request.method {
+	case methodElicit:
+		return r.acceptance(request, result)
+	case methodSample:
+		_, role := result.Get("role").(goja.String)
+		_, model := result.Get("model").(goja.String)
+		_, content := result.Get("content").(*goja.Object)
+		return reply{value: result}, role && model && content
+	default:
+		list, ok := result.Get("roots").(*goja.Object)
+		return reply{value: list}, ok && r.onlyRoots(list)
+	}
+}
+
+// acceptance reads the acceptance of a question. Of a form whose members are
+// all optional a client may leave the content out.
+func (r *run) acceptance(request *askRequest, result *goja.Object) (reply, bool) {
+	if textOf(result.Get("action")) != "accept" {
+		return reply{}, false
+	}
+	o := r.rt.NewObject()
+	_ = o.Set("action", "accept")
+	content := result.Get("content")
+	switch _, ok := content.(*goja.Object); {
+	case !request.form:
+		return reply{value: o}, true
+	case isNothing(content):
+		content = r.rt.NewObject()
+	case !ok:
+		return reply{}, false
+	}
+	_ = o.Set("content", content)
+	return reply{value: o}, true
+}
+
+func (r *run) onlyRoots(list *goja.Object) bool {
+	if kindOf(list) != kindArray {
+		return false
+	}
+	for i := range lengthOf(list) {
+		r.proceed()
+		root, ok := list.Get(index(i)).(*goja.Object)
+		if !ok {
+			return false
+		}
+		if _, ok := root.Get("uri").(goja.String); !ok {
+			return false
+		}
+	}
+	return true
+}

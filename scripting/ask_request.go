@@ -1,0 +1,187 @@
+package scripting
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/dop251/goja"
+)
+
+// The methods of MCP that a body can ask with.
+const (
+	methodElicit = "elicitation/create"
+	methodSample = "sampling/createMessage"
+	methodRoots  = "roots/list"
+)
+
+// The bounds of an ask.
+const (
+	maxAskBytes    = 1 << 20
+	maxAskDepth    = 32
+	maxAskRequests = 32
+	maxAskMessages = 1000
+)
+
+// defaultMaxTokens is what a body asks a model for that does not say.
+const defaultMaxTokens = 1000
+
+// askRequest is one thing that is asked: the Go half of what elicit.form and
+// its like return.
+type askRequest struct {
+	method string
+	params []byte
+	// form says that whoever accepts fills a form in.
+	form bool
+}
+
+// elicitShape is what elicit, elicit.form and elicit.url take.
+func elicitShape() shape {
+	return shape{
+		what:     "elicit",
+		members:  []shapeMember{{"message", isText}, {"schema", isObject}, {"url", isLink}, {"elicitationId", isText}},
+		required: []string{"message"},
+		meant:    map[string]string{"requestedSchema": "schema"},
+	}
+}
+
+// elicitation makes the request of a question to the user.
+func (r *run) elicitation(s shape, v goja.Value) *askRequest {
+	found := r.members(s, v)
+	switch schema, url := found["schema"], found["url"]; {
+	case schema == nil && url == nil:
+		panic(r.typeError(s.what + ": schema or url is missing"))
+	case schema != nil && url != nil:
+		panic(r.typeError(s.what + ": a form has a schema and a page a url; there cannot be both"))
+	case schema != nil && found["elicitationId"] != nil:
+		panic(r.typeError(s.what + ": an elicitationId belongs to a url"))
+	case url != nil:
+		return r.page(s, found)
+	}
+	p := r.newParams(s.what)
+	p.value("message", found["message"])
+	p.value("requestedSchema", found["schema"])
+	if problem := formProblem(p.last); problem != "" {
+		panic(r.typeError(s.what + ": " + problem))
+	}
+	return &askRequest{method: methodElicit, params: p.end(), form: true}
+}
+
+// page makes the request to open a page. Its id is made up unless the script
+// knows it, because older clients insist on one.
+func (r *run) page(s shape, found map[string]goja.Value) *askRequest {
+	link, _ := r.link(found["url"])
+	id := found["elicitationId"]
+	if id == nil {
+		id = r.rt.ToValue(r.uuid())
+	}
+	p := r.newParams(s.what)
+	p.value("mode", r.rt.ToValue("url"))
+	p.value("message", found["message"])
+	p.value("url", r.rt.ToValue(link))
+	p.value("elicitationId", id)
+	return &askRequest{method: methodElicit, params: p.end()}
+}
+
+// formProblem says what keeps a schema from being that of a form: an object of
+// members that are no objects.
+func formProblem(schema []byte) string {
+	var form map[string]json.RawMessage
+	var properties map[string]map[string]json.RawMessage
+	if json.Unmarshal(schema, &form) != nil || string(form["type"]) != `"object"` {
+		return `schema must have the type "object"`
+	}
+	if json.Unmarshal(form["properties"], &properties) != nil || properties == nil {
+		return "schema must have properties, each of which is a schema"
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		switch string(properties[name]["type"]) {
+		case `"string"`, `"number"`, `"integer"`, `"boolean"`, `"array"`:
+		default:
+			return "schema: a form has no nested members; " + cut(name, 64) + " must be of the type string, number, integer, boolean or array"
+		}
+	}
+	return ""
+}
+
+// sampleShape is what sample and sample.message take.
+func sampleShape(what string) shape {
+	return shape{
+		what: what,
+		members: []shapeMember{
+			{"prompt", isText}, {"messages", isList}, {"modelPreferences", isObject}, {"systemPrompt", isText},
+			{"includeContext", isContext}, {"temperature", isNumber}, {"maxTokens", isCount}, {"stopSequences", isTexts},
+			{"metadata", isObject}, {"tools", isList}, {"toolChoice", isObject},
+		},
+		meant: map[string]string{
+			"intelligenceLevel":    "modelPreferences.intelligencePriority",
+			"intelligencePriority": "modelPreferences.intelligencePriority",
+			"costLevel":            "modelPreferences.costPriority",
+			"costPriority":         "modelPreferences.costPriority",
+			"speedLevel":           "modelPreferences.speedPriority",
+			"speedPriority":        "modelPreferences.speedPriority",
+			"hints":                "modelPreferences.hints",
+			"system":               "systemPrompt",
+		},
+	}
+}
+
+func preferencesShape(what string) shape {
+	return shape{
+		what:    what + ": modelPreferences",
+		members: []shapeMember{{"hints", isList}, {"costPriority", isShare}, {"speedPriority", isShare}, {"intelligencePriority", isShare}},
+		meant: map[string]string{
+			"intelligenceLevel": "modelPreferences.intelligencePriority",
+			"costLevel":         "modelPreferences.costPriority",
+			"speedLevel":        "modelPreferences.speedPriority",
+		},
+	}
+}
+
+// sampling makes the request of a message by the client's model.
+func (r *run) sampling(what string, v goja.Value) *askRequest {
+	s := sampleShape(what)
+	found := r.members(s, v)
+	p := r.newParams(what)
+	switch prompt, messages := found["prompt"], found["messages"]; {
+	case prompt == nil && messages == nil:
+		panic(r.typeError(what + ": prompt or messages is missing"))
+	case prompt != nil && messages != nil:
+		panic(r.typeError(what + ": a prompt is the only message; there cannot be messages too"))
+	case prompt != nil:
+		p.list("messages", 1, func(int) { p.message(r.rt.ToValue("user"), prompt) })
+	default:
+		r.messages(p, messages.(*goja.Object))
+	}
+	if found["maxTokens"] == nil {
+		found["maxTokens"] = r.rt.ToValue(defaultMaxTokens)
+	}
+	for _, m := range s.members {
+		switch value := found[m.name]; {
+		case value == nil, m.name == "prompt", m.name == "messages":
+		case m.name == "modelPreferences":
+			p.object(m.name, preferencesShape(what), value)
+		default:
+			p.value(m.name, value)
+		}
+	}
+	return &askRequest{method: methodSample, params: p.end()}
+}
+
+// messages writes the messages to a model. Content that is a string becomes text.
+func (r *run) messages(p *params, list *goja.Object) {
+	length := lengthOf(list)
+	if length > maxAskMessages {
+		panic(r.typeError(p.what + ": there are more than " + strconv.Itoa(maxAskMessages) + " messages"))
+	}
+	p.list("messages", int(length), func(i int) {
+		s := shape{
+			what:     p.what + ": messages[" + strconv.Itoa(i) + "]",
+			members:  []shapeMember{{"role", isRole}, {"content", isContent}},
+			required: []string{"role", "content"},
+		}
+		message := r.members(s, list.Get(strconv.Itoa(i)))
+		p.message(message["role"], message["content"])
+	})
+}

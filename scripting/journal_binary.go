@@ -1,0 +1,264 @@
+package scripting
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The binary form of a journal is a version, the seed, and the entries up to
+// the end. An entry is a tag and:
+//
+//	asked, told  the operation, 16 bytes of digest
+//	answered     the number of the host call, the answer
+//	refused      the number of the host call, code, message, details
+//	panicked     the number of the host call
+//	fired        the number of the timer
+//	clock        milliseconds since those before, zigzag; how often they were read
+//
+// Numbers are varints without superfluous bytes, texts have their length in
+// front. An operation is 0 and its name where it comes up first, and then the
+// position of its name among those. Calls and messages are numbered by their
+// order. Every journal has one form.
+const (
+	tagAsked = iota
+	tagTold
+	tagAnswered
+	tagRefused
+	tagPanicked
+	tagFired
+	tagClock
+)
+
+// journalVersion changes with the form.
+const journalVersion = 1
+
+// The bounds of a journal in binary form.
+const (
+	maxJournalBytes   = 64 << 20
+	maxJournalEntries = 1 << 16
+	maxOpName         = 64
+	maxOps            = 64
+)
+
+// errJournal says that bytes are no journal. It repeats none of them.
+var errJournal = errors.New("not a journal")
+
+// MarshalBinary returns the journal as bytes, with all answers in it and the
+// seed of the call. Who holds them must be kept from reading and changing them:
+// what a body was answered is not for its caller, and a changed answer is
+// believed.
+func (j *Journal) MarshalBinary() ([]byte, error) {
+	if len(j.entries) > maxJournalEntries || j.bytes > maxJournalBytes {
+		return nil, fmt.Errorf("encode journal: more than %d entries or %d bytes", maxJournalEntries, maxJournalBytes)
+	}
+	w := journalWriter{out: binary.LittleEndian.AppendUint64([]byte{journalVersion}, j.seed)}
+	for i := range j.entries {
+		w.entry(&j.entries[i])
+	}
+	return w.out, nil
+}
+
+type journalWriter struct {
+	out    []byte
+	ops    []string
+	millis int64
+}
+
+func (w *journalWriter) entry(e *entryRecord) {
+	switch e.kind {
+	case entryAsked:
+		w.question(tagAsked, e)
+	case entryTold:
+		w.question(tagTold, e)
+	case entryFired:
+		w.numbers(tagFired, e.seq)
+	case entryClock:
+		w.out = binary.AppendVarint(append(w.out, tagClock), e.millis-w.millis)
+		w.numbers(e.reads)
+		w.millis = e.millis
+	case entryAnswered:
+		w.answer(e)
+	}
+}
+
+func (w *journalWriter) question(tag int, e *entryRecord) {
+	known := slices.Index(w.ops, e.op) + 1
+	w.numbers(tag, known)
+	if known == 0 {
+		w.text(e.op)
+		w.ops = append(w.ops, e.op)
+	}
+	w.out = append(w.out, e.digest[:]...)
+}
+
+func (w *journalWriter) answer(e *entryRecord) {
+	switch {
+	case e.panicked:
+		w.numbers(tagPanicked, e.seq)
+	case e.refusal != nil:
+		w.numbers(tagRefused, e.seq)
+		w.text(e.refusal.Code)
+		w.text(e.refusal.Message)
+		w.text(string(e.refusal.Details))
+	default:
+		w.numbers(tagAnswered, e.seq, len(e.answer))
+		w.out = append(w.out, e.answer...)
+	}
+}
+
+func (w *journalWriter) numbers(numbers ...int) {
+	for _, n := range numbers {
+		w.out = binary.AppendUvarint(w.out, uint64(n))
+	}
+}
+
+func (w *journalWriter) text(s string) {
+	w.numbers(len(s))
+	w.out = append(w.out, s...)
+}
+
+// UnmarshalBinary makes the journal what [Journal.MarshalBinary] returned.
+// Other bytes are refused, and leave the journal as it is. What it allocates
+// is bounded by their number.
+func (j *Journal) UnmarshalBinary(data []byte) error {
+	if len(data) > maxJournalBytes {
+		return fmt.Errorf("decode journal: more than %d bytes: %w", maxJournalBytes, errJournal)
+	}
+	if len(data) < 9 || data[0] != journalVersion {
+		return fmt.Errorf("decode journal: no version %d: %w", journalVersion, errJournal)
+	}
+	r := journalReader{rest: slices.Clone(data[9:])}
+	read := Journal{seed: binary.LittleEndian.Uint64(data[1:])}
+	for len(r.rest) > 0 {
+		e, ok := r.entry()
+		if !ok || len(read.entries) >= maxJournalEntries {
+			return fmt.Errorf("decode journal: entry %d: %w", len(read.entries)+1, errJournal)
+		}
+		read.add(e)
+	}
+	*j = read
+	return nil
+}
+
+type journalReader struct {
+	rest []byte
+	ops  []string
+	// open says of each host call and message whether an answer may follow.
+	open   []bool
+	millis int64
+}
+
+// entry reads an entry. ok is false when there is none.
+func (r *journalReader) entry() (e entryRecord, ok bool) {
+	tag, ok := r.number(math.MaxInt8)
+	if !ok {
+		return e, false
+	}
+	switch tag {
+	case tagAsked, tagTold:
+		return r.question(tag)
+	case tagAnswered, tagRefused, tagPanicked:
+		return r.answer(tag)
+	case tagFired:
+		e.kind = entryFired
+		e.seq, ok = r.number(math.MaxInt32)
+		return e, ok && e.seq > 0
+	case tagClock:
+		return r.clock()
+	}
+	return e, false
+}
+
+func (r *journalReader) question(tag int) (e entryRecord, ok bool) {
+	e.kind = entryAsked
+	if tag == tagTold {
+		e.kind = entryTold
+	}
+	r.open = append(r.open, tag == tagAsked)
+	e.seq = len(r.open)
+	known, ok := r.number(len(r.ops))
+	if !ok {
+		return e, false
+	}
+	if known == 0 {
+		name, ok := r.text(maxOpName)
+		if !ok || len(r.ops) >= maxOps || slices.Contains(r.ops, string(name)) {
+			return e, false
+		}
+		r.ops = append(r.ops, string(name))
+		known = len(r.ops)
+	}
+	e.op = r.ops[known-1]
+	digest, ok := r.take(len(e.digest))
+	copy(e.digest[:], digest)
+	return e, ok
+}
+
+func (r *journalReader) answer(tag int) (e entryRecord, ok bool) {
+	e.kind = entryAnswered
+	if e.seq, ok = r.number(len(r.open)); !ok || e.seq == 0 || !r.open[e.seq-1] {
+		return e, false
+	}
+	r.open[e.seq-1] = false
+	switch tag {
+	case tagPanicked:
+		e.panicked = true
+	case tagRefused:
+		e.refusal, ok = r.refusal()
+	default:
+		e.answer, ok = r.text(maxJournalBytes)
+	}
+	return e, ok
+}
+
+func (r *journalReader) refusal() (*HostError, bool) {
+	code, hasCode := r.text(maxOpName)
+	message, hasMessage := r.text(maxJournalBytes)
+	details, hasDetails := r.text(maxJournalBytes)
+	return &HostError{Code: string(code), Message: string(message), Details: details}, hasCode && hasMessage && hasDetails
+}
+
+func (r *journalReader) clock() (e entryRecord, ok bool) {
+	delta, n := binary.Varint(r.rest)
+	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
+		return e, false
+	}
+	r.rest = r.rest[n:]
+	r.millis += delta
+	reads, ok := r.number(math.MaxInt)
+	return entryRecord{kind: entryClock, millis: r.millis, reads: reads}, ok && reads > 0
+}
+
+// number reads a number of at most largest.
+func (r *journalReader) number(largest int) (int, bool) {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || n > 1 && r.rest[n-1] == 0 || v > uint64(largest) {
+		return 0, false
+	}
+	r.rest = r.rest[n:]
+	return int(v), true
+}
+
+// text reads a text of at most longest bytes.
+func (r *journalReader) text(longest int) ([]byte, bool) {
+	n, ok := r.number(longest)
+	if !ok {
+		return nil, false
+	}
+	return r.take(n)
+}
+
+func (r *journalReader) take(n int) ([]byte, bool) {
+	if n > len(r.rest) {
+		return nil, false
+	}
+	taken := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	if n == 0 {
+		return nil, true
+	}
+	return taken, true
+}

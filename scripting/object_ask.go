@@ -1,0 +1,223 @@
+package scripting
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// asking is what a call keeps about its asks.
+type asking struct {
+	// used counts, for each global, the asks whose key the script left out.
+	used map[string]int
+	// open are the keys that have no answer yet.
+	open map[string]bool
+}
+
+// keyed is a request under the key of its answer.
+type keyed struct {
+	key string
+	*askRequest
+}
+
+// askGlobals returns the globals that ask whoever is behind the call.
+func askGlobals() []string { return []string{"elicit", "sample", "roots", "ask"} }
+
+// makeAsking makes one of the globals that ask.
+func (r *run) makeAsking(name string) *goja.Object {
+	switch name {
+	case "elicit":
+		return r.makeElicit()
+	case "sample":
+		return r.makeSample()
+	case "roots":
+		return r.makeRoots()
+	default:
+		return r.function("ask", r.askTogether)
+	}
+}
+
+// makeElicit makes elicit(key?, { message, schema | url }), elicit.form and elicit.url.
+func (r *run) makeElicit() *goja.Object {
+	o := r.function("elicit", func(c goja.FunctionCall) goja.Value {
+		key, what := r.askKey("elicit", c)
+		return r.askAlone("elicit", key, r.elicitation(elicitShape(), what))
+	})
+	r.method(o, "form", func(c goja.FunctionCall) goja.Value {
+		return r.requestObject(r.elicitation(elicitShape().only("elicit.form", 2, "message", "schema"), c.Argument(0)))
+	})
+	r.method(o, "url", func(c goja.FunctionCall) goja.Value {
+		return r.requestObject(r.elicitation(elicitShape().only("elicit.url", 2, "message", "url", "elicitationId"), c.Argument(0)))
+	})
+	return o
+}
+
+// makeSample makes sample(key?, { messages | prompt, … }) and sample.message.
+func (r *run) makeSample() *goja.Object {
+	o := r.function("sample", func(c goja.FunctionCall) goja.Value {
+		key, what := r.askKey("sample", c)
+		return r.askAlone("sample", key, r.sampling("sample", what))
+	})
+	r.method(o, "message", func(c goja.FunctionCall) goja.Value {
+		return r.requestObject(r.sampling("sample.message", c.Argument(0)))
+	})
+	return o
+}
+
+// makeRoots makes roots(key?) and roots.list.
+func (r *run) makeRoots() *goja.Object {
+	list := &askRequest{method: methodRoots, params: []byte("{}")}
+	o := r.function("roots", func(c goja.FunctionCall) goja.Value {
+		key, none := r.askKey("roots", c)
+		if !isNothing(none) {
+			panic(r.typeError("roots(key): key must be a string"))
+		}
+		return r.askAlone("roots", key, list)
+	})
+	r.method(o, "list", func(goja.FunctionCall) goja.Value { return r.requestObject(list) })
+	return o
+}
+
+// requestObject returns the object that stands for a request in a script.
+func (r *run) requestObject(request *askRequest) goja.Value {
+	o := r.rt.NewObject()
+	r.bind(o, request)
+	return o
+}
+
+// askKey splits the arguments (key?, what).
+func (r *run) askKey(name string, c goja.FunctionCall) (key string, what goja.Value) {
+	first := c.Argument(0)
+	if _, text := first.(goja.String); text {
+		r.checkKey(name, first.String())
+		return first.String(), c.Argument(1)
+	}
+	if isNothing(first) && len(c.Arguments) > 1 {
+		return "", c.Argument(1)
+	}
+	return "", first
+}
+
+// checkKey refuses what is no key of an answer.
+func (r *run) checkKey(what, key string) {
+	const others = "_.-"
+	fits := len(key) > 0 && len(key) <= 64
+	for i := 0; fits && i < len(key); i++ {
+		fits = isAlnum(key[i]) || strings.IndexByte(others, key[i]) >= 0
+	}
+	if !fits {
+		panic(r.typeError(what + ": a key must be 1 to 64 letters, digits, _, . and -"))
+	}
+}
+
+// nextKey returns the key of an ask to which the script gave none: the name of
+// the global, with the number of the ask from the second on.
+func (r *run) nextKey(name string) string {
+	if r.asking.used == nil {
+		r.asking.used = map[string]int{}
+	}
+	for {
+		r.asking.used[name]++
+		key := name
+		if n := r.asking.used[name]; n > 1 {
+			key += "_" + strconv.Itoa(n)
+		}
+		if !r.asking.open[key] {
+			return key
+		}
+	}
+}
+
+// askAlone asks one thing. A refusal is thrown.
+func (r *run) askAlone(name, key string, request *askRequest) goja.Value {
+	if key == "" {
+		key = r.nextKey(name)
+	}
+	return r.send(name, []keyed{{key, request}}, func(replies []reply, stack []goja.StackFrame) (v, thrown goja.Value) {
+		if denied := replies[0].denied; denied != "" {
+			return nil, r.failing("AskDenied", deniedMessage(request.method, denied), denied, stack)
+		}
+		return replies[0].value, nil
+	})
+}
+
+// askTogether is ask({ key: request, … }), whose answer has the same keys.
+func (r *run) askTogether(c goja.FunctionCall) goja.Value {
+	from, ok := c.Argument(0).(*goja.Object)
+	if !ok || kindOf(from) != kindPlain {
+		panic(r.typeError("ask({ key: request, … }): an object is needed"))
+	}
+	var requests []keyed
+	for _, key := range from.Keys() {
+		r.proceed()
+		r.checkKey("ask", key)
+		o, _ := from.Get(key).(*goja.Object)
+		request, ok := r.states[o].(*askRequest)
+		if !ok {
+			panic(r.typeError("ask: " + key + " must be made by elicit.form, elicit.url, sample.message or roots.list"))
+		}
+		if requests = append(requests, keyed{key, request}); len(requests) > maxAskRequests {
+			panic(r.typeError("ask: there are more than " + strconv.Itoa(maxAskRequests) + " requests"))
+		}
+	}
+	if len(requests) == 0 {
+		panic(r.typeError("ask({ key: request, … }): there is no request"))
+	}
+	return r.send("ask", requests, func(replies []reply, _ []goja.StackFrame) (v, thrown goja.Value) {
+		o := r.rt.NewObject()
+		for i, request := range requests {
+			_ = define(o, request.key, r.replyObject(replies[i]))
+		}
+		return o, nil
+	})
+}
+
+// send asks the host, and returns the promise of what read makes of the replies.
+func (r *run) send(what string, requests []keyed, read func([]reply, []goja.StackFrame) (v, thrown goja.Value)) goja.Value {
+	payload, stack := r.askPayload(what, requests), r.at()
+	r.open(what, requests)
+	return r.ask(opAsk, payload, func(a answer) (v, thrown goja.Value) {
+		for _, request := range requests {
+			delete(r.asking.open, request.key)
+		}
+		if a.refusal != nil {
+			return nil, r.askRefused(a.refusal, stack)
+		}
+		replies, refused := r.replies(a.data, requests)
+		if refused != nil {
+			return nil, r.hostError(refused, stack)
+		}
+		return read(replies, stack)
+	})
+}
+
+// open takes the keys of requests until they are answered.
+func (r *run) open(what string, requests []keyed) {
+	if i := slices.IndexFunc(requests, func(request keyed) bool { return r.asking.open[request.key] }); i >= 0 {
+		panic(r.typeError(what + ": " + requests[i].key + " is asked already and has no answer yet; give each ask a key of its own"))
+	}
+	if r.asking.open == nil {
+		r.asking.open = map[string]bool{}
+	}
+	for _, request := range requests {
+		r.asking.open[request.key] = true
+	}
+}
+
+// askPayload makes the payload of the operation ask.
+func (r *run) askPayload(what string, requests []keyed) []byte {
+	out := []byte(`{"requests":[`)
+	for i, request := range requests {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"key":"`+request.key+`","method":"`+request.method+`","params":`...)
+		out = append(append(out, request.params...), '}')
+	}
+	if len(out) > maxAskBytes {
+		panic(r.typeError(what + ": the requests have more than " + strconv.Itoa(maxAskBytes) + " bytes of JSON together"))
+	}
+	return append(out, `]}`...)
+}

@@ -1,0 +1,175 @@
+package scripting
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// shape is what an object may hold that a script hands over.
+type shape struct {
+	// what is how messages call the object.
+	what     string
+	members  []shapeMember
+	required []string
+	// meant is what to write for names that are likely to be tried.
+	meant map[string]string
+}
+
+// shapeMember is one member, and what it must be.
+type shapeMember struct {
+	name string
+	kind memberKind
+}
+
+// memberKind says what a member must be, and reads so in a message.
+type memberKind string
+
+const (
+	isText   memberKind = "a string that is not empty"
+	isLink   memberKind = "an absolute http or https URL"
+	isNumber memberKind = "a number"
+	isShare  memberKind = "a number from 0 to 1"
+	isCount  memberKind = "a whole number of at least 1"
+	isObject memberKind = "an object"
+	isList   memberKind = "an array that is not empty"
+	isTexts  memberKind = "an array of strings"
+	// These are of messages to a model.
+	isRole    memberKind = `"user" or "assistant"`
+	isContent memberKind = "text, a block, or an array of blocks"
+	isContext memberKind = `"none", "thisServer" or "allServers"`
+)
+
+// only returns a shape with some of the members, all of them required but for
+// the last ones.
+func (s shape) only(what string, required int, names ...string) shape {
+	s.what, s.required = what, names[:required]
+	s.members = slices.DeleteFunc(slices.Clone(s.members), func(m shapeMember) bool { return !slices.Contains(names, m.name) })
+	return s
+}
+
+// members reads each member of an object once, and checks it. What does not
+// fit is the script's mistake. Members that are undefined or null are left out.
+func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
+	o, ok := v.(*goja.Object)
+	if !ok || kindOf(o) != kindPlain {
+		panic(r.typeError(s.what + ": an object is needed, with " + s.names()))
+	}
+	found := map[string]goja.Value{}
+	for _, name := range o.Keys() {
+		r.proceed()
+		i := slices.IndexFunc(s.members, func(m shapeMember) bool { return m.name == name })
+		if i < 0 {
+			panic(r.typeError(s.unknown(name)))
+		}
+		member := o.Get(name)
+		if isNothing(member) {
+			continue
+		}
+		if kind := s.members[i].kind; !r.fits(member, kind) {
+			panic(r.typeError(s.what + ": " + name + " must be " + string(kind)))
+		}
+		found[name] = member
+	}
+	for _, name := range s.required {
+		if found[name] == nil {
+			panic(r.typeError(s.what + ": " + name + " is missing"))
+		}
+	}
+	return found
+}
+
+// unknown says what to write instead of a name that is none of the members.
+func (s shape) unknown(name string) string {
+	name = cut(name, 64)
+	message := s.what + ": there is no member " + name
+	if meant, ok := s.meant[name]; ok {
+		return message + "; write " + meant
+	}
+	names := make([]string, len(s.members))
+	for i, m := range s.members {
+		names[i] = m.name
+	}
+	if guess := didYouMean(name, names); guess != "" {
+		return message + "; " + guess
+	}
+	return message + "; there is " + s.names()
+}
+
+// names lists the members for a message.
+func (s shape) names() string {
+	var b strings.Builder
+	for i, m := range s.members {
+		switch {
+		case i > 0 && i == len(s.members)-1:
+			b.WriteString(" and ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(m.name)
+	}
+	return b.String()
+}
+
+// fits reports whether a member is what it must be.
+func (r *run) fits(v goja.Value, kind memberKind) bool {
+	f, numeric := number(v)
+	o, object := v.(*goja.Object)
+	switch kind {
+	case isText:
+		s, ok := v.(goja.String)
+		return ok && s.Length() > 0
+	case isLink:
+		_, ok := r.link(v)
+		return ok
+	case isNumber:
+		return numeric
+	case isShare:
+		return numeric && f >= 0 && f <= 1
+	case isCount:
+		return numeric && f >= 1 && f == float64(int32(f))
+	case isObject:
+		return object && kindOf(o) == kindPlain
+	case isList:
+		return object && kindOf(o) == kindArray && lengthOf(o) > 0
+	case isTexts:
+		return object && kindOf(o) == kindArray && r.onlyTexts(o)
+	case isRole:
+		return among(v, "user", "assistant")
+	case isContext:
+		return among(v, "none", "thisServer", "allServers")
+	case isContent:
+		_, text := v.(goja.String)
+		return text || object && (kindOf(o) == kindPlain || kindOf(o) == kindArray)
+	}
+	return false
+}
+
+func among(v goja.Value, texts ...string) bool {
+	s, ok := v.(goja.String)
+	return ok && slices.Contains(texts, s.String())
+}
+
+// link returns the address of a page, which is text or a URL, in its normal form.
+func (r *run) link(v goja.Value) (string, bool) {
+	o, object := v.(*goja.Object)
+	if _, ok := r.states[o].(*urlObject); object && !ok {
+		return "", false
+	}
+	u, err := parseURL(v.String(), nil)
+	if err != nil || u.scheme != "https" && u.scheme != "http" {
+		return "", false
+	}
+	return u.String(), true
+}
+
+func (r *run) onlyTexts(o *goja.Object) bool {
+	for i := range lengthOf(o) {
+		r.proceed()
+		if _, ok := o.Get(index(i)).(goja.String); !ok {
+			return false
+		}
+	}
+	return true
+}

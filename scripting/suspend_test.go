@@ -1,0 +1,355 @@
+package scripting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// suspendingHost suspends every ask, and echoes requests.
+func suspendingHost() *fakeHost {
+	return &fakeHost{answer: func(ctx context.Context, op string, payload []byte) ([]byte, error) {
+		if op == opAsk {
+			return nil, fmt.Errorf("waiting for the client: %w", ErrSuspended)
+		}
+		return echo(ctx, op, payload)
+	}}
+}
+
+// keysOf returns the keys of what is asked, one text for each ask.
+func keysOf(t testing.TB, asks []Ask) []string {
+	t.Helper()
+	var keys []string
+	for _, ask := range asks {
+		var together []string
+		for _, q := range questions(t, ask.Payload) {
+			together = append(together, q.Key)
+		}
+		keys = append(keys, strings.Join(together, "+"))
+	}
+	return keys
+}
+
+// effects returns in short what reached a host, sorted: what is under way at
+// once reaches it in any order.
+func effects(t testing.TB, h *fakeHost) []string {
+	t.Helper()
+	short := []string{}
+	for _, asked := range h.calls() {
+		op, payload, _ := strings.Cut(asked, " ")
+		var told struct{ URL, Message string }
+		if err := json.Unmarshal([]byte(payload), &told); err != nil {
+			t.Fatal(err)
+		}
+		switch op {
+		case opAsk:
+			short = append(short, "?"+keysOf(t, []Ask{{Payload: []byte(payload)}})[0])
+		case "progress":
+			short = append(short, op)
+		default:
+			short = append(short, told.URL+told.Message)
+		}
+	}
+	slices.Sort(short)
+	return short
+}
+
+// legs runs a call until it has a result, answering the asks that pick says of
+// those that are open, and returns what was open after each leg, and the end.
+func legs(t testing.TB, c Call, h Host, pick func([]Ask) []Ask) (open []string, out Outcome) {
+	t.Helper()
+	c.Journal = NewJournal()
+	for range 50 {
+		if out = runWith(t, c, h); out.Suspended == nil {
+			return open, out
+		}
+		open = append(open, strings.Join(keysOf(t, out.Suspended), " "))
+		for _, ask := range pick(out.Suspended) {
+			if err := c.Journal.Answer(ask.Seq, answered(t, ask.Payload, willing)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatal("the call goes on being suspended")
+	return nil, out
+}
+
+func all(asks []Ask) []Ask   { return asks }
+func first(asks []Ask) []Ask { return asks[:1] }
+func last(asks []Ask) []Ask  { return asks[len(asks)-1:] }
+func reversed(asks []Ask) []Ask {
+	asks = slices.Clone(asks)
+	slices.Reverse(asks)
+	return asks
+}
+
+func TestACallGoesOnWhenItsAsksAreAnswered(t *testing.T) {
+	const prelude = `
+		const seen = [];
+		const get = async (url) => { seen.push((await http.crm.get(url)).text()) };
+		const who = async (key) => { seen.push((await elicit(key, ` + form + `)).content.key) };
+		const sleep = (ms) => new Promise(r => setTimeout(r, ms));
+	`
+	for _, c := range []struct {
+		name, body string
+		pick       func([]Ask) []Ask
+		open       []string
+		want       string
+		effects    string // what reached the host, asks with a question mark
+	}{
+		{"one ask", `await get("1"); await who("a"); await get("2")`, all,
+			[]string{"a"}, `["1","a","2"]`, "1 ?a 2"},
+		{"one after another", `await who("a"); log.info("between"); await who("b"); await who("a")`, all,
+			[]string{"a", "b", "a"}, `["a","b","a"]`, "?a between ?b ?a"},
+		{"several as one", `seen.push(...Object.keys(await ask({ x: roots.list(), y: elicit.form(` + form + `) })))`, all,
+			[]string{"x+y"}, `["x","y"]`, "?x+y"},
+		{"what else goes on meanwhile", `await Promise.all([who("a"), get("30"), get("10"), sleep(20).then(() => log.info("woke"))])`, all,
+			[]string{"a"}, `["10","30","a"]`, "?a 30 10 woke"},
+		{"two at once", `await Promise.all([who("a"), who("b")])`, all,
+			[]string{"a b"}, `["a","b"]`, "?a ?b"},
+		{"two at once, answered the other way round", `await Promise.all([who("a"), who("b")])`, reversed,
+			[]string{"a b"}, `["b","a"]`, "?a ?b"},
+		{"two at once, answered one at a time", `await Promise.all([who("a").then(() => get("1")), who("b").then(() => get("2"))])`, last,
+			[]string{"a b", "a"}, `["b","2","a","1"]`, "?a ?b 1 2"},
+		{"a new ask beside an open one", `await Promise.all([who("a").then(() => who("c")), who("b")])`, first,
+			[]string{"a b", "b c", "c"}, `["a","b","c"]`, "?a ?b ?c"},
+		{"a race that a timer wins", `seen.push(await Promise.race([roots("a"), sleep(5).then(() => "late")]))`, all,
+			[]string{"a"}, `["late"]`, "?a"},
+		{"a race that a request wins", `seen.push(await Promise.race([roots("a"), http.crm.get("7").then(r => r.text())]))`, all,
+			[]string{"a"}, `["7"]`, "?a 7"},
+		{"a race that an ask wins", `seen.push((await Promise.race([roots("a"), roots("b")]))[0].name)`, last,
+			[]string{"a b", "a"}, `["b"]`, "?a ?b"},
+		{"in catch", `try { await get("1"); throw new Error("x") } catch (e) { await who("a"); seen.push(e.message) }`, all,
+			[]string{"a"}, `["1","a","x"]`, "1 ?a"},
+		{"in finally", `try { await get("1") } finally { await who("a"); await get("2") }`, all,
+			[]string{"a"}, `["1","a","2"]`, "1 ?a 2"},
+		{"not awaited", `who("a"); elicit("b", ` + form + `).then(() => get("1"))`, all,
+			[]string{"a b"}, `["a","1"]`, "?a ?b 1"},
+		{"in a timer", `setTimeout(() => who("a").then(() => get("2")), 10); await get("1")`, all,
+			[]string{"a"}, `["1","a","2"]`, "?a 1 2"},
+		{"in an interval", `let n = 0; const id = setInterval(() => { who("k" + n); if (++n === 3) clearInterval(id) }, 5)`, all,
+			[]string{"k0 k1 k2"}, `["k0","k1","k2"]`, "?k0 ?k1 ?k2"},
+		{"in a timer behind an ask", `await who("a"); setTimeout(() => who("b"), 1000)`, all,
+			[]string{"a", "b"}, `["a","b"]`, "?a ?b"},
+		{"messages are told once", `log.info("1"); progress(1); console.log("2"); await who("a"); log.info("3")`, all,
+			[]string{"a"}, `["a"]`, "1 progress 2 ?a 3"},
+		{"a rejection that is looked at after an ask", `const p = Promise.reject(new Error("x")); await who("a"); await p.catch(e => seen.push(e.message))`, all,
+			[]string{"a"}, `["a","x"]`, "?a"},
+		{"a generator", `async function* g() { yield await roots("a"); yield await roots("b") } for await (const r of g()) seen.push(r[0].name)`, all,
+			[]string{"a", "b"}, `["a","b"]`, "?a ?b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				host := suspendingHost()
+				open, out := legs(t, call(compiled(t, asker(prelude+c.body+"; return seen")), `{}`), host, c.pick)
+				if diff := cmp.Diff(c.open, open); diff != "" {
+					t.Errorf("open asks after each leg (-want +got):\n%s", diff)
+				}
+				if got := shown(out); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+				want := strings.Fields(c.effects)
+				slices.Sort(want)
+				if diff := cmp.Diff(want, effects(t, host)); diff != "" {
+					t.Errorf("effects (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsNotAnsweredIsSuspendedAgainWithoutAskingAgain(t *testing.T) {
+	host := suspendingHost()
+	c := call(compiled(t, asker(`log.info("x"); return (await roots("a"))[0].name`)), `{}`)
+	c.Journal = NewJournal()
+	out := runWith(t, c, host)
+	entries := c.Journal.Len()
+	again := runWith(t, c, host)
+	if diff := cmp.Diff(out, again); diff != "" || len(out.Suspended) != 1 {
+		t.Errorf("the second run ends with %s (-first +second):\n%s", shown(again), diff)
+	}
+	if got := effects(t, host); len(got) != 2 || c.Journal.Len() != entries {
+		t.Errorf("the journal has %d entries after %d, and the host was asked %q", c.Journal.Len(), entries, got)
+	}
+	want := Ask{Seq: 2, Payload: []byte(`{"requests":[{"key":"a","method":"roots/list","params":{}}]}`)}
+	if diff := cmp.Diff(want, again.Suspended[0]); diff != "" {
+		t.Errorf("the ask (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFailureDoesNotWaitForAsks(t *testing.T) {
+	for _, body := range []string{
+		`roots("a"); throw new Error("x")`,
+		`roots("a"); await null; throw new Error("x")`,
+		`await Promise.all([roots("a"), http.crm.get("1").then(() => { throw new Error("x") })])`,
+	} {
+		out := runWith(t, call(compiled(t, asker(body)), `{}`), suspendingHost())
+		if got := shown(out); got != "failure Thrown: x" {
+			t.Errorf("%s: got %s", body, got)
+		}
+	}
+}
+
+func TestOneHostMayAnswerSomeAsksAndSuspendOthers(t *testing.T) {
+	host := &fakeHost{answer: func(_ context.Context, _ string, payload []byte) ([]byte, error) {
+		if strings.Contains(string(payload), "later") {
+			return nil, ErrSuspended
+		}
+		return answered(t, payload, willing), nil
+	}}
+	body := `const [a, b] = await Promise.all([roots("now"), roots("later")]); return [a[0].name, b[0].name, (await roots("now"))[0].name]`
+	open, out := legs(t, call(compiled(t, asker(body)), `{}`), host, all)
+	if shown(out) != `["now","later","now"]` || len(open) != 1 || open[0] != "later" {
+		t.Errorf("got %s after %q", shown(out), open)
+	}
+}
+
+func TestARefusalEndsASuspendedAsk(t *testing.T) {
+	c := call(compiled(t, asker(`try { await sample({ prompt: "p" }) } catch (e) { return [e.name, e.code, e.message] }`)), `{}`)
+	c.Journal = NewJournal()
+	out := runWith(t, c, suspendingHost())
+	if err := c.Journal.Refuse(out.Suspended[0].Seq, &HostError{Code: Unavailable, Message: "the client failed"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(runWith(t, c, &fakeHost{})); got != `["HostError","UNAVAILABLE","the client failed"]` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestOnlyAnOpenAskCanBeAnswered(t *testing.T) {
+	c := call(compiled(t, asker(`log.info("x"); await http.crm.get("1"); setTimeout(() => {}, 0); await roots()`)), `{}`)
+	c.Journal = NewJournal()
+	out := runWith(t, c, suspendingHost())
+	ask := out.Suspended[0]
+	answer := answered(t, ask.Payload, willing)
+	for _, seq := range []int{-1, 0, 1, 2, 4} {
+		if err := c.Journal.Answer(seq, answer); !errors.Is(err, errNotOpen) {
+			t.Errorf("host call %d: %v", seq, err)
+		}
+	}
+	if err := c.Journal.Answer(ask.Seq, answer); err != nil {
+		t.Error(err)
+	}
+	if err := c.Journal.Answer(ask.Seq, answer); !errors.Is(err, errNotOpen) {
+		t.Errorf("a second answer: %v", err)
+	}
+	if err := NewJournal().Refuse(1, &HostError{}); !errors.Is(err, errNotOpen) {
+		t.Errorf("an empty journal: %v", err)
+	}
+}
+
+func TestOnlyAsksCanBeSuspended(t *testing.T) {
+	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, ErrSuspended }}
+	body := `log.info("x"); progress(1); try { await http.crm.get("u") } catch (e) { return [e.code, e.message] }`
+	if got := shown(runWith(t, call(compiled(t, asker(body)), `{}`), host)); got != `["UNAVAILABLE","the host could not answer"]` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAnAskThatDiffersInAReplayIsNondeterministic(t *testing.T) {
+	first := call(compiled(t, asker(`await roots("a")`)), `{}`)
+	first.Journal = NewJournal()
+	runWith(t, first, suspendingHost())
+	second := call(compiled(t, asker(`await roots("b")`)), `{}`)
+	second.Journal = first.Journal
+	host := suspendingHost()
+	if out := runWith(t, second, host); out.Failure == nil || out.Failure.Kind != Nondeterministic || len(host.calls()) > 0 {
+		t.Errorf("got %s, asked %q", shown(out), host.calls())
+	}
+}
+
+func TestAJournalThatLacksAnAnswerEndsTheCall(t *testing.T) {
+	c := call(compiled(t, asker(`await Promise.all([roots(), http.crm.get("1")])`)), `{}`)
+	c.Journal = NewJournal()
+	runWith(t, c, suspendingHost())
+	c.Journal.entries = c.Journal.entries[:2]
+	if out := runWith(t, c, &fakeHost{}); out.Failure == nil || out.Failure.Kind != Nondeterministic {
+		t.Errorf("got %s", shown(out))
+	}
+}
+
+func TestTimeAndChanceGoOnAfterAnAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := `const before = [Date.now(), Math.random(), crypto.randomUUID()];
+			await roots();
+			return [before, [Date.now() - before[0], Math.random() === before[1], crypto.randomUUID() === before[2]]]`
+		whole := shown(runWith(t, call(compiled(t, asker(body)), `{}`), askingHost(t, willing)))
+		c := call(compiled(t, asker(body)), `{}`)
+		c.Journal = NewJournal()
+		time.Sleep(time.Second)
+		out := runWith(t, c, suspendingHost())
+		if err := c.Journal.Answer(out.Suspended[0].Seq, answered(t, out.Suspended[0].Payload, willing)); err != nil {
+			t.Fatal(err)
+		}
+		replay := c
+		replay.Seed = 8 // the journal has its own
+		replay.Start = c.Start.Add(-time.Hour)
+		if got := shown(runWith(t, replay, suspendingHost())); got != whole {
+			t.Errorf("got %s, want %s", got, whole)
+		}
+		if strings.Contains(whole, "true") || !strings.Contains(whole, "[0,") {
+			t.Errorf("in one go: %s", whole)
+		}
+	})
+}
+
+func TestAnAskThatIsUnderWayEndsWithItsCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(context.Context) (context.Context, context.CancelFunc)
+		want FailureKind
+	}{
+		{"its deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}, Timeout},
+		{"a cancellation", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, Canceled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := c.end(t.Context())
+				defer cancel()
+				host := &fakeHost{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+					<-ctx.Done()
+					return nil, ErrSuspended
+				}}
+				call := call(compiled(t, asker(`await roots()`)), `{}`)
+				call.Journal = NewJournal()
+				out, err := Inline().Run(ctx, call, host)
+				if err != nil || out.Failure == nil || out.Failure.Kind != c.want {
+					t.Fatalf("got %s %v", shown(out), err)
+				}
+				if again := runWith(t, call, &fakeHost{}); len(again.Suspended) != 1 {
+					t.Errorf("its journal says %s", shown(again))
+				}
+			})
+		})
+	}
+}
+
+func TestASuspendedCallWaitsForItsTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		out := runWith(t, call(compiled(t, asker(`setTimeout(() => {}, 3000); await roots()`)), `{}`), suspendingHost())
+		if len(out.Suspended) != 1 || time.Since(began) != 3*time.Second {
+			t.Errorf("after %v: %s", time.Since(began), shown(out))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		out, err := Inline().Run(ctx, call(compiled(t, asker(`setInterval(() => {}, 3000); await roots()`)), `{}`), suspendingHost())
+		if err != nil || out.Failure == nil || out.Failure.Kind != Timeout {
+			t.Errorf("got %s %v", shown(out), err)
+		}
+	})
+}
