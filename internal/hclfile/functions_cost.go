@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// tooMuch is a cost that no file can pay.
-	tooMuch = 1 << 40
+	// tooMuch is a cost that no file can pay; ten times it fits an int of 32 bits.
+	tooMuch = 1 << 27
 	// comparison is the cost of comparing two values or their types.
 	comparison = 4
 	// decodedToken is the cost of a token of JSON for cty, which reads it twice.
