@@ -1,0 +1,61 @@
+package hclfile
+
+import (
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// DefaultAskTimeout is how long a call waits for a person when its definition
+// does not say.
+const DefaultAskTimeout = 5 * time.Minute
+
+// Call is what a definition says of every call of it.
+type Call struct {
+	// Labels are for policies; clients never see them.
+	Labels map[string]string
+	// Timeout bounds the running time, AskTimeout the time in which the client
+	// must have answered what it was asked.
+	Timeout, AskTimeout time.Duration
+	Grant               grant.Set
+	// GrantRanges maps an object such as "http.crm" to its block.
+	GrantRanges map[string]diag.Range
+}
+
+// Annotations tell clients what content is good for.
+type Annotations struct {
+	// Audience holds [User] and [Assistant], each at most once.
+	Audience []string
+	// Priority lies from 0 to 1; nil means that the file does not say.
+	Priority *float64
+}
+
+// Content is what stays the same until the files change.
+type Content struct {
+	Bytes []byte
+	// Binary content is sent in base64. What is not binary is UTF-8.
+	Binary bool
+	// MIMEType is never empty.
+	MIMEType string
+	// Path is the file that the content was read from, relative to the tools
+	// root, and "" for content that stands in the definition itself.
+	Path string
+}
+
+// Resource is a resource block. Exactly one of Content and Run is set.
+type Resource struct {
+	Name, URI, Title, Description string
+	// MIMEType is "" only when the body decides.
+	MIMEType string
+	// Size is in bytes, nil when the body decides.
+	Size        *int64
+	Annotations *Annotations
+	Call
+
+	Content *Content
+	Run     *Body
+
+	Range, NameRange, URIRange diag.Range
+	Hash                       Hash
+}

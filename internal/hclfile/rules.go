@@ -1,0 +1,87 @@
+package hclfile
+
+// fileRule says which blocks may stand at the top level of a file.
+func fileRule(kind Kind) *rule {
+	if kind == ConfigKind {
+		return &rule{blocks: []string{
+			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "hook",
+			"auth", "audit", "upstream", "codeact", "limit",
+		}}
+	}
+	return &rule{blocks: []string{
+		"tool", "policy", "hook", "test", "locals",
+		"limit", "resource", "resource_folder", "resource_template", "prompt",
+	}}
+}
+
+var fileRules = [...]*rule{ConfigKind: fileRule(ConfigKind), ToolsKind: fileRule(ToolsKind)}
+
+// schemaArgs are the arguments that inputs, outputs and fields share.
+func schemaArgs() []argument {
+	return join(
+		[]argument{{name: "type", form: typeName}},
+		args("title", "description", "required", "default", "examples", "enum", "pattern", "format",
+			"min", "max", "min_length", "max_length", "min_items", "max_items", "unique", "sensitive"),
+	)
+}
+
+// rules describes every block of the language by its type.
+var rules = map[string]*rule{
+	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision")},
+	"listen":  {single: true, args: join(args("address", "hosts", "origins"), later("unix")), blocks: []string{"tls"}},
+	"tls":     {single: true, later: true},
+	"reload":  {single: true, args: args("watch", "require_tests")},
+	"limits":  {single: true, args: join(args("concurrency"), later("memory"))},
+	"ceiling": {single: true, args: join(args("http_hosts"), later("fs_roots", "exec_paths", "ask"))},
+	"variable": {labels: []string{"name"}, args: join(
+		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
+	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
+	"oauth":    {single: true, later: true},
+	"auth":     {later: true},
+	"audit":    {later: true},
+	"codeact":  {later: true},
+	"upstream": {labels: []string{"name"}, later: true},
+	"limit":    {labels: []string{"name"}, later: true},
+
+	"resource": {labels: []string{"name"}, staged: true, args: join(required("uri"), callArgs(),
+		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
+		blocks: []string{"allow", "annotations"}},
+	"annotations":       {single: true, args: args("audience", "priority")},
+	"resource_folder":   {labels: []string{"name"}, later: true},
+	"resource_template": {labels: []string{"name"}, later: true},
+	"prompt":            {labels: []string{"name"}, later: true},
+
+	"tool": {labels: []string{"name"}, args: join(
+		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
+			"labels", "input_schema", "output_schema", "extra_arguments"),
+		codeArg("run", true), staged("ask_timeout"), later("dry_run", "task", "icons")),
+		blocks: []string{"input", "output", "allow", "cache"}},
+	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
+	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
+	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
+	"cache":  {single: true, later: true},
+
+	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
+	"http": {labels: []string{"name"}, args: join(required("hosts"),
+		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
+	"header": {labels: []string{"name"}, args: required("value")},
+	"fs":     {labels: []string{"name"}, later: true},
+	"exec":   {labels: []string{"name"}, later: true},
+	"sql":    {labels: []string{"name"}, later: true},
+	"kv":     {labels: []string{"name"}, later: true},
+	"ask":    {later: true},
+	"call":   {later: true},
+	"env":    {later: true},
+
+	"policy": {labels: []string{"name"}, args: join(args("tools"),
+		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
+		required("reason"), args("disclose"), later("requires_approval", "resources", "prompts"))},
+	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true)),
+		blocks: []string{"allow"}},
+
+	"locals": {open: true},
+	"test": {labels: []string{"name"}, args: join(required("tool"), args("input", "principal", "agent")),
+		blocks: []string{"mock", "expect"}},
+	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text")},
+	"expect": {single: true, args: args("output", "text", "error", "message_matches", "denied_by", "calls")},
+}
