@@ -36,6 +36,7 @@ type Server struct {
 	// DefaultDecision is what becomes of a call that no policy covers:
 	// [DecideAllow] or [DecideDeny]; deny is implied by production mode.
 	DefaultDecision string
+	Icons           []Icon
 	Range           diag.Range
 }
 

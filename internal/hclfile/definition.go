@@ -55,6 +55,7 @@ type Tool struct {
 	Idempotent     bool
 	// The MCP annotations; nil means that the file does not say.
 	ReadOnly, Destructive, OpenWorld *bool
+	Icons                            []Icon
 	Call
 
 	// Input and Output are JSON Schemas 2020-12, their properties in declared

@@ -51,6 +51,7 @@ type Resource struct {
 	// Size is in bytes, nil when the body decides.
 	Size        *int64
 	Annotations *Annotations
+	Icons       []Icon
 	Call
 
 	Content *Content

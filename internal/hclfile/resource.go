@@ -13,7 +13,7 @@ func (d *decoder) resource(b *hclsyntax.Block) Resource {
 	d.eval.reads = d.hashOf(b)
 	r := Resource{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
-		Annotations: d.annotationsOf(b.Body), Call: d.call(b),
+		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, rules["resource"]), Call: d.call(b),
 	}
 	r.Title, _ = d.text(b.Body, "title")
 	r.Description, _ = d.text(b.Body, "description")

@@ -27,7 +27,7 @@ func schemaArgs() []argument {
 
 // rules describes every block of the language by its type.
 var rules = map[string]*rule{
-	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision")},
+	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: join(args("address", "hosts", "origins"), later("unix")), blocks: []string{"tls"}},
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
@@ -45,8 +45,9 @@ var rules = map[string]*rule{
 
 	"resource": {labels: []string{"name"}, staged: true, args: join(required("uri"), callArgs(),
 		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
-		blocks: []string{"allow", "annotations"}},
+		blocks: []string{"allow", "annotations", "icon"}},
 	"annotations":       {single: true, args: args("audience", "priority")},
+	"icon":              {staged: true, args: join(required("src"), args("mime_type", "sizes", "theme"))},
 	"resource_folder":   {labels: []string{"name"}, later: true},
 	"resource_template": {labels: []string{"name"}, later: true},
 	"prompt":            {labels: []string{"name"}, later: true},
@@ -54,8 +55,8 @@ var rules = map[string]*rule{
 	"tool": {labels: []string{"name"}, args: join(
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
 			"labels", "input_schema", "output_schema", "extra_arguments"),
-		codeArg("run", true), staged("ask_timeout"), later("dry_run", "task", "icons")),
-		blocks: []string{"input", "output", "allow", "cache"}},
+		codeArg("run", true), staged("ask_timeout"), later("dry_run", "task")),
+		blocks: []string{"input", "output", "allow", "icon", "cache"}},
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},

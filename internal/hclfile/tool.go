@@ -19,7 +19,7 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	t := Tool{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
-		Call: d.call(b),
+		Icons: d.icons(b.Body, rules["tool"]), Call: d.call(b),
 	}
 	t.Title, _ = d.text(b.Body, "title")
 	t.Description, t.HasDescription = d.text(b.Body, "description")

@@ -354,4 +354,10 @@ func TestWhatNothingServesYetIsRefused(t *testing.T) {
 	if diff := cmp.Diff([]string{"error not-supported tools.d/r.hcl"}, codes); diff != "" || !slices.Equal(tools, []string{"ok"}) {
 		t.Errorf("%v (-want +got)\n%s", tools, diff)
 	}
+	config := source.ReadConfig(fstest.MapFS{
+		"mcpd.hcl": {Data: []byte("server {\n  icon { src = \"https://cdn.example/a.png\" }\n}\n"), Mode: 0o644},
+	}, "mcpd.hcl", nil)
+	if len(config.Problems) != 1 || config.Problems[0].Code != "not-supported" {
+		t.Errorf("the problems of the operator's file are %v", config.Problems)
+	}
 }
