@@ -24,6 +24,8 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 			defs.Tools = append(defs.Tools, d.tool(b))
 		case "resource":
 			defs.Resources = append(defs.Resources, d.resource(b))
+		case "resource_folder":
+			defs.Folders = append(defs.Folders, d.folder(b))
 		case "policy":
 			defs.Policies = append(defs.Policies, d.policy(b))
 		case "hook":

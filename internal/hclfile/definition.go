@@ -12,6 +12,7 @@ import (
 type Definitions struct {
 	Tools     []Tool
 	Resources []Resource
+	Folders   []Folder
 	Policies  []Policy
 	Hooks     []Hook
 	Tests     []Test

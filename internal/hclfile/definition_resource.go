@@ -60,3 +60,25 @@ type Resource struct {
 	Range, NameRange, URIRange diag.Range
 	Hash                       Hash
 }
+
+// Folder is a resource_folder block: the files of a folder as resources.
+type Folder struct {
+	Name, Description string
+	// Root is relative to the tools root.
+	Root string
+	// Glob and Exclude are patterns of paths below Root; see [Folder.Offers].
+	Glob, Exclude []string
+	// URIPrefix stands before the path in the URI of each file.
+	URIPrefix string
+	// MIMETypes are types by extension, in lower case with the dot, that win
+	// over those that are known.
+	MIMETypes map[string]string
+	// MaxFile is in bytes. Larger files are not offered.
+	MaxFile     int64
+	Labels      map[string]string
+	Annotations *Annotations
+	Icons       []Icon
+
+	Range, NameRange, RootRange, PrefixRange diag.Range
+	Hash                                     Hash
+}

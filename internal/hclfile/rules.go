@@ -46,9 +46,10 @@ var rules = map[string]*rule{
 	"resource": {labels: []string{"name"}, staged: true, args: join(required("uri"), callArgs(),
 		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
 		blocks: []string{"allow", "annotations", "icon"}},
-	"annotations":       {single: true, args: args("audience", "priority")},
-	"icon":              {staged: true, args: join(required("src"), args("mime_type", "sizes", "theme"))},
-	"resource_folder":   {labels: []string{"name"}, later: true},
+	"annotations": {single: true, args: args("audience", "priority")},
+	"icon":        {staged: true, args: join(required("src"), args("mime_type", "sizes", "theme"))},
+	"resource_folder": {labels: []string{"name"}, staged: true, args: join(required("root", "uri_prefix"),
+		args("glob", "exclude", "mime_types", "max_file", "description", "labels")), blocks: []string{"annotations", "icon"}},
 	"resource_template": {labels: []string{"name"}, later: true},
 	"prompt":            {labels: []string{"name"}, later: true},
 

@@ -22,10 +22,7 @@ func (d *decoder) stored(body *hclsyntax.Body, from string) *Content {
 		c.Binary = true
 	case "file":
 		c.Path, c.Bytes, ok = d.file(body, "file")
-		if c.MIMEType == "" {
-			c.MIMEType = typeOfFile(c.Path, c.Bytes)
-		}
-		c.Binary = !isText(c.Bytes) || !isTextual(c.MIMEType)
+		c.settle()
 	}
 	if !ok {
 		return nil
@@ -37,6 +34,14 @@ func (d *decoder) stored(body *hclsyntax.Body, from string) *Content {
 		}
 	}
 	return c
+}
+
+// settle says what the content of a file is sent as.
+func (c *Content) settle() {
+	if c.MIMEType == "" {
+		c.MIMEType = typeOfFile(c.Path, c.Bytes)
+	}
+	c.Binary = !isText(c.Bytes) || !isTextual(c.MIMEType)
 }
 
 // base64 decodes bytes in standard base64, which may be broken into lines.
