@@ -37,7 +37,7 @@ func (d *decoder) run(body *hclsyntax.Body) *Body {
 // idle reports a grant that no body of the block can use.
 func (d *decoder) idle(b *hclsyntax.Block) {
 	if allow := first(b.Body, "allow"); allow != nil {
-		d.fail("contradiction", d.f.rng(allow.TypeRange), fmt.Sprintf("the %s has an allow block and no body", b.Type),
+		d.fail("contradiction", d.f.rng(allow.TypeRange), fmt.Sprintf("the %s block has an allow block and no body", b.Type),
 			"remove it: what stands in the file needs no grant")
 	}
 }
@@ -67,7 +67,7 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, summary string, names ...string
 	}
 	slices.SortFunc(found, func(a, b choice) int { return a.where.Start.Byte - b.where.Start.Byte })
 	if len(found) > 1 {
-		d.fail("contradiction", d.f.rng(found[1].where), fmt.Sprintf("the %s has both %q and %q", b.Type, found[0].name, found[1].name), "keep one of the two",
+		d.fail("contradiction", d.f.rng(found[1].where), fmt.Sprintf("the %s block has both %q and %q", b.Type, found[0].name, found[1].name), "keep one of the two",
 			diag.Note{Range: d.f.rng(found[0].where), Message: fmt.Sprintf("%q stands here", found[0].name)})
 	}
 	return found[0].name

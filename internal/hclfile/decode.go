@@ -26,6 +26,8 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 			defs.Resources = append(defs.Resources, d.resource(b))
 		case "resource_folder":
 			defs.Folders = append(defs.Folders, d.folder(b))
+		case "resource_template":
+			defs.Templates = append(defs.Templates, d.template(b))
 		case "policy":
 			defs.Policies = append(defs.Policies, d.policy(b))
 		case "hook":

@@ -13,6 +13,7 @@ type Definitions struct {
 	Tools     []Tool
 	Resources []Resource
 	Folders   []Folder
+	Templates []Template
 	Policies  []Policy
 	Hooks     []Hook
 	Tests     []Test

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
 // DefaultAskTimeout is how long a call waits for a person when its definition
@@ -81,4 +82,35 @@ type Folder struct {
 
 	Range, NameRange, RootRange, PrefixRange diag.Range
 	Hash                                     Hash
+}
+
+// Template is a resource_template block. Exactly one of Text and Run is set.
+type Template struct {
+	Name, Title, Description string
+	URITemplate              *uritemplate.Template
+	// Params are the variables of URITemplate in its order.
+	Params []Param
+	// MIMEType is "" only when the body decides.
+	MIMEType    string
+	Annotations *Annotations
+	Icons       []Icon
+	Call
+
+	// Text holds the names of Params.
+	Text Phrase
+	Run  *Body
+
+	Range, NameRange, URIRange diag.Range
+	Hash                       Hash
+}
+
+// Param is a variable of a [Template].
+type Param struct {
+	Name, Description string
+	// Pattern is an RE2 pattern that the value must match, "" for any value.
+	Pattern string
+	// Complete is nil when nothing completes the value.
+	Complete *Complete
+	// Range is that of the param block, or else of the template.
+	Range diag.Range
 }

@@ -50,8 +50,12 @@ var rules = map[string]*rule{
 	"icon":        {staged: true, args: join(required("src"), args("mime_type", "sizes", "theme"))},
 	"resource_folder": {labels: []string{"name"}, staged: true, args: join(required("root", "uri_prefix"),
 		args("glob", "exclude", "mime_types", "max_file", "description", "labels")), blocks: []string{"annotations", "icon"}},
-	"resource_template": {labels: []string{"name"}, later: true},
-	"prompt":            {labels: []string{"name"}, later: true},
+	"resource_template": {labels: []string{"name"}, staged: true, args: join(required("uri_template"), callArgs(),
+		args("title", "description", "mime_type", "text"), codeArg("run", false)),
+		blocks: []string{"param", "complete", "allow", "annotations", "icon"}},
+	"param":    {labels: []string{"name"}, args: args("description", "pattern")},
+	"complete": {labels: []string{"name"}, args: join(args("values"), codeArg("run", false))},
+	"prompt":   {labels: []string{"name"}, later: true},
 
 	"tool": {labels: []string{"name"}, args: join(
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
