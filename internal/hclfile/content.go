@@ -90,6 +90,11 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 	if outer := parents(b.Type); len(outer) > 0 {
 		detail = "it belongs in " + article(outer[0])
 	}
+	for _, inner := range r.blocks {
+		if r.block(inner).hasBlock(b.Type) {
+			detail = "it belongs in " + article(inner)
+		}
+	}
 	if detail = orList(detail, "its blocks are", r.blockNames()); detail == "" {
 		detail = "it holds arguments only"
 	}

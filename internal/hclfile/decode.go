@@ -28,6 +28,8 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 			defs.Folders = append(defs.Folders, d.folder(b))
 		case "resource_template":
 			defs.Templates = append(defs.Templates, d.template(b))
+		case "prompt":
+			defs.Prompts = append(defs.Prompts, d.prompt(b))
 		case "policy":
 			defs.Policies = append(defs.Policies, d.policy(b))
 		case "hook":

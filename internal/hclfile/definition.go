@@ -14,6 +14,7 @@ type Definitions struct {
 	Resources []Resource
 	Folders   []Folder
 	Templates []Template
+	Prompts   []Prompt
 	Policies  []Policy
 	Hooks     []Hook
 	Tests     []Test

@@ -36,7 +36,7 @@ const (
 )
 
 // phrase decodes an argument that is text with the given names in it, nil when
-// it is absent. what says what the names are of, such as "argument".
+// it is absent or was reported. what says what the names are of, such as "argument".
 func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) Phrase {
 	text, ok := d.text(body, name)
 	if !ok {
@@ -46,7 +46,9 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 	for r.at < len(text) {
 		r.next()
 	}
-	r.add("")
+	if r.add(""); len(r.told) > 0 {
+		return nil
+	}
 	return r.phrase
 }
 
@@ -118,10 +120,11 @@ func (r *phraseReader) add(name string) {
 // fail reports what stands between start and where the reader is, once for
 // each name.
 func (r *phraseReader) fail(name string, start int, code, summary, detail string) {
-	if r.told[name] || len(r.d.problems) >= maxCollected {
+	told := r.told[name]
+	r.told[name] = true
+	if told || len(r.d.problems) >= maxCollected {
 		return
 	}
-	r.told[name] = true
 	r.d.fail(code, r.d.placeOf(r.x, r.text, start, r.at), summary, detail)
 }
 

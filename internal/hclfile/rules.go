@@ -25,6 +25,9 @@ func schemaArgs() []argument {
 	)
 }
 
+// completeArgs are the arguments of what completes a value.
+func completeArgs() []argument { return join(args("values"), codeArg("run", false)) }
+
 // rules describes every block of the language by its type.
 var rules = map[string]*rule{
 	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision"), blocks: []string{"icon"}},
@@ -54,8 +57,16 @@ var rules = map[string]*rule{
 		args("title", "description", "mime_type", "text"), codeArg("run", false)),
 		blocks: []string{"param", "complete", "allow", "annotations", "icon"}},
 	"param":    {labels: []string{"name"}, args: args("description", "pattern")},
-	"complete": {labels: []string{"name"}, args: join(args("values"), codeArg("run", false))},
-	"prompt":   {labels: []string{"name"}, later: true},
+	"complete": {labels: []string{"name"}, args: completeArgs()},
+	"prompt": {labels: []string{"name"}, staged: true, args: join(callArgs(), args("title", "description"), codeArg("run", false)),
+		blocks: []string{"argument", "message", "allow", "icon"}},
+	"argument": {labels: []string{"name"}, args: args("title", "description", "required", "values"), blocks: []string{"complete"},
+		own: map[string]*rule{"complete": {single: true, args: completeArgs()}}},
+	"message": {labels: []string{"role"}, args: args("text", "file"), blocks: []string{"image", "audio", "resource", "link", "annotations"},
+		own: map[string]*rule{"resource": {single: true, args: join(required("uri"), args("mime_type", "text", "base64", "file"))}}},
+	"image": {single: true, args: args("file", "base64", "mime_type")},
+	"audio": {single: true, args: args("file", "base64", "mime_type")},
+	"link":  {single: true, args: join(required("uri", "name"), args("title", "description", "mime_type", "size"))},
 
 	"tool": {labels: []string{"name"}, args: join(
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
