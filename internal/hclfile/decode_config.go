@@ -155,6 +155,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	if b.Body.Attributes["http_hosts"] != nil {
 		c.HTTPHosts = []Name{}
 	}
+	c.Ask = d.ceilingAsk(b.Body)
 	list, _ := d.strings(b.Body, "http_hosts")
 	for _, e := range list {
 		host := strings.ToLower(e.text)

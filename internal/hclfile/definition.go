@@ -48,6 +48,13 @@ type Name struct {
 const (
 	DefaultTimeout     = time.Second
 	DefaultHookTimeout = 5 * time.Second
+	DefaultTaskTTL     = time.Hour
+)
+
+// The values of [Tool.Task].
+const (
+	TaskOptional = "optional"
+	TaskRequired = "required"
 )
 
 // Tool is a tool block.
@@ -60,6 +67,10 @@ type Tool struct {
 	ReadOnly, Destructive, OpenWorld *bool
 	Icons                            []Icon
 	Call
+	// Task is [TaskOptional], [TaskRequired], or "" for a tool that never runs
+	// as a task. TaskTTL is how long the result of a task is kept.
+	Task    string
+	TaskTTL time.Duration
 
 	// Input and Output are JSON Schemas 2020-12, their properties in declared
 	// order. Input is always the schema of an object. Output is nil when the

@@ -25,6 +25,7 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	t.Description, t.HasDescription = d.text(b.Body, "description")
 	t.Idempotent, _ = d.boolean(b.Body, "idempotent", true)
 	d.annotations(b, &t)
+	d.task(b, &t)
 	d.inputs(b, &t)
 	d.outputs(b, &t)
 	if run := d.run(b.Body); run != nil {
