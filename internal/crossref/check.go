@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
@@ -23,6 +22,15 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 			tool := &f.Tools[i]
 			c.define("tool", tool.Name, tool.NameRange, c.tools)
 			c.ceiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
+		}
+		for i := range f.Resources {
+			c.ceiling("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges)
+		}
+		for i := range f.Templates {
+			c.ceiling("template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges)
+		}
+		for i := range f.Prompts {
+			c.ceiling("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
 		}
 	}
 	c.names = slices.Sorted(maps.Keys(c.tools))
@@ -131,58 +139,4 @@ func (c *checker) unknown(kind, name string, where diag.Range, known []string) {
 		Code: "unknown-" + kind, Range: where,
 		Summary: fmt.Sprintf("there is no %s named %q", kind, name), Detail: detail,
 	})
-}
-
-// ceiling checks the grants of a definition in a tool file against what the
-// operator allows at most. A ceiling without a list bounds nothing; one whose
-// list is empty allows no host.
-func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-	ceiling := c.config.Ceiling
-	if ceiling == nil || ceiling.HTTPHosts == nil {
-		return
-	}
-	for _, http := range granted.HTTP {
-		for i, host := range http.Hosts {
-			if slices.ContainsFunc(ceiling.HTTPHosts, func(n hclfile.Name) bool { return n.Matches(host) }) {
-				continue
-			}
-			where, known := ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)]
-			if !known {
-				where = ranges["http."+http.Name]
-			}
-			c.report(diag.Diagnostic{
-				Code: "over-ceiling", Range: where,
-				Summary: fmt.Sprintf("%s %q grants the host %q, which the operator's ceiling does not allow", kind, name, host),
-				Detail:  "use a host of ceiling.http_hosts, or ask the operator to add this one",
-				Notes:   []diag.Note{{Range: ceiling.Range, Message: "the ceiling"}},
-			})
-		}
-	}
-}
-
-// checkProduction refuses what production mode demands and the files lack.
-func (c *checker) checkProduction(files []*hclfile.Definitions) {
-	policies := slices.Clone(c.config.Policies)
-	for _, f := range files {
-		policies = append(policies, f.Policies...)
-	}
-	for _, f := range files {
-		for i := range f.Tools {
-			tool := &f.Tools[i]
-			if !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(p.Tools, tool.Name) }) {
-				c.report(diag.Diagnostic{
-					Code: "production-no-policy", Range: tool.NameRange,
-					Summary: fmt.Sprintf("no policy covers tool %q, and production mode demands one", tool.Name),
-					Detail:  "add a policy block whose tools match it",
-				})
-			}
-			if tool.Output == nil {
-				c.report(diag.Diagnostic{
-					Code: "production-no-output", Range: tool.NameRange,
-					Summary: fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
-					Detail:  "add output blocks for what it returns",
-				})
-			}
-		}
-	}
 }

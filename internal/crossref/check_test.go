@@ -228,3 +228,61 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestWhatIsAskedStaysUnderTheCeiling(t *testing.T) {
+	const file = `
+tool "t" {
+  allow {
+    ask {
+      elicit = true
+      sample = true
+    }
+  }
+  run = "return 1;"
+}
+resource "r" {
+  uri = "x:r"
+  allow {
+    ask { roots = true }
+  }
+  run = "return 1;"
+}
+resource_template "u" {
+  uri_template = "x:u/{id}"
+  allow {
+    http "crm" { hosts = ["crm.example:443"] }
+  }
+  run = "return 1;"
+}
+prompt "p" {
+  allow {
+    ask { sample = true }
+  }
+  run = "return 1;"
+}
+`
+	for ceiling, want := range map[string][]string{
+		"": nil,
+		`ceiling { ask = ["elicit", "sample"] }`: {
+			`a.hcl:14:11: error: resource "r" grants "roots", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			"  note mcpd.hcl:1:1: the ceiling",
+		},
+		"ceiling {\n  http_hosts = []\n  ask = [\"sample\", \"roots\", \"elicit\"]\n}": {
+			`a.hcl:21:5: error: template "u" grants the host "crm.example:443", which the operator's ceiling does not allow; use a host of ceiling.http_hosts, or ask the operator to add this one`,
+			"  note mcpd.hcl:1:1: the ceiling",
+		},
+		`ceiling { ask = ["roots"] }`: {
+			`a.hcl:5:7: error: tool "t" grants "elicit", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			"  note mcpd.hcl:1:1: the ceiling",
+			`a.hcl:6:7: error: tool "t" grants "sample", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			"  note mcpd.hcl:1:1: the ceiling",
+			`a.hcl:27:11: error: prompt "p" grants "sample", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			"  note mcpd.hcl:1:1: the ceiling",
+		},
+	} {
+		got := crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+		if diff := cmp.Diff(want, said(got)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
+		}
+	}
+}

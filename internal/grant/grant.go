@@ -12,6 +12,44 @@ import (
 // Set is all that one allow block grants. The zero Set grants nothing.
 type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
+	// Ask is nil when nobody may be asked.
+	Ask *Ask `json:"ask,omitempty"`
+}
+
+// Ask lets a script ask the client of the call, and through it a person or a
+// model. At least one of Elicit, Sample and Roots is set.
+type Ask struct {
+	Elicit bool `json:"elicit,omitempty"`
+	Sample bool `json:"sample,omitempty"`
+	Roots  bool `json:"roots,omitempty"`
+	// MaxRounds is how often one call may ask; 0 means the default.
+	MaxRounds int `json:"max_rounds,omitempty"`
+	// MaxTokens is what one sample may ask for; 0 means the default.
+	MaxTokens int `json:"max_tokens,omitempty"`
+}
+
+// The names of what [Ask] grants, and of the script's objects for them.
+const (
+	Elicit = "elicit"
+	Sample = "sample"
+	Roots  = "roots"
+)
+
+// Names returns what is granted.
+func (a *Ask) Names() []string {
+	var names []string
+	if a == nil {
+		return nil
+	}
+	for _, one := range []struct {
+		name    string
+		granted bool
+	}{{Elicit, a.Elicit}, {Sample, a.Sample}, {Roots, a.Roots}} {
+		if one.granted {
+			names = append(names, one.name)
+		}
+	}
+	return names
 }
 
 // HTTP lets a script send requests to named hosts, as the object http.NAME.

@@ -36,6 +36,7 @@ type Server struct {
 	// DefaultDecision is what becomes of a call that no policy covers:
 	// [DecideAllow] or [DecideDeny]; deny is implied by production mode.
 	DefaultDecision string
+	Icons           []Icon
 	Range           diag.Range
 }
 
@@ -71,7 +72,10 @@ type Ceiling struct {
 	// HTTPHosts are "host:port", in which * matches any run of characters. Nil
 	// is no bound; an empty list allows no host.
 	HTTPHosts []Name
-	Range     diag.Range
+	// Ask is what grants may ask of clients. Nil is no bound; an empty list
+	// allows nothing.
+	Ask   []Name
+	Range diag.Range
 }
 
 // Secret is a secret block. Exactly one of Env, File and Command is set.

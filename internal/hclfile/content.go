@@ -64,7 +64,7 @@ func (d *decoder) checkArgument(name string, attr *hclsyntax.Attribute, r *rule,
 	case a != nil || r.open:
 	case r.hasBlock(name):
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
-			fmt.Sprintf("write %s { … } without the equals sign", header(name)))
+			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 	default:
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name),
 			orList(diag.DidYouMean(name, r.names()), "its arguments are", r.argNames()))
@@ -76,14 +76,14 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 		d.unknownBlock(b, r, what)
 		return
 	}
-	br := rules[b.Type]
+	br := r.block(b.Type)
 	if br.later {
 		d.notSupported(b.TypeRange, fmt.Sprintf("the block %q", b.Type))
 		return
 	}
 	if len(b.Labels) != len(br.labels) {
 		d.fail("wrong-labels", d.f.rng(b.DefRange()), fmt.Sprintf("%s with %s", article(b.Type), countLabels(len(b.Labels))),
-			fmt.Sprintf("write %s { … }", header(b.Type)))
+			fmt.Sprintf("write %s { … }", header(b.Type, br)))
 	}
 	first, again := seen[b.Type]
 	if !again {
@@ -107,6 +107,11 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 	if outer := parents(b.Type); len(outer) > 0 {
 		detail = "it belongs in " + article(outer[0])
 	}
+	for _, inner := range r.blocks {
+		if r.block(inner).hasBlock(b.Type) {
+			detail = "it belongs in " + article(inner)
+		}
+	}
 	if detail = orList(detail, "its blocks are", r.blockNames()); detail == "" {
 		detail = "it holds arguments only"
 	}
@@ -114,7 +119,8 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 }
 
 func (d *decoder) notSupported(where hcl.Range, what string) {
-	d.fail("not-supported", d.f.rng(where), what+" is not supported by this version of mcpd", "remove it")
+	p := d.f.notSupported(where, what)
+	d.fail(p.Code, p.Range, p.Summary, p.Detail)
 }
 
 func (d *decoder) duplicate(second, first hcl.Range, summary string) {
@@ -128,7 +134,7 @@ func blocks(body *hclsyntax.Body, r *rule) []*hclsyntax.Block {
 		if !r.hasBlock(b.Type) {
 			continue
 		}
-		if br := rules[b.Type]; !br.later && len(b.Labels) == len(br.labels) {
+		if br := r.block(b.Type); !br.later && len(b.Labels) == len(br.labels) {
 			usable = append(usable, b)
 		}
 	}
@@ -146,15 +152,12 @@ func orList(suggestion, lead string, names []string) string {
 	return lead + " " + strings.Join(names, ", ")
 }
 
-// header returns how a block of the type begins.
-func header(block string) string {
-	s := block
-	if r := rules[block]; r != nil {
-		for _, l := range r.labels {
-			s += fmt.Sprintf(" %q", strings.ToUpper(l))
-		}
+// header returns how a block of the type and the rule begins.
+func header(block string, r *rule) string {
+	for _, l := range r.labels {
+		block += fmt.Sprintf(" %q", strings.ToUpper(l))
 	}
-	return s
+	return block
 }
 
 // article returns "a tool block", "an input block".

@@ -65,6 +65,7 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 	s.Version, _ = d.text(b.Body, "version")
 	s.Description, _ = d.text(b.Body, "description")
 	s.Instructions, _ = d.text(b.Body, "instructions")
+	s.Icons = d.icons(b.Body, rules["server"])
 	if mode, ok := d.oneOf(b.Body, "mode", Development, Production); ok {
 		s.Mode = mode
 	}
@@ -154,6 +155,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	if b.Body.Attributes["http_hosts"] != nil {
 		c.HTTPHosts = []Name{}
 	}
+	c.Ask = d.ceilingAsk(b.Body)
 	list, _ := d.strings(b.Body, "http_hosts")
 	for _, e := range list {
 		host := strings.ToLower(e.text)

@@ -10,10 +10,14 @@ import (
 
 // Definitions is what one tool file defines, in the order of the file.
 type Definitions struct {
-	Tools    []Tool
-	Policies []Policy
-	Hooks    []Hook
-	Tests    []Test
+	Tools     []Tool
+	Resources []Resource
+	Folders   []Folder
+	Templates []Template
+	Prompts   []Prompt
+	Policies  []Policy
+	Hooks     []Hook
+	Tests     []Test
 }
 
 // The languages of a [Body].
@@ -44,6 +48,13 @@ type Name struct {
 const (
 	DefaultTimeout     = time.Second
 	DefaultHookTimeout = 5 * time.Second
+	DefaultTaskTTL     = time.Hour
+)
+
+// The values of [Tool.Task].
+const (
+	TaskOptional = "optional"
+	TaskRequired = "required"
 )
 
 // Tool is a tool block.
@@ -51,12 +62,15 @@ type Tool struct {
 	Name, Title    string
 	Description    string
 	HasDescription bool
-	// Timeout bounds the running time.
-	Timeout    time.Duration
-	Idempotent bool
+	Idempotent     bool
 	// The MCP annotations; nil means that the file does not say.
 	ReadOnly, Destructive, OpenWorld *bool
-	Labels                           map[string]string
+	Icons                            []Icon
+	Call
+	// Task is [TaskOptional], [TaskRequired], or "" for a tool that never runs
+	// as a task. TaskTTL is how long the result of a task is kept.
+	Task    string
+	TaskTTL time.Duration
 
 	// Input and Output are JSON Schemas 2020-12, their properties in declared
 	// order. Input is always the schema of an object. Output is nil when the
@@ -71,10 +85,6 @@ type Tool struct {
 	// Sensitive and SensitiveOutput are JSON pointers into the arguments and
 	// the result.
 	Sensitive, SensitiveOutput []string
-
-	Grant grant.Set
-	// GrantRanges maps an object such as "http.crm" to its block.
-	GrantRanges map[string]diag.Range
 
 	Run Body
 
@@ -137,8 +147,9 @@ type Hook struct {
 	Hash             Hash
 }
 
-// Hash identifies everything that defines a tool, policy or hook: its
-// evaluated values, the text of its bodies and where they stand.
+// Hash identifies everything that defines a tool, policy or hook, or another
+// thing of its kind: its evaluated values, the files that it names, the text of
+// its bodies and where they stand.
 type Hash [32]byte
 
 // Test is a test block.

@@ -26,6 +26,10 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 	taken := named{}
 	ranges = map[string]diag.Range{}
 	for _, inner := range blocks(b.Body, r) {
+		if inner.Type == "ask" {
+			set.Ask = d.ask(inner, ranges)
+			continue
+		}
 		d.claim(taken, inner)
 		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
 		set.HTTP = append(set.HTTP, d.http(inner))

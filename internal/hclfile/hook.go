@@ -18,11 +18,12 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 	}
 	if allow := first(b.Body, "allow"); allow != nil {
 		h.Grant, h.GrantRanges = d.allow(allow)
-	}
-	if attr := b.Body.Attributes["run"]; attr != nil {
-		if run := d.code(attr, JavaScript, TypeScript); run != nil {
-			h.Run = *run
+		if where, asks := h.GrantRanges["ask"]; asks {
+			d.fail("bad-grant", where, "a hook has nobody to ask", "remove it: the call that a hook is told of does not wait for it")
 		}
+	}
+	if run := d.run(b.Body); run != nil {
+		h.Run = *run
 	}
 	h.Hash = Hash(d.eval.reads.Sum(nil))
 	d.eval.reads = nil

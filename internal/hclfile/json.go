@@ -159,7 +159,7 @@ func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 			p.skip()
 		case r.arg(key) == nil && rules[key] != nil:
 			// Also a block that does not belong here: its rule tells how to read it.
-			p.blocks(b, rules[key], hclsyntax.Block{Type: key, TypeRange: where})
+			p.blocks(b, r.block(key), hclsyntax.Block{Type: key, TypeRange: where})
 		default:
 			p.attribute(b, r, key, where)
 		}

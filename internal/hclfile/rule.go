@@ -22,6 +22,8 @@ type argument struct {
 	required bool
 	// later: it belongs to the language but not to this version.
 	later bool
+	// staged: it is read and checked, but nothing serves it yet.
+	staged bool
 }
 
 // rule says what a block of one type may hold.
@@ -33,10 +35,14 @@ type rule struct {
 	single bool
 	// later: it belongs to the language but not to this version.
 	later bool
+	// staged: it is read and checked, but nothing serves it yet.
+	staged bool
 	// open: arguments of any name may stand in it.
 	open   bool
 	args   []argument
 	blocks []string
+	// own are the rules of blocks that differ here from their like elsewhere.
+	own map[string]*rule
 }
 
 func (r *rule) arg(name string) *argument {
@@ -49,6 +55,15 @@ func (r *rule) arg(name string) *argument {
 }
 
 func (r *rule) hasBlock(name string) bool { return slices.Contains(r.blocks, name) }
+
+// block returns the rule of blocks of a type that stand in this one, or nil
+// when there is no such type.
+func (r *rule) block(name string) *rule {
+	if own := r.own[name]; own != nil {
+		return own
+	}
+	return rules[name]
+}
 
 // names returns what may stand in the block in this version: arguments and blocks.
 func (r *rule) names() []string { return append(r.argNames(), r.blockNames()...) }
@@ -66,18 +81,19 @@ func (r *rule) argNames() []string {
 func (r *rule) blockNames() []string {
 	var names []string
 	for _, b := range r.blocks {
-		if !rules[b].later {
+		if !r.block(b).later {
 			names = append(names, b)
 		}
 	}
 	return names
 }
 
-// parents returns the types of the blocks that blocks of a type stand in, sorted.
+// parents returns the types of the blocks that blocks of a type stand in,
+// sorted, without those that give the type a meaning of their own.
 func parents(block string) []string {
 	var found []string
 	for name, r := range rules {
-		if r.hasBlock(block) {
+		if r.hasBlock(block) && r.own[block] == nil {
 			found = append(found, name)
 		}
 	}
@@ -109,6 +125,14 @@ func later(names ...string) []argument {
 	return l
 }
 
+func staged(names ...string) []argument {
+	l := args(names...)
+	for i := range l {
+		l[i].staged = true
+	}
+	return l
+}
+
 func codeArg(name string, required bool) []argument {
 	return []argument{{name: name, form: code, required: required}}
 }
@@ -119,89 +143,6 @@ func join(lists ...[]argument) []argument {
 		all = append(all, l...)
 	}
 	return all
-}
-
-// fileRule says which blocks may stand at the top level of a file.
-func fileRule(kind Kind) *rule {
-	if kind == ConfigKind {
-		return &rule{blocks: []string{
-			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "hook",
-			"auth", "audit", "upstream", "codeact", "limit",
-		}}
-	}
-	return &rule{blocks: []string{
-		"tool", "policy", "hook", "test", "locals",
-		"limit", "resource", "resource_folder", "resource_template", "prompt",
-	}}
-}
-
-var fileRules = [...]*rule{ConfigKind: fileRule(ConfigKind), ToolsKind: fileRule(ToolsKind)}
-
-// schemaArgs are the arguments that inputs, outputs and fields share.
-func schemaArgs() []argument {
-	return join(
-		[]argument{{name: "type", form: typeName}},
-		args("title", "description", "required", "default", "examples", "enum", "pattern", "format",
-			"min", "max", "min_length", "max_length", "min_items", "max_items", "unique", "sensitive"),
-	)
-}
-
-// rules describes every block of the language by its type.
-var rules = map[string]*rule{
-	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision")},
-	"listen":  {single: true, args: join(args("address", "hosts", "origins"), later("unix")), blocks: []string{"tls"}},
-	"tls":     {single: true, later: true},
-	"reload":  {single: true, args: args("watch", "require_tests")},
-	"limits":  {single: true, args: join(args("concurrency"), later("memory"))},
-	"ceiling": {single: true, args: join(args("http_hosts"), later("fs_roots", "exec_paths", "ask"))},
-	"variable": {labels: []string{"name"}, args: join(
-		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
-	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
-	"oauth":    {single: true, later: true},
-	"auth":     {later: true},
-	"audit":    {later: true},
-	"codeact":  {later: true},
-	"upstream": {labels: []string{"name"}, later: true},
-	"limit":    {labels: []string{"name"}, later: true},
-
-	"resource":          {labels: []string{"name"}, later: true},
-	"resource_folder":   {labels: []string{"name"}, later: true},
-	"resource_template": {labels: []string{"name"}, later: true},
-	"prompt":            {labels: []string{"name"}, later: true},
-
-	"tool": {labels: []string{"name"}, args: join(
-		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
-			"labels", "input_schema", "output_schema", "extra_arguments"),
-		codeArg("run", true), later("ask_timeout", "dry_run", "task", "icons")),
-		blocks: []string{"input", "output", "allow", "cache"}},
-	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
-	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
-	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
-	"cache":  {single: true, later: true},
-
-	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
-	"http": {labels: []string{"name"}, args: join(required("hosts"),
-		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
-	"header": {labels: []string{"name"}, args: required("value")},
-	"fs":     {labels: []string{"name"}, later: true},
-	"exec":   {labels: []string{"name"}, later: true},
-	"sql":    {labels: []string{"name"}, later: true},
-	"kv":     {labels: []string{"name"}, later: true},
-	"ask":    {later: true},
-	"call":   {later: true},
-	"env":    {later: true},
-
-	"policy": {labels: []string{"name"}, args: join(args("tools"),
-		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
-		required("reason"), args("disclose"), later("requires_approval", "resources", "prompts"))},
-	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true)),
-		blocks: []string{"allow"}},
-
-	"locals": {open: true},
-	"test": {labels: []string{"name"}, args: join(required("tool"), args("input", "principal", "agent")),
-		blocks: []string{"mock", "expect"}},
-	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text")},
-	"expect": {single: true, args: args("output", "text", "error", "message_matches", "denied_by", "calls")},
 }
 
 // home names the files in which a block may stand at the top level, or "".

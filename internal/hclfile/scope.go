@@ -51,6 +51,19 @@ func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr, args []cty.Value) (n
 	}
 	where = x.Args[0].Range()
 	written := args[0].AsString()
+	if name, content, ok = e.readFile(written, where); !ok {
+		return "", nil, false
+	}
+	if len(content) > maxValue || !utf8.Valid(content) {
+		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or is not text in UTF-8", e.show(written), maxValue>>10), "")
+		return "", nil, false
+	}
+	return name, content, true
+}
+
+// readFile reads the file at a path that is relative to the folder of the file
+// that names it. What the file holds becomes part of the definition.
+func (e *evaluator) readFile(written string, where hcl.Range) (name string, content []byte, ok bool) {
 	name = path.Join(e.f.dir, written)
 	if !isInside(written, name) {
 		e.fail("bad-path", where, "the path leaves the tools folder", "write a path relative to the folder of this file, with forward slashes")
@@ -63,10 +76,6 @@ func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr, args []cty.Value) (n
 	content, err := e.scope.ReadFile(name)
 	if err != nil {
 		e.fail("unreadable-file", where, fmt.Sprintf("the file %s cannot be read", e.show(written)), clip(err.Error()))
-		return "", nil, false
-	}
-	if len(content) > maxValue || !utf8.Valid(content) {
-		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or is not text in UTF-8", e.show(written), maxValue>>10), "")
 		return "", nil, false
 	}
 	sum := sha256.Sum256(content)

@@ -18,23 +18,18 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	d.eval.reads = d.hashOf(b)
 	t := Tool{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
-		Timeout:  d.duration(b.Body, "timeout", DefaultTimeout),
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
-		Labels: d.textMap(b.Body, "labels"),
+		Icons: d.icons(b.Body, rules["tool"]), Call: d.call(b),
 	}
 	t.Title, _ = d.text(b.Body, "title")
 	t.Description, t.HasDescription = d.text(b.Body, "description")
 	t.Idempotent, _ = d.boolean(b.Body, "idempotent", true)
 	d.annotations(b, &t)
+	d.task(b, &t)
 	d.inputs(b, &t)
 	d.outputs(b, &t)
-	if allow := first(b.Body, "allow"); allow != nil {
-		t.Grant, t.GrantRanges = d.allow(allow)
-	}
-	if attr := b.Body.Attributes["run"]; attr != nil {
-		if run := d.code(attr, JavaScript, TypeScript); run != nil {
-			t.Run = *run
-		}
+	if run := d.run(b.Body); run != nil {
+		t.Run = *run
 	}
 	t.Hash = Hash(d.eval.reads.Sum(nil))
 	d.eval.reads = nil

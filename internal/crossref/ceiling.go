@@ -1,0 +1,43 @@
+package crossref
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// ceiling checks the grants of a definition in a tool file against what the
+// operator allows at most.
+func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	ceiling := c.config.Ceiling
+	if ceiling == nil {
+		return
+	}
+	for _, http := range granted.HTTP {
+		for i, host := range http.Hosts {
+			where, known := ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)]
+			if !known {
+				where = ranges["http."+http.Name]
+			}
+			c.within(ceiling.HTTPHosts, host, where, fmt.Sprintf("%s %q grants the host %q", kind, name, host), "use a host of ceiling.http_hosts, or ask the operator to add this one")
+		}
+	}
+	for _, asked := range granted.Ask.Names() {
+		c.within(ceiling.Ask, asked, ranges["ask."+asked], fmt.Sprintf("%s %q grants %q", kind, name, asked), "remove it, or ask the operator to add it to ceiling.ask")
+	}
+}
+
+// within reports what no name of a list covers. A ceiling without the list
+// bounds nothing; one whose list is empty allows nothing.
+func (c *checker) within(list []hclfile.Name, granted string, where diag.Range, summary, detail string) {
+	if list == nil || slices.ContainsFunc(list, func(n hclfile.Name) bool { return n.Matches(granted) }) {
+		return
+	}
+	c.report(diag.Diagnostic{
+		Code: "over-ceiling", Range: where, Summary: summary + ", which the operator's ceiling does not allow", Detail: detail,
+		Notes: []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
+	})
+}

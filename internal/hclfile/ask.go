@@ -1,0 +1,81 @@
+package hclfile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// Bounds of an ask grant.
+const (
+	maxAskRounds = 100
+	maxAskTokens = 1 << 20
+)
+
+// askNames are what an ask grant may give, and what a ceiling may name.
+var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
+
+// ask decodes an ask block. It notes the places of the block as "ask", and of
+// what it grants as "ask.elicit" and so on.
+func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
+	r := rules["ask"]
+	d.check(b.Body, r, "an ask block", b.DefRange())
+	body := d.literalOnly(b.Body, r)
+	ranges["ask"] = d.f.rng(b.DefRange())
+	a := &grant.Ask{}
+	reported := false
+	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
+		attr := b.Body.Attributes[name]
+		if attr == nil {
+			continue
+		}
+		ranges["ask."+name] = d.f.rng(attr.SrcRange)
+		ok := false
+		*granted, ok = d.boolean(body, name, false)
+		reported = reported || !ok
+	}
+	a.MaxRounds, _ = d.whole(body, "max_rounds", 1, maxAskRounds)
+	a.MaxTokens, _ = d.whole(body, "max_tokens", 1, maxAskTokens)
+	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !a.Sample && !reported {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which are not granted", "write sample = true, or remove it")
+	}
+	if a.Names() == nil && !reported {
+		d.fail("bad-grant", d.f.rng(b.DefRange()), "the block grants nothing to ask", "write elicit = true, sample = true or roots = true")
+	}
+	return a
+}
+
+// ceilingAsk decodes what tool files may ask at most, nil when the ceiling does
+// not say.
+func (d *decoder) ceilingAsk(body *hclsyntax.Body) []Name {
+	if body.Attributes["ask"] == nil {
+		return nil
+	}
+	names := []Name{}
+	list, _ := d.strings(body, "ask")
+	taken := named{}
+	for _, e := range list {
+		if !slices.Contains(askNames, e.text) {
+			d.fail("bad-grant", d.f.rng(e.where), fmt.Sprintf("%s is nothing to ask", d.eval.show(e.text)), orList(diag.DidYouMean(e.text, askNames), "write some of", askNames))
+			continue
+		}
+		d.claimName(taken, e.text, e.where, "%q stands twice in \"ask\"", e.text)
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
+}
+
+// task decodes whether a tool runs as a task, and how long its result is kept.
+func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
+	t.Task, _ = d.oneOf(b.Body, "task", TaskOptional, TaskRequired)
+	if attr := b.Body.Attributes["task_ttl"]; attr != nil && b.Body.Attributes["task"] == nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "the tool has \"task_ttl\", and runs as no task", "write task = \"optional\" or task = \"required\", or remove it")
+	}
+	if t.Task != "" {
+		t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	}
+}

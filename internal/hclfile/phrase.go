@@ -1,0 +1,147 @@
+package hclfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Phrase is text in which {{name}} stands for a value.
+type Phrase []Piece
+
+// Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
+type Piece struct{ Text, Name string }
+
+// Fill returns the text with the values inserted as they are. A name without a
+// value leaves nothing.
+func (p Phrase) Fill(values map[string]string) string {
+	var b strings.Builder
+	for _, piece := range p {
+		b.WriteString(piece.Text)
+		if piece.Name != "" {
+			b.WriteString(values[piece.Name])
+		}
+	}
+	return b.String()
+}
+
+const (
+	openSlot, closeSlot = "{{", "}}"
+	// escapedSlot stands for openSlot itself.
+	escapedSlot = "{{{{"
+)
+
+// phrase decodes an argument that is text with the given names in it, nil when
+// it is absent or was reported. what says what the names are of, such as "argument".
+func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) Phrase {
+	text, ok := d.text(body, name)
+	if !ok {
+		return nil
+	}
+	r := phraseReader{d: d, x: body.Attributes[name].Expr, text: text, what: what, names: names, phrase: Phrase{}, told: map[string]bool{}}
+	for r.at < len(text) {
+		r.next()
+	}
+	if r.add(""); len(r.told) > 0 {
+		return nil
+	}
+	return r.phrase
+}
+
+// phraseReader reads a phrase from left to right.
+type phraseReader struct {
+	d     *decoder
+	x     hclsyntax.Expression
+	text  string
+	what  string
+	names []string
+
+	at      int
+	literal []byte
+	phrase  Phrase
+	told    map[string]bool
+}
+
+// next reads text and what stands in braces behind it.
+func (r *phraseReader) next() {
+	open := strings.Index(r.text[r.at:], openSlot)
+	if open < 0 {
+		open = len(r.text) - r.at
+	}
+	r.literal = append(r.literal, r.text[r.at:r.at+open]...)
+	r.at += open
+	switch rest := r.text[r.at:]; {
+	case rest == "":
+	case strings.HasPrefix(rest, escapedSlot):
+		r.literal = append(r.literal, openSlot...)
+		r.at += len(escapedSlot)
+	default:
+		r.slot()
+	}
+}
+
+// slot reads a name in braces.
+func (r *phraseReader) slot() {
+	start := r.at
+	inner, _, found := strings.Cut(r.text[start+len(openSlot):], closeSlot)
+	name := strings.Trim(inner, " ")
+	if !found || !isIdentifier(name) {
+		r.at += len(openSlot)
+		r.fail("", start, "bad-value", "{{ is not followed by a name and }}", "write {{name}} to insert a value, or {{{{ for two braces")
+		return
+	}
+	r.at += len(openSlot) + len(inner) + len(closeSlot)
+	if slices.Contains(r.names, name) {
+		r.add(name)
+		return
+	}
+	detail := r.d.eval.didYouMean(name, slices.Values(r.names))
+	if detail == "" && len(r.names) == 0 {
+		detail = "there is none to insert; write {{{{ for two braces"
+	}
+	r.fail(name, start, "unknown-name", fmt.Sprintf("there is no %s %s", r.what, r.d.eval.show(name)), orList(detail, "the "+r.what+"s are", r.names))
+}
+
+// add ends the text that was read, and adds a name when there is one.
+func (r *phraseReader) add(name string) {
+	if len(r.literal) > 0 {
+		r.phrase = append(r.phrase, Piece{Text: string(r.literal)})
+	}
+	if name != "" {
+		r.phrase = append(r.phrase, Piece{Name: name})
+	}
+	r.literal = r.literal[:0]
+}
+
+// fail reports what stands between start and where the reader is, once for
+// each name.
+func (r *phraseReader) fail(name string, start int, code, summary, detail string) {
+	told := r.told[name]
+	r.told[name] = true
+	if told || len(r.d.problems) >= maxCollected {
+		return
+	}
+	r.d.fail(code, r.d.placeOf(r.x, r.text, start, r.at), summary, detail)
+}
+
+// placeOf returns where a part of a computed text is written, or the place of
+// all of it when it is not written out.
+func (d *decoder) placeOf(x hclsyntax.Expression, text string, start, end int) diag.Range {
+	where := d.f.rng(x.Range())
+	part := text[start:end]
+	source := d.f.source[where.Start.Byte:where.End.Byte]
+	at := 0
+	for range strings.Count(text[:start], part) + 1 {
+		i := strings.Index(source[at:], part)
+		if i < 0 {
+			return where
+		}
+		at += i + len(part)
+	}
+	at += where.Start.Byte
+	return d.f.span(at-len(part), at)
+}

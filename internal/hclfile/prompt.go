@@ -1,0 +1,75 @@
+package hclfile
+
+import (
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// prompt decodes a prompt block.
+func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
+	r := rules["prompt"]
+	d.checkName("the prompt", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, r, "a prompt block", b.DefRange())
+	d.eval.reads = d.hashOf(b)
+	p := Prompt{
+		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Icons: d.icons(b.Body, r), Call: d.call(b),
+	}
+	p.Title, _ = d.text(b.Body, "title")
+	p.Description, _ = d.text(b.Body, "description")
+	names, computed := d.promptArguments(b, r, &p)
+	if d.exactlyOne(b, "the prompt says nothing", "message", "run") == "run" {
+		p.Run = d.run(b.Body)
+	} else if !computed {
+		d.idle(b)
+	}
+	for _, inner := range blocks(b.Body, r) {
+		if inner.Type == "message" {
+			p.Messages = append(p.Messages, d.message(inner, names))
+		}
+	}
+	p.Hash = Hash(d.eval.reads.Sum(nil))
+	d.eval.reads = nil
+	return p
+}
+
+// promptArguments decodes the arguments of a prompt. It returns their names,
+// and whether a body completes one of them.
+func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *Prompt) (names []string, computed bool) {
+	taken := named{}
+	for _, inner := range blocks(b.Body, r) {
+		if inner.Type != "argument" {
+			continue
+		}
+		single := d.claim(taken, inner)
+		a := d.promptArgument(inner)
+		if single {
+			p.Arguments, names = append(p.Arguments, a), append(names, a.Name)
+		}
+		computed = computed || a.Complete != nil && a.Complete.Run != nil
+	}
+	return names, computed
+}
+
+func (d *decoder) promptArgument(b *hclsyntax.Block) Argument {
+	r := rules["argument"]
+	d.checkIdentifier("the argument", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, r, "an argument block", b.DefRange())
+	a := Argument{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	a.Title, _ = d.text(b.Body, "title")
+	a.Description, _ = d.text(b.Body, "description")
+	a.Required, _ = d.boolean(b.Body, "required", false)
+	values := b.Body.Attributes["values"]
+	if values != nil {
+		a.Complete = &Complete{Values: d.suggested(b.Body)}
+	}
+	if inner := blocks(b.Body, r); len(inner) > 0 {
+		a.Complete = d.complete(inner[0])
+		if values != nil {
+			d.fail("contradiction", d.f.rng(inner[0].TypeRange), "the argument has both \"values\" and a complete block", "keep one of the two",
+				diag.Note{Range: d.f.rng(values.NameRange), Message: "\"values\" stands here"})
+		}
+	}
+	return a
+}

@@ -1,0 +1,104 @@
+package hclfile
+
+// fileRule says which blocks may stand at the top level of a file.
+func fileRule(kind Kind) *rule {
+	if kind == ConfigKind {
+		return &rule{blocks: []string{
+			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "hook",
+			"auth", "audit", "upstream", "codeact", "limit",
+		}}
+	}
+	return &rule{blocks: []string{
+		"tool", "policy", "hook", "test", "locals",
+		"limit", "resource", "resource_folder", "resource_template", "prompt",
+	}}
+}
+
+var fileRules = [...]*rule{ConfigKind: fileRule(ConfigKind), ToolsKind: fileRule(ToolsKind)}
+
+// schemaArgs are the arguments that inputs, outputs and fields share.
+func schemaArgs() []argument {
+	return join(
+		[]argument{{name: "type", form: typeName}},
+		args("title", "description", "required", "default", "examples", "enum", "pattern", "format",
+			"min", "max", "min_length", "max_length", "min_items", "max_items", "unique", "sensitive"),
+	)
+}
+
+// completeArgs are the arguments of what completes a value.
+func completeArgs() []argument { return join(args("values"), codeArg("run", false)) }
+
+// rules describes every block of the language by its type.
+var rules = map[string]*rule{
+	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision"), blocks: []string{"icon"}},
+	"listen":  {single: true, args: join(args("address", "hosts", "origins"), later("unix")), blocks: []string{"tls"}},
+	"tls":     {single: true, later: true},
+	"reload":  {single: true, args: args("watch", "require_tests")},
+	"limits":  {single: true, args: join(args("concurrency"), later("memory"))},
+	"ceiling": {single: true, args: join(args("http_hosts"), staged("ask"), later("fs_roots", "exec_paths"))},
+	"variable": {labels: []string{"name"}, args: join(
+		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
+	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
+	"oauth":    {single: true, later: true},
+	"auth":     {later: true},
+	"audit":    {later: true},
+	"codeact":  {later: true},
+	"upstream": {labels: []string{"name"}, later: true},
+	"limit":    {labels: []string{"name"}, later: true},
+
+	"resource": {labels: []string{"name"}, staged: true, args: join(required("uri"), callArgs(),
+		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
+		blocks: []string{"allow", "annotations", "icon"}},
+	"annotations": {single: true, args: args("audience", "priority")},
+	"icon":        {staged: true, args: join(required("src"), args("mime_type", "sizes", "theme"))},
+	"resource_folder": {labels: []string{"name"}, staged: true, args: join(required("root", "uri_prefix"),
+		args("glob", "exclude", "mime_types", "max_file", "description", "labels")), blocks: []string{"annotations", "icon"}},
+	"resource_template": {labels: []string{"name"}, staged: true, args: join(required("uri_template"), callArgs(),
+		args("title", "description", "mime_type", "text"), codeArg("run", false)),
+		blocks: []string{"param", "complete", "allow", "annotations", "icon"}},
+	"param":    {labels: []string{"name"}, args: args("description", "pattern")},
+	"complete": {labels: []string{"name"}, args: completeArgs()},
+	"prompt": {labels: []string{"name"}, staged: true, args: join(callArgs(), args("title", "description"), codeArg("run", false)),
+		blocks: []string{"argument", "message", "allow", "icon"}},
+	"argument": {labels: []string{"name"}, args: args("title", "description", "required", "values"), blocks: []string{"complete"},
+		own: map[string]*rule{"complete": {single: true, args: completeArgs()}}},
+	"message": {labels: []string{"role"}, args: args("text", "file"), blocks: []string{"image", "audio", "resource", "link", "annotations"},
+		own: map[string]*rule{"resource": {single: true, args: join(required("uri"), args("mime_type", "text", "base64", "file"))}}},
+	"image": {single: true, args: args("file", "base64", "mime_type")},
+	"audio": {single: true, args: args("file", "base64", "mime_type")},
+	"link":  {single: true, args: join(required("uri", "name"), args("title", "description", "mime_type", "size"))},
+
+	"tool": {labels: []string{"name"}, args: join(
+		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
+			"labels", "input_schema", "output_schema", "extra_arguments"),
+		codeArg("run", true), staged("ask_timeout", "task", "task_ttl"), later("dry_run")),
+		blocks: []string{"input", "output", "allow", "icon", "cache"}},
+	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
+	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
+	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
+	"cache":  {single: true, later: true},
+
+	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
+	"http": {labels: []string{"name"}, args: join(required("hosts"),
+		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
+	"header": {labels: []string{"name"}, args: required("value")},
+	"fs":     {labels: []string{"name"}, later: true},
+	"exec":   {labels: []string{"name"}, later: true},
+	"sql":    {labels: []string{"name"}, later: true},
+	"kv":     {labels: []string{"name"}, later: true},
+	"ask":    {single: true, staged: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
+	"call":   {later: true},
+	"env":    {later: true},
+
+	"policy": {labels: []string{"name"}, args: join(args("tools"),
+		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
+		required("reason"), args("disclose"), later("requires_approval", "resources", "prompts"))},
+	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true)),
+		blocks: []string{"allow"}},
+
+	"locals": {open: true},
+	"test": {labels: []string{"name"}, args: join(required("tool"), args("input", "principal", "agent")),
+		blocks: []string{"mock", "expect"}},
+	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text")},
+	"expect": {single: true, args: args("output", "text", "error", "message_matches", "denied_by", "calls")},
+}

@@ -1,0 +1,223 @@
+package uritemplate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error says what keeps a text from being a template that can be matched back.
+type Error struct {
+	// Start and End are offsets into the text.
+	Start, End int
+	// Message says what is wrong, Hint what to do.
+	Message, Hint string
+	// Ambiguous says that the text is a template, but one that cannot be
+	// matched back.
+	Ambiguous bool
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Parse reads a template. Its errors are of type [*Error].
+func Parse(text string) (*Template, error) {
+	p := parser{t: &Template{text: text}}
+	if len(text) > MaxTemplate {
+		return nil, &Error{0, len(text), fmt.Sprintf("the template is longer than %d bytes", MaxTemplate), "", false}
+	}
+	for p.at < len(text) {
+		step := p.literal
+		if text[p.at] == '{' {
+			step = p.expression
+		}
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p.t, nil
+}
+
+type parser struct {
+	t  *Template
+	at int
+	// places are where the expressions of the parts stand.
+	places [][2]int
+}
+
+// add appends a part that the text up to end was read as.
+func (p *parser) add(next part, end int) {
+	parts := p.t.parts
+	if next.kind == literal && len(parts) > 0 && parts[len(parts)-1].kind == literal {
+		parts[len(parts)-1].text += next.text
+		return
+	}
+	p.t.parts = append(parts, next)
+	p.places = append(p.places, [2]int{p.at, end})
+}
+
+// literal reads text up to the next expression.
+func (p *parser) literal() error {
+	text := p.t.text
+	end := p.at
+	for ; end < len(text) && text[end] != '{'; end++ {
+		switch c := text[end]; {
+		case c == '}':
+			return &Error{end, end + 1, "there is a } without its {", "percent-encode it as %7D", false}
+		case c == '%' && !isTriplet(text[end:]):
+			return &Error{end, end + 1, "a % is not followed by two hexadecimal digits", "write %25 for the sign itself", false}
+		case !inURI(c):
+			return &Error{end, end + 1, "the template holds a character that no URI can hold", "percent-encode it, as in %20 for a space", false}
+		}
+	}
+	p.add(part{kind: literal, text: text[p.at:end]}, end)
+	p.at = end
+	return nil
+}
+
+// expression reads what stands in braces.
+func (p *parser) expression() error {
+	text := p.t.text
+	length := strings.IndexByte(text[p.at:], '}')
+	if length < 0 {
+		return &Error{p.at, p.at + 1, "there is a { without its }", "close it as in {name}, or percent-encode it as %7B", false}
+	}
+	end := p.at + length + 1
+	inner := text[p.at+1 : end-1]
+	operator := byte(0)
+	if inner != "" && !isNameByte(inner[0]) {
+		operator, inner = inner[0], inner[1:]
+	}
+	if strings.IndexByte("+#./;?&", operator) < 0 && operator != 0 {
+		return &Error{p.at, end, "there is no such expression", "write {name}, or one of the operators + # . / ; ? & before the name", false}
+	}
+	names := strings.Split(inner, ",")
+	for _, name := range names {
+		if err := p.name(name, end); err != nil {
+			return err
+		}
+	}
+	if err := p.expand(operator, names, end); err != nil {
+		return err
+	}
+	p.at = end
+	return nil
+}
+
+// name checks one name of the expression that ends at end.
+func (p *parser) name(name string, end int) error {
+	switch {
+	case strings.ContainsAny(name, "*:"):
+		return &Error{p.at, end, "values are strings, whole and one for each name", "remove * and :", false}
+	case !isName(name):
+		return &Error{p.at, end, "the name of a variable is missing or bad", "use letters, digits and _, and no digit first", false}
+	case slices.Contains(p.t.names, name):
+		return &Error{p.at, end, fmt.Sprintf("the variable %q stands twice in the template", name), "give the second one another name", true}
+	case len(p.t.names) == MaxVariables:
+		return &Error{p.at, end, fmt.Sprintf("the template has more than %d variables", MaxVariables), "", false}
+	}
+	p.t.names = append(p.t.names, name)
+	return nil
+}
+
+// expand adds the parts that an expression is made of.
+func (p *parser) expand(operator byte, names []string, end int) error {
+	switch operator {
+	case ';', '?', '&':
+		p.add(part{kind: pairs, names: names, operator: operator}, end)
+		return nil
+	case '+', '#', '.':
+		if len(names) > 1 {
+			return &Error{p.at, end, "what separates these values may stand within them", "write one name in these braces", true}
+		}
+	}
+	value, separator := simple, string(operator)
+	switch operator {
+	case 0:
+		separator = ","
+	case '+', '#':
+		value = reserved
+	}
+	for i, name := range names {
+		if operator != '+' && (operator != 0 || i > 0) {
+			p.add(part{kind: literal, text: separator}, end)
+		}
+		p.add(part{kind: value, names: []string{name}}, end)
+	}
+	return nil
+}
+
+// check refuses what cannot be matched back.
+func (p *parser) check() error {
+	for i := range p.t.parts {
+		hint := ""
+		switch p.t.parts[i].kind {
+		case simple:
+			hint = p.checkSimple(i)
+		case reserved:
+			if rest := p.t.parts[i+1:]; len(rest) > 1 || len(rest) == 1 && rest[0].kind != literal {
+				hint = "a value that may hold any character must be the last one"
+			}
+		case pairs:
+			hint = p.checkPairs(i)
+		}
+		if hint != "" {
+			return &Error{p.places[i][0], p.places[i][1], "where the value of this variable ends in a URI cannot be told", hint, true}
+		}
+	}
+	return nil
+}
+
+// checkSimple demands that a character which no value can hold stands between
+// a value and the next one that must be there.
+func (p *parser) checkSimple(i int) string {
+	for _, next := range p.t.parts[i+1:] {
+		switch next.kind {
+		case literal:
+			if outside(next.text) >= 0 {
+				return ""
+			}
+		case simple, reserved:
+			return "separate it from the next one, as in {a}/{b}; letters, digits and - . _ ~ do not separate"
+		}
+	}
+	return ""
+}
+
+// checkPairs demands that what follows pairs cannot be part of them.
+func (p *parser) checkPairs(i int) string {
+	if i+1 == len(p.t.parts) || p.t.parts[i+1].kind == pairs {
+		return ""
+	}
+	next := p.t.parts[i+1]
+	if next.kind == literal && !inValue(next.text[0]) && strings.IndexByte(";?&=", next.text[0]) < 0 {
+		return ""
+	}
+	return "let the template end here, or go on with a sign such as /"
+}
+
+// outside returns the offset of the first character of s that the value of a
+// simple variable cannot hold, or -1.
+func outside(s string) int {
+	for i := range len(s) {
+		if !inValue(s[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		if !isNameByte(s[i]) {
+			return false
+		}
+	}
+	return s != "" && (s[0] < '0' || s[0] > '9')
+}
