@@ -21,7 +21,7 @@ const module = "github.com/mcpd/mcpd/"
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
-	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/cputime"},
@@ -50,6 +50,7 @@ var layout = map[string][]string{
 	"internal/authn":           {"identity"},
 	"internal/watch":           {},
 	"internal/state":           {"identity"},
+	"internal/asking":          {"internal/state", "scripting"},
 	"internal/uritemplate":     {},
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "diag", "identity"},

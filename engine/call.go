@@ -44,6 +44,7 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (Result, error
 func (e *CallError) public() *CallError {
 	c := *e
 	c.Violations, c.Schema, c.Details, c.RPC = slices.Clone(e.Violations), bytes.Clone(e.Schema), bytes.Clone(e.Details), copied(e.RPC)
+	c.Required = bytes.Clone(e.Required)
 	c.cause = nil
 	return &c
 }

@@ -40,6 +40,9 @@ type CallError struct {
 	Nearest string `json:"-"`
 	// Details are what a script passed to ToolError, as JSON; nil when none.
 	Details json.RawMessage `json:"-"`
+	// Required are the capabilities that the call needs of its client and that
+	// the client lacks, as MCP names them; nil otherwise.
+	Required json.RawMessage `json:"-"`
 	// RPC is the protocol error that a script asked for by name; nil otherwise.
 	RPC *RPCError `json:"-"`
 	// RetryAfter is how long to wait before trying again; 0 means that waiting does not help.

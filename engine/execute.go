@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/redact"
@@ -192,18 +193,31 @@ func (x *execution) notFound(ctx context.Context) *CallError {
 	return err
 }
 
-// runBody runs the tool under its deadline and checks what it returned.
+// runBody runs the tool from its beginning, or from where it was suspended.
 func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
-	bounded, cancel := context.WithTimeout(ctx, x.entry.Timeout)
-	defer cancel()
 	x.hide = redact.NewText(x.input, x.entry.Sensitive)
-	outcome, err := x.entry.Body.Run(bounded, catalog.Invocation{
+	if x.req.Resume != nil && x.req.Resume.State != "" {
+		return x.resumed(ctx)
+	}
+	return x.run(ctx, x.begun())
+}
+
+// run runs one leg of the call under what is left of its deadline, and checks
+// what it returned.
+func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *CallError) {
+	bounded, cancel := context.WithTimeout(ctx, x.entry.Timeout-pause.Used)
+	defer cancel()
+	call := catalog.Invocation{
 		Input: x.input, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
+		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal,
 		Host: host.Call{
 			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: "tool", Name: x.req.Tool, ID: x.id,
-			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg},
+			Emit:   x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
 		},
-	})
+	}
+	began := x.server.options.Now()
+	outcome, err := x.entry.Body.Run(bounded, call)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)
@@ -213,6 +227,11 @@ func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
 		return Result{}, failed(ExecutionError, fmt.Errorf("executor: %w", err), "the tool could not be run")
 	case outcome.Failure != nil:
 		return Result{}, x.failure(ctx, outcome.Failure)
+	case outcome.Suspended != nil:
+		if pause.Agent == nil {
+			pause.Agent = call.AgentJSON()
+		}
+		return x.suspended(pause, outcome.Suspended, x.server.options.Now().Sub(began))
 	case outcome.Result == nil:
 		return Result{}, failed(ExecutionError, errors.New("executor returned neither result nor failure"), "the tool could not be run")
 	}

@@ -39,6 +39,9 @@ type HookEvent struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// Result is the value that the tool returned; set at End.
 	Result json.RawMessage `json:"result,omitempty"`
+	// Outcome is "input_required" at End when the call waits for its client, and
+	// empty otherwise.
+	Outcome string `json:"outcome,omitempty"`
 	// Err is set at Failed.
 	Err *CallError `json:"error,omitempty"`
 	// Duration is the time since the call began; set at End and Failed.
@@ -79,6 +82,10 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 func (x *execution) fireLast(ctx context.Context, result Result) {
 	if result.Err != nil {
 		x.fire(ctx, HookEvent{Phase: Failed, Err: result.Err})
+		return
+	}
+	if result.Ask != nil {
+		x.fire(ctx, HookEvent{Phase: End, Outcome: "input_required"})
 		return
 	}
 	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})

@@ -39,6 +39,11 @@ type Options struct {
 	// LookupEnv reads the environment for secret blocks; nil means an empty one.
 	LookupEnv func(name string) (string, bool)
 
+	// StatePath is the file that keeps what must outlive a restart: the calls
+	// that wait for their clients. It is made when it is first needed, and one
+	// process has it at a time. Empty keeps it in memory.
+	StatePath string
+
 	// CheckTool refuses tools that a front cannot show, with an error for the
 	// tool's author; serve.CheckTool is the one of package serve. Nil accepts all.
 	CheckTool func(Metadata) error

@@ -81,6 +81,10 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 		err := failed(ExecutionError, f, "%s", f.Message)
 		err.RPC = &RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
 		return err
+	case scripting.CapabilityError:
+		err := failed(ExecutionError, f, "%s", f.Message)
+		err.Required = requiredOf(f.Details)
+		return err
 	case scripting.ToolError:
 		err := failed(ExecutionError, f, "%s", f.Message)
 		err.Details = f.Details
@@ -105,4 +109,15 @@ func orNull(value []byte) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return value
+}
+
+// requiredOf returns the capabilities that the details of a CapabilityError name.
+func requiredOf(details []byte) json.RawMessage {
+	var d struct {
+		Required json.RawMessage `json:"requiredCapabilities"`
+	}
+	if json.Unmarshal(details, &d) != nil || d.Required == nil {
+		return json.RawMessage("{}")
+	}
+	return d.Required
 }

@@ -27,6 +27,10 @@ type Request struct {
 	Via Via
 	// Emit receives what the tool tells while it runs; nil drops it.
 	Emit Emitter
+	// Can says what the client can be asked for in the midst of the call.
+	Can Capabilities
+	// Resume goes on with a call that has asked; nil when the call begins.
+	Resume *Resume
 	// refused is why the arguments did not pass the gate.
 	refused error
 }
@@ -46,6 +50,8 @@ type Result struct {
 	Rich bool
 	// Structured is the value of a tool that declares its output; nil otherwise.
 	Structured json.RawMessage
+	// Ask says that the call waits for its client; nil when it has ended.
+	Ask *Ask
 	// Err is nil on success.
 	Err *CallError
 	// Revision names the snapshot that served the call.

@@ -29,6 +29,7 @@ type Server struct {
 	prefix  string // what call ids begin with
 	hooks   *hooks.Runner
 	brokers host.Brokers
+	states  *states
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]
@@ -103,6 +104,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func(){}}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.brokers = host.NewBrokers(store, o.Logger)
+	s.states = &states{path: o.StatePath, now: o.Now}
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks))
 	return s, nil
@@ -291,7 +293,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // second Close returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Egress.Close(), s.options.Executor.Close())
+		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Egress.Close(), s.options.Executor.Close(), s.states.close())
 		s.tell(Stopped, 0)
 	})
 	return s.closeErr

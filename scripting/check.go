@@ -204,7 +204,7 @@ func (c *compilation) checkPromise(m member, detail string) {
 	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
 	default:
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
+			Severity: diag.Warning, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
 		}, m.start, m.end)
 	}
 }

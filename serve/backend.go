@@ -93,14 +93,20 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
-	request := engine.Request{Tool: r.Name, Arguments: r.Arguments, Caller: r.Caller}
+	request := engine.Request{
+		Tool: r.Name, Arguments: r.Arguments, Caller: r.Caller,
+		Can: engine.Capabilities{Form: r.Can.Form, URL: r.Can.URL, Sample: r.Can.Sample, SampleTools: r.Can.SampleTools, Roots: r.Can.Roots},
+	}
+	if r.Resume != nil {
+		request.Resume = resumeOf(r.Resume)
+	}
 	if r.Emit != nil {
 		request.Emit = r.Emit
 	}
 	result := b.engine.Execute(ctx, request)
 	return mcp.Response{
 		Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
-		Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID,
+		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID,
 	}
 }
 
@@ -181,7 +187,7 @@ func callError(e *engine.CallError) *mcp.CallError {
 	}
 	wire := &mcp.CallError{
 		Code: mcp.Code(e.Code), Message: e.Message, Details: e.Details, Schema: e.Schema,
-		RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
+		RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, Required: e.Required,
 	}
 	if e.Violations != nil {
 		if details, err := json.Marshal(e.Violations); err == nil {
@@ -192,4 +198,23 @@ func callError(e *engine.CallError) *mcp.CallError {
 		wire.RPC = &mcp.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
 	}
 	return wire
+}
+
+func resumeOf(r *mcp.Resume) *engine.Resume {
+	resume := &engine.Resume{State: r.State, Responses: r.Responses, Refused: make(map[string]bool, len(r.Refused))}
+	for key := range r.Refused {
+		resume.Refused[key] = true
+	}
+	return resume
+}
+
+func askOf(a *engine.Ask) *mcp.Ask {
+	if a == nil {
+		return nil
+	}
+	ask := &mcp.Ask{State: a.State, Wait: a.Wait}
+	for _, r := range a.Requests {
+		ask.Requests = append(ask.Requests, mcp.AskRequest(r))
+	}
+	return ask
 }

@@ -71,7 +71,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	program, imports, more := c.program(src, def.Run, def.Grant)
 	compiled.problems, compiled.imports = append(compiled.problems, more...), imports
 	if !compiled.problems.HasErrors() {
-		item.Body = &script{program: program, grants: grantsOf(def.Grant)}
+		item.Body = &script{program: program, grants: grantsOf(def.Grant), ask: def.Grant.Ask}
 		body := program.Hash()
 		item.Key = sha256.Sum256(append(def.Hash[:], body[:]...))
 	}
@@ -81,7 +81,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 // itemOf returns what a tool block says, before anything in it is compiled.
 func itemOf(def *hclfile.Tool) *Item {
 	item := &Item{
-		Name: def.Name, Title: def.Title, Labels: def.Labels, Timeout: def.Timeout, Idempotent: def.Idempotent,
+		Name: def.Name, Title: def.Title, Labels: def.Labels, Timeout: def.Timeout, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
 		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
 		Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
 	}
@@ -139,6 +139,9 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	}
 	for _, http := range granted.HTTP {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
+	}
+	for _, name := range granted.Ask.Names() {
+		src.Objects = append(src.Objects, scripting.Object{Kind: "ask", Name: name})
 	}
 	src.Import = func(name string) ([]byte, error) {
 		content, hash, err := c.tree.Open(name)

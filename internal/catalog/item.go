@@ -22,7 +22,9 @@ type Item struct {
 	Description *string
 	Labels      map[string]string
 	// Timeout bounds the running time of one call.
-	Timeout    time.Duration
+	Timeout time.Duration
+	// AskTimeout is how long a call waits for its client's answers.
+	AskTimeout time.Duration
 	Idempotent bool
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
@@ -88,6 +90,14 @@ type Invocation struct {
 	Via    string
 	// Began is when the call began, and what its clock shows first.
 	Began    time.Time
+	// Root names all legs of the call, and Deadline is that of the first: what
+	// the body sees of both is the same in every leg.
+	Root     string
+	Deadline time.Time
+	// Agent is the JSON behind agent when the call is resumed; nil at first.
+	Agent []byte
+	// Journal records the run, or answers it up to where it was suspended.
+	Journal  *scripting.Journal
 	Executor scripting.Executor
 	// Host serves the body; the body adds its own grants.
 	Host host.Call

@@ -14,37 +14,40 @@ import (
 type script struct {
 	program *scripting.Program
 	grants  map[string]grant.HTTP
+	ask     *grant.Ask
 }
 
 // Run runs the body once. Agent and call are encoded only for bodies that look
 // at them.
 func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
-		Program: b.program, Input: i.Input, Seed: rand.Uint64(), Start: i.Began, Journal: scripting.NewJournal(),
+		Program: b.program, Input: i.Input, Seed: rand.Uint64(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
 	}
-	if b.program.Uses("agent") {
-		agent, err := json.Marshal(i.Caller.Agent)
-		if err != nil {
-			return scripting.Outcome{}, err
-		}
-		call.Agent = agent
+	if call.Agent == nil && b.program.Uses("agent") {
+		call.Agent = i.AgentJSON()
 	}
 	if b.program.Uses("call") {
-		call.Info = i.json(ctx)
+		call.Info = i.json()
 	}
-	i.Host.HTTP = b.grants
+	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	return i.Executor.Run(ctx, call, &i.Host)
 }
 
+// AgentJSON is `agent` as scripts see it.
+func (i *Invocation) AgentJSON() []byte {
+	// Plain data always encodes.
+	agent, _ := json.Marshal(i.Caller.Agent)
+	return agent
+}
+
 // json is `call` as scripts see it: nothing in it tells the transport.
-func (i *Invocation) json(ctx context.Context) []byte {
-	info := append([]byte(`{"id":"`), i.Host.ID...)
+func (i *Invocation) json() []byte {
+	info := append([]byte(`{"id":"`), i.Root...)
 	info = append(info, `","tool":`...)
 	info = strconv.AppendQuote(info, i.Host.Name)
 	info = append(info, `,"via":"`...)
 	info = append(info, i.Via...)
 	info = append(info, `","deadline":`...)
-	deadline, _ := ctx.Deadline()
-	info = strconv.AppendInt(info, deadline.UnixMilli(), 10)
+	info = strconv.AppendInt(info, i.Deadline.UnixMilli(), 10)
 	return append(info, '}')
 }

@@ -35,7 +35,7 @@ var rules = map[string]*rule{
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
 	"limits":  {single: true, args: join(args("concurrency"), later("memory"))},
-	"ceiling": {single: true, args: join(args("http_hosts"), staged("ask"), later("fs_roots", "exec_paths"))},
+	"ceiling": {single: true, args: join(args("http_hosts", "ask"), later("fs_roots", "exec_paths"))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
@@ -71,7 +71,7 @@ var rules = map[string]*rule{
 	"tool": {labels: []string{"name"}, args: join(
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
 			"labels", "input_schema", "output_schema", "extra_arguments"),
-		codeArg("run", true), staged("ask_timeout", "task", "task_ttl"), later("dry_run")),
+		codeArg("run", true), args("ask_timeout"), staged("task", "task_ttl"), later("dry_run")),
 		blocks: []string{"input", "output", "allow", "icon", "cache"}},
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
@@ -86,7 +86,7 @@ var rules = map[string]*rule{
 	"exec":   {labels: []string{"name"}, later: true},
 	"sql":    {labels: []string{"name"}, later: true},
 	"kv":     {labels: []string{"name"}, later: true},
-	"ask":    {single: true, staged: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
+	"ask":    {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
 	"call":   {later: true},
 	"env":    {later: true},
 

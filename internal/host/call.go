@@ -43,6 +43,7 @@ type Call struct {
 	HTTP map[string]grant.HTTP
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
+	Asking     Asking
 	// What, Name and ID tell the operator who speaks: What is "tool" or "hook".
 	What, Name, ID string
 	// Emit receives what the body tells its caller; nil drops it.
@@ -80,6 +81,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return nil, h.progress(payload)
 	case "http.request":
 		return h.request(ctx, payload)
+	case "ask":
+		return nil, h.ask(payload)
 	default:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}

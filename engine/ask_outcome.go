@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// storedOutcome is the outcome of a leg as the state store keeps it, for those
+// who come with the same state again.
+type storedOutcome struct {
+	Value, Content, Structured json.RawMessage `json:",omitempty"`
+	Rich                       bool            `json:",omitempty"`
+	Ask                        *Ask            `json:",omitempty"`
+	Err                        *storedError    `json:",omitempty"`
+}
+
+// storedError is a [CallError] with all that its caller is told.
+type storedError struct {
+	Code       Code
+	Message    string
+	Details    json.RawMessage `json:",omitempty"`
+	Required   json.RawMessage `json:",omitempty"`
+	RPC        *RPCError       `json:",omitempty"`
+	RetryAfter time.Duration   `json:",omitempty"`
+	Overloaded bool            `json:",omitempty"`
+}
+
+func encodeOutcome(r Result, e *CallError) ([]byte, error) {
+	stored := storedOutcome{Value: r.Value, Content: r.Content, Structured: r.Structured, Rich: r.Rich, Ask: r.Ask}
+	if e != nil {
+		stored.Err = &storedError{
+			Code: e.Code, Message: e.Message, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
+		}
+	}
+	encoded, err := json.Marshal(stored)
+	if err != nil {
+		return nil, fmt.Errorf("encode the outcome of a call: %w", err)
+	}
+	return encoded, nil
+}
+
+func decodeOutcome(encoded []byte) (Result, *CallError) {
+	var stored storedOutcome
+	if err := json.Unmarshal(encoded, &stored); err != nil {
+		return Result{}, failed(ExecutionError, err, "what the call has answered cannot be read")
+	}
+	if e := stored.Err; e != nil {
+		return Result{}, &CallError{
+			Code: e.Code, Message: e.Message, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
+		}
+	}
+	return Result{Value: stored.Value, Content: stored.Content, Structured: stored.Structured, Rich: stored.Rich, Ask: stored.Ask}, nil
+}

@@ -1,0 +1,226 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// deploy posts, asks, posts, asks and posts.
+const deploy = `
+tool "deploy" {
+  input "service" { type = string }
+  allow {
+    http "api" {
+      hosts            = ["%s"]
+      methods          = ["POST"]
+      private_networks = true
+    }
+    ask { elicit = true }
+  }
+  timeout = "10s"
+  run = <<JS
+    const url = "http://%s/";
+    const form = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
+    const post = async (step) => (await http.api.post(url + step)).text();
+    const seen = [await post("plan")];
+    const first = await elicit("first", { message: "Deploy " + input.service + "?", schema: form });
+    seen.push(await post("deploy"), first.content.ok);
+    const second = await elicit("second", { message: "Keep it?", schema: form });
+    seen.push(await post("finish"), second.content.ok);
+    return seen.join(" ");
+  JS
+}
+`
+
+// effects is a server that counts what it is asked to do.
+type effects struct {
+	host string
+	n    atomic.Int64
+}
+
+func startEffects(t *testing.T) *effects {
+	e := &effects{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s#%d", strings.TrimPrefix(r.URL.Path, "/"), e.n.Add(1))
+	}))
+	t.Cleanup(s.Close)
+	e.host = strings.TrimPrefix(s.URL, "http://")
+	return e
+}
+
+// asked is a call of a client that can be asked.
+func asked(service string, resume *engine.Resume) engine.Request {
+	return engine.Request{
+		Tool: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
+		Can:    engine.Capabilities{Form: true},
+		Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "a"}, Source: identity.Source{Listener: "local"}},
+	}
+}
+
+func answers(ask *engine.Ask, content string) *engine.Resume {
+	r := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
+	for _, request := range ask.Requests {
+		r.Responses[request.Key] = json.RawMessage(`{"action":"accept","content":` + content + `}`)
+	}
+	return r
+}
+
+func deployServer(t *testing.T, e *effects, statePath string) *engine.Server {
+	return server(t, engine.Options{Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)), StatePath: statePath})
+}
+
+func mustAsk(t *testing.T, r engine.Result) *engine.Ask {
+	t.Helper()
+	if r.Err != nil || r.Ask == nil {
+		t.Fatalf("got %+v, want a question", r)
+	}
+	return r.Ask
+}
+
+const deployed = `"plan#1 deploy#2 true finish#3 false"`
+
+func TestABodyThatAsksTwiceActsThreeTimesAcrossARestart(t *testing.T) {
+	e := startEffects(t)
+	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
+	s := deployServer(t, e, path)
+	first := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = deployServer(t, e, path)
+	second := mustAsk(t, s.Execute(t.Context(), asked("web", answers(first, `{"ok":true}`))))
+	if second.Requests[0].Key != "second" || e.n.Load() != 2 {
+		t.Fatalf("asked %+v after %d effects", second.Requests, e.n.Load())
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = deployServer(t, e, path)
+	last := s.Execute(t.Context(), asked("web", answers(second, `{"ok":false}`)))
+	if last.Err != nil || string(last.Value) != deployed || e.n.Load() != 3 {
+		t.Errorf("got %s, %v after %d effects", last.Value, last.Err, e.n.Load())
+	}
+	again := s.Execute(t.Context(), asked("web", answers(second, `{"ok":true}`)))
+	if again.Err != nil || string(again.Value) != deployed || e.n.Load() != 3 {
+		t.Errorf("the same state again: got %s, %v after %d effects", again.Value, again.Err, e.n.Load())
+	}
+}
+
+func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
+	e := startEffects(t)
+	s := deployServer(t, e, "")
+	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	for leg := range 2 {
+		results := make([]engine.Result, 10)
+		var all sync.WaitGroup
+		for i := range results {
+			all.Go(func() {
+				results[i] = s.Execute(t.Context(), asked("web", answers(ask, fmt.Sprintf(`{"ok":%t}`, leg == 0))))
+			})
+		}
+		all.Wait()
+		for i, r := range results {
+			switch {
+			case r.Err != nil:
+				t.Fatalf("leg %d, client %d: %v", leg, i, r.Err)
+			case leg == 0 && (r.Ask == nil || r.Ask.State != results[0].Ask.State):
+				t.Fatalf("client %d was given another state", i)
+			case leg == 1 && string(r.Value) != deployed:
+				t.Fatalf("client %d got %s", i, r.Value)
+			}
+		}
+		ask = results[0].Ask
+	}
+	if e.n.Load() != 3 {
+		t.Errorf("%d effects, want 3", e.n.Load())
+	}
+}
+
+func TestAStateStandsForItsCallAlone(t *testing.T) {
+	e := startEffects(t)
+	s := deployServer(t, e, "")
+	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	good := answers(ask, `{"ok":true}`)
+	refuse := func(what string, r engine.Request, want string) {
+		t.Helper()
+		got := s.Execute(t.Context(), r)
+		if got.Err == nil || got.Err.RPC == nil || got.Err.RPC.Code != -32602 || !strings.Contains(got.Err.Message, want) {
+			t.Errorf("%s: got %+v", what, got)
+		}
+	}
+	refuse("other arguments", asked("db", good), "arguments")
+	foreign := asked("web", good)
+	foreign.Caller.Principal.ID = "eve"
+	refuse("another principal", foreign, "somebody else")
+	for i := range len(ask.State) {
+		tampered := []byte(ask.State)
+		tampered[i] ^= 1
+		bad := *good
+		bad.State = string(tampered)
+		refuse(fmt.Sprintf("byte %d changed", i), asked("web", &bad), "request state")
+	}
+	if e.n.Load() != 1 {
+		t.Errorf("%d effects, want 1", e.n.Load())
+	}
+}
+
+func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
+	e := startEffects(t)
+	s := deployServer(t, e, "")
+	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	other := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{"else": json.RawMessage(`{"action":"accept"}`)}}
+	again := mustAsk(t, s.Execute(t.Context(), asked("web", other)))
+	if again.Requests[0].Key != "first" || again.State == ask.State {
+		t.Errorf("asked again: %+v", again.Requests)
+	}
+	wrong := &engine.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
+	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
+		t.Errorf("a number as an answer: %+v", r)
+	}
+	declined := &engine.Resume{State: again.State, Refused: map[string]bool{"first": true}}
+	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != engine.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
+		t.Errorf("declined: %+v", r)
+	}
+	if e.n.Load() != 1 {
+		t.Errorf("%d effects, want 1", e.n.Load())
+	}
+}
+
+func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
+	e := startEffects(t)
+	s := deployServer(t, e, "")
+	request := asked("web", nil)
+	request.Can = engine.Capabilities{Sample: true}
+	r := s.Execute(t.Context(), request)
+	if r.Err == nil || string(r.Err.Required) != `{"elicitation":{}}` {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
+	e := startEffects(t)
+	var events []string
+	s := server(t, engine.Options{
+		Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
+		Hooks: []engine.Hook{func(_ context.Context, event engine.HookEvent) {
+			events = append(events, string(event.Phase)+event.Outcome)
+		}},
+	})
+	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	ask = mustAsk(t, s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`))))
+	_ = s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`)))
+	if got, want := strings.Join(events, " "), "start endinput_required start endinput_required start end"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,63 @@
+package asking
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Pause is a call between two legs. What of it the body can see is the same in
+// every leg, or the body would not repeat itself.
+type Pause struct {
+	// Agent is the JSON behind agent, as it was in the first leg.
+	Agent   []byte
+	Journal *scripting.Journal
+	state.State
+}
+
+var errPause = errors.New("the state of a call is damaged")
+
+// Seal returns the pause as text for its client.
+func (p *Pause) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration, now time.Time) (string, error) {
+	journal, err := p.Journal.MarshalBinary()
+	if err != nil {
+		return "", fmt.Errorf("write the journal: %w", err)
+	}
+	sealed := p.State
+	sealed.Asks, sealed.Expires = asks, now.Add(wait)
+	sealed.Journal = binary.AppendUvarint(nil, uint64(len(p.Agent)))
+	sealed.Journal = append(append(sealed.Journal, p.Agent...), journal...)
+	return sealer.Seal(sealed)
+}
+
+// Open returns the pause that a text stands for, when it is what the caller wants.
+func Open(sealer *state.Sealer, text string, want state.Want) (*Pause, error) {
+	opened, err := sealer.Open(text, want)
+	if err != nil {
+		return nil, err
+	}
+	length, n := binary.Uvarint(opened.Journal)
+	if n <= 0 || length > uint64(len(opened.Journal)-n) {
+		return nil, errPause
+	}
+	rest := opened.Journal[n:]
+	p := &Pause{Agent: rest[:length], Journal: scripting.NewJournal(), State: opened}
+	if err := p.Journal.UnmarshalBinary(rest[length:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", errPause, err)
+	}
+	return p, nil
+}
+
+// Digest is that of arguments which are decoded JSON: the same for every way to
+// write them.
+func Digest(args map[string]any) [sha256.Size]byte {
+	// Decoded JSON always encodes, with the members of objects in order.
+	text, _ := json.Marshal(args)
+	return sha256.Sum256(text)
+}

@@ -1,0 +1,73 @@
+package asking
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Resume gives the journal the answers to everything that is open. complete is
+// false when some is missing: then nothing was answered, and the client is to be
+// asked again. refused are the keys that the client answered with an error. An
+// error says that an answer is not of the form that its request wants.
+func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]bool) (complete bool, err error) {
+	answers := make([][]byte, len(p.Asks))
+	for i, ask := range p.Asks {
+		requests, err := ParsePayload(ask.Payload)
+		if err != nil {
+			return false, err
+		}
+		of := make(map[string]json.RawMessage, len(requests))
+		for _, r := range requests {
+			answer, given := responses[r.Key]
+			switch {
+			case refused[r.Key]:
+				answer = json.RawMessage(`{"action":"decline"}`)
+			case !given:
+				return false, nil
+			}
+			if err := r.check(answer); err != nil {
+				return false, err
+			}
+			of[r.Key] = answer
+		}
+		if answers[i], err = json.Marshal(map[string]any{"responses": of}); err != nil {
+			return false, fmt.Errorf("encode the answers: %w", err)
+		}
+	}
+	for i, ask := range p.Asks {
+		if err := p.Journal.Answer(ask.Seq, answers[i]); err != nil {
+			return false, err
+		}
+	}
+	p.Asks = nil
+	return true, nil
+}
+
+// The methods of requests, and the member that each answer has.
+const (
+	Elicit = "elicitation/create"
+	Sample = "sampling/createMessage"
+	Roots  = "roots/list"
+)
+
+// check finds answers that are not of the form of their method. Whether the
+// content of a form fits its schema is for the body to see.
+func (r *Request) check(answer json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(answer, &members) != nil || members == nil {
+		return fmt.Errorf("the answer to %s must be an object", r.Key)
+	}
+	if refusal := string(members["action"]); refusal == `"decline"` || refusal == `"cancel"` {
+		return nil
+	}
+	wanted := map[string][]string{Elicit: {"action"}, Sample: {"role", "content"}, Roots: {"roots"}}
+	for _, name := range wanted[r.Method] {
+		if members[name] == nil {
+			return fmt.Errorf("the answer to %s needs the member %s", r.Key, name)
+		}
+	}
+	if r.Method == Elicit && string(members["action"]) != `"accept"` {
+		return fmt.Errorf("the action of the answer to %s must be accept, decline or cancel", r.Key)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Capabilities are what the client of a call can be asked for.
+type Capabilities struct {
+	// Form and URL are the two ways to elicit.
+	Form, URL bool
+	// Sample is for messages of the client's model, SampleTools for those with tools.
+	Sample, SampleTools bool
+	Roots               bool
+}
+
+// Asking is what a body may ask, and whom.
+type Asking struct {
+	// Grant is nil when nobody may be asked.
+	Grant *grant.Ask
+	Can   Capabilities
+	// Round is how often the call has been suspended.
+	Round int
+}
+
+// The bounds of asking unless the grant says otherwise.
+const (
+	defaultRounds = 10
+	defaultTokens = 4096
+)
+
+// askPayload is that of the operation ask.
+type askPayload struct {
+	Requests []struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	} `json:"requests"`
+}
+
+// askParams are the parameters of requests that decide whether they may be sent.
+type askParams struct {
+	Mode      string          `json:"mode"`
+	MaxTokens int             `json:"maxTokens"`
+	Tools     json.RawMessage `json:"tools"`
+}
+
+// ask lets what the body asks reach the client, in another run of the call.
+func (h *Call) ask(payload []byte) error {
+	var p askPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
+	}
+	granted := h.Asking.Grant
+	if granted == nil {
+		return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
+	}
+	most := granted.MaxRounds
+	if most == 0 {
+		most = defaultRounds
+	}
+	if h.Asking.Round >= most {
+		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
+	}
+	for _, r := range p.Requests {
+		var params askParams
+		if err := json.Unmarshal(r.Params, &params); err != nil {
+			return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
+		}
+		if err := h.mayAsk(r.Method, params); err != nil {
+			return err
+		}
+	}
+	if h.Mocks != nil {
+		return &scripting.HostError{Code: scripting.Unavailable, Message: "tests cannot answer what a body asks"}
+	}
+	return scripting.ErrSuspended
+}
+
+// mayAsk judges one request.
+func (h *Call) mayAsk(method string, params askParams) error {
+	granted, can := h.Asking.Grant, h.Asking.Can
+	switch method {
+	case "elicitation/create":
+		if params.Mode == "url" {
+			return allowed(granted.Elicit, can.URL, `{"elicitation":{"url":{}}}`)
+		}
+		return allowed(granted.Elicit, can.Form, `{"elicitation":{}}`)
+	case "sampling/createMessage":
+		most := granted.MaxTokens
+		if most == 0 {
+			most = defaultTokens
+		}
+		if params.MaxTokens > most {
+			return &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens is more than the %d that the grant allows", most)}
+		}
+		if len(params.Tools) > 0 {
+			return allowed(granted.Sample, can.SampleTools, `{"sampling":{"tools":{}}}`)
+		}
+		return allowed(granted.Sample, can.Sample, `{"sampling":{}}`)
+	case "roots/list":
+		return allowed(granted.Roots, can.Roots, `{"roots":{}}`)
+	}
+	return &scripting.HostError{Code: scripting.Invalid, Message: "no client can be asked for " + method}
+}
+
+// allowed refuses what is not granted, and what the client cannot answer.
+func allowed(granted, possible bool, required string) error {
+	switch {
+	case !granted:
+		return &scripting.HostError{Code: scripting.NotGranted, Message: "this may not be asked"}
+	case !possible:
+		return &scripting.HostError{
+			Code: scripting.Capability, Message: "the client cannot be asked this",
+			Details: []byte(`{"requiredCapabilities":` + required + `}`),
+		}
+	}
+	return nil
+}
