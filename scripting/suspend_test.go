@@ -117,6 +117,8 @@ func TestACallGoesOnWhenItsAsksAreAnswered(t *testing.T) {
 			[]string{"a b"}, `["a","b"]`, "?a ?b"},
 		{"two at once, answered the other way round", `await Promise.all([who("a"), who("b")])`, reversed,
 			[]string{"a b"}, `["b","a"]`, "?a ?b"},
+		{"two at once, each of which leads on", `await Promise.all([who("a").then(() => who("c")), who("b").then(() => get("2"))])`, all,
+			[]string{"a b", "c"}, `["a","b","2","c"]`, "?a ?b ?c 2"},
 		{"two at once, answered one at a time", `await Promise.all([who("a").then(() => get("1")), who("b").then(() => get("2"))])`, last,
 			[]string{"a b", "a"}, `["b","2","a","1"]`, "?a ?b 1 2"},
 		{"a new ask beside an open one", `await Promise.all([who("a").then(() => who("c")), who("b")])`, first,
@@ -352,4 +354,23 @@ func TestASuspendedCallWaitsForItsTimers(t *testing.T) {
 			t.Errorf("got %s %v", shown(out), err)
 		}
 	})
+}
+
+func TestAnswersThatARunDidNotComeToAreKept(t *testing.T) {
+	c := call(compiled(t, asker(`const both = await Promise.all([roots("a").then(r => { log.info("x"); return r }), roots("b")]); return both.map(r => r[0].name)`)), `{}`)
+	c.Journal = NewJournal()
+	for _, ask := range runWith(t, c, suspendingHost()).Suspended {
+		if err := c.Journal.Answer(ask.Seq, answered(t, ask.Payload, willing)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { panic("bug") }}
+	if out := runWith(t, c, host); out.Failure == nil || out.Failure.Kind != HostPanic {
+		t.Fatalf("got %s", shown(out))
+	}
+	c.Journal = reread(t, c.Journal)
+	again := &fakeHost{}
+	if got := shown(runWith(t, c, again)); got != `["a","b"]` || len(again.calls()) > 0 {
+		t.Errorf("got %s, asked %q", got, again.calls())
+	}
 }
