@@ -61,10 +61,7 @@ func (j *Journal) close(e entryRecord) error {
 
 func (j *Journal) add(e entryRecord) {
 	j.entries = append(j.entries, e)
-	j.bytes += entryBytes + len(e.op) + len(e.answer)
-	if e.refusal != nil {
-		j.bytes += len(e.refusal.Code) + len(e.refusal.Message) + len(e.refusal.Details)
-	}
+	j.bytes += e.size()
 }
 
 // entryKind says what an entry records.
@@ -101,6 +98,15 @@ type entryRecord struct {
 // entryBytes is what an entry counts beside its answer.
 const entryBytes = 64
 
+// size returns about how many bytes an entry holds.
+func (e *entryRecord) size() int {
+	size := entryBytes + len(e.op) + len(e.answer)
+	if e.refusal != nil {
+		size += len(e.refusal.Code) + len(e.refusal.Message) + len(e.refusal.Details)
+	}
+	return size
+}
+
 func digestOf(payload []byte) [16]byte {
 	sum := sha256.Sum256(payload)
 	return [16]byte(sum[:16])
@@ -109,8 +115,11 @@ func digestOf(payload []byte) [16]byte {
 // book reads a journal up to its end, and writes it from there on.
 type book struct {
 	journal *Journal
-	// past is how many entries the journal had when the run began.
+	// past is how many entries the journal had when the run began, but for the
+	// answers at its end: nothing says that the body went on with them already,
+	// so they are given to it like answers that come now.
 	past, cursor int
+	arrived      []entryRecord
 	// reads is how often the clock entry at the cursor was read again.
 	reads int
 	// latest is what the clock showed last.
@@ -120,10 +129,35 @@ type book struct {
 
 func newBook(j *Journal, limits Limits) book {
 	b := book{journal: j, limits: limits}
-	if j != nil {
-		b.past = len(j.entries)
+	if j == nil {
+		return b
+	}
+	b.past = len(j.entries)
+	for b.past > 0 && j.entries[b.past-1].kind == entryAnswered {
+		b.past--
+	}
+	b.arrived = slices.Clone(j.entries[b.past:])
+	j.entries = j.entries[:b.past]
+	for i := range b.arrived {
+		j.bytes -= b.arrived[i].size()
 	}
 	return b
+}
+
+// arrival returns the next answer that had come before the run began.
+func (b *book) arrival() (e entryRecord, ok bool) {
+	if len(b.arrived) == 0 {
+		return e, false
+	}
+	e, b.arrived = b.arrived[0], b.arrived[1:]
+	return e, true
+}
+
+// keep puts the answers back that the body did not come to.
+func (b *book) keep() {
+	for _, e := range b.arrived {
+		b.journal.add(e)
+	}
 }
 
 // seed returns the seed of the call: the one that its journal began with.
@@ -218,14 +252,9 @@ func (b *book) clock(millis func() int64) (int64, *Failure) {
 }
 
 // unfinished says that the body ended before it did all that it did before.
-// Answers that came too late to be used do not count.
 func (b *book) unfinished() *Failure {
 	if !b.replaying() {
 		return nil
 	}
-	rest := b.journal.entries[b.cursor:b.past]
-	if i := slices.IndexFunc(rest, func(e entryRecord) bool { return e.kind != entryAnswered }); i >= 0 {
-		return b.nondeterministic("it ended where it had made " + rest[i].kind.String())
-	}
-	return nil
+	return b.nondeterministic("it ended where it had made " + b.journal.entries[b.cursor].kind.String())
 }

@@ -200,7 +200,10 @@ func (r *run) step() *Failure {
 	case ok && past.kind == entryFired:
 		return r.fire(past.seq)
 	case ok:
-		return r.deliver(answer{seq: past.seq, data: past.answer, refusal: past.refusal, panicked: past.panicked})
+		return r.deliver(past.given())
+	}
+	if arrived, ok := r.book.arrival(); ok {
+		return r.receive(arrived.given())
 	}
 	return r.wait()
 }
@@ -221,10 +224,7 @@ func (r *run) wait() *Failure {
 		if a.suspended {
 			return nil
 		}
-		if failure := r.book.write(a.record()); failure != nil {
-			return failure
-		}
-		return r.deliver(a)
+		return r.receive(a)
 	case <-due:
 		if failure := r.book.write(entryRecord{kind: entryFired, seq: next.id}); failure != nil {
 			return failure
@@ -235,6 +235,19 @@ func (r *run) wait() *Failure {
 
 func (a answer) record() entryRecord {
 	return entryRecord{kind: entryAnswered, seq: a.seq, answer: a.data, refusal: a.refusal, panicked: a.panicked}
+}
+
+// given is the answer that an entry records.
+func (e *entryRecord) given() answer {
+	return answer{seq: e.seq, data: e.answer, refusal: e.refusal, panicked: e.panicked}
+}
+
+// receive records an answer and gives it to the script.
+func (r *run) receive(a answer) *Failure {
+	if failure := r.book.write(a.record()); failure != nil {
+		return failure
+	}
+	return r.deliver(a)
 }
 
 // deliver gives an answer to the script.

@@ -89,6 +89,7 @@ func (r *run) watch() {
 
 // end waits for everything that the call started.
 func (r *run) end() {
+	r.book.keep()
 	r.drain()
 	if r.unwatch != nil {
 		r.unwatch()

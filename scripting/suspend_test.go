@@ -3,7 +3,6 @@ package scripting
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,6 +116,8 @@ func TestACallGoesOnWhenItsAsksAreAnswered(t *testing.T) {
 			[]string{"a b"}, `["a","b"]`, "?a ?b"},
 		{"two at once, answered the other way round", `await Promise.all([who("a"), who("b")])`, reversed,
 			[]string{"a b"}, `["b","a"]`, "?a ?b"},
+		{"two at once, each of which leads on", `await Promise.all([who("a").then(() => who("c")), who("b").then(() => get("2"))])`, all,
+			[]string{"a b", "c"}, `["a","b","2","c"]`, "?a ?b ?c 2"},
 		{"two at once, answered one at a time", `await Promise.all([who("a").then(() => get("1")), who("b").then(() => get("2"))])`, last,
 			[]string{"a b", "a"}, `["b","2","a","1"]`, "?a ?b 1 2"},
 		{"a new ask beside an open one", `await Promise.all([who("a").then(() => who("c")), who("b")])`, first,
@@ -212,67 +213,11 @@ func TestOneHostMayAnswerSomeAsksAndSuspendOthers(t *testing.T) {
 	}
 }
 
-func TestARefusalEndsASuspendedAsk(t *testing.T) {
-	c := call(compiled(t, asker(`try { await sample({ prompt: "p" }) } catch (e) { return [e.name, e.code, e.message] }`)), `{}`)
-	c.Journal = NewJournal()
-	out := runWith(t, c, suspendingHost())
-	if err := c.Journal.Refuse(out.Suspended[0].Seq, &HostError{Code: Unavailable, Message: "the client failed"}); err != nil {
-		t.Fatal(err)
-	}
-	if got := shown(runWith(t, c, &fakeHost{})); got != `["HostError","UNAVAILABLE","the client failed"]` {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestOnlyAnOpenAskCanBeAnswered(t *testing.T) {
-	c := call(compiled(t, asker(`log.info("x"); await http.crm.get("1"); setTimeout(() => {}, 0); await roots()`)), `{}`)
-	c.Journal = NewJournal()
-	out := runWith(t, c, suspendingHost())
-	ask := out.Suspended[0]
-	answer := answered(t, ask.Payload, willing)
-	for _, seq := range []int{-1, 0, 1, 2, 4} {
-		if err := c.Journal.Answer(seq, answer); !errors.Is(err, errNotOpen) {
-			t.Errorf("host call %d: %v", seq, err)
-		}
-	}
-	if err := c.Journal.Answer(ask.Seq, answer); err != nil {
-		t.Error(err)
-	}
-	if err := c.Journal.Answer(ask.Seq, answer); !errors.Is(err, errNotOpen) {
-		t.Errorf("a second answer: %v", err)
-	}
-	if err := NewJournal().Refuse(1, &HostError{}); !errors.Is(err, errNotOpen) {
-		t.Errorf("an empty journal: %v", err)
-	}
-}
-
 func TestOnlyAsksCanBeSuspended(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, ErrSuspended }}
 	body := `log.info("x"); progress(1); try { await http.crm.get("u") } catch (e) { return [e.code, e.message] }`
 	if got := shown(runWith(t, call(compiled(t, asker(body)), `{}`), host)); got != `["UNAVAILABLE","the host could not answer"]` {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestAnAskThatDiffersInAReplayIsNondeterministic(t *testing.T) {
-	first := call(compiled(t, asker(`await roots("a")`)), `{}`)
-	first.Journal = NewJournal()
-	runWith(t, first, suspendingHost())
-	second := call(compiled(t, asker(`await roots("b")`)), `{}`)
-	second.Journal = first.Journal
-	host := suspendingHost()
-	if out := runWith(t, second, host); out.Failure == nil || out.Failure.Kind != Nondeterministic || len(host.calls()) > 0 {
-		t.Errorf("got %s, asked %q", shown(out), host.calls())
-	}
-}
-
-func TestAJournalThatLacksAnAnswerEndsTheCall(t *testing.T) {
-	c := call(compiled(t, asker(`await Promise.all([roots(), http.crm.get("1")])`)), `{}`)
-	c.Journal = NewJournal()
-	runWith(t, c, suspendingHost())
-	c.Journal.entries = c.Journal.entries[:2]
-	if out := runWith(t, c, &fakeHost{}); out.Failure == nil || out.Failure.Kind != Nondeterministic {
-		t.Errorf("got %s", shown(out))
 	}
 }
 

@@ -3,6 +3,10 @@ package hosttest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/scripting"
@@ -27,6 +31,74 @@ func (g greeter) Do(ctx context.Context, _ int, op string, payload []byte) ([]by
 		return nil, ctx.Err()
 	}
 	return json.Marshal("hello " + *question.Name)
+}
+
+// asker is a host whose client can be asked for anything but its roots, and
+// answers later. What breaks says which part of the contract it does not keep.
+type asker struct{ breaks string }
+
+func (a asker) Do(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
+	var ask struct {
+		Requests []struct{ Method string }
+	}
+	broken := json.Unmarshal(payload, &ask) != nil || len(ask.Requests) == 0
+	switch {
+	case op != "ask":
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "there is no such operation"}
+	case broken && a.breaks != "refusals":
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "a request is needed"}
+	case !broken && ask.Requests[0].Method == "roots/list":
+		refusal := &scripting.HostError{Code: scripting.Capability, Message: "the client has no roots", Details: []byte(`{"requiredCapabilities":{"roots":{}}}`)}
+		if a.breaks == "details" {
+			refusal.Details = nil
+		}
+		return nil, refusal
+	}
+	switch a.breaks {
+	case "suspension":
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "there is no answer yet"}
+	case "emptiness":
+		return []byte("{}"), scripting.ErrSuspended
+	case "payload":
+		clear(payload)
+	}
+	return nil, fmt.Errorf("wait for the client: %w", scripting.ErrSuspended)
+}
+
+func askSuite(breaks string) Suite {
+	return Suite{
+		New: func(*testing.T) scripting.Host { return asker{breaks} },
+		Operations: []Operation{{
+			Op:        "ask",
+			Suspended: `{"requests":[{"key":"a","method":"elicitation/create","params":{}}]}`,
+			Incapable: `{"requests":[{"key":"a","method":"roots/list","params":{}}]}`,
+		}},
+	}
+}
+
+func TestAHostThatSuspendsAsksPasses(t *testing.T) { askSuite("").Run(t) }
+
+// TestAHostThatBreaksTheContractFails runs the suite in a process of its own,
+// in which it must fail.
+func TestAHostThatBreaksTheContractFails(t *testing.T) {
+	const variable = "HOSTTEST_BREAKS"
+	if breaks := os.Getenv(variable); breaks != "" {
+		askSuite(breaks).Run(t)
+		return
+	}
+	for breaks, want := range map[string]string{
+		"refusals":   "what should be refused was suspended",
+		"details":    "the details are not",
+		"suspension": "not suspended: UNAVAILABLE",
+		"emptiness":  "there is an answer to what is suspended",
+		"payload":    "the host changed the payload",
+	} {
+		suite := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAHostThatBreaksTheContractFails$")
+		suite.Env = append(os.Environ(), variable+"="+breaks)
+		if out, err := suite.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("a host that breaks %s: %v\n%s", breaks, err, out)
+		}
+	}
 }
 
 func TestAHostThatKeepsTheContractPasses(t *testing.T) {
