@@ -100,6 +100,17 @@ type From struct {
 	Range  diag.Range
 }
 
+// Targets are what a policy or a hook is about. A list that is nil names
+// everything of its kind, an empty one nothing: a block that has none of the
+// lists is about everything, and one that has some about what they name. See
+// [Covers].
+type Targets struct {
+	Tools []Name
+	// Resources are names of resources, folders and templates.
+	Resources []Name
+	Prompts   []Name
+}
+
 // The values of [Policy.Disclose].
 const (
 	DiscloseReason  = "reason"
@@ -111,8 +122,7 @@ const (
 // one of Reason and ReasonExpr.
 type Policy struct {
 	Name string
-	// Tools is nil when the policy covers all tools.
-	Tools             []Name
+	Targets
 	When, Allow, Deny *Body
 	Reason            string
 	ReasonExpr        *Body
@@ -135,8 +145,7 @@ type Hook struct {
 	Name string
 	// On holds [OnStart], [OnEnd], [OnError], each at most once.
 	On []string
-	// Tools is nil when the hook covers all tools.
-	Tools   []Name
+	Targets
 	Timeout time.Duration
 	Grant   grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.

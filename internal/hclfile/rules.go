@@ -92,8 +92,8 @@ var rules = map[string]*rule{
 
 	"policy": {labels: []string{"name"}, args: join(args("tools"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
-		required("reason"), args("disclose"), later("requires_approval", "resources", "prompts"))},
-	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true)),
+		required("reason"), args("disclose"), staged("resources", "prompts"), later("requires_approval"))},
+	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true), staged("resources", "prompts")),
 		blocks: []string{"allow"}},
 
 	"locals": {open: true},
