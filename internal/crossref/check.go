@@ -46,6 +46,7 @@ type checker struct {
 	tools, resources, prompts, policies, hooks *namespace
 	// uris are those of resources, prefixes those of folders.
 	uris, prefixes map[string]diag.Range
+	folders        []*hclfile.Folder
 	templates      []*hclfile.Template
 	problems       diag.List
 }
@@ -86,12 +87,23 @@ func (c *checker) checkHooks(hooks []hclfile.Hook) {
 func (c *checker) checkTests(tests []hclfile.Test) {
 	for i := range tests {
 		test := &tests[i]
-		// A test may call a tool that is not there, in order to show that it is not.
+		// A test may call what is not there, in order to show that it is not.
 		if test.Expect.Error != "TOOL_NOT_FOUND" {
-			c.known(c.tools, test.Tool, test.ToolRange)
+			c.checkTarget(test)
 		}
 		if by := test.Expect.DeniedBy; by != "" {
 			c.known(c.policies, by, test.Expect.DeniedByRange)
 		}
+	}
+}
+
+func (c *checker) checkTarget(test *hclfile.Test) {
+	switch {
+	case test.Resource != "":
+		c.checkURI(test.Resource, test.TargetRange)
+	case test.Prompt != "":
+		c.known(c.prompts, test.Prompt, test.TargetRange)
+	case test.Tool != "":
+		c.known(c.tools, test.Tool, test.TargetRange)
 	}
 }

@@ -2,6 +2,8 @@ package crossref
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -21,6 +23,7 @@ func (c *checker) defineResources(f *hclfile.Definitions) {
 	}
 	for i := range f.Folders {
 		folder := &f.Folders[i]
+		c.folders = append(c.folders, folder)
 		c.define(c.resources, folder.Name, folder.NameRange)
 		c.claim(c.prefixes, folder.URIPrefix, folder.PrefixRange, "a second folder has the URI prefix")
 	}
@@ -70,4 +73,28 @@ func (c *checker) checkTemplates() {
 			break
 		}
 	}
+}
+
+// checkURI reports a URI that no resource, folder or template can have.
+func (c *checker) checkURI(uri string, where diag.Range) {
+	if _, known := c.uris[uri]; known {
+		return
+	}
+	for _, folder := range c.folders {
+		if _, known := folder.File(uri); known {
+			return
+		}
+	}
+	for _, t := range c.templates {
+		if _, known := t.URITemplate.Match(uri); known {
+			return
+		}
+	}
+	detail := diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris)))
+	if detail == "" {
+		detail = "define it, or correct the URI"
+	}
+	c.report(diag.Diagnostic{
+		Code: "unknown-resource", Range: where, Summary: fmt.Sprintf("there is no resource with the URI %q", uri), Detail: detail,
+	})
 }

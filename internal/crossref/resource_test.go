@@ -218,3 +218,65 @@ prompt "p" {
 		}
 	}
 }
+
+func TestTestsCallWhatExists(t *testing.T) {
+	const file = `
+resource "r" {
+  uri = "docs://handbook"
+  text = "x"
+}
+resource_folder "f" {
+  root = "f"
+  uri_prefix = "f:/"
+  glob = ["*.md"]
+}
+resource_template "u" {
+  uri_template = "crm://{id}"
+  text = "x"
+}
+prompt "review" {
+  message "user" { text = "x" }
+}
+test "exact" {
+  resource = "docs://handbook"
+  expect { text = "x" }
+}
+test "a file" {
+  resource = "f:/a.md"
+  expect { text = "x" }
+}
+test "a match" {
+  resource = "crm://C-1"
+  expect { text = "x" }
+}
+test "a typo" {
+  resource = "docs://handbok"
+  expect { text = "x" }
+}
+test "no such file" {
+  resource = "f:/a.txt"
+  expect { text = "x" }
+}
+test "gone" {
+  resource = "docs://gone"
+  expect { error = "TOOL_NOT_FOUND" }
+}
+test "a prompt" {
+  prompt = "review"
+  expect { text = "x" }
+}
+test "another" {
+  prompt = "revew"
+  expect { text = "x" }
+}
+`
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+	want := []string{
+		`a.hcl:31:14: error: there is no resource with the URI "docs://handbok"; did you mean "docs://handbook"?`,
+		`a.hcl:35:14: error: there is no resource with the URI "f:/a.txt"; define it, or correct the URI`,
+		`a.hcl:47:12: error: there is no prompt named "revew"; did you mean "review"?`,
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -161,12 +161,17 @@ type Hook struct {
 // its bodies and where they stand.
 type Hash [32]byte
 
-// Test is a test block.
+// Test is a test block. Exactly one of Tool, Resource and Prompt is set.
 type Test struct {
-	Name      string
-	Tool      string
-	ToolRange diag.Range
-	// Input is a JSON object, {} when the test gives none.
+	Name string
+	Tool string
+	// Resource is a URI.
+	Resource string
+	Prompt   string
+	// TargetRange is where the one that is set is written.
+	TargetRange diag.Range
+	// Input is a JSON object, {} when the test gives none. That of a prompt
+	// holds strings alone.
 	Input     json.RawMessage
 	Principal *TestPrincipal
 	Agent     *TestAgent
@@ -209,6 +214,11 @@ type Expect struct {
 	Output json.RawMessage
 	// Text is the text of the result.
 	Text *string
+	// MIMEType is that of a resource, "" when it is not looked at.
+	MIMEType string
+	// Messages are those of a prompt as MCP has them, an array of objects with
+	// "role" and "content"; nil when they are not looked at.
+	Messages json.RawMessage
 	// Error is an error code such as "INVALID_INPUT"; "" wants success.
 	Error string
 	// MessageMatches is an RE2 pattern for the message of the error.

@@ -97,8 +97,8 @@ var rules = map[string]*rule{
 		blocks: []string{"allow"}},
 
 	"locals": {open: true},
-	"test": {labels: []string{"name"}, args: join(required("tool"), args("input", "principal", "agent")),
+	"test": {labels: []string{"name"}, args: join(args("tool", "input", "principal", "agent"), staged("resource", "prompt")),
 		blocks: []string{"mock", "expect"}},
 	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text")},
-	"expect": {single: true, args: args("output", "text", "error", "message_matches", "denied_by", "calls")},
+	"expect": {single: true, args: join(args("output", "text", "error", "message_matches", "denied_by", "calls"), staged("mime_type", "messages"))},
 }
