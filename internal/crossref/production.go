@@ -14,23 +14,44 @@ func (c *checker) checkProduction(files []*hclfile.Definitions) {
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
 	}
+	covered := func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
+		if !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
+			c.report(diag.Diagnostic{
+				Code: "production-no-policy", Range: where,
+				Summary: fmt.Sprintf("no policy covers %s %q, and production mode demands one", kind, name),
+				Detail:  fmt.Sprintf("add a policy block whose %ss match it", kind),
+			})
+		}
+	}
+	inTools := func(p *hclfile.Policy) []hclfile.Name { return p.Tools }
+	inResources := func(p *hclfile.Policy) []hclfile.Name { return p.Resources }
+	inPrompts := func(p *hclfile.Policy) []hclfile.Name { return p.Prompts }
 	for _, f := range files {
 		for i := range f.Tools {
-			tool := &f.Tools[i]
-			if !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(p.Tools, tool.Name) }) {
-				c.report(diag.Diagnostic{
-					Code: "production-no-policy", Range: tool.NameRange,
-					Summary: fmt.Sprintf("no policy covers tool %q, and production mode demands one", tool.Name),
-					Detail:  "add a policy block whose tools match it",
-				})
-			}
-			if tool.Output == nil {
-				c.report(diag.Diagnostic{
-					Code: "production-no-output", Range: tool.NameRange,
-					Summary: fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
-					Detail:  "add output blocks for what it returns",
-				})
-			}
+			covered("tool", f.Tools[i].Name, f.Tools[i].NameRange, inTools)
+			c.checkOutput(&f.Tools[i])
 		}
+		for i := range f.Resources {
+			covered("resource", f.Resources[i].Name, f.Resources[i].NameRange, inResources)
+		}
+		for i := range f.Folders {
+			covered("resource", f.Folders[i].Name, f.Folders[i].NameRange, inResources)
+		}
+		for i := range f.Templates {
+			covered("resource", f.Templates[i].Name, f.Templates[i].NameRange, inResources)
+		}
+		for i := range f.Prompts {
+			covered("prompt", f.Prompts[i].Name, f.Prompts[i].NameRange, inPrompts)
+		}
+	}
+}
+
+func (c *checker) checkOutput(tool *hclfile.Tool) {
+	if tool.Output == nil {
+		c.report(diag.Diagnostic{
+			Code: "production-no-output", Range: tool.NameRange,
+			Summary: fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
+			Detail:  "add output blocks for what it returns",
+		})
 	}
 }

@@ -42,9 +42,9 @@ func (d *decoder) idle(b *hclsyntax.Block) {
 	}
 }
 
-// exactlyOne returns which of the arguments and blocks with the given names b
-// holds, the first if there are several. It reports several, and none as summary.
-func (d *decoder) exactlyOne(b *hclsyntax.Block, summary string, names ...string) string {
+// exactlyOne returns which of the arguments and blocks with the given names b,
+// of rule r, holds, the first if there are several. It reports several, and none as summary.
+func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names ...string) string {
 	type choice struct {
 		name  string
 		where hcl.Range
@@ -55,7 +55,7 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, summary string, names ...string
 			found = append(found, choice{name, attr.NameRange})
 		}
 		for _, inner := range b.Body.Blocks {
-			if inner.Type == name {
+			if inner.Type == name && r.hasBlock(name) {
 				found = append(found, choice{name, inner.TypeRange})
 				break
 			}

@@ -20,7 +20,7 @@ type Complete struct {
 func (d *decoder) complete(b *hclsyntax.Block) *Complete {
 	d.check(b.Body, rules["complete"], "a complete block", b.DefRange())
 	c := &Complete{}
-	switch d.exactlyOne(b, "the completion offers nothing", "values", "run") {
+	switch d.exactlyOne(b, rules["complete"], "the completion offers nothing", "values", "run") {
 	case "run":
 		c.Run = d.run(b.Body)
 	case "values":

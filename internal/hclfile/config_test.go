@@ -89,7 +89,7 @@ hook "alert" {
 			Reason: "Blocked in prod", Disclose: DiscloseHide,
 		}},
 		Hooks: []Hook{{
-			Name: "alert", On: []string{OnError, OnEnd}, Tools: []Name{{Text: "*"}}, Timeout: 2 * time.Second,
+			Name: "alert", On: []string{OnError, OnEnd}, Targets: Targets{Tools: []Name{{Text: "*"}}, Resources: []Name{}, Prompts: []Name{}}, Timeout: 2 * time.Second,
 			Run: Body{Language: JavaScript, Text: diag.WholeFile("", "log.info('x')")},
 		}},
 	}

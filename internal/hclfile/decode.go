@@ -1,6 +1,10 @@
 package hclfile
 
-import "github.com/mcpd/mcpd/diag"
+import (
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
 
 // Decode evaluates a tool file. The definitions are complete only when the
 // list holds no error.
@@ -15,10 +19,7 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 			d.check(b.Body, rules["locals"], "a locals block", b.DefRange())
 			continue
 		}
-		if taken[b.Type] == nil {
-			taken[b.Type] = named{}
-		}
-		d.claim(taken[b.Type], b)
+		d.claimDefinition(taken, b)
 		switch b.Type {
 		case "tool":
 			defs.Tools = append(defs.Tools, d.tool(b))
@@ -39,4 +40,17 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 		}
 	}
 	return defs, f.finish(d.problems)
+}
+
+// claimDefinition notes the name of a definition. Resources, folders and
+// templates share their names, since policies and hooks name them alike.
+func (d *decoder) claimDefinition(taken map[string]named, b *hclsyntax.Block) {
+	kind := b.Type
+	if kind == "resource_folder" || kind == "resource_template" {
+		kind = "resource"
+	}
+	if taken[kind] == nil {
+		taken[kind] = named{}
+	}
+	d.claimName(taken[kind], b.Labels[0], b.LabelRanges[0], "there is a second "+kind+" %q", b.Labels[0])
 }

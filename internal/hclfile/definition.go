@@ -100,6 +100,17 @@ type From struct {
 	Range  diag.Range
 }
 
+// Targets are what a policy or a hook is about. A list that is nil names
+// everything of its kind, an empty one nothing: a block that has none of the
+// lists is about everything, and one that has some about what they name. See
+// [Covers].
+type Targets struct {
+	Tools []Name
+	// Resources are names of resources, folders and templates.
+	Resources []Name
+	Prompts   []Name
+}
+
 // The values of [Policy.Disclose].
 const (
 	DiscloseReason  = "reason"
@@ -111,8 +122,7 @@ const (
 // one of Reason and ReasonExpr.
 type Policy struct {
 	Name string
-	// Tools is nil when the policy covers all tools.
-	Tools             []Name
+	Targets
 	When, Allow, Deny *Body
 	Reason            string
 	ReasonExpr        *Body
@@ -135,8 +145,7 @@ type Hook struct {
 	Name string
 	// On holds [OnStart], [OnEnd], [OnError], each at most once.
 	On []string
-	// Tools is nil when the hook covers all tools.
-	Tools   []Name
+	Targets
 	Timeout time.Duration
 	Grant   grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.
@@ -152,12 +161,17 @@ type Hook struct {
 // its bodies and where they stand.
 type Hash [32]byte
 
-// Test is a test block.
+// Test is a test block. Exactly one of Tool, Resource and Prompt is set.
 type Test struct {
-	Name      string
-	Tool      string
-	ToolRange diag.Range
-	// Input is a JSON object, {} when the test gives none.
+	Name string
+	Tool string
+	// Resource is a URI.
+	Resource string
+	Prompt   string
+	// TargetRange is where the one that is set is written.
+	TargetRange diag.Range
+	// Input is a JSON object, {} when the test gives none. That of a prompt
+	// holds strings alone.
 	Input     json.RawMessage
 	Principal *TestPrincipal
 	Agent     *TestAgent
@@ -200,6 +214,11 @@ type Expect struct {
 	Output json.RawMessage
 	// Text is the text of the result.
 	Text *string
+	// MIMEType is that of a resource, "" when it is not looked at.
+	MIMEType string
+	// Messages are those of a prompt as MCP has them, an array of objects with
+	// "role" and "content"; nil when they are not looked at.
+	Messages json.RawMessage
 	// Error is an error code such as "INVALID_INPUT"; "" wants success.
 	Error string
 	// MessageMatches is an RE2 pattern for the message of the error.

@@ -23,8 +23,17 @@ func seeds() []string {
 		"test \"t\" {\n  tool = \"a\"\n  mock \"http.x\" \"GET /\" {\n    json = { a = [1, 2.5, null] }\n  }\n  expect { error = \"TIMEOUT\" }\n}\n",
 		"hook \"h\" {\n  on = [\"end\"]\n  allow {\n    http \"x\" {\n      hosts = [\"a.b:443\"]\n      header \"X\" { value = \"a ${base64encode(\"u:${secret.s}\")}\" }\n    }\n  }\n  run = file(\"x.js\")\n}\n",
 		"variable \"v\" {\n  type = object({ a = optional(list(string), [\"x\"]) })\n  default = {}\n}\nserver { name = \"x\" }\n",
+		"resource \"r\" {\n  uri = \"x:r\"\n  base64 = \"AAAA\"\n  size = 3\n  annotations { audience = [\"user\"] }\n  icon { src = \"data:image/png,x\" }\n}\n",
+		"resource_folder \"f\" {\n  root = \"f\"\n  uri_prefix = \"f:/\"\n  glob = [\"**/*.md\"]\n  mime_types = { \".md\" = \"text/markdown\" }\n  max_file = \"1MiB\"\n}\n",
+		"resource_template \"t\" {\n  uri_template = \"x:{a}/{+b}\"\n  param \"a\" { pattern = \"^a\" }\n  complete \"b\" { values = [\"1\"] }\n  text = \"{{a}} {{{{ {{ b }}\"\n}\n",
+		"prompt \"p\" {\n  argument \"a\" {\n    complete { run = \"return [];\" }\n  }\n  message \"user\" { text = <<EOT\n{{a}} {{b}} {{\nEOT\n  }\n  message \"assistant\" {\n    resource {\n      uri = \"{{a}}\"\n      file = \"x\"\n    }\n  }\n  message \"user\" {\n    link {\n      uri = \"x:y\"\n      name = \"{{a}}\"\n    }\n  }\n}\n",
+		"message { text {} }\nprompt \"p\" {\n  message \"user\" {\n    file {\n    }\n    image { base64 = \"\" }\n  }\n}\n",
+		"tool \"a\" {\n  task = \"optional\"\n  task_ttl = \"1h\"\n  allow {\n    ask { elicit = true }\n  }\n  run = \"1\"\n}\npolicy \"p\" {\n  resources = [\"a*\"]\n  prompts = [\"b\"]\n  deny = \"true\"\n  reason = \"x\"\n}\n",
+		"test \"t\" {\n  prompt = \"p\"\n  expect { messages = [{ role = \"user\", text = \"x\" }] }\n}\ntest \"u\" {\n  resource = \"x:r\"\n  expect { mime_type = \"text/plain\" }\n}\n",
 		"a = <<EOT\n%{ for x in var.l ~}\n$${x} ${upper(x)}\n%{ endfor }\nEOT\n# <<JS\nb = \"<<JS\" /* <<JS */\n",
 		`{"tool": {"a": {"input": {"x": {"type": "list(string)", "default": ["${var.v}"]}}, "run": "return 1;"}}, "//": 1}`,
+		`{"prompt": {"p": {"argument": {"a": {"values": ["x"]}}, "message": [{"user": {"text": "\u007b{a}} {{b}}"}}, {"user": {"resource": {"uri": "{{a}}", "text": ""}}}]}}}`,
+		`{"resource_template": {"t": {"uri_template": "x:\u007ba}{b}", "run": "1"}}, "test": {"t": {"resource": "x:a", "expect": {"text": ""}}}}`,
 		`{"policy": [{"p": {"deny": "a\u00e9 == \"b\"", "reason": "x"}}], "locals": {"a": "%{if true}x%{endif}"}}`,
 		"\xef\xbb\xbftool \"é\" {\r\n  run = <<JS\r\nx\r\nJS\r\n}\r\n",
 	}
@@ -58,6 +67,7 @@ func toolProblems(src Source) diag.List {
 	vars := map[string]Variable{"v": {Value: []byte(`["a", {"b": 1}]`)}}
 	locals, more := JoinLocals([]*File{file}, vars)
 	problems = append(problems, more...)
+	problems = append(problems, file.Staged()...)
 	_, more = file.Decode(Scope{
 		Vars: vars, Locals: locals, Secrets: []string{"s"},
 		ReadFile: func(string) ([]byte, error) { return []byte(`{"type":"object"}`), nil },

@@ -18,7 +18,7 @@ func (d *decoder) message(b *hclsyntax.Block, names []string) Message {
 	m := Message{Role: b.Labels[0], Annotations: d.annotationsOf(b.Body), Range: d.f.rng(b.DefRange())}
 	d.role(b)
 	forms := []string{"text", "file", "image", "audio", "resource", "link"}
-	switch from := d.exactlyOne(b, "the message holds nothing", forms...); from {
+	switch from := d.exactlyOne(b, r, "the message holds nothing", forms...); from {
 	case "text":
 		m.Text = d.phrase(b.Body, "text", "argument", names)
 	case "file":
@@ -69,7 +69,7 @@ func (d *decoder) textFile(body *hclsyntax.Body) Phrase {
 // media decodes an image or audio block, nil when it was reported.
 func (d *decoder) media(b *hclsyntax.Block) *Media {
 	d.check(b.Body, rules[b.Type], article(b.Type), b.DefRange())
-	from := d.exactlyOne(b, "the "+b.Type+" holds nothing", "file", "base64")
+	from := d.exactlyOne(b, rules[b.Type], "the "+b.Type+" holds nothing", "file", "base64")
 	if from == "" {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (d *decoder) media(b *hclsyntax.Block) *Media {
 func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *Embedded {
 	d.check(b.Body, r, "a resource block in a message", b.DefRange())
 	e := &Embedded{URI: d.uriPhrase(b.Body, names)}
-	switch from := d.exactlyOne(b, "the resource holds nothing", "text", "base64", "file"); from {
+	switch from := d.exactlyOne(b, r, "the resource holds nothing", "text", "base64", "file"); from {
 	case "":
 	case "text":
 		e.Text = d.phrase(b.Body, "text", "argument", names)

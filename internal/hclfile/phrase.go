@@ -87,7 +87,8 @@ func (r *phraseReader) next() {
 // slot reads a name in braces.
 func (r *phraseReader) slot() {
 	start := r.at
-	inner, _, found := strings.Cut(r.text[start+len(openSlot):], closeSlot)
+	rest := r.text[start+len(openSlot):]
+	inner, _, found := strings.Cut(rest[:min(len(rest), 2*maxName)], closeSlot)
 	name := strings.Trim(inner, " ")
 	if !found || !isIdentifier(name) {
 		r.at += len(openSlot)

@@ -17,7 +17,7 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 	d.eval.reads = d.hashOf(b)
 	p := Policy{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
-		Tools: d.toolNames(b.Body), Disclose: DiscloseReason,
+		Targets: d.targets(b.Body), Disclose: DiscloseReason,
 		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"),
 	}
 	d.decision(b)
@@ -94,40 +94,4 @@ func seemsComputed(text string) bool {
 		return false
 	}
 	return slices.ContainsFunc([]string{"args.", "args[", "principal.", "agent.", "tool.", "call.", "vars."}, joins)
-}
-
-// toolNames decodes names and patterns of tools. It returns nil when the
-// argument is absent.
-func (d *decoder) toolNames(body *hclsyntax.Body) []Name {
-	attr := body.Attributes["tools"]
-	if attr == nil {
-		return nil
-	}
-	list, ok := d.strings(body, "tools")
-	if ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the list of tools is empty", "name tools or patterns, or remove it to cover all tools")
-	}
-	names := make([]Name, 0, len(list))
-	for _, e := range list {
-		if !isPattern(e.text) {
-			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
-			continue
-		}
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
-	}
-	return names
-}
-
-// maxPatternName bounds a name with patterns and an upstream's prefix.
-const maxPatternName = 2 * maxName
-
-// isPattern reports whether s may be a tool's name, also one that an upstream
-// gives, in which * matches any run of characters.
-func isPattern(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c >= 0x80 || !isWord(c) && c != '.' && c != '-' && c != '/' && c != '*' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxPatternName
 }

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -126,5 +127,22 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 	}
 	if got.Messages[1].Role != Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != Image {
 		t.Errorf("got %+v", got.Messages)
+	}
+}
+
+func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
+	want := map[string][2]int{"resources.hcl": {4, 0}, "prompts.hcl": {0, 5}}
+	for name, count := range want {
+		source, err := os.ReadFile("../../testdata/conformance/staged/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defs := decodeTools(t, name, string(source), Scope{})
+		if len(defs.Resources)+len(defs.Templates) != count[0] || len(defs.Prompts) != count[1] {
+			t.Errorf("%s defines %+v", name, defs)
+		}
+		if formatted, _ := Format(Source{Path: name, Bytes: source}); string(formatted) != string(source) {
+			t.Errorf("%s is not in the layout of mcpd fmt:\n%s", name, cmp.Diff(string(source), string(formatted)))
+		}
 	}
 }

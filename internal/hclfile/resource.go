@@ -29,7 +29,7 @@ func (d *decoder) resource(b *hclsyntax.Block) Resource {
 
 // contents decodes what a resource holds.
 func (d *decoder) contents(b *hclsyntax.Block, r *Resource) {
-	switch from := d.exactlyOne(b, "the resource holds nothing", "text", "base64", "file", "run"); from {
+	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
 	case "":
 	case "run":
 		r.Run, r.MIMEType = d.run(b.Body), d.mimeType(b.Body, "mime_type")

@@ -106,7 +106,7 @@ func (d *decoder) param(b *hclsyntax.Block, p *Param) {
 
 // templateContents decodes what the resources of a template hold.
 func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
-	switch d.exactlyOne(b, "the resources of the template hold nothing", "text", "run") {
+	switch d.exactlyOne(b, rules["resource_template"], "the resources of the template hold nothing", "text", "run") {
 	case "run":
 		t.Run = d.run(b.Body)
 	case "text":

@@ -110,15 +110,15 @@ func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
 
 func TestWhatNothingServesYetIsNamed(t *testing.T) {
 	for path, source := range map[string]string{
-		"x.hcl":      "tool \"t\" {\n  ask_timeout = \"1m\"\n  run = \"1\"\n}\nresource \"r\" {\n  uri = \"x:r\"\n  text = \"x\"\n  timeout = \"1s\"\n}\n",
-		"x.hcl.json": `{"tool": {"t": {"ask_timeout": "1m", "run": "1"}},` + "\n" + `"resource": {"r": {"uri": "x:r", "text": "x"}}}`,
+		"x.hcl":      "tool \"t\" {\n  task = \"optional\"\n  run = \"1\"\n}\nresource \"r\" {\n  uri = \"x:r\"\n  text = \"x\"\n  timeout = \"1s\"\n}\n",
+		"x.hcl.json": `{"tool": {"t": {"task": "optional", "run": "1"}},` + "\n" + `"resource": {"r": {"uri": "x:r", "text": "x"}}}`,
 	} {
 		file, problems := Parse(Source{Path: path, Bytes: []byte(source)}, ToolsKind)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		got := file.Staged()
-		if len(got) != 2 || got[0].Code != "not-supported" || got[0].Summary != `the argument "ask_timeout" is not supported by this version of mcpd` ||
+		if len(got) != 2 || got[0].Code != "not-supported" || got[0].Summary != `the argument "task" is not supported by this version of mcpd` ||
 			got[1].Summary != `the block "resource" is not supported by this version of mcpd` {
 			t.Fatalf("%s: %v", path, got)
 		}

@@ -92,13 +92,13 @@ var rules = map[string]*rule{
 
 	"policy": {labels: []string{"name"}, args: join(args("tools"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
-		required("reason"), args("disclose"), later("requires_approval", "resources", "prompts"))},
-	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true)),
+		required("reason"), args("disclose"), staged("resources", "prompts"), later("requires_approval"))},
+	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "timeout"), codeArg("run", true), staged("resources", "prompts")),
 		blocks: []string{"allow"}},
 
 	"locals": {open: true},
-	"test": {labels: []string{"name"}, args: join(required("tool"), args("input", "principal", "agent")),
+	"test": {labels: []string{"name"}, args: join(args("tool", "input", "principal", "agent"), staged("resource", "prompt")),
 		blocks: []string{"mock", "expect"}},
 	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text")},
-	"expect": {single: true, args: args("output", "text", "error", "message_matches", "denied_by", "calls")},
+	"expect": {single: true, args: join(args("output", "text", "error", "message_matches", "denied_by", "calls"), staged("mime_type", "messages"))},
 }

@@ -68,6 +68,31 @@ var bombs = map[string]func(n int) string{
 	"types": func(n int) string {
 		return "tool \"t\" {\ninput \"a\" {\ntype = " + strings.Repeat("list(", n) + "string" + strings.Repeat(")", n) + "\n}\n}"
 	},
+	"slots": func(n int) string {
+		return "prompt \"p\" {\nmessage \"user\" { text = \"" + strings.Repeat("{{a", n) + "}}\" }\n}"
+	},
+	"escaped slots": func(n int) string {
+		return "prompt \"p\" {\nmessage \"user\" {\ntext = <<EOT\n" + strings.Repeat("{{{{", n) + "\nEOT\n}\n}"
+	},
+	"unknown slots": func(n int) string {
+		text := ""
+		for i := range min(n, 7000) {
+			text += fmt.Sprintf("{{a%d}}", i)
+		}
+		return "prompt \"p\" {\nargument \"b\" {\n}\nmessage \"user\" {\ntext = <<EOT\n" + text + "\nEOT\n}\n}"
+	},
+	"messages": func(n int) string {
+		return "prompt \"p\" {\n" + strings.Repeat("message \"user\" {\nimage {\n}\n}\n", n) + "}"
+	},
+	"variables": func(n int) string {
+		return "resource_template \"t\" {\nuri_template = \"x:" + strings.Repeat("{a}/", n) + "\"\ntext = \"\"\n}"
+	},
+	"globs": func(n int) string {
+		return "resource_folder \"f\" {\nroot = \"f\"\nglob = [\"" + strings.Repeat("**/", n) + "\"]\n}"
+	},
+	"expected messages": func(n int) string {
+		return "test \"t\" {\nprompt = \"p\"\nexpect { messages = [" + strings.Repeat("{role = \"x\"},", n) + "] }\n}"
+	},
 	"unknown blocks": func(n int) string { return strings.Repeat("nonsense \"a\" {\n}\n", n) },
 }
 

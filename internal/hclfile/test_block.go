@@ -7,15 +7,10 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-
-	"github.com/mcpd/mcpd/diag"
 )
 
 // maxTestName is the length in bytes of a test's name, which is a sentence.
 const maxTestName = 200
-
-// errorCodes are what a test may expect of a call that fails (RFC section 14).
-var errorCodes = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
 
 // test decodes a test block.
 func (d *decoder) test(b *hclsyntax.Block) Test {
@@ -26,13 +21,9 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	if strings.TrimSpace(t.Name) == "" || len(t.Name) > maxTestName {
 		d.fail("bad-name", t.NameRange, "the test has a bad name", fmt.Sprintf("say in 1 to %d bytes what it shows", maxTestName))
 	}
-	if name, ok := d.text(b.Body, "tool"); ok {
-		t.Tool, t.ToolRange = name, d.f.rng(b.Body.Attributes["tool"].Expr.Range())
-	}
+	target := d.target(b, &t)
 	d.eval.private = true
-	if input := d.jsonObject(b.Body, "input"); input != nil {
-		t.Input = input
-	}
+	d.input(b.Body, target, &t)
 	t.Principal, t.Agent = d.principal(b.Body), d.agent(b.Body)
 	for _, inner := range blocks(b.Body, r) {
 		if inner.Type == "mock" {
@@ -41,13 +32,55 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	}
 	d.eval.private = false
 	if expect := first(b.Body, "expect"); expect != nil {
-		t.Expect = d.expect(expect)
+		t.Expect = d.expect(expect, target)
 	} else if !meant(b.Body, r, "expect") {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write expect { output = … }, or { error = \"…\" }")
 	}
 	t.Hash = Hash(d.eval.reads.Sum(nil))
 	d.eval.reads = nil
 	return t
+}
+
+// target decodes what a test calls. It returns the argument that says so, ""
+// when none does.
+func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
+	target := d.exactlyOne(b, rules["test"], "the test calls nothing", "tool", "resource", "prompt")
+	if target == "" {
+		return ""
+	}
+	t.TargetRange = d.f.rng(b.Body.Attributes[target].Expr.Range())
+	if target == "resource" {
+		t.Resource, _ = d.uri(b.Body, target)
+		return target
+	}
+	name, ok := d.text(b.Body, target)
+	if ok && name == "" {
+		d.fail("bad-name", t.TargetRange, "the test names no "+target, "write the name of the "+target)
+	}
+	if target == "tool" {
+		t.Tool = name
+	} else {
+		t.Prompt = name
+	}
+	return target
+}
+
+// input decodes the arguments of the call.
+func (d *decoder) input(body *hclsyntax.Body, target string, t *Test) {
+	attr := body.Attributes["input"]
+	switch {
+	case attr == nil:
+	case target == "resource":
+		d.fail("contradiction", d.f.rng(attr.NameRange), "a resource has no input", "its values stand in the URI")
+	case target == "prompt":
+		if v, ok := d.objectArg(body, "input", &valueType{kind: mapKind, elem: &valueType{kind: stringKind}}); ok {
+			t.Input = appendJSON(nil, v)
+		}
+	default:
+		if input := d.jsonObject(body, "input"); input != nil {
+			t.Input = input
+		}
+	}
 }
 
 // jsonObject decodes an argument that is an object, as JSON.
@@ -182,42 +215,5 @@ func (d *decoder) checkRequest(b *hclsyntax.Block, request string) {
 	method, path, _ := strings.Cut(request, " ")
 	if !isToken(method) || method != strings.ToUpper(method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \t\n") {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a request", "write the method and the path, such as \"GET /customers/C-1042\"")
-	}
-}
-
-func (d *decoder) expect(b *hclsyntax.Block) Expect {
-	d.check(b.Body, rules["expect"], "an expect block", b.DefRange())
-	e := Expect{Output: d.json(b.Body, "output"), Range: d.f.rng(b.DefRange())}
-	if text, ok := d.text(b.Body, "text"); ok {
-		e.Text = &text
-	}
-	e.Error, _ = d.oneOf(b.Body, "error", errorCodes...)
-	if s, ok := d.text(b.Body, "message_matches"); ok && d.regexp(s, b.Body.Attributes["message_matches"].Expr) != nil {
-		e.MessageMatches = s
-	}
-	if s, ok := d.text(b.Body, "denied_by"); ok {
-		e.DeniedBy, e.DeniedByRange = s, d.f.rng(b.Body.Attributes["denied_by"].Expr.Range())
-	}
-	if calls, ok := d.strings(b.Body, "calls"); ok {
-		e.Calls = textsOf(calls)
-	}
-	d.checkExpect(b)
-	return e
-}
-
-// checkExpect reports expectations that cannot hold together.
-func (d *decoder) checkExpect(b *hclsyntax.Block) {
-	if len(b.Body.Attributes) == 0 && len(b.Body.Blocks) == 0 {
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write output = …, text = … or error = …")
-	}
-	for _, failure := range []string{"error", "message_matches", "denied_by"} {
-		for _, success := range []string{"output", "text"} {
-			f, s := b.Body.Attributes[failure], b.Body.Attributes[success]
-			if f == nil || s == nil {
-				continue
-			}
-			d.fail("contradiction", d.f.rng(s.NameRange), fmt.Sprintf("the test expects %q and %q of one call", success, failure), "a call that fails has no result; write two tests",
-				diag.Note{Range: d.f.rng(f.NameRange), Message: fmt.Sprintf("%q is expected here", failure)})
-		}
 	}
 }

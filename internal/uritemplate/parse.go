@@ -19,11 +19,19 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+func malformed(start, end int, message, hint string) *Error {
+	return &Error{Start: start, End: end, Message: message, Hint: hint}
+}
+
+func ambiguous(start, end int, message, hint string) *Error {
+	return &Error{Start: start, End: end, Message: message, Hint: hint, Ambiguous: true}
+}
+
 // Parse reads a template. Its errors are of type [*Error].
 func Parse(text string) (*Template, error) {
 	p := parser{t: &Template{text: text}}
 	if len(text) > MaxTemplate {
-		return nil, &Error{0, len(text), fmt.Sprintf("the template is longer than %d bytes", MaxTemplate), "", false}
+		return nil, malformed(0, len(text), fmt.Sprintf("the template is longer than %d bytes", MaxTemplate), "")
 	}
 	for p.at < len(text) {
 		step := p.literal
@@ -65,11 +73,11 @@ func (p *parser) literal() error {
 	for ; end < len(text) && text[end] != '{'; end++ {
 		switch c := text[end]; {
 		case c == '}':
-			return &Error{end, end + 1, "there is a } without its {", "percent-encode it as %7D", false}
+			return malformed(end, end+1, "there is a } without its {", "percent-encode it as %7D")
 		case c == '%' && !isTriplet(text[end:]):
-			return &Error{end, end + 1, "a % is not followed by two hexadecimal digits", "write %25 for the sign itself", false}
+			return malformed(end, end+1, "a % is not followed by two hexadecimal digits", "write %25 for the sign itself")
 		case !inURI(c):
-			return &Error{end, end + 1, "the template holds a character that no URI can hold", "percent-encode it, as in %20 for a space", false}
+			return malformed(end, end+1, "the template holds a character that no URI can hold", "percent-encode it, as in %20 for a space")
 		}
 	}
 	p.add(part{kind: literal, text: text[p.at:end]}, end)
@@ -82,7 +90,7 @@ func (p *parser) expression() error {
 	text := p.t.text
 	length := strings.IndexByte(text[p.at:], '}')
 	if length < 0 {
-		return &Error{p.at, p.at + 1, "there is a { without its }", "close it as in {name}, or percent-encode it as %7B", false}
+		return malformed(p.at, p.at+1, "there is a { without its }", "close it as in {name}, or percent-encode it as %7B")
 	}
 	end := p.at + length + 1
 	inner := text[p.at+1 : end-1]
@@ -91,7 +99,7 @@ func (p *parser) expression() error {
 		operator, inner = inner[0], inner[1:]
 	}
 	if strings.IndexByte("+#./;?&", operator) < 0 && operator != 0 {
-		return &Error{p.at, end, "there is no such expression", "write {name}, or one of the operators + # . / ; ? & before the name", false}
+		return malformed(p.at, end, "there is no such expression", "write {name}, or one of the operators + # . / ; ? & before the name")
 	}
 	names := strings.Split(inner, ",")
 	for _, name := range names {
@@ -110,13 +118,13 @@ func (p *parser) expression() error {
 func (p *parser) name(name string, end int) error {
 	switch {
 	case strings.ContainsAny(name, "*:"):
-		return &Error{p.at, end, "values are strings, whole and one for each name", "remove * and :", false}
+		return malformed(p.at, end, "values are strings, whole and one for each name", "remove * and :")
 	case !isName(name):
-		return &Error{p.at, end, "the name of a variable is missing or bad", "use letters, digits and _, and no digit first", false}
+		return malformed(p.at, end, "the name of a variable is missing or bad", "use letters, digits and _, and no digit first")
 	case slices.Contains(p.t.names, name):
-		return &Error{p.at, end, fmt.Sprintf("the variable %q stands twice in the template", name), "give the second one another name", true}
+		return ambiguous(p.at, end, fmt.Sprintf("the variable %q stands twice in the template", name), "give the second one another name")
 	case len(p.t.names) == MaxVariables:
-		return &Error{p.at, end, fmt.Sprintf("the template has more than %d variables", MaxVariables), "", false}
+		return malformed(p.at, end, fmt.Sprintf("the template has more than %d variables", MaxVariables), "")
 	}
 	p.t.names = append(p.t.names, name)
 	return nil
@@ -130,7 +138,7 @@ func (p *parser) expand(operator byte, names []string, end int) error {
 		return nil
 	case '+', '#', '.':
 		if len(names) > 1 {
-			return &Error{p.at, end, "what separates these values may stand within them", "write one name in these braces", true}
+			return ambiguous(p.at, end, "what separates these values may stand within them", "write one name in these braces")
 		}
 	}
 	value, separator := simple, string(operator)
@@ -164,7 +172,7 @@ func (p *parser) check() error {
 			hint = p.checkPairs(i)
 		}
 		if hint != "" {
-			return &Error{p.places[i][0], p.places[i][1], "where the value of this variable ends in a URI cannot be told", hint, true}
+			return ambiguous(p.places[i][0], p.places[i][1], "where the value of this variable ends in a URI cannot be told", hint)
 		}
 	}
 	return nil

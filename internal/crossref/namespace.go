@@ -1,0 +1,87 @@
+package crossref
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// namespace is the names of one kind of definition.
+type namespace struct {
+	kind   string
+	places map[string]diag.Range
+	// sorted are the names in order, nil until they are asked for.
+	sorted []string
+}
+
+func newNamespace(kind string) *namespace {
+	return &namespace{kind: kind, places: map[string]diag.Range{}}
+}
+
+func (n *namespace) names() []string {
+	if len(n.sorted) != len(n.places) {
+		n.sorted = slices.Sorted(maps.Keys(n.places))
+	}
+	return n.sorted
+}
+
+// define remembers where a name is defined, and reports a second definition in
+// another file.
+func (c *checker) define(n *namespace, name string, where diag.Range) {
+	first, twice := n.places[name]
+	if !twice {
+		n.places[name] = where
+		return
+	}
+	if first.File == where.File && where.File != "" {
+		return // whoever decoded the file has told
+	}
+	c.report(diag.Diagnostic{
+		Code: "duplicate-" + n.kind, Range: where,
+		Summary: fmt.Sprintf("%s %q is defined twice", n.kind, name),
+		Detail:  "rename one of them or remove it",
+		Notes:   []diag.Note{{Range: first, Message: "it is first defined here"}},
+	})
+}
+
+// exist checks the names and patterns that a definition is about.
+func (c *checker) exist(of string, about hclfile.Targets) {
+	c.existIn(c.tools, of, about.Tools)
+	c.existIn(c.resources, of, about.Resources)
+	c.existIn(c.prompts, of, about.Prompts)
+}
+
+func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
+	for _, name := range names {
+		switch {
+		case name.Text == "*":
+		case !strings.Contains(name.Text, "*"):
+			c.known(n, name.Text, name.Range)
+		case !slices.ContainsFunc(n.names(), name.Matches):
+			c.report(diag.Diagnostic{
+				Severity: diag.Warning, Code: "pattern-matches-nothing", Range: name.Range,
+				Summary: fmt.Sprintf("no %s matches the pattern %q of %s", n.kind, name.Text, of),
+				Detail:  fmt.Sprintf("the pattern covers %ss that are added later; remove it if none will be", n.kind),
+			})
+		}
+	}
+}
+
+// known reports a name that does not exist.
+func (c *checker) known(n *namespace, name string, where diag.Range) {
+	if _, ok := n.places[name]; ok {
+		return
+	}
+	detail := diag.DidYouMean(name, n.names())
+	if detail == "" {
+		detail = "define it, or correct the name"
+	}
+	c.report(diag.Diagnostic{
+		Code: "unknown-" + n.kind, Range: where,
+		Summary: fmt.Sprintf("there is no %s named %q", n.kind, name), Detail: detail,
+	})
+}

@@ -1,0 +1,100 @@
+package crossref
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// maxCompared is how many pairs of templates are compared. Beyond it a warning
+// may be missing.
+const maxCompared = 100_000
+
+// defineResources remembers the resources, folders and templates of a file.
+func (c *checker) defineResources(f *hclfile.Definitions) {
+	for i := range f.Resources {
+		r := &f.Resources[i]
+		c.define(c.resources, r.Name, r.NameRange)
+		c.ceiling("resource", r.Name, r.Grant, r.GrantRanges)
+		c.claim(c.uris, r.URI, r.URIRange, "a second resource has the URI")
+	}
+	for i := range f.Folders {
+		folder := &f.Folders[i]
+		c.folders = append(c.folders, folder)
+		c.define(c.resources, folder.Name, folder.NameRange)
+		c.claim(c.prefixes, folder.URIPrefix, folder.PrefixRange, "a second folder has the URI prefix")
+	}
+	for i := range f.Templates {
+		t := &f.Templates[i]
+		c.define(c.resources, t.Name, t.NameRange)
+		c.ceiling("template", t.Name, t.Grant, t.GrantRanges)
+		if t.URITemplate != nil {
+			c.templates = append(c.templates, t)
+		}
+	}
+}
+
+// claim remembers a URI, and reports that it was taken.
+func (c *checker) claim(taken map[string]diag.Range, uri string, where diag.Range, summary string) {
+	if uri == "" {
+		return // whoever decoded the file has told
+	}
+	first, twice := taken[uri]
+	if !twice {
+		taken[uri] = where
+		return
+	}
+	c.report(diag.Diagnostic{
+		Code: "duplicate-uri", Range: where, Summary: fmt.Sprintf("%s %q", summary, uri), Detail: "change one of the two",
+		Notes: []diag.Note{{Range: first, Message: "the first one is here"}},
+	})
+}
+
+// checkTemplates warns of templates that match the same URIs.
+func (c *checker) checkTemplates() {
+	compared := 0
+	for i, t := range c.templates {
+		for _, earlier := range c.templates[:i] {
+			if compared++; compared > maxCompared {
+				return
+			}
+			if !t.URITemplate.Overlaps(earlier.URITemplate) {
+				continue
+			}
+			c.report(diag.Diagnostic{
+				Severity: diag.Warning, Code: "overlapping-templates", Range: t.URIRange,
+				Summary: fmt.Sprintf("some URIs match template %q and template %q", t.Name, earlier.Name),
+				Detail:  "the first of the two is read then; change one, or join them",
+				Notes:   []diag.Note{{Range: earlier.URIRange, Message: fmt.Sprintf("template %q", earlier.Name)}},
+			})
+			break
+		}
+	}
+}
+
+// checkURI reports a URI that no resource, folder or template can have.
+func (c *checker) checkURI(uri string, where diag.Range) {
+	if _, known := c.uris[uri]; known {
+		return
+	}
+	for _, folder := range c.folders {
+		if _, known := folder.File(uri); known {
+			return
+		}
+	}
+	for _, t := range c.templates {
+		if _, known := t.URITemplate.Match(uri); known {
+			return
+		}
+	}
+	detail := diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris)))
+	if detail == "" {
+		detail = "define it, or correct the URI"
+	}
+	c.report(diag.Diagnostic{
+		Code: "unknown-resource", Range: where, Summary: fmt.Sprintf("there is no resource with the URI %q", uri), Detail: detail,
+	})
+}

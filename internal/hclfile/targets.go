@@ -1,0 +1,64 @@
+package hclfile
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// targets decodes what a policy or a hook is about.
+func (d *decoder) targets(body *hclsyntax.Body) Targets {
+	t := Targets{
+		Tools:     d.names(body, "tools", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"),
+		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
+		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
+	}
+	lists := []*[]Name{&t.Tools, &t.Resources, &t.Prompts}
+	for _, list := range lists {
+		if *list == nil {
+			continue
+		}
+		for _, other := range lists {
+			if *other == nil {
+				*other = []Name{}
+			}
+		}
+	}
+	return t
+}
+
+// names decodes names and patterns. It returns nil when the argument is absent.
+func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []Name {
+	attr := body.Attributes[argument]
+	if attr == nil {
+		return nil
+	}
+	list, ok := d.strings(body, argument)
+	if ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the list of %s is empty", argument),
+			fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument))
+	}
+	names := make([]Name, 0, len(list))
+	for _, e := range list {
+		if !isPattern(e.text) {
+			d.fail("bad-name", d.f.rng(e.where), fmt.Sprintf("this is not the name of a %s", argument[:len(argument)-1]), characters)
+			continue
+		}
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
+}
+
+// maxPatternName bounds a name with patterns and an upstream's prefix.
+const maxPatternName = 2 * maxName
+
+// isPattern reports whether s may be a tool's name, also one that an upstream
+// gives, in which * matches any run of characters.
+func isPattern(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x80 || !isWord(c) && c != '.' && c != '-' && c != '/' && c != '*' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxPatternName
+}
