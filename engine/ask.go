@@ -104,18 +104,24 @@ func (x *execution) begun() *asking.Pause {
 	return &asking.Pause{Journal: scripting.NewJournal(), State: state.State{Root: x.id, Start: x.began}}
 }
 
-// suspended makes what the body asks the result of this leg.
-func (x *execution) suspended(pause *asking.Pause, asks []scripting.Ask, took time.Duration) (Result, *CallError) {
-	store, err := x.server.states.open()
-	if err != nil {
-		return Result{}, failed(ExecutionError, err, "the server cannot keep what calls wait for")
-	}
+// suspended makes what the body asks the result of this leg. A client that sent
+// the answers before it was asked is not asked.
+func (x *execution) suspended(ctx context.Context, pause *asking.Pause, asks []scripting.Ask, took time.Duration) (Result, *CallError) {
 	open := make([]state.Ask, len(asks))
 	for i, ask := range asks {
 		open[i] = state.Ask{Seq: ask.Seq, Payload: ask.Payload}
 	}
+	pause.Asks, pause.Leg, pause.Used = open, pause.Leg+1, pause.Used+took
+	if sent := x.req.Resume; sent != nil && sent.State == "" {
+		if complete, err := pause.Resume(sent.Responses, sent.Refused); complete && err == nil {
+			return x.run(ctx, pause)
+		}
+	}
+	store, err := x.server.states.open()
+	if err != nil {
+		return Result{}, failed(ExecutionError, err, "the server cannot keep what calls wait for")
+	}
 	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, asking.Digest(x.args)
-	pause.Leg, pause.Used = pause.Leg+1, pause.Used+took
 	return x.ask(store, pause, open)
 }
 

@@ -224,3 +224,16 @@ func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
+	e := startEffects(t)
+	s := deployServer(t, e, "")
+	yes := json.RawMessage(`{"action":"accept","content":{"ok":true}}`)
+	r := s.Execute(t.Context(), asked("web", &engine.Resume{Responses: map[string]json.RawMessage{"first": yes, "second": yes, "else": yes}}))
+	if r.Err != nil || string(r.Value) != `"plan#1 deploy#2 true finish#3 true"` || e.n.Load() != 3 {
+		t.Errorf("got %s, %v after %d effects", r.Value, r.Err, e.n.Load())
+	}
+	if ask := mustAsk(t, s.Execute(t.Context(), asked("web", &engine.Resume{Responses: map[string]json.RawMessage{"first": yes}}))); ask.Requests[0].Key != "second" {
+		t.Errorf("asked for %+v", ask.Requests)
+	}
+}

@@ -231,7 +231,7 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 		if pause.Agent == nil {
 			pause.Agent = call.AgentJSON()
 		}
-		return x.suspended(pause, outcome.Suspended, x.server.options.Now().Sub(began))
+		return x.suspended(ctx, pause, outcome.Suspended, x.server.options.Now().Sub(began))
 	case outcome.Result == nil:
 		return Result{}, failed(ExecutionError, errors.New("executor returned neither result nor failure"), "the tool could not be run")
 	}

@@ -140,8 +140,10 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	for _, http := range granted.HTTP {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
 	}
-	for _, name := range granted.Ask.Names() {
-		src.Objects = append(src.Objects, scripting.Object{Kind: "ask", Name: name})
+	if granted.Ask != nil {
+		for _, name := range append(granted.Ask.Names(), "ask") {
+			src.Objects = append(src.Objects, scripting.Object{Kind: "ask", Name: name})
+		}
 	}
 	src.Import = func(name string) ([]byte, error) {
 		content, hash, err := c.tree.Open(name)
