@@ -89,7 +89,7 @@ type Invocation struct {
 	Caller identity.Caller
 	Via    string
 	// Began is when the call began, and what its clock shows first.
-	Began    time.Time
+	Began time.Time
 	// Root names all legs of the call, and Deadline is that of the first: what
 	// the body sees of both is the same in every leg.
 	Root     string
