@@ -50,7 +50,7 @@ var layout = map[string][]string{
 	"internal/authn":           {"identity"},
 	"internal/watch":           {},
 	"internal/state":           {"identity"},
-	"internal/asking":          {"internal/state", "scripting"},
+	"internal/asking":          {"diag", "internal/schema", "internal/state", "scripting"},
 	"internal/uritemplate":     {},
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "diag", "identity"},

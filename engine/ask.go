@@ -61,7 +61,7 @@ func (x *execution) resumed(ctx context.Context) (Result, *CallError) {
 	}
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
-		return Result{}, badState(err)
+		return Result{}, invalidParams(err.Error())
 	}
 	if !complete {
 		return x.ask(store, pause, pause.Asks)
@@ -152,8 +152,14 @@ func badState(err error) *CallError {
 			said = known
 		}
 	}
-	const invalidParams = -32602
-	e := failed(InvalidInput, err, "%s", said)
-	e.RPC = &RPCError{Code: invalidParams, Message: e.Message}
+	e := invalidParams(said.Error())
+	e.cause = err
 	return e
+}
+
+// invalidParams is the error of a request that its client wrote wrongly (2026-07-28
+// basic/patterns/mrtr).
+func invalidParams(message string) *CallError {
+	const code = -32602
+	return &CallError{Code: InvalidInput, Message: message, RPC: &RPCError{Code: code, Message: message}}
 }

@@ -188,6 +188,10 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
 		t.Errorf("a number as an answer: %+v", r)
 	}
+	unfit := &engine.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`{"action":"accept","content":{"ok":"yes"}}`)}}
+	if r := s.Execute(t.Context(), asked("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
+		t.Errorf("an answer that does not fit its form: %+v", r)
+	}
 	declined := &engine.Resume{State: again.State, Refused: map[string]bool{"first": true}}
 	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != engine.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
 		t.Errorf("declined: %+v", r)

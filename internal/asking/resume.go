@@ -3,6 +3,9 @@ package asking
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/schema"
 )
 
 // Resume gives the journal the answers to everything that is open. complete is
@@ -50,8 +53,8 @@ const (
 	Roots  = "roots/list"
 )
 
-// check finds answers that are not of the form of their method. Whether the
-// content of a form fits its schema is for the body to see.
+// check finds answers that are not of the form of their method, and contents
+// that do not fit the schema of their form.
 func (r *Request) check(answer json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members == nil {
@@ -68,6 +71,29 @@ func (r *Request) check(answer json.RawMessage) error {
 	}
 	if r.Method == Elicit && string(members["action"]) != `"accept"` {
 		return fmt.Errorf("the action of the answer to %s must be accept, decline or cancel", r.Key)
+	}
+	return r.checkContent(members["content"])
+}
+
+// checkContent holds the content of a form to its schema. Of one whose members
+// are all optional a client may leave the content out.
+func (r *Request) checkContent(content json.RawMessage) error {
+	var params struct {
+		Schema json.RawMessage `json:"requestedSchema"`
+	}
+	if r.Method != Elicit || json.Unmarshal(r.Params, &params) != nil || params.Schema == nil {
+		return nil
+	}
+	form, problems := schema.Compile(params.Schema, diag.Range{}, nil)
+	if problems.HasErrors() {
+		// What the body wrote is no schema; the client could not hold to it either.
+		return nil
+	}
+	if content == nil {
+		content = json.RawMessage("{}")
+	}
+	if violations := form.Value(content); len(violations) > 0 {
+		return fmt.Errorf("the answer to %s does not fit its schema: %s %s", r.Key, violations[0].Path, violations[0].Message)
 	}
 	return nil
 }
