@@ -22,7 +22,7 @@ const compileBudget = time.Second
 // compiled first, and may take a part of what accepting it would.
 const (
 	acceptBudget = 250 * time.Millisecond
-	refuseBudget = 25 * time.Millisecond // 20, and a quarter for noise
+	refuseBudget = 20 * time.Millisecond
 	lateBudget   = 100 * time.Millisecond
 )
 
