@@ -32,7 +32,7 @@ const (
 // Compile checks and compiles src. It returns a program unless the list holds
 // an error. All ranges are places in the file of src.Text, or in an imported file.
 func Compile(src Source) (*Program, diag.List) {
-	c := compilation{src: src, digest: sha256.New()}
+	c := compilation{src: src, digest: sha256.New(), meant: sha256.New()}
 	program := c.run()
 	c.suggestTypeScript()
 	list := c.list.Sort()
@@ -46,7 +46,8 @@ func Compile(src Source) (*Program, diag.List) {
 type compilation struct {
 	src    Source
 	list   diag.List
-	digest hash.Hash
+	// digest and meant become the hashes of the program.
+	digest, meant hash.Hash
 	origin origin
 }
 
@@ -214,6 +215,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	takes(function, p.parameters)
 	p.code = c.code(tree)
 	c.digest.Sum(p.hash[:0])
+	c.meant.Sum(p.meaning[:0])
 	return p
 }
 
@@ -270,15 +272,25 @@ func (c *compilation) hashSource() {
 	start, end := s.Text.Pos(0), s.Text.Pos(len(s.Text.Body()))
 	objects, _ := json.Marshal(s.Objects)
 	inputs, _ := json.Marshal(s.Inputs)
-	for _, part := range []string{s.Name, s.Text.File(), s.Path, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
+	for _, part := range []string{s.Name, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
 		c.hashPart(part)
 	}
-	for _, n := range []int{int(s.Kind), int(s.Language), start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
+	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
+	for _, part := range []string{s.Text.File(), s.Path} {
+		writePart(c.digest, part)
+	}
+	for _, n := range []int{start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
 		_ = binary.Write(c.digest, binary.LittleEndian, int64(n))
 	}
 }
 
+// hashPart adds a part to both hashes.
 func (c *compilation) hashPart(part string) {
-	_ = binary.Write(c.digest, binary.LittleEndian, int64(len(part)))
-	c.digest.Write([]byte(part))
+	writePart(c.digest, part)
+	writePart(c.meant, part)
+}
+
+func writePart(h hash.Hash, part string) {
+	_ = binary.Write(h, binary.LittleEndian, int64(len(part)))
+	h.Write([]byte(part))
 }

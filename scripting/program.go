@@ -11,7 +11,8 @@ import (
 type Program struct {
 	name string
 	kind Kind
-	hash [32]byte
+	// hash and meaning are those of [Program.Hash] and [Program.Meaning].
+	hash, meaning [32]byte
 	code *goja.Program
 	// parameters are the globals that the body mentions, in the order in which
 	// its function takes them.
@@ -33,6 +34,10 @@ func (p *Program) Uses(name string) bool { return p.everything || p.uses[name] }
 
 // Hash returns a hash of everything that Compile was given, imported files included.
 func (p *Program) Hash() [32]byte { return p.hash }
+
+// Meaning returns a hash of what the program does: of everything that Compile
+// was given but for where the body stands.
+func (p *Program) Meaning() [32]byte { return p.meaning }
 
 // mentions reports whether the body can reach a property of this name.
 func (p *Program) mentions(name string) bool { return p.computed || p.mentioned[name] }

@@ -1,10 +1,7 @@
 package hclfile
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"hash"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -96,38 +93,4 @@ func isIdentifier(s string) bool {
 		}
 	}
 	return s != "" && len(s) <= maxName && !isDigit(s[0])
-}
-
-// hashOf begins the hash of a definition: where it stands and its source text.
-// The caller adds what its expressions read.
-func (d *decoder) hashOf(b *hclsyntax.Block) hash.Hash {
-	where := blockRange(b)
-	if isJSON(d.f.path) {
-		where.Start = b.OpenBraceRange.Start // the blocks of one type share its name
-	}
-	r := d.f.rng(where)
-	h := sha256.New()
-	for _, field := range append([]string{d.f.path, b.Type}, b.Labels...) {
-		writeField(h, field)
-	}
-	var at [24]byte
-	binary.BigEndian.PutUint64(at[:8], uint64(r.Start.Byte))
-	binary.BigEndian.PutUint64(at[8:16], uint64(r.Start.Line))
-	binary.BigEndian.PutUint64(at[16:], uint64(r.Start.Column))
-	h.Write(at[:])
-	writeField(h, d.f.source[r.Start.Byte:r.End.Byte])
-	return h
-}
-
-// writeField adds s to a hash so that no two sequences of fields collide.
-func writeField(h hash.Hash, s string) {
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-	h.Write(n[:])
-	h.Write([]byte(s))
-}
-
-// blockRange returns the range of a whole block.
-func blockRange(b *hclsyntax.Block) hcl.Range {
-	return hcl.RangeBetween(b.TypeRange, b.CloseBraceRange)
 }

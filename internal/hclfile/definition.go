@@ -89,7 +89,7 @@ type Tool struct {
 	Run Body
 
 	Range, NameRange diag.Range
-	Hash             Hash
+	Hashes
 }
 
 // From is an input whose value is computed, never taken from the caller.
@@ -130,7 +130,7 @@ type Policy struct {
 	Disclose string
 
 	Range, NameRange diag.Range
-	Hash             Hash
+	Hashes
 }
 
 // The values of [Hook.On].
@@ -153,13 +153,8 @@ type Hook struct {
 	Run         Body
 
 	Range, NameRange diag.Range
-	Hash             Hash
+	Hashes
 }
-
-// Hash identifies everything that defines a tool, policy or hook, or another
-// thing of its kind: its evaluated values, the files that it names, the text of
-// its bodies and where they stand.
-type Hash [32]byte
 
 // Test is a test block. Exactly one of Tool, Resource and Prompt is set.
 type Test struct {
@@ -179,7 +174,7 @@ type Test struct {
 	Expect    Expect
 
 	Range, NameRange diag.Range
-	Hash             Hash
+	Hashes
 }
 
 // TestPrincipal is the authenticated caller that a test plays.

@@ -13,7 +13,7 @@ type Prompt struct {
 	Run      *Body
 
 	Range, NameRange diag.Range
-	Hash             Hash
+	Hashes
 }
 
 // Argument is an argument of a [Prompt], which is always a string.

@@ -59,7 +59,7 @@ type Resource struct {
 	Run     *Body
 
 	Range, NameRange, URIRange diag.Range
-	Hash                       Hash
+	Hashes
 }
 
 // Folder is a resource_folder block: the files of a folder as resources.
@@ -81,7 +81,7 @@ type Folder struct {
 	Icons       []Icon
 
 	Range, NameRange, RootRange, PrefixRange diag.Range
-	Hash                                     Hash
+	Hashes
 }
 
 // Template is a resource_template block. Exactly one of Text and Run is set.
@@ -101,7 +101,7 @@ type Template struct {
 	Run  *Body
 
 	Range, NameRange, URIRange diag.Range
-	Hash                       Hash
+	Hashes
 }
 
 // Param is a variable of a [Template].

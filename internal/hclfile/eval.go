@@ -2,7 +2,6 @@ package hclfile
 
 import (
 	"fmt"
-	"hash"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -29,7 +28,7 @@ type evaluator struct {
 	// compared counts the names that were looked through for suggestions.
 	compared int
 	// reads collects what the current definition depends on beside its text.
-	reads hash.Hash
+	reads *hasher
 	// sensitive: a value was read that must not show in a message.
 	sensitive bool
 	// private: what is computed is shown to nobody, so that it may be sensitive.

@@ -23,7 +23,7 @@ func (d *decoder) folder(b *hclsyntax.Block) Folder {
 	r := rules["resource_folder"]
 	d.checkName("the folder", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, r, "a resource_folder block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	f := Folder{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		Glob: d.globs(b.Body, "glob"), Exclude: d.globs(b.Body, "exclude"),
@@ -40,8 +40,7 @@ func (d *decoder) folder(b *hclsyntax.Block) Folder {
 	}
 	d.root(b.Body, &f)
 	d.uriPrefix(b.Body, &f)
-	f.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	f.Hashes = d.hashes()
 	return f
 }
 

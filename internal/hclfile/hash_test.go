@@ -28,14 +28,14 @@ hook "h" {
 
 // hashesOf decodes [hashed], changed by the replacements, with the given
 // variables and file.
-func hashesOf(t *testing.T, vars, file string, replacements ...string) map[string]Hash {
+func hashesOf(t *testing.T, vars, file string, replacements ...string) map[string]Hashes {
 	t.Helper()
 	source := strings.NewReplacer(replacements...).Replace(hashed)
 	defs := decodeTools(t, "x.hcl", source, Scope{
 		Vars:     map[string]Variable{"used": {Value: json.RawMessage(vars)}, "unused": {Value: json.RawMessage(strconv.Itoa(len(file)))}},
 		ReadFile: func(string) ([]byte, error) { return []byte(file), nil },
 	})
-	return map[string]Hash{"tool": defs.Tools[0].Hash, "policy": defs.Policies[0].Hash, "hook": defs.Hooks[0].Hash}
+	return map[string]Hashes{"tool": defs.Tools[0].Hashes, "policy": defs.Policies[0].Hashes, "hook": defs.Hooks[0].Hashes}
 }
 
 func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
@@ -44,6 +44,8 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 		vars, file string
 		edits      []string
 		changed    string
+		// placed says that its place alone has changed.
+		placed bool
 	}{
 		"nothing":               {vars: `"a"`, file: "return 1"},
 		"a variable it uses":    {vars: `"b"`, file: "return 1", changed: "tool"},
@@ -51,14 +53,17 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 		"a local it uses":       {vars: `"a"`, file: "return 1", edits: []string{`"u"`, `"v"`}, changed: "tool"},
 		"a local nobody uses":   {vars: `"a"`, file: "return 1", edits: []string{`"n"`, `"m"`}},
 		"its own text":          {vars: `"a"`, file: "return 1", edits: []string{`"no"`, `"na"`}, changed: "policy"},
-		"a blank line above it": {vars: `"a"`, file: "return 1", edits: []string{"hook \"h\"", "\nhook \"h\""}, changed: "hook"},
+		"a blank line above it": {vars: `"a"`, file: "return 1", edits: []string{"hook \"h\"", "\nhook \"h\""}, changed: "hook", placed: true},
 		"its name":              {vars: `"a"`, file: "return 1", edits: []string{"hook \"h\"", "hook \"i\""}, changed: "hook"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := hashesOf(t, c.vars, c.file, c.edits...)
 			for kind := range before {
-				if (before[kind] != after[kind]) != (kind == c.changed) {
-					t.Errorf("the hash of the %s: changed is %v", kind, before[kind] != after[kind])
+				if (before[kind].Hash != after[kind].Hash) != (kind == c.changed) {
+					t.Errorf("the hash of the %s: changed is %v", kind, before[kind].Hash != after[kind].Hash)
+				}
+				if (before[kind].Meaning != after[kind].Meaning) != (kind == c.changed && !c.placed) {
+					t.Errorf("the meaning of the %s: changed is %v", kind, before[kind].Meaning != after[kind].Meaning)
 				}
 			}
 		})

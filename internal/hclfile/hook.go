@@ -10,7 +10,7 @@ import (
 func (d *decoder) hook(b *hclsyntax.Block) Hook {
 	d.checkName("the hook", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, rules["hook"], "a hook block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	h := Hook{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		On: d.events(b.Body), Targets: d.targets(b.Body),
@@ -25,8 +25,7 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 	if run := d.run(b.Body); run != nil {
 		h.Run = *run
 	}
-	h.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	h.Hashes = d.hashes()
 	return h
 }
 

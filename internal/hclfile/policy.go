@@ -14,7 +14,7 @@ import (
 func (d *decoder) policy(b *hclsyntax.Block) Policy {
 	d.checkName("the policy", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, rules["policy"], "a policy block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	p := Policy{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		Targets: d.targets(b.Body), Disclose: DiscloseReason,
@@ -28,8 +28,7 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 	if disclose, ok := d.oneOf(b.Body, "disclose", DiscloseReason, DiscloseGeneric, DiscloseHide); ok {
 		p.Disclose = disclose
 	}
-	p.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	p.Hashes = d.hashes()
 	return p
 }
 

@@ -11,7 +11,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 	r := rules["prompt"]
 	d.checkName("the prompt", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, r, "a prompt block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	p := Prompt{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		Icons: d.icons(b.Body, r), Call: d.call(b),
@@ -29,8 +29,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 			p.Messages = append(p.Messages, d.message(inner, names))
 		}
 	}
-	p.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	p.Hashes = d.hashes()
 	return p
 }
 

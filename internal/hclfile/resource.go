@@ -10,7 +10,7 @@ import (
 func (d *decoder) resource(b *hclsyntax.Block) Resource {
 	d.checkName("the resource", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, rules["resource"], "a resource block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	r := Resource{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, rules["resource"]), Call: d.call(b),
@@ -22,8 +22,7 @@ func (d *decoder) resource(b *hclsyntax.Block) Resource {
 		r.URIRange = d.f.rng(attr.Expr.Range())
 	}
 	d.contents(b, &r)
-	r.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	r.Hashes = d.hashes()
 	return r
 }
 

@@ -15,7 +15,7 @@ func (d *decoder) template(b *hclsyntax.Block) Template {
 	r := rules["resource_template"]
 	d.checkName("the template", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, r, "a resource_template block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	t := Template{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		MIMEType: d.mimeType(b.Body, "mime_type"), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
@@ -27,8 +27,7 @@ func (d *decoder) template(b *hclsyntax.Block) Template {
 	}
 	d.params(b, r, &t)
 	d.templateContents(b, &t)
-	t.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	t.Hashes = d.hashes()
 	return t
 }
 

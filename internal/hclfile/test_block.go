@@ -16,7 +16,7 @@ const maxTestName = 200
 func (d *decoder) test(b *hclsyntax.Block) Test {
 	r := rules["test"]
 	d.check(b.Body, r, "a test block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	t := Test{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
 	if strings.TrimSpace(t.Name) == "" || len(t.Name) > maxTestName {
 		d.fail("bad-name", t.NameRange, "the test has a bad name", fmt.Sprintf("say in 1 to %d bytes what it shows", maxTestName))
@@ -36,8 +36,7 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	} else if !meant(b.Body, r, "expect") {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write expect { output = … }, or { error = \"…\" }")
 	}
-	t.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	t.Hashes = d.hashes()
 	return t
 }
 

@@ -15,7 +15,7 @@ import (
 func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	d.checkName("the tool", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, rules["tool"], "a tool block", b.DefRange())
-	d.eval.reads = d.hashOf(b)
+	d.begin(b)
 	t := Tool{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
@@ -31,8 +31,7 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	if run := d.run(b.Body); run != nil {
 		t.Run = *run
 	}
-	t.Hash = Hash(d.eval.reads.Sum(nil))
-	d.eval.reads = nil
+	t.Hashes = d.hashes()
 	return t
 }
 
