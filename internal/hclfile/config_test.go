@@ -66,7 +66,7 @@ hook "alert" {
 		t.Fatal(problems)
 	}
 	ignored := cmp.FilterPath(func(p cmp.Path) bool {
-		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hash"
+		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hashes"
 	}, cmp.Ignore())
 	texts := cmp.Transformer("body", func(t diag.Text) string { return t.Body() })
 	want := &Config{

@@ -328,7 +328,7 @@ test "t" {
 	a, b := decodeTools(t, "x.hcl", native, scope), decodeTools(t, "x.hcl.json", inJSON, scope)
 	ignored := cmp.FilterPath(func(p cmp.Path) bool {
 		last := p.Last().String()
-		return strings.HasSuffix(last, "Range") || strings.HasSuffix(last, "Origin") || last == ".Hash" || last == ".GrantRanges"
+		return strings.HasSuffix(last, "Range") || strings.HasSuffix(last, "Origin") || last == ".Hashes" || last == ".GrantRanges"
 	}, cmp.Ignore())
 	texts := cmp.Transformer("body", func(t diag.Text) string { return t.Body() })
 	if diff := cmp.Diff(a, b, ignored, texts); diff != "" {
