@@ -90,7 +90,7 @@ func addServer(tb testing.TB) *engine.Server {
 }
 
 var addRequest = engine.Request{
-	Tool: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`),
+	Name: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`),
 	Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bench", RequestID: "r-1"}},
 }
 

@@ -157,7 +157,7 @@ tool "loops" {
 					cancel()
 				}
 			}()
-			result := s.Execute(ctx, engine.Request{Tool: "loops", Emit: signal(begun)})
+			result := s.Execute(ctx, engine.Request{Name: "loops", Emit: signal(begun)})
 			if result.Err == nil || result.Err.Code != test.code {
 				t.Errorf("got %v, want %s", result.Err, test.code)
 			}

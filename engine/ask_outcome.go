@@ -9,10 +9,10 @@ import (
 // storedOutcome is the outcome of a leg as the state store keeps it, for those
 // who come with the same state again.
 type storedOutcome struct {
-	Value, Content, Structured json.RawMessage `json:",omitempty"`
-	Rich                       bool            `json:",omitempty"`
-	Ask                        *Ask            `json:",omitempty"`
-	Err                        *storedError    `json:",omitempty"`
+	Value, Content, Structured, Reply json.RawMessage `json:",omitempty"`
+	Rich                              bool            `json:",omitempty"`
+	Ask                               *Ask            `json:",omitempty"`
+	Err                               *storedError    `json:",omitempty"`
 }
 
 // storedError is a [CallError] with all that its caller is told.
@@ -27,7 +27,7 @@ type storedError struct {
 }
 
 func encodeOutcome(r Result, e *CallError) ([]byte, error) {
-	stored := storedOutcome{Value: r.Value, Content: r.Content, Structured: r.Structured, Rich: r.Rich, Ask: r.Ask}
+	stored := storedOutcome{Value: r.Value, Content: r.Content, Structured: r.Structured, Reply: r.Reply, Rich: r.Rich, Ask: r.Ask}
 	if e != nil {
 		stored.Err = &storedError{
 			Code: e.Code, Message: e.Message, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
@@ -50,5 +50,5 @@ func decodeOutcome(encoded []byte) (Result, *CallError) {
 			Code: e.Code, Message: e.Message, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
 	}
-	return Result{Value: stored.Value, Content: stored.Content, Structured: stored.Structured, Rich: stored.Rich, Ask: stored.Ask}, nil
+	return Result{Value: stored.Value, Content: stored.Content, Structured: stored.Structured, Reply: stored.Reply, Rich: stored.Rich, Ask: stored.Ask}, nil
 }

@@ -62,7 +62,7 @@ func startEffects(t *testing.T) *effects {
 // asked is a call of a client that can be asked.
 func asked(service string, resume *engine.Resume) engine.Request {
 	return engine.Request{
-		Tool: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
+		Name: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
 		Can:    engine.Capabilities{Form: true},
 		Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "a"}, Source: identity.Source{Listener: "local"}},
 	}

@@ -22,7 +22,7 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (Result, error
 		return Result{}, fmt.Errorf("encode arguments of %s: %w", tool, err)
 	}
 	request := Request{
-		Tool: tool, Arguments: encoded,
+		Name: tool, Arguments: encoded,
 		Caller: identity.Caller{
 			Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent},
 			Source: identity.Source{Listener: "local"},
@@ -52,7 +52,7 @@ func (e *CallError) public() *CallError {
 // logFailure tells the operator what the caller is not told.
 func (x *execution) logFailure(ctx context.Context, err *CallError) {
 	attrs := []slog.Attr{
-		slog.String("tool", x.req.Tool), slog.String("call_id", x.id),
+		slog.String(x.req.Kind.String(), x.req.Name), slog.String("call_id", x.id),
 		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("code", string(err.Code)),
 	}
 	level := slog.LevelInfo

@@ -77,7 +77,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *CallErr
 // askGo asks the policies in Go.
 func (x *execution) askGo() *CallError {
 	for _, policy := range x.server.options.Policies {
-		decision, err := policy.ask(x.req.Caller.Agent.Clone(), x.req.Tool, x.args)
+		decision, err := policy.ask(x.req.Caller.Agent.Clone(), x.policyName(), x.args)
 		switch {
 		case err != nil:
 			return failed(PolicyDenied, err, "denied: a policy failed")
@@ -86,6 +86,14 @@ func (x *execution) askGo() *CallError {
 		}
 	}
 	return nil
+}
+
+// policyName is what policies in Go know the item by.
+func (x *execution) policyName() string {
+	if x.entry.Kind == Tools {
+		return x.entry.Name
+	}
+	return x.entry.Kind.String() + ":" + x.entry.Name
 }
 
 // denied tells the caller as much as the policy discloses.

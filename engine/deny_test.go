@@ -28,7 +28,7 @@ policy "open" {
 }
 `),
 	})
-	visible := s.Visible(t.Context(), identity.Caller{Principal: identity.Anonymous()})
+	visible := s.Visible(t.Context(), engine.Tools, identity.Caller{Principal: identity.Anonymous()})
 	if len(visible.Tools) != 1 || visible.Tools[0].Name() != "open" {
 		t.Errorf("%d tools are listed", len(visible.Tools))
 	}

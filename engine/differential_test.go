@@ -82,7 +82,7 @@ func look(t *testing.T, s *engine.Server) seen {
 			t.Fatal(err)
 		}
 		out.Tools = append(out.Tools, string(metadata))
-		r := s.Execute(context.Background(), engine.Request{Tool: tool.Name()})
+		r := s.Execute(context.Background(), engine.Request{Name: tool.Name()})
 		out.Results[tool.Name()] = string(r.Value)
 		if r.Err != nil {
 			out.Results[tool.Name()] = fmt.Sprint(r.Err.Message, r.Err.Stack())

@@ -92,7 +92,7 @@ func TestToolsAreAddedWhileOthersAreCalled(t *testing.T) {
 func TestAToolThatIsAddedLateIsServedAndTold(t *testing.T) {
 	told := 0
 	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
-	stop := s.Watch(func() { told++ })
+	stop := s.Watch(func([]string) { told++ })
 	before := s.Snapshot()
 	if err := engine.AddTool(s, engine.ToolOptions{Name: "late"}, func(context.Context, identity.Agent, struct{}) (int, error) { return 7, nil }); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestWatchersAreToldOfEachNewSnapshotAndOfNothingElse(t *testing.T) {
 	folder := files("add.hcl", addTool)
 	s := server(t, engine.Options{Tools: folder})
 	told := 0
-	defer s.Watch(func() { told++ })()
+	defer s.Watch(func([]string) { told++ })()
 	reload := func(want int, what string) {
 		t.Helper()
 		_, _ = s.Reload(t.Context(), engine.Change{All: true})

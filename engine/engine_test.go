@@ -357,12 +357,12 @@ policy "readers" {
 	if !errors.As(err, &failed) || failed.Code != engine.PolicyDenied || failed.Message != "writers only" {
 		t.Errorf("got %v", err)
 	}
-	if visible := s.Visible(t.Context(), identity.Caller{Principal: identity.Anonymous()}); len(visible.Tools) != 0 || !visible.Private {
+	if visible := s.Visible(t.Context(), engine.Tools, identity.Caller{Principal: identity.Anonymous()}); len(visible.Tools) != 0 || !visible.Private {
 		t.Errorf("a tool that is surely denied is listed: %+v", visible)
 	}
 	writer := identity.Anonymous()
 	writer.Scopes = []string{"write"}
-	if visible := s.Visible(t.Context(), identity.Caller{Principal: writer}); len(visible.Tools) != 1 {
+	if visible := s.Visible(t.Context(), engine.Tools, identity.Caller{Principal: writer}); len(visible.Tools) != 1 {
 		t.Error("a tool that depends on the arguments is not listed")
 	}
 }

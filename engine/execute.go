@@ -26,8 +26,10 @@ type execution struct {
 	id     string
 	lane   uint64
 	began  time.Time
-	// entry is nil while no tool is found.
+	// entry is nil while nothing is found, and body is what runs of it: nil
+	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
+	body  catalog.Body
 	// mocks answer host calls instead of the network. Nil outside of tests,
 	// which fire no hooks and are not logged.
 	mocks *host.Mocks
@@ -63,9 +65,9 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 	if req.Via == "" {
 		req.Via = ViaClient
 	}
-	if len(req.Tool) > maxToolName {
-		// No tool has such a name; logs and hooks need not carry all of it.
-		req.Tool = req.Tool[:maxToolName] + "…"
+	if most := maxName(req.Kind); len(req.Name) > most {
+		// Nothing has such a name; logs and hooks need not carry all of it.
+		req.Name = req.Name[:most] + "…"
 	}
 	number := s.sequence.Add(1)
 	x := &execution{server: s, snap: snap, req: req, lane: number, began: s.options.Now()}
@@ -73,7 +75,7 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 	if x.req.Caller.Agent.RequestID == "" {
 		x.req.Caller.Agent.RequestID = x.id
 	}
-	x.entry = snap.catalog.Entry(req.Tool)
+	x.find()
 	return x
 }
 
@@ -91,12 +93,15 @@ func (x *execution) attempt(ctx context.Context, running int64, loadErr error) (
 	if x.entry == nil {
 		return Result{}, x.notFound(ctx)
 	}
+	if x.body == nil {
+		return x.uncompleted()
+	}
 	facts := x.facts()
 	if err := x.decideEarly(ctx, facts); err != nil {
 		return Result{}, err
 	}
 	if err := x.req.refused; err != nil {
-		return Result{}, &CallError{Code: InvalidInput, Message: err.Error(), Schema: bytes.Clone(x.entry.Input.Raw())}
+		return Result{}, &CallError{Code: InvalidInput, Message: err.Error(), Schema: x.inputSchema()}
 	}
 	if err := x.fillIn(ctx, facts); err != nil {
 		return Result{}, err
@@ -134,6 +139,9 @@ func (x *execution) facts() policylang.Input {
 
 // fillIn evaluates `from` inputs, fills in defaults and validates.
 func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *CallError {
+	if x.entry.Kind != Tools && (x.entry.Kind != Prompts || x.req.Argument != "") {
+		return x.fillOther()
+	}
 	extra, err := fromValues(ctx, x.entry.Item, facts)
 	if err != nil {
 		return err
@@ -175,17 +183,17 @@ func fits(s *schema.Schema, value any) error {
 
 func invalidInput(item *catalog.Item, violations []Violation) *CallError {
 	return &CallError{
-		Code: InvalidInput, Message: "the arguments do not fit the tool's input schema: " + describe(violations),
+		Code: InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, describe(violations)),
 		Violations: violations, Schema: bytes.Clone(item.Input.Raw()),
 	}
 }
 
-// notFound names the nearest tool that this caller may see, if any.
+// notFound names the nearest item that this caller may see, if any.
 func (x *execution) notFound(ctx context.Context) *CallError {
-	if len(x.req.Tool) > maxToolName {
-		return &CallError{Code: ToolNotFound, Message: "no such tool"}
+	if len(x.req.Name) > maxName(x.req.Kind) {
+		return &CallError{Code: ToolNotFound, Message: "no such " + x.req.Kind.String()}
 	}
-	err := &CallError{Code: ToolNotFound, Message: fmt.Sprintf("no tool named %q", x.req.Tool)}
+	err := &CallError{Code: ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
 	err.Nearest = x.snap.nearest(ctx, x.server, x.req)
 	if err.Nearest != "" {
 		err.Message += fmt.Sprintf("; did you mean %q?", err.Nearest)
@@ -208,23 +216,23 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 	bounded, cancel := context.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer cancel()
 	call := catalog.Invocation{
-		Input: x.input, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
+		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
 		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal,
 		Host: host.Call{
-			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: "tool", Name: x.req.Tool, ID: x.id,
+			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg},
 			Emit:   x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
 	began := x.server.options.Now()
-	outcome, err := x.entry.Body.Run(bounded, call)
+	outcome, err := x.body.Run(bounded, call)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		return Result{}, x.timedOut()
 	case err != nil:
-		return Result{}, failed(ExecutionError, fmt.Errorf("executor: %w", err), "the tool could not be run")
+		return Result{}, failed(ExecutionError, fmt.Errorf("executor: %w", err), "the %s could not be run", x.entry.Kind)
 	case outcome.Failure != nil:
 		return Result{}, x.failure(ctx, outcome.Failure)
 	case outcome.Suspended != nil:
@@ -233,7 +241,11 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 		}
 		return x.suspended(ctx, pause, outcome.Suspended, x.server.options.Now().Sub(began))
 	case outcome.Result == nil:
-		return Result{}, failed(ExecutionError, errors.New("executor returned neither result nor failure"), "the tool could not be run")
+		return Result{}, failed(ExecutionError, errors.New("executor returned neither result nor failure"), "the %s could not be run", x.entry.Kind)
+	}
+	if x.entry.Kind != Tools {
+		public := x.entry.Steady && len(x.entry.Rules) == 0 && !x.snap.catalog.DenyByDefault
+		return Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public}, nil
 	}
 	return x.result(outcome.Result)
 }
@@ -246,7 +258,7 @@ func canceled(ctx context.Context) *CallError {
 }
 
 func (x *execution) timedOut() *CallError {
-	return &CallError{Code: Timeout, Message: fmt.Sprintf("the tool did not end within its timeout of %s", x.entry.Timeout)}
+	return &CallError{Code: Timeout, Message: fmt.Sprintf("the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)}
 }
 
 // encode encodes plain data, which cannot fail.

@@ -32,7 +32,7 @@ tool "whose" {
 			principal.Claims["tenant"] = test.claim
 		}
 		got := engine.Code("")
-		if result := s.Execute(t.Context(), engine.Request{Tool: "whose", Caller: identity.Caller{Principal: principal}}); result.Err != nil {
+		if result := s.Execute(t.Context(), engine.Request{Name: "whose", Caller: identity.Caller{Principal: principal}}); result.Err != nil {
 			got = result.Err.Code
 		}
 		if got != test.want {

@@ -78,7 +78,7 @@ func TestAGoPolicyIsToldTheAgent(t *testing.T) {
 			return engine.Deny("not you")
 		},
 	}})
-	request := engine.Request{Tool: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`)}
+	request := engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`)}
 	request.Caller.Agent = identity.Agent{AgentID: "bot", Metadata: map[string]string{"team": "qa"}}
 	if result := s.Execute(t.Context(), request); result.Err != nil {
 		t.Errorf("the bot: %v", result.Err)

@@ -63,7 +63,7 @@ func (s *Server) register(item *catalog.Item) error {
 	}
 	snap := s.current.Load()
 	if snap != nil {
-		if e := snap.catalog.Entry(item.Name); e != nil {
+		if e := snap.catalog.Entry(Tools, item.Name); e != nil {
 			return fmt.Errorf("a tool of this name is defined at %s", e.Where)
 		}
 	}
@@ -85,7 +85,7 @@ func (s *Server) register(item *catalog.Item) error {
 
 func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, error) {
 	if !hclfile.IsName(o.Name) {
-		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", maxToolName)
+		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", maxName(Tools))
 	}
 	if run == nil {
 		return nil, fmt.Errorf("the function is nil")
@@ -105,7 +105,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 		o.Timeout = time.Second
 	}
 	item := &catalog.Item{
-		Name: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
+		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
 		Input: input, Output: output, PolicySchema: input.Raw(),
 		Body: goBody[In, Out]{run}, Where: diag.Range{File: "(go) " + o.Name},
@@ -113,7 +113,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 	if o.Description != "" {
 		item.Description = &o.Description
 	}
-	item.SetFacts()
+	item.Settle()
 	item.Key = sha256.Sum256(encode(metadataOf(item)))
 	return item, nil
 }

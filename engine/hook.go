@@ -29,8 +29,14 @@ const (
 // HookEvent is what a hook is told. It is a copy: nothing that a hook does
 // changes the call or its result.
 type HookEvent struct {
-	Phase  Phase  `json:"phase"`
-	Tool   string `json:"tool"`
+	Phase Phase `json:"phase"`
+	// Tool is the name of the tool, of the resource or of the prompt; for what
+	// does not exist, what the caller asked for.
+	Tool string `json:"tool"`
+	// Kind is "tool", "resource", "prompt" or "completion".
+	Kind string `json:"kind"`
+	// URI is that of the resource; empty for any other kind.
+	URI    string `json:"uri,omitempty"`
 	CallID string `json:"call_id"`
 	Via    Via    `json:"via"`
 	identity.Caller
@@ -61,7 +67,8 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 	if len(x.server.options.Hooks) == 0 && len(inFiles) == 0 {
 		return
 	}
-	event.Tool, event.CallID, event.Via, event.Caller = x.req.Tool, x.id, x.req.Via, x.req.Caller
+	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
+	event.CallID, event.Via, event.Caller = x.id, x.req.Via, x.req.Caller
 	event.Revision, event.Arguments = x.snap.catalog.Revision, x.visibleArguments()
 	if event.Phase != Start {
 		event.Duration = x.server.options.Now().Sub(x.began)
@@ -88,11 +95,15 @@ func (x *execution) fireLast(ctx context.Context, result Result) {
 		x.fire(ctx, HookEvent{Phase: End, Outcome: "input_required"})
 		return
 	}
+	if result.Reply != nil {
+		x.fire(ctx, HookEvent{Phase: End, Result: result.Reply})
+		return
+	}
 	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
 }
 
 // fileHooks returns the hooks in files that want to know of a phase of this
-// call. A tool that does not exist is matched by name.
+// call. What does not exist is matched by the name that was asked for.
 func (x *execution) fileHooks(phase Phase) []*catalog.Hook {
 	candidates := x.snap.catalog.Hooks
 	if x.entry != nil {
@@ -100,7 +111,7 @@ func (x *execution) fileHooks(phase Phase) []*catalog.Hook {
 	}
 	var wanted []*catalog.Hook
 	for _, h := range candidates {
-		if h.Wants(string(phase), x.req.Tool) {
+		if h.Wants(string(phase), x.kind(), x.name()) {
 			wanted = append(wanted, h)
 		}
 	}
@@ -108,8 +119,12 @@ func (x *execution) fileHooks(phase Phase) []*catalog.Hook {
 }
 
 // visibleArguments returns the arguments without those that are sensitive. For
-// a tool that does not exist, nothing is known to be harmless.
+// what does not exist, nothing is known to be harmless. Those of a resource are
+// the variables of its template.
 func (x *execution) visibleArguments() json.RawMessage {
+	if x.entry != nil && x.req.Kind == Resources {
+		return encode(x.args)
+	}
 	if x.entry == nil || !bytes.HasPrefix(bytes.TrimLeft(x.req.Arguments, " \t\r\n"), []byte("{")) || !json.Valid(x.req.Arguments) {
 		return nil
 	}
@@ -123,9 +138,8 @@ func (x *execution) visibleArguments() json.RawMessage {
 func (e HookEvent) json() json.RawMessage {
 	event := struct {
 		HookEvent
-		Kind       string   `json:"kind"`
 		DurationMS *float64 `json:"duration_ms,omitempty"`
-	}{HookEvent: e, Kind: "tool"}
+	}{HookEvent: e}
 	event.Arguments = orNull(e.Arguments)
 	if e.Phase != Start {
 		ms := float64(e.Duration.Microseconds()) / 1000

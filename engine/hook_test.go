@@ -78,7 +78,7 @@ func TestAHookIsToldAllOfTheCall(t *testing.T) {
 		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bot", Model: "m-1", RequestID: "r-1", Metadata: map[string]string{"team": "qa"}},
 		Source: identity.Source{Listener: "local"},
 	}
-	result := s.Execute(t.Context(), engine.Request{Tool: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`), Caller: caller})
+	result := s.Execute(t.Context(), engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`), Caller: caller})
 	if last.Duration < 0 {
 		t.Errorf("the call took %s", last.Duration)
 	}

@@ -76,7 +76,7 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 		}
 		return failed(ExecutionError, f, "the call was canceled")
 	case scripting.HostPanic:
-		return failed(ExecutionError, f, "the tool failed inside the server")
+		return failed(ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
 	case scripting.RPCError:
 		err := failed(ExecutionError, f, "%s", f.Message)
 		err.RPC = &RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/host"
 )
 
@@ -17,10 +18,30 @@ const (
 	ViaTest Via = "test"
 )
 
-// Request is one call of a tool.
+// Kind is a kind of what can be called. The zero Kind is that of tools.
+type Kind = catalog.Kind
+
+// The kinds. A read names the URI of a resource, and is of kind Resources
+// whatever answers it; Templates is for completions alone.
+const (
+	Tools     = catalog.Tools
+	Resources = catalog.Resources
+	Templates = catalog.Templates
+	Prompts   = catalog.Prompts
+)
+
+// Request is one call: of a tool, for what a resource holds, for the messages
+// of a prompt, or for the completion of an argument.
 type Request struct {
-	Tool string
-	// Arguments have passed the JSON gate; nil for none. What is no object does not fit.
+	Kind Kind
+	// Name is the name of the tool or the prompt, the URI of the resource, or
+	// the template.
+	Name string
+	// Argument is what is to be completed; empty when the call is no completion.
+	Argument string
+	// Arguments have passed the JSON gate; nil for none. What is no object does
+	// not fit. A resource takes none, and a completion an object with "value",
+	// what was typed, and "params", what is filled in already.
 	Arguments json.RawMessage
 	Caller    identity.Caller
 	// Via is [ViaClient] when empty.
@@ -39,11 +60,17 @@ type Request struct {
 // may be called from any goroutine until the call returns, and must not block.
 type Emitter = host.Emitter
 
-// Result is the outcome of a call: a value, or Err.
+// Result is the outcome of a call: a value, a reply, or Err.
 type Result struct {
+	// Reply is the result of what is no tool, as MCP has it: {"contents"},
+	// {"description", "messages"} or {"completion"}.
+	Reply json.RawMessage
+	// Steady says that the reply stays the same until the files change, and
+	// Public that every caller may have it.
+	Steady, Public bool
 	// Value is what the tool returned, as JSON; "null" when it returned nothing.
 	Value json.RawMessage
-	// Content is a JSON array of MCP content blocks, set on every success.
+	// Content is a JSON array of MCP content blocks, set on every success of a tool.
 	Content json.RawMessage
 	// Rich says that the tool made the content blocks itself, so that Value
 	// alone does not tell everything.

@@ -15,7 +15,11 @@ import (
 
 // TestResult is how a test block ended.
 type TestResult struct {
-	Name, Tool string
+	Name string
+	// Target is the name of the tool or the prompt, or the URI of the resource,
+	// that the test is of.
+	Kind   Kind
+	Target string
 	// Failures are what was wanted and not found; a test without any has passed.
 	Failures []string
 	Took     time.Duration
@@ -27,14 +31,15 @@ func (r TestResult) Passed() bool { return len(r.Failures) == 0 }
 
 // RunTests runs the test blocks of the snapshot that serves, in the order of
 // the files, against that snapshot. Tests touch no network: their mocks answer.
-// They fire no hooks. Only tests whose name or tool contains only are run.
+// They fire no hooks. Only tests whose name or target contains only are run.
 func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error) {
 	snap, err := s.loaded(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return s.runTests(ctx, snap, func(test *hclfile.Test) bool {
-		return strings.Contains(test.Name, only) || strings.Contains(test.Tool, only)
+		_, target := targetOf(test)
+		return strings.Contains(test.Name, only) || strings.Contains(target, only)
 	}), nil
 }
 
@@ -50,27 +55,49 @@ func (s *Server) runTests(ctx context.Context, snap *Snapshot, wanted func(*hclf
 	return results
 }
 
-// differs reports whether a test, its tool or a policy of that tool has
+// targetOf returns what a test is of.
+func targetOf(test *hclfile.Test) (k Kind, target string) {
+	switch {
+	case test.Resource != "":
+		return Resources, test.Resource
+	case test.Prompt != "":
+		return Prompts, test.Prompt
+	}
+	return Tools, test.Tool
+}
+
+// differs reports whether a test, what it is of or a policy of that has
 // changed since the snapshot s, which may be nil.
 func (s *Snapshot) differs(next *Snapshot, test *hclfile.Test) bool {
 	if s == nil || !s.catalog.Reload.RequireTests || s.catalog.DenyByDefault != next.catalog.DenyByDefault || !slices.ContainsFunc(s.catalog.Tests, func(t hclfile.Test) bool { return t.Hash == test.Hash }) {
 		return true
 	}
-	old, now := s.catalog.Entry(test.Tool), next.catalog.Entry(test.Tool)
+	old, now := s.entryOf(test), next.entryOf(test)
 	return old == nil || now == nil || old.Item != now.Item ||
 		!slices.EqualFunc(old.Rules, now.Rules, func(a, b catalog.Policy) bool { return a.Compiled == b.Compiled })
 }
 
+// entryOf returns what a test is of, nil when it is not there.
+func (s *Snapshot) entryOf(test *hclfile.Test) *catalog.Entry {
+	k, target := targetOf(test)
+	if k != Resources {
+		return s.catalog.Entry(k, target)
+	}
+	e, _ := s.catalog.Read(target)
+	return e
+}
+
 func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test) TestResult {
-	x := s.begin(snap, Request{Tool: test.Tool, Arguments: test.Input, Caller: selftest.Caller(test), Via: ViaTest})
+	k, target := targetOf(test)
+	x := s.begin(snap, Request{Kind: k, Name: target, Arguments: test.Input, Caller: selftest.Caller(test), Via: ViaTest})
 	x.mocks = selftest.Mocks(test)
 	result, err := x.attempt(ctx, 0, nil)
-	outcome := selftest.Outcome{Value: result.Value, Content: result.Content}
+	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err != nil {
 		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.deniedBy, Cause: err.cause}
 	}
 	return TestResult{
-		Name: test.Name, Tool: test.Tool, Range: test.NameRange,
+		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
 		Failures: selftest.Judge(&test.Expect, outcome, x.mocks), Took: s.options.Now().Sub(x.began),
 	}
 }
@@ -80,7 +107,7 @@ func testProblems(results []TestResult) diag.List {
 	var problems diag.List
 	for _, r := range results {
 		if !r.Passed() {
-			summary := fmt.Sprintf("test %q of tool %q fails: %s", r.Name, r.Tool, r.Failures[0])
+			summary := fmt.Sprintf("test %q of %s %q fails: %s", r.Name, r.Kind, r.Target, r.Failures[0])
 			problems = append(problems, diag.Diagnostic{Code: "test-failed", Summary: summary, Range: r.Range, Detail: "a reload publishes only what passes its tests (reload.require_tests)"})
 		}
 	}

@@ -48,7 +48,7 @@ type Server struct {
 	// Guarded by mu.
 	mu       sync.Mutex
 	last     lastLoad
-	watchers map[int]func()
+	watchers map[int]func(changed []string)
 	nextID   int
 
 	telling  sync.Mutex // events are told one at a time
@@ -101,7 +101,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: a hook is nil")
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func(){}}
+	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func([]string){}}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.brokers = host.NewBrokers(store, o.Logger)
 	s.states = &states{path: o.StatePath, now: o.Now}
@@ -196,8 +196,12 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	s.mu.Lock()
 	watchers := slices.Collect(maps.Values(s.watchers))
 	s.mu.Unlock()
+	var changed []string
+	if before != nil {
+		changed = now.catalog.Changed(before.catalog)
+	}
 	for _, watcher := range watchers {
-		watcher()
+		watcher(changed)
 	}
 }
 
@@ -242,9 +246,10 @@ func (s *Server) Transport() string { return s.options.Transport }
 // Logger returns the server's logger.
 func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 
-// Watch calls fn after each published snapshot, until stop is called. fn must
+// Watch calls fn after each published snapshot, until stop is called, with the
+// URIs of the resources that are others than before, have come or gone. fn must
 // not block and must not call Load or Reload.
-func (s *Server) Watch(fn func()) (stop func()) {
+func (s *Server) Watch(fn func(changed []string)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.nextID

@@ -6,12 +6,19 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
 const defaultConcurrency = 256
 
-const maxToolName = 64 // in bytes
+// maxName is how long the name of anything of a kind can be, in bytes.
+func maxName(k Kind) int {
+	if k == Tools || k == Prompts {
+		return 64
+	}
+	return uritemplate.MaxURI
+}
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
 // hooks and what the server says of itself. It is immutable but for what it
@@ -19,31 +26,45 @@ const maxToolName = 64 // in bytes
 type Snapshot struct {
 	catalog *catalog.Catalog
 	since   time.Time
-	tools   []*Tool // of the entries, in their order
-	lists   lists
+	// tools, and offers by kind, are those of the entries, in their order.
+	tools  []*Tool
+	offers [Prompts + 1][]*Offer
+	lists  lists
 }
 
-// newSnapshot returns a snapshot of a catalog. Tools whose items were in the
-// snapshot before, which may be nil, are the same.
+// newSnapshot returns a snapshot of a catalog. Tools and offers whose items were
+// in the snapshot before, which may be nil, are the same.
 func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot {
-	known := map[*catalog.Item]*Tool{}
-	if before != nil {
-		for _, tool := range before.tools {
-			known[tool.item] = tool
-		}
+	if before == nil {
+		before = &Snapshot{}
 	}
-	s := &Snapshot{catalog: c, since: now, tools: make([]*Tool, len(c.Entries))}
-	for i, e := range c.Entries {
-		if s.tools[i] = known[e.Item]; s.tools[i] == nil {
-			s.tools[i] = &Tool{item: e.Item}
-		}
+	s := &Snapshot{catalog: c, since: now}
+	s.tools = faces(c.Entries[Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
+	for k := Resources; k <= Prompts; k++ {
+		s.offers[k] = faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
 	}
 	return s
+}
+
+// faces returns what shows each entry: what showed its item before, or new.
+func faces[T any](entries []*catalog.Entry, before []*T, itemOf func(*T) *catalog.Item, show func(*catalog.Item) *T) []*T {
+	known := make(map[*catalog.Item]*T, len(before))
+	for _, face := range before {
+		known[itemOf(face)] = face
+	}
+	shown := make([]*T, len(entries))
+	for i, e := range entries {
+		if shown[i] = known[e.Item]; shown[i] == nil {
+			shown[i] = show(e.Item)
+		}
+	}
+	return shown
 }
 
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description, Instructions string
+	Icons                                           []Icon
 }
 
 // Listen is what the operator's file says of the address to serve on.
@@ -61,7 +82,7 @@ func (s *Snapshot) Revision() string { return s.catalog.Revision }
 // Info returns what the server says of itself.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions}
+	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons)}
 }
 
 // Listen returns what the operator's file says of the address to serve on.
@@ -75,6 +96,10 @@ func (s *Snapshot) Watch() bool { return s.catalog.Reload.Watch }
 
 // Tools returns all tools, in bytewise order of their names.
 func (s *Snapshot) Tools() []*Tool { return slices.Clone(s.tools) }
+
+// Offers returns what is offered of a kind that is not that of tools, in
+// bytewise order of the addresses.
+func (s *Snapshot) Offers(k Kind) []*Offer { return slices.Clone(s.offers[k]) }
 
 // Tool returns the tool with a name, or nil.
 func (s *Snapshot) Tool(name string) *Tool {

@@ -215,7 +215,7 @@ func sendSwept(t *testing.T, s *engine.Server, name string, raw []byte) (refused
 		}
 		return true
 	}
-	result := s.Execute(t.Context(), engine.Request{Tool: "echo", Arguments: raw})
+	result := s.Execute(t.Context(), engine.Request{Name: "echo", Arguments: raw})
 	if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout {
 		t.Errorf("%s: %v", name, result.Err)
 	}

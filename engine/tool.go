@@ -27,6 +27,7 @@ type Metadata struct {
 	ReadOnly, Destructive, OpenWorld *bool
 	// Labels are for policies; they are not sent to clients.
 	Labels map[string]string
+	Icons  []Icon
 }
 
 // Tool is one tool of a [Snapshot]. It is immutable, and the same Tool serves
@@ -42,7 +43,7 @@ func (t *Tool) Metadata() Metadata { return metadataOf(t.item) }
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
 		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()),
-		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels),
+		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: iconsOf(i.Icons),
 		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
 	}
 	if i.Output != nil {

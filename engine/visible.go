@@ -12,14 +12,15 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// Visible is what one caller may see of a snapshot: every tool that its
+// Visible is what one caller may see of a kind of a snapshot: all that its
 // policies do not surely deny to that caller.
 type Visible struct {
 	Snapshot *Snapshot
-	// Tools are in bytewise order of their names. The slice is shared and must
-	// not be changed.
-	Tools []*Tool
-	// Hash is the content hash of the tools: equal hashes mean equal lists.
+	// Tools, or Offers of any other kind, are in bytewise order of what they are
+	// called by. The slices are shared and must not be changed.
+	Tools  []*Tool
+	Offers []*Offer
+	// Hash is the content hash of what a list shows: equal hashes mean equal lists.
 	Hash string
 	// Private says that other callers may see other lists.
 	Private bool
@@ -29,21 +30,26 @@ type Visible struct {
 // callers who see the same share one.
 type lists struct {
 	mu    sync.Mutex
-	byKey map[[sha256.Size]byte]*Visible
+	byKey map[listKey]*Visible
+}
+
+type listKey struct {
+	kind   Kind
+	hidden [sha256.Size]byte
 }
 
 // maxLists bounds what a snapshot remembers; a flood of callers who each see
 // something else costs time, not memory.
 const maxLists = 256
 
-// Visible returns what a caller may see now. Before the first successful load
-// it is empty, with a nil Snapshot.
-func (s *Server) Visible(ctx context.Context, caller identity.Caller) Visible {
+// Visible returns what a caller may see of a kind now. Before the first
+// successful load it is empty, with a nil Snapshot.
+func (s *Server) Visible(ctx context.Context, k Kind, caller identity.Caller) Visible {
 	snap, err := s.loaded(ctx)
 	if err != nil {
 		return Visible{}
 	}
-	return *snap.visible(ctx, policylang.Input{Caller: caller, Now: s.options.Now()})
+	return *snap.visible(ctx, k, policylang.Input{Caller: caller, Now: s.options.Now()})
 }
 
 // Find returns the tool with a name when the caller may see it, and nil otherwise.
@@ -52,37 +58,55 @@ func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) 
 	if err != nil {
 		return nil
 	}
-	e := snap.catalog.Entry(name)
-	if e == nil || snap.hiddenFrom(ctx, e, policylang.Input{Caller: caller, Now: s.options.Now()}) {
+	if e := snap.catalog.Entry(Tools, name); e == nil || s.hides(ctx, snap, e, caller) {
 		return nil
 	}
 	return snap.Tool(name)
 }
 
-// hiddenFrom reports whether the tool is surely denied.
+// Serves reports whether a URI names a resource that the caller may see, listed
+// or not.
+func (s *Server) Serves(ctx context.Context, caller identity.Caller, uri string) bool {
+	snap, err := s.loaded(ctx)
+	if err != nil {
+		return false
+	}
+	e, _ := snap.catalog.Read(uri)
+	return e != nil && !s.hides(ctx, snap, e, caller)
+}
+
+func (s *Server) hides(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
+	return snap.hiddenFrom(ctx, e, policylang.Input{Caller: caller, Now: s.options.Now()})
+}
+
+// hiddenFrom reports whether an item is surely denied.
 func (s *Snapshot) hiddenFrom(ctx context.Context, e *catalog.Entry, facts policylang.Input) bool {
 	facts.Tool, facts.Call.Via = e.Facts, string(ViaClient)
 	denier, _, covered := surely(ctx, e, facts)
 	return denier != nil || s.catalog.DenyByDefault && !covered
 }
 
-// visible asks the policies of every tool what they say to this caller.
-func (s *Snapshot) visible(ctx context.Context, facts policylang.Input) *Visible {
+// visible asks the policies of every item of a kind what they say to this caller.
+func (s *Snapshot) visible(ctx context.Context, k Kind, facts policylang.Input) *Visible {
+	entries := s.catalog.Entries[k]
 	if s.catalog.Policies == 0 && !s.catalog.DenyByDefault {
-		return s.list(nil)
+		return s.list(k, nil)
 	}
-	hidden := make([]byte, len(s.catalog.Entries))
-	for i, e := range s.catalog.Entries {
-		if s.hiddenFrom(ctx, e, facts) {
+	hidden := make([]byte, len(entries))
+	for i, e := range entries {
+		switch {
+		case i > 0 && e.SameRules(entries[i-1]):
+			hidden[i] = hidden[i-1]
+		case s.hiddenFrom(ctx, e, facts):
 			hidden[i] = 1
 		}
 	}
-	return s.list(hidden)
+	return s.list(k, hidden)
 }
 
-// list returns the list without the tools that are hidden, each marked by a one.
-func (s *Snapshot) list(hidden []byte) *Visible {
-	key := sha256.Sum256(hidden)
+// list returns the list without the items that are hidden, each marked by a one.
+func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
+	key := listKey{k, sha256.Sum256(hidden)}
 	s.lists.mu.Lock()
 	defer s.lists.mu.Unlock()
 	if known := s.lists.byKey[key]; known != nil {
@@ -90,29 +114,36 @@ func (s *Snapshot) list(hidden []byte) *Visible {
 	}
 	v := &Visible{Snapshot: s, Private: s.catalog.Policies > 0}
 	h := sha256.New()
-	for i, e := range s.catalog.Entries {
+	for i, e := range s.catalog.Entries[k] {
 		if hidden != nil && hidden[i] == 1 {
 			continue
 		}
-		v.Tools = append(v.Tools, s.tools[i])
-		h.Write(e.Key[:])
+		if k == Tools {
+			v.Tools = append(v.Tools, s.tools[i])
+		} else {
+			v.Offers = append(v.Offers, s.offers[k][i])
+		}
+		h.Write(e.Shown[:])
 	}
 	v.Hash = hex.EncodeToString(h.Sum(nil)[:16])
 	if len(s.lists.byKey) < maxLists {
 		if s.lists.byKey == nil {
-			s.lists.byKey = map[[sha256.Size]byte]*Visible{}
+			s.lists.byKey = map[listKey]*Visible{}
 		}
 		s.lists.byKey[key] = v
 	}
 	return v
 }
 
-// nearest returns the name of a visible tool that the caller may have meant.
+// nearest returns the address of a visible item that the caller may have meant.
 func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) string {
-	visible := s.visible(ctx, policylang.Input{Caller: req.Caller, Now: server.options.Now()})
-	names := make([]string, len(visible.Tools))
-	for i, tool := range visible.Tools {
-		names[i] = tool.item.Name
+	visible := s.visible(ctx, req.Kind, policylang.Input{Caller: req.Caller, Now: server.options.Now()})
+	names := make([]string, 0, len(visible.Tools)+len(visible.Offers))
+	for _, tool := range visible.Tools {
+		names = append(names, tool.item.Address)
 	}
-	return diag.Suggest(req.Tool, names)
+	for _, offer := range visible.Offers {
+		names = append(names, offer.item.Address)
+	}
+	return diag.Suggest(req.Name, names)
 }

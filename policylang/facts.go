@@ -91,6 +91,7 @@ func principalFacts() factSet {
 
 func toolFacts() factSet {
 	return newFactSet("tool",
+		stringFact("kind", func(t *ToolFacts) string { return t.Kind }),
 		stringFact("name", func(t *ToolFacts) string { return t.Name }),
 		stringFact("title", func(t *ToolFacts) string { return t.Title }),
 		labelsFact("labels", maxMemberships, func(t *ToolFacts) map[string]string { return t.Labels }),

@@ -6,8 +6,11 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// ToolFacts is what a policy may know of the tool that is called.
+// ToolFacts is what a policy may know of the tool that is called, or of the
+// resource or the prompt.
 type ToolFacts struct {
+	// Kind is "tool", "resource" or "prompt".
+	Kind        string
 	Name, Title string
 	// Labels are the tool's labels; policies read them, clients never do.
 	Labels map[string]string

@@ -3,37 +3,31 @@ package serve
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
-// backend shows an engine to the protocol. Each tool is encoded once: the same
-// [engine.Tool] serves all snapshots in which its definition is unchanged.
+// backend shows an engine to the protocol.
 type backend struct {
 	engine *engine.Server
-	logger *slog.Logger
 	// life ends, by end, when calls are not waited for any longer.
 	life context.Context
 	end  context.CancelCauseFunc
 
-	mu sync.Mutex
-	// snapshot is what encoded and lists belong to.
-	snapshot *engine.Snapshot
-	encoded  map[*engine.Tool]*mcp.Tool
-	// lists are the encoded lists of the snapshot by content hash.
-	lists map[string][]*mcp.Tool
+	show show
+	info atomic.Pointer[described]
 }
 
-// maxLists bounds how many lists of a snapshot are remembered: one for each set
-// of tools that some caller may see.
-const maxLists = 256
+// steadyTTL is how long clients may keep what stands in the files. Those who
+// subscribe are told sooner.
+const steadyTTL = time.Minute
 
 func newBackend(e *engine.Server) *backend {
-	b := &backend{engine: e, logger: e.Logger()}
+	b := &backend{engine: e, show: show{logger: e.Logger()}}
 	b.life, b.end = context.WithCancelCause(context.Background())
 	return b
 }
@@ -44,26 +38,39 @@ func (b *backend) Info() mcp.Info {
 	if snap == nil {
 		return mcp.Info{}
 	}
-	info := snap.Info()
-	return mcp.Info{
-		Name: info.Name, Title: info.Title, Version: info.Version, Description: info.Description,
-		Instructions: info.Instructions, Revision: snap.Revision(),
+	if known := b.info.Load(); known != nil && known.of == snap {
+		return known.info
 	}
+	said := snap.Info()
+	known := &described{of: snap, info: mcp.Info{
+		Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description,
+		Instructions: said.Instructions, Revision: snap.Revision(), Icons: wireIcons(said.Icons),
+	}}
+	b.info.Store(known)
+	return known.info
 }
 
-// List returns what the caller may see. The engine has tools alone.
+// described is what the server of a snapshot says of itself.
+type described struct {
+	of   *engine.Snapshot
+	info mcp.Info
+}
+
+// List returns what the caller may see of a kind.
 func (b *backend) List(ctx context.Context, k mcp.Kind, caller identity.Caller) mcp.List {
-	if k != mcp.Tools {
-		return mcp.List{Revision: b.Info().Revision}
-	}
-	visible := b.engine.Visible(ctx, caller)
+	visible := b.engine.Visible(ctx, kindOf(k), caller)
 	if visible.Snapshot == nil {
 		return mcp.List{}
 	}
-	return mcp.List{
-		Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private,
-		Tools: b.encode(visible),
-	}
+	list := mcp.List{Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private}
+	encoded := b.show.list(k, &visible)
+	list.Tools, list.Entries = encoded.tools, encoded.entries
+	return list
+}
+
+// kindOf returns what the engine calls a kind of the protocol.
+func kindOf(k mcp.Kind) engine.Kind {
+	return [...]engine.Kind{mcp.Tools: engine.Tools, mcp.Resources: engine.Resources, mcp.Templates: engine.Templates, mcp.Prompts: engine.Prompts}[k]
 }
 
 // Find returns a tool that the caller may see, or nil.
@@ -72,29 +79,25 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 	if tool == nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tool(tool)
+	return b.show.tool(tool)
 }
 
-// Serves reports that there is no resource: the engine has tools alone.
-func (b *backend) Serves(context.Context, identity.Caller, string) bool { return false }
-
-// Watch passes on that a snapshot was published.
-func (b *backend) Watch(fn func(changed []string)) (stop func()) {
-	return b.engine.Watch(func() { fn(nil) })
+// Serves reports whether the caller may read the resource of a URI.
+func (b *backend) Serves(ctx context.Context, caller identity.Caller, uri string) bool {
+	return b.engine.Serves(ctx, caller, uri)
 }
 
-// Call runs a tool, until it ends or the life of the backend does.
+// Watch passes on that a snapshot was published, with the resources that are
+// others in it.
+func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engine.Watch(fn) }
+
+// Call carries a request out, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
-	if r.Kind != mcp.Tools {
-		return mcp.Response{Err: &mcp.CallError{Code: mcp.ToolNotFound, Message: "there is none of this name"}}
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
 	request := engine.Request{
-		Tool: r.Name, Arguments: r.Arguments, Caller: r.Caller,
+		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
 		Can: engine.Capabilities{Form: r.Can.Form, URL: r.Can.URL, Sample: r.Can.Sample, SampleTools: r.Can.SampleTools, Roots: r.Can.Roots},
 	}
 	if r.Resume != nil {
@@ -104,81 +107,14 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 		request.Emit = r.Emit
 	}
 	result := b.engine.Execute(ctx, request)
-	return mcp.Response{
-		Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
+	response := mcp.Response{
+		Result: result.Reply, Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
 		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID,
 	}
-}
-
-// encode returns the encoded tools of a list, and makes those that are new.
-func (b *backend) encode(visible engine.Visible) []*mcp.Tool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.snapshot != visible.Snapshot {
-		b.renew(visible.Snapshot)
+	if result.Steady {
+		response.TTL, response.Public = steadyTTL, result.Public
 	}
-	if known, ok := b.lists[visible.Hash]; ok {
-		return known
-	}
-	tools := make([]*mcp.Tool, 0, len(visible.Tools))
-	for _, tool := range visible.Tools {
-		if encoded := b.tool(tool); encoded != nil {
-			tools = append(tools, encoded)
-		}
-	}
-	if len(b.lists) < maxLists {
-		b.lists[visible.Hash] = tools
-	}
-	return tools
-}
-
-// renew forgets what the new snapshot does not hold; mu is held.
-func (b *backend) renew(snap *engine.Snapshot) {
-	kept := make(map[*engine.Tool]*mcp.Tool, len(b.encoded))
-	for _, tool := range snap.Tools() {
-		if encoded := b.encoded[tool]; encoded != nil {
-			kept[tool] = encoded
-		}
-	}
-	b.snapshot, b.encoded, b.lists = snap, kept, map[string][]*mcp.Tool{}
-}
-
-// tool returns the encoded form of a tool; mu is held. A tool that cannot be
-// put on the wire is left out, and the log says why: [CheckTool] would have
-// found it at load.
-func (b *backend) tool(tool *engine.Tool) *mcp.Tool {
-	if encoded := b.encoded[tool]; encoded != nil {
-		return encoded
-	}
-	encoded, err := mcp.NewTool(toolInfo(tool.Metadata()))
-	if err != nil {
-		b.logger.Error("a tool cannot be listed", slog.String("tool", tool.Name()), slog.String("error", err.Error()))
-		return nil
-	}
-	if b.encoded == nil {
-		b.encoded = map[*engine.Tool]*mcp.Tool{}
-	}
-	b.encoded[tool] = encoded
-	return encoded
-}
-
-// CheckTool reports whether a tool can be put on the wire, for
-// [engine.Options].CheckTool.
-func CheckTool(m engine.Metadata) error {
-	_, err := mcp.NewTool(toolInfo(m))
-	return err
-}
-
-func toolInfo(m engine.Metadata) mcp.ToolInfo {
-	info := mcp.ToolInfo{
-		Name: m.Name, Title: m.Title, InputSchema: m.InputSchema, OutputSchema: m.OutputSchema,
-		ReadOnly: m.ReadOnly, Destructive: m.Destructive, OpenWorld: m.OpenWorld,
-		Idempotent: m.Idempotent, TimeoutMS: m.Timeout.Milliseconds(),
-	}
-	if m.Description != nil {
-		info.Description, info.HasDescription = *m.Description, true
-	}
-	return info
+	return response
 }
 
 func callError(e *engine.CallError) *mcp.CallError {

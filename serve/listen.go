@@ -41,7 +41,7 @@ func (f *Front) compare(bound engine.Listen) (stop func()) {
 		}
 		f.engine.Logger().Info("the listen block is what it was at the start; no restart is needed")
 	}
-	stop = f.engine.Watch(look)
+	stop = f.engine.Watch(func([]string) { look() })
 	look()
 	return stop
 }

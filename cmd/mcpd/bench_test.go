@@ -41,7 +41,7 @@ func BenchmarkSaveToServed(b *testing.B) {
 		b.Fatal(err)
 	}
 	served := make(chan struct{}, 1)
-	s.Watch(func() { served <- struct{}{} })
+	s.Watch(func([]string) { served <- struct{}{} })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { _ = watcher.Run(ctx); done <- struct{}{} }()

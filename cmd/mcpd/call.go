@@ -91,7 +91,7 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 		return err
 	}
 	result := s.Execute(ctx, engine.Request{
-		Tool: tool, Arguments: arguments,
+		Name: tool, Arguments: arguments,
 		Caller: identity.Caller{
 			Principal: serve.LocalPrincipal(e.uid, e.user),
 			Agent:     identity.Agent{AgentID: "mcpd-call"},

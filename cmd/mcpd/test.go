@@ -91,7 +91,7 @@ func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
 	}
 	var names []string
 	for _, r := range all {
-		names = append(append(names, r.Tool, r.Name), strings.Fields(r.Name)...)
+		names = append(append(names, r.Target, r.Name), strings.Fields(r.Name)...)
 	}
 	if hint := diag.DidYouMean(only, names); hint != "" {
 		return findings("no test and no tool of one has %q in its name; %s", only, hint)
@@ -105,7 +105,7 @@ func printTests(e env, results []engine.TestResult, failed int) error {
 		if !r.Passed() {
 			mark = "FAIL"
 		}
-		if _, err := fmt.Fprintf(e.stdout, "%s  %s: %s\n", mark, r.Tool, diag.Printable(r.Name)); err != nil {
+		if _, err := fmt.Fprintf(e.stdout, "%s  %s: %s\n", mark, r.Target, diag.Printable(r.Name)); err != nil {
 			return err
 		}
 		for _, failure := range r.Failures {
@@ -130,7 +130,7 @@ func testReport(results []engine.TestResult, failed int) any {
 	}
 	rows := make([]row, len(results))
 	for i, r := range results {
-		rows[i] = row{r.Name, r.Tool, r.Passed(), append([]string{}, r.Failures...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
+		rows[i] = row{r.Name, r.Target, r.Passed(), append([]string{}, r.Failures...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
 	}
 	return struct {
 		Passed int   `json:"passed"`

@@ -54,7 +54,7 @@ func TestTheStageDecidesWhatMayRun(t *testing.T) {
 }
 
 func TestListsLeaveOutWhatIsSurelyDenied(t *testing.T) {
-	visible := load(t, "prod").Visible(t.Context(), identity.Caller{Principal: identity.Anonymous()})
+	visible := load(t, "prod").Visible(t.Context(), engine.Tools, identity.Caller{Principal: identity.Anonymous()})
 	var names []string
 	for _, tool := range visible.Tools {
 		names = append(names, tool.Name())
@@ -87,7 +87,7 @@ func call(ctx context.Context, server *engine.Server, tool string, who identity.
 		"set_customer_status": json.RawMessage(`{"customer_id":"C-1042","status":"suspended"}`),
 	}
 	result := server.Execute(ctx, engine.Request{
-		Tool: tool, Arguments: arguments[tool], Caller: identity.Caller{Principal: who},
+		Name: tool, Arguments: arguments[tool], Caller: identity.Caller{Principal: who},
 	})
 	if result.Err != nil {
 		return string(result.Err.Code) + ": " + result.Err.Message

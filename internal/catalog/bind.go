@@ -13,9 +13,8 @@ import (
 
 // addPolicies gives every entry its policies, in the order in which they are
 // asked: the operator's, those in Go, those of tool files.
-func (k *linker) addPolicies() {
+func (k *linker) addPolicies(entries []*Entry) {
 	first, last := k.found.config.Policies, k.found.policies
-	entries := k.catalog.Entries
 	found := make([]diag.List, len(entries))
 	source.Parallel(len(entries), func(i int) {
 		e := entries[i]
@@ -34,19 +33,19 @@ func (k *linker) addPolicies() {
 	if k.sound.full() {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
-			Summary: fmt.Sprintf("the policies that read args cover too many tools: more than %d pairs of a policy and different inputs", k.maxPolicies),
+			Summary: fmt.Sprintf("the policies that read args cover too many items: more than %d pairs of a policy and different inputs", k.maxPolicies),
 			Detail:  "name in the tools of each policy only those whose args it reads",
 		}})
 	}
 	k.found.report(slices.Concat(found...).OncePerPlace())
-	k.checkIdle(slices.Concat(first, last))
+	k.checkIdle(slices.Concat(first, last), entries)
 }
 
 // checkIdle compiles policies that cover no item, so that their mistakes show.
-func (k *linker) checkIdle(policies []hclfile.Policy) {
+func (k *linker) checkIdle(policies []hclfile.Policy, entries []*Entry) {
 	for i := range policies {
 		p := &policies[i]
-		if !slices.ContainsFunc(k.catalog.Entries, func(e *Entry) bool { return hclfile.Covers(p.Tools, e.Name) }) {
+		if !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(p.Targets, e.Kind, e.Name) }) {
 			k.found.report(k.found.env.CompileAny(sourceOf(p)))
 		}
 	}
@@ -54,7 +53,7 @@ func (k *linker) checkIdle(policies []hclfile.Policy) {
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
 func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.List {
-	if !hclfile.Covers(p.Tools, e.Name) || k.sound.full() {
+	if !covers(p.Targets, e.Kind, e.Name) || k.sound.full() {
 		return nil
 	}
 	key := policyKey{p.Hash, schemaHash}

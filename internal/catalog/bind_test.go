@@ -49,7 +49,7 @@ policy "p" {
 	if len(built.Problems) > 0 {
 		t.Fatal(built.Problems)
 	}
-	policy := func(tool string) any { return built.Catalog.Entry(tool).Rules[0].Compiled }
+	policy := func(tool string) any { return built.Catalog.Entry(Tools, tool).Rules[0].Compiled }
 	if policy("a") != policy("b") || policy("a") == policy("c") {
 		t.Error("a and b should have one compiled policy, and c another")
 	}

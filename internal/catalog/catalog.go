@@ -17,8 +17,8 @@ type Catalog struct {
 	Listen hclfile.Listen
 	Reload hclfile.Reload
 	Limits hclfile.Limits
-	// Entries are in bytewise order of the names of their items.
-	Entries []*Entry
+	// Entries are those of each kind, in bytewise order of their addresses.
+	Entries [kinds][]*Entry
 	// Hooks are all hooks, the operator's first.
 	Hooks []*Hook
 	// Policies counts all policies.
@@ -30,7 +30,9 @@ type Catalog struct {
 	SecretKeys map[string]string
 	Tests      []hclfile.Test
 
-	byName map[string]*Entry
+	byAddress [kinds]map[string]*Entry
+	// templates are in the order of the files: the first that matches is read.
+	templates []*Entry
 }
 
 // Entry is an item with the policies and hooks that this catalog gives it.
@@ -40,18 +42,65 @@ type Entry struct {
 	Hooks []*Hook
 }
 
-// Entry returns the entry of that name, or nil. A nil catalog has none.
-func (c *Catalog) Entry(name string) *Entry {
+// Entry returns the entry of an address, or nil. A nil catalog has none.
+func (c *Catalog) Entry(k Kind, address string) *Entry {
 	if c == nil {
 		return nil
 	}
-	return c.byName[name]
+	return c.byAddress[k][address]
 }
 
-// patterns are names in which * matches any run of characters; nil are all names.
-type patterns []hclfile.Name
-
-// Wants reports whether the hook wants to know of a phase of calls of a name.
-func (h *Hook) Wants(phase, name string) bool {
-	return slices.Contains(h.Phases, phase) && hclfile.Covers(h.names, name)
+// Read returns the entry that answers for a URI, with the variables of its
+// template, or nil: a resource of that URI, or else the first template that
+// matches it.
+func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
+	if e := c.Entry(Resources, uri); e != nil || c == nil {
+		return e, nil
+	}
+	for _, e := range c.templates {
+		if variables, ok := e.Offer.match(uri); ok {
+			return e, variables
+		}
+	}
+	return nil, nil
 }
+
+// Changed returns the URIs of the resources that are others than in an earlier
+// catalog, or are in one of the two alone, in order.
+func (c *Catalog) Changed(earlier *Catalog) []string {
+	var changed []string
+	now, before := c.byAddress[Resources], earlier.byAddress[Resources]
+	for uri, e := range now {
+		if old := before[uri]; old == nil || old.Item != e.Item && old.Key != e.Key {
+			changed = append(changed, uri)
+		}
+	}
+	for uri := range before {
+		if now[uri] == nil {
+			changed = append(changed, uri)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// Wants reports whether the hook wants to know of a phase of calls of an item.
+func (h *Hook) Wants(phase string, k Kind, name string) bool {
+	return slices.Contains(h.Phases, phase) && covers(h.targets, k, name)
+}
+
+// covers reports whether targets name an item.
+func covers(t hclfile.Targets, k Kind, name string) bool {
+	switch k {
+	case Tools:
+		return hclfile.Covers(t.Tools, name)
+	case Prompts:
+		return hclfile.Covers(t.Prompts, name)
+	default:
+		return hclfile.Covers(t.Resources, name)
+	}
+}
+
+// SameRules reports whether two entries surely have the same policies and the
+// same facts: they are files of one folder.
+func (e *Entry) SameRules(other *Entry) bool { return e.folder != nil && e.folder == other.folder }

@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"crypto/sha256"
+	"hash"
+	"maps"
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
@@ -21,22 +23,25 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 		items: map[hclfile.Hash]*compiledItem{}, hooks: map[hclfile.Hash]*compiledHook{},
 		policies: b.cache.policies,
 	}
-	var toolDefs []*hclfile.Tool
+	c := &compiler{Builder: b, found: found}
+	jobs := c.jobs(defined)
 	hookDefs := pointers(found.config.Hooks)
 	for _, d := range defined {
-		toolDefs = append(toolDefs, pointers(d.Tools)...)
 		hookDefs = append(hookDefs, pointers(d.Hooks)...)
 	}
-	c := &compiler{Builder: b, found: found}
-	items := make([]*compiledItem, len(toolDefs))
-	source.Parallel(len(toolDefs), func(i int) { items[i] = c.tool(toolDefs[i]) })
+	items := make([]*compiledItem, len(jobs))
+	source.Parallel(len(jobs), func(i int) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) {
+			items[i] = jobs[i].compile()
+		}
+	})
 	hooks := make([]*compiledHook, len(hookDefs))
 	source.Parallel(len(hookDefs), func(i int) { hooks[i] = c.hook(hookDefs[i]) })
 	for i, compiled := range items {
 		found.report(compiled.problems)
 		found.items = append(found.items, compiled.item)
 		if !compiled.problems.HasErrors() {
-			next.items[toolDefs[i].Hash] = compiled
+			next.items[jobs[i].hash] = compiled
 		}
 	}
 	for i, h := range hooks {
@@ -49,46 +54,103 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	b.cache = next
 }
 
+// job compiles one definition.
+type job struct {
+	hash    hclfile.Hash
+	compile func() *compiledItem
+}
+
+// jobs returns what there is to compile, in the order of the files. Files of
+// folders are read here, and compiled each for itself.
+func (c *compiler) jobs(defined []*hclfile.Definitions) (jobs []job) {
+	add := func(hash hclfile.Hash, compile func() *compiledItem) { jobs = append(jobs, job{hash, compile}) }
+	for _, d := range defined {
+		for _, def := range pointers(d.Tools) {
+			add(def.Hash, func() *compiledItem { return c.tool(def) })
+		}
+		for _, def := range pointers(d.Resources) {
+			add(def.Hash, func() *compiledItem { return c.resource(def) })
+		}
+		for _, def := range pointers(d.Folders) {
+			jobs = append(jobs, c.folder(def)...)
+		}
+		for _, def := range pointers(d.Templates) {
+			add(def.Hash, func() *compiledItem { return c.template(def) })
+		}
+		for _, def := range pointers(d.Prompts) {
+			add(def.Hash, func() *compiledItem { return c.prompt(def) })
+		}
+	}
+	return jobs
+}
+
 // compiler compiles definitions, many at once.
 type compiler struct {
 	*Builder
 	found *build
 }
 
-func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
-	if known := c.cache.items[def.Hash]; known != nil && c.tree.Unchanged(known.imports) {
-		return known
+// compiling is a definition on its way to an item.
+type compiling struct {
+	*compiler
+	*compiledItem
+	key hash.Hash
+}
+
+// begin begins an item of a definition.
+func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
+	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]source.Hash{}}, key: sha256.New()}
+	k.key.Write(meaning[:])
+	return k
+}
+
+// body compiles code that the definition carries. It returns nil for code with
+// mistakes, which it reports.
+func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.Set) Body {
+	program, imports, problems := k.program(src, body, granted)
+	maps.Copy(k.imports, imports)
+	if k.problems = append(k.problems, problems...); problems.HasErrors() {
+		return nil
 	}
+	meaning := program.Meaning()
+	k.key.Write(meaning[:])
+	return &script{program: program, grants: grantsOf(granted), ask: granted.Ask}
+}
+
+// done returns the item, complete.
+func (k *compiling) done() *compiledItem {
+	k.item.Key = [32]byte(k.key.Sum(nil))
+	k.item.Settle()
+	return k.compiledItem
+}
+
+func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	item := itemOf(def)
-	compiled := &compiledItem{item: item}
-	compiled.problems = c.schemas(def, item)
+	k := c.begin(item, def.Meaning)
+	k.problems = c.schemas(def, item)
 	src := scripting.Source{Name: def.Name, Kind: scripting.Tool}
 	names, closed := def.InputNames()
 	if closed {
 		src.Inputs = names
 	}
 	item.InputNames = names
-	program, imports, more := c.program(src, def.Run, def.Grant)
-	compiled.problems, compiled.imports = append(compiled.problems, more...), imports
-	if !compiled.problems.HasErrors() {
-		item.Body = &script{program: program, grants: grantsOf(def.Grant), ask: def.Grant.Ask}
-		body := program.Hash()
-		item.Key = sha256.Sum256(append(def.Hash[:], body[:]...))
+	body := k.body(src, def.Run, def.Grant)
+	if !k.problems.HasErrors() {
+		item.Body = body
 	}
-	return compiled
+	return k.done()
 }
 
 // itemOf returns what a tool block says, before anything in it is compiled.
 func itemOf(def *hclfile.Tool) *Item {
 	item := &Item{
-		Name: def.Name, Title: def.Title, Labels: def.Labels, Timeout: def.Timeout, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
+		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, Timeout: def.Timeout, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
 		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
 		Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
 	}
 	if def.HasDescription {
 		item.Description = &def.Description
 	}
-	item.SetFacts()
 	return item
 }
 
@@ -119,7 +181,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 		c.found.report(problems)
 		return nil
 	}
-	h := &Hook{Phases: def.On, names: def.Tools, Hook: c.options.Runner.Hook(hooks.Definition{
+	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
 		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}

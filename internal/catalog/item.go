@@ -2,11 +2,14 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -14,10 +17,17 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Item is one thing that can be called: a tool. It is immutable, and the same
-// Item stands in all catalogs in which its definition is unchanged.
+// Item is one thing that can be called: a tool, a resource, a template of
+// resources, or a prompt. It is immutable, and the same Item stands in all
+// catalogs in which its definition is unchanged.
 type Item struct {
-	Name, Title string
+	Kind Kind
+	// Name is that of the definition, by which policies and hooks name it.
+	Name string
+	// Address is what callers call it by: the name of a tool or a prompt, the
+	// URI of a resource, the text of a template.
+	Address string
+	Title   string
 	// Description is nil when the author gives none.
 	Description *string
 	Labels      map[string]string
@@ -29,7 +39,11 @@ type Item struct {
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
 
-	Input  *schema.Schema // nil when it has mistakes
+	Icons []hclfile.Icon
+	// Offer is nil for a tool.
+	Offer *Offer
+
+	Input  *schema.Schema // of tools and prompts; nil when it has mistakes
 	Output *schema.Schema // nil when no output is declared, or when it has mistakes
 	From   []From
 	// InputNames are the names of all inputs that callers may give.
@@ -46,20 +60,60 @@ type Item struct {
 	Body Body
 	// Where is its name in the file.
 	Where diag.Range
-	// Key is a hash of everything that the item depends on.
+	// Key is a hash of everything that the item depends on, wherever it stands.
 	Key [32]byte
+	// Shown is a hash of what lists show of the item.
+	Shown [32]byte
+	// Steady says that every call has the same result until the files change.
+	Steady bool
+	// folder is the definition that the item shares with the other files of a
+	// folder; nil for any other.
+	folder *hclfile.Folder
 }
 
-// SetFacts makes the facts of what the item says of itself, with MCP's
-// defaults for the annotations that its author leaves out.
-func (i *Item) SetFacts() {
+// Settle makes what follows from what the item says of itself: its facts, with
+// MCP's defaults for the annotations that its author leaves out, and the hash
+// of what lists show.
+func (i *Item) Settle() {
 	i.Facts = policylang.ToolFacts{
-		Name: i.Name, Title: i.Title, Labels: i.Labels,
+		Kind: i.Kind.String(), Name: i.Name, Title: i.Title, Labels: i.Labels,
 		ReadOnly:    valueOr(i.ReadOnly, false),
 		Idempotent:  i.Idempotent,
 		Destructive: valueOr(i.Destructive, true),
 		OpenWorld:   valueOr(i.OpenWorld, true),
 	}
+	i.Shown = i.shown()
+}
+
+// shown hashes what lists show of the item.
+func (i *Item) shown() [32]byte {
+	shown := struct {
+		Kind                             Kind
+		Address, Title                   string
+		Description                      *string
+		Timeout                          time.Duration
+		Idempotent                       bool
+		ReadOnly, Destructive, OpenWorld *bool
+		Icons                            []hclfile.Icon
+		Offer                            *Offer
+		Input, Output                    json.RawMessage
+	}{
+		i.Kind, i.Address, i.Title, i.Description, i.Timeout, i.Idempotent, i.ReadOnly, i.Destructive, i.OpenWorld,
+		slices.Clone(i.Icons), i.Offer, rawOf(i.Input), rawOf(i.Output),
+	}
+	for n := range shown.Icons {
+		shown.Icons[n].Range = diag.Range{}
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(shown)
+	return sha256.Sum256(encoded)
+}
+
+func rawOf(s *schema.Schema) json.RawMessage {
+	if s == nil {
+		return nil
+	}
+	return s.Raw()
 }
 
 func valueOr(value *bool, otherwise bool) bool {
@@ -84,8 +138,13 @@ type Body interface {
 
 // Invocation is one run of a body.
 type Invocation struct {
-	// Input is the valid arguments as JSON.
+	// Address is what the caller calls the item by.
+	Address string
+	// Input is the valid arguments as JSON, and Args are the same, decoded: the
+	// arguments of a tool or a prompt. What is read of a template has its
+	// variables as Args.
 	Input  []byte
+	Args   map[string]any
 	Caller identity.Caller
 	Via    string
 	// Began is when the call began, and what its clock shows first.
@@ -107,8 +166,8 @@ type Invocation struct {
 type Hook struct {
 	*hooks.Hook
 	// Phases are "start", "end" and "error", each at most once.
-	Phases []string
-	names  patterns
+	Phases  []string
+	targets hclfile.Targets
 }
 
 // Policy is a policy of an item, in the order in which it is asked. Without

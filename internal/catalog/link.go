@@ -31,12 +31,13 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
 		SecretKeys:    map[string]string{},
 		Tests:         found.tests,
-		byName:        map[string]*Entry{},
 	}, sound: newSoundPolicies(b.maxPolicies)}
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
-	k.addPolicies()
-	k.addHooks()
+	entries, share := k.distinct()
+	k.addPolicies(entries)
+	k.addHooks(entries)
+	share()
 	return k.catalog
 }
 
@@ -57,31 +58,76 @@ func (k *linker) addSecrets() {
 }
 
 func (k *linker) addItems(items []*Item) {
+	for kind := range k.catalog.byAddress {
+		k.catalog.byAddress[kind] = map[string]*Entry{}
+	}
+	// What a file names itself goes before what a folder happens to hold.
+	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
 	for _, item := range items {
-		if k.catalog.byName[item.Name] != nil {
-			continue // a mistake that crossref has reported
-		}
-		if k.options.Check != nil && item.Input != nil {
-			if err := k.options.Check(item); err != nil {
-				k.found.report(diag.List{{
-					Code: "unlistable-tool", Range: item.Where,
-					Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
-					Detail:  "correct its schema",
-				}})
-				continue
-			}
+		if k.catalog.byAddress[item.Kind][item.Address] != nil || !k.presentable(item) {
+			continue // an address that is taken is a mistake that crossref has reported
 		}
 		e := &Entry{Item: item}
-		k.catalog.byName[item.Name] = e
-		k.catalog.Entries = append(k.catalog.Entries, e)
+		k.catalog.byAddress[item.Kind][item.Address] = e
+		k.catalog.Entries[item.Kind] = append(k.catalog.Entries[item.Kind], e)
 	}
-	slices.SortFunc(k.catalog.Entries, func(a, b *Entry) int { return strings.Compare(a.Name, b.Name) })
+	k.catalog.templates = slices.Clone(k.catalog.Entries[Templates])
+	for _, entries := range k.catalog.Entries {
+		slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.Address, b.Address) })
+	}
 }
 
-func (k *linker) addHooks() {
-	for _, e := range k.catalog.Entries {
+// order is 1 for a file of a folder, and 0 for all other items.
+func order(i *Item) int {
+	if i.folder != nil {
+		return 1
+	}
+	return 0
+}
+
+// presentable reports whether clients can be shown a tool; it tells the author
+// why not.
+func (k *linker) presentable(item *Item) bool {
+	if k.options.Check == nil || item.Kind != Tools || item.Input == nil {
+		return true
+	}
+	err := k.options.Check(item)
+	if err != nil {
+		k.found.report(diag.List{{
+			Code: "unlistable-tool", Range: item.Where,
+			Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
+			Detail:  "correct its schema",
+		}})
+	}
+	return err == nil
+}
+
+// distinct returns the entries without those that have the rules of another
+// one; share gives them these.
+func (k *linker) distinct() (entries []*Entry, share func()) {
+	leaders := map[*hclfile.Folder]*Entry{}
+	var followers []*Entry
+	for _, e := range slices.Concat(k.catalog.Entries[:]...) {
+		switch leader := leaders[e.folder]; {
+		case e.folder == nil:
+			entries = append(entries, e)
+		case leader == nil:
+			leaders[e.folder], entries = e, append(entries, e)
+		default:
+			followers = append(followers, e)
+		}
+	}
+	return entries, func() {
+		for _, e := range followers {
+			e.Rules, e.Hooks = leaders[e.folder].Rules, leaders[e.folder].Hooks
+		}
+	}
+}
+
+func (k *linker) addHooks(entries []*Entry) {
+	for _, e := range entries {
 		for _, h := range k.catalog.Hooks {
-			if hclfile.Covers(h.names, e.Name) {
+			if covers(h.targets, e.Kind, e.Name) {
 				e.Hooks = append(e.Hooks, h)
 			}
 		}

@@ -27,6 +27,7 @@ type Backend interface {
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description string
+	Icons                             []Icon
 	// Instructions tell a model how to use the server; they may be empty.
 	Instructions string
 	// Revision is the content hash of the published state.

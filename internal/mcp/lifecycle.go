@@ -51,8 +51,7 @@ func shutdown(_ context.Context, c *call) (*result, *fault) {
 // object. It is encoded once for as long as the backend says the same.
 func (s *Server) implementation() []byte {
 	info := s.backend.Info()
-	info.Revision, info.Instructions = "", ""
-	if known := s.described.Load(); known != nil && known.info == info {
+	if known := s.described.Load(); known != nil && known.of(&info) {
 		return known.json
 	}
 	b := appendText([]byte{'{'}, "name", info.Name)
@@ -63,13 +62,19 @@ func (s *Server) implementation() []byte {
 	if info.Description != "" {
 		b = appendText(b, "description", info.Description)
 	}
-	b = append(b, '}')
-	s.described.Store(&description{info: info, json: b})
+	b = append(appendIcons(b, info.Icons), '}')
+	s.described.Store(&description{name: info.Name, version: info.Version, revision: info.Revision, json: b})
 	return b
 }
 
 // description is what the server says of itself, and its encoding.
 type description struct {
-	info Info
-	json []byte
+	name, version, revision string
+	json                    []byte
+}
+
+// of reports whether the description is that of a server: what else it says of
+// itself changes with its revision.
+func (d *description) of(info *Info) bool {
+	return d.revision == info.Revision && d.name == info.Name && d.version == info.Version
 }

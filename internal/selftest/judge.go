@@ -25,8 +25,9 @@ type Outcome struct {
 	// Cause is what the author of the tool may know beside the message, nil
 	// when there is nothing: the stack of what a body threw, or how a policy failed.
 	Cause error
-	// Value and Content are the result on success.
-	Value, Content json.RawMessage
+	// Value and Content are the result of a tool on success, and Reply is that of
+	// anything else.
+	Value, Content, Reply json.RawMessage
 }
 
 // Judge returns what a test wants and did not get, in words for its author;
@@ -99,7 +100,11 @@ func (o Outcome) why() string {
 
 func (j *judge) success() {
 	if j.want.Error != "" || j.want.DeniedBy != "" {
-		j.fail("the call succeeded with %s, want an error", j.got.Value)
+		j.fail("the call succeeded with %s%s, want an error", j.got.Value, j.got.Reply)
+		return
+	}
+	if j.got.Reply != nil {
+		j.reply()
 		return
 	}
 	if j.want.Output != nil && !sameJSON(j.want.Output, j.got.Value) {

@@ -105,6 +105,10 @@ func (t *Tree) open(name string) *ref {
 	default:
 		r.bytes, r.err = content(t.fsys, name, maxReferenced)
 	}
+	if t.held += len(r.bytes); t.held > maxHeld {
+		t.held -= len(r.bytes)
+		r.bytes, r.err = nil, fmt.Errorf("the files that definitions name hold more than %d MiB together", maxHeld>>20)
+	}
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		r.err = fs.ErrNotExist // importers tell it in their own words
@@ -117,6 +121,17 @@ func (t *Tree) open(name string) *ref {
 	}
 	t.refs[name] = r
 	return r
+}
+
+// drop forgets what is known of a file, and of the folders that may list it.
+func (t *Tree) drop(name string) {
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	if r := t.refs[name]; r != nil {
+		t.held -= len(r.bytes)
+		delete(t.refs, name)
+	}
+	t.forget(name)
 }
 
 // content reads a file of at most limit bytes. What is no regular file is not

@@ -15,7 +15,7 @@ import (
 // Bounds of a tools folder. What goes beyond is a diagnostic.
 const (
 	maxToolFile   = 1 << 20
-	maxReferenced = 1 << 20 // more is used neither by file() nor by imports
+	maxReferenced = 4 << 20 // of a file that definitions refer to
 	maxDepth      = 32
 	maxFiles      = 50_000
 	// maxLinks is how many linked folders a path may pass, so that links in a
@@ -42,10 +42,13 @@ type Tree struct {
 	warnings map[string]diag.Diagnostic
 
 	// opening guards refs, the other files that definitions have read, by path,
-	// and loads, which counts updates.
-	opening sync.Mutex
-	refs    map[string]*ref
-	loads   uint64
+	// held, their bytes together, listings, the folders that were listed, and
+	// loads, which counts updates.
+	opening  sync.Mutex
+	refs     map[string]*ref
+	held     int
+	listings map[string]listing
+	loads    uint64
 }
 
 // New returns the tree of a folder that diagnostics call root. Nothing is read
@@ -53,7 +56,7 @@ type Tree struct {
 func New(fsys fs.FS, root string) *Tree {
 	return &Tree{
 		fsys: fsys, root: root, loads: 1,
-		units: map[string]*unit{}, refs: map[string]*ref{}, warnings: map[string]diag.Diagnostic{},
+		units: map[string]*unit{}, refs: map[string]*ref{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
 	}
 }
 
@@ -63,6 +66,10 @@ func New(fsys fs.FS, root string) *Tree {
 func (t *Tree) Update(paths []string, all bool) {
 	t.opening.Lock()
 	maps.DeleteFunc(t.refs, func(_ string, r *ref) bool { return r.used != t.loads })
+	t.held = 0
+	for _, r := range t.refs {
+		t.held += len(r.bytes)
+	}
 	t.loads++
 	t.opening.Unlock()
 	if all || !t.apply(paths) {
@@ -73,7 +80,8 @@ func (t *Tree) Update(paths []string, all bool) {
 // rescan reads everything anew. Files whose content is unchanged keep their unit.
 func (t *Tree) rescan() {
 	old := t.units
-	t.units, t.refs, t.problems, t.warnings = make(map[string]*unit, len(old)), map[string]*ref{}, nil, map[string]diag.Diagnostic{}
+	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
+	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
 	t.full, t.linked = false, false
 	if t.fsys == nil {
 		return
@@ -151,7 +159,7 @@ func (t *Tree) apply(paths []string) bool {
 			t.refreshWarning(name)
 			continue
 		}
-		delete(t.refs, name)
+		t.drop(name)
 		info, err := fs.Stat(t.fsys, name)
 		switch {
 		case err == nil && info.IsDir():
@@ -175,6 +183,11 @@ func (t *Tree) holds(name string) bool {
 		}
 	}
 	for known := range t.warnings {
+		if strings.HasPrefix(known, name+"/") {
+			return true
+		}
+	}
+	for known := range t.refs {
 		if strings.HasPrefix(known, name+"/") {
 			return true
 		}

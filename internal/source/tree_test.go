@@ -181,7 +181,7 @@ func TestAReferencedFileIsPartOfTheRevision(t *testing.T) {
 }
 
 func TestAFileThatIsTooLargeForAnyUseIsNotRead(t *testing.T) {
-	tree := source.New(fstest.MapFS{"a.json": {Data: make([]byte, 1<<20+1), Mode: 0o644}}, "tools.d")
+	tree := source.New(fstest.MapFS{"a.json": {Data: make([]byte, 4<<20+1), Mode: 0o644}}, "tools.d")
 	if content, _, err := tree.Open("a.json"); err == nil || len(content) > 0 {
 		t.Errorf("read %d bytes, %v", len(content), err)
 	}

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/catalog"
+)
+
+// find looks up what the request names, and what of it is to run. The
+// variables of a template become the arguments of the call.
+func (x *execution) find() {
+	if x.req.Kind == Resources {
+		var variables map[string]string
+		x.entry, variables = x.snap.catalog.Read(x.req.Name)
+		x.args = make(map[string]any, len(variables))
+		for name, value := range variables {
+			x.args[name] = value
+		}
+	} else {
+		x.entry = x.snap.catalog.Entry(x.req.Kind, x.req.Name)
+	}
+	switch {
+	case x.entry == nil:
+	case x.req.Argument == "" && x.req.Kind != Templates:
+		x.body = x.entry.Body
+	case x.entry.Offer != nil:
+		x.body, _ = x.entry.Offer.Completion(x.req.Argument)
+	}
+}
+
+// uncompleted answers what is asked to complete, and completes nothing.
+func (x *execution) uncompleted() (Result, *CallError) {
+	if x.entry.Offer != nil {
+		if _, known := x.entry.Offer.Completion(x.req.Argument); known {
+			return Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
+		}
+	}
+	return Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
+}
+
+// fillOther makes the input of what takes no arguments of its caller's choice:
+// of a resource its URI and the variables of its template, of a completion what
+// was typed and what is filled in. Policies see as args what is filled in, with
+// what was typed.
+func (x *execution) fillOther() *CallError {
+	if x.req.Argument == "" {
+		if x.body != nil && !x.entry.Steady {
+			x.input = encode(map[string]any{"uri": x.req.Name, "params": x.args})
+		}
+		return nil
+	}
+	var typed struct {
+		Value  string            `json:"value"`
+		Params map[string]string `json:"params"`
+	}
+	if len(x.req.Arguments) > 0 && json.Unmarshal(x.req.Arguments, &typed) != nil {
+		return invalidParams("a completion takes a value and what is filled in, all of them strings")
+	}
+	x.args = map[string]any{}
+	params := map[string]string{}
+	for name, value := range typed.Params {
+		if _, known := x.entry.Offer.Completion(name); known {
+			x.args[name], params[name] = value, value
+		}
+	}
+	x.args[x.req.Argument] = typed.Value
+	x.input = encode(map[string]any{"value": typed.Value, "params": params})
+	return nil
+}
+
+// kind returns the kind of the item that was found, or else of what was asked for.
+func (x *execution) kind() catalog.Kind {
+	if x.entry != nil {
+		return x.entry.Kind
+	}
+	return x.req.Kind
+}
+
+// name returns the name of the item, or else what was asked for.
+func (x *execution) name() string {
+	if x.entry != nil {
+		return x.entry.Name
+	}
+	return x.req.Name
+}
+
+// uri returns the URI that is read, if one is.
+func (x *execution) uri() string {
+	if x.req.Kind != Resources {
+		return ""
+	}
+	return x.req.Name
+}
+
+// eventKind returns what hooks call the kind of the call.
+func (x *execution) eventKind() string {
+	if x.req.Argument != "" {
+		return "completion"
+	}
+	return x.kind().String()
+}
+
+// inputSchema returns a copy of the schema of the arguments, nil when there is none.
+func (x *execution) inputSchema() json.RawMessage {
+	if x.entry.Input == nil {
+		return nil
+	}
+	return json.RawMessage(append([]byte(nil), x.entry.Input.Raw()...))
+}

@@ -1,0 +1,75 @@
+package catalog
+
+import (
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/uritemplate"
+)
+
+// Offer is what an item that is no tool says of itself beside its name.
+type Offer struct {
+	// ListedAs is the name that clients see: that of the item, but for a file
+	// of a folder its path.
+	ListedAs string
+	// Template is that of a template; nil otherwise.
+	Template *uritemplate.Template
+	// MIMEType is "" when the body decides.
+	MIMEType string
+	// Size is in bytes; negative when the body decides.
+	Size int64
+	// Annotations is a JSON object; nil for none.
+	Annotations json.RawMessage
+	// Arguments are those of a prompt, and the variables of a template.
+	Arguments []Argument
+}
+
+// Argument is an argument of a prompt or a variable of a template.
+type Argument struct {
+	Name, Title, Description string
+	Required                 bool
+	// matches reports whether a value may be that of the variable; nil allows any.
+	matches func(string) bool
+	// completion is nil when nothing completes the value.
+	completion Body
+}
+
+// Completion returns what completes an argument, nil when nothing does, and
+// whether there is such an argument.
+func (o *Offer) Completion(argument string) (body Body, known bool) {
+	for i := range o.Arguments {
+		if o.Arguments[i].Name == argument {
+			return o.Arguments[i].completion, true
+		}
+	}
+	return nil, false
+}
+
+// match returns the variables of the template in a URI, and false when there
+// are none.
+func (o *Offer) match(uri string) (map[string]string, bool) {
+	values, ok := o.Template.Match(uri)
+	if !ok {
+		return nil, false
+	}
+	for i := range o.Arguments {
+		a := &o.Arguments[i]
+		if value, given := values[a.Name]; given && a.matches != nil && !a.matches(value) {
+			return nil, false
+		}
+	}
+	return values, true
+}
+
+// annotationsOf returns annotations as MCP has them, nil for none.
+func annotationsOf(a *hclfile.Annotations) json.RawMessage {
+	if a == nil {
+		return nil
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(struct {
+		Audience []string `json:"audience,omitempty"`
+		Priority *float64 `json:"priority,omitempty"`
+	}{a.Audience, a.Priority})
+	return encoded
+}

@@ -1,0 +1,114 @@
+package reply
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Messages returns {"description", "messages": […]} of what the body of a
+// prompt returned (2026-07-28 server/prompts, PromptMessage): a string or
+// content is of the user, a message has a role and content, which is a string,
+// a block, or several, and there may be an array of messages. An empty
+// description is left out.
+func Messages(description string, r *scripting.Result) (json.RawMessage, error) {
+	b := openMessages(description)
+	switch r.Kind {
+	case scripting.Nothing:
+		return nil, errors.New("the prompt returned nothing; return messages: [{ role, content }]")
+	case scripting.Text:
+		b = appendBlock(b, "user", append(append([]byte(`{"type":"text","text":`), r.JSON...), '}'))
+	case scripting.Content:
+		var err error
+		if b, err = appendBlocks(b, "user", r.Content); err != nil {
+			return nil, err
+		}
+	default:
+		var err error
+		if b, err = appendReturned(b, r.JSON); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, "]}"...), nil
+}
+
+// openMessages begins the result, and the list of the messages in it.
+func openMessages(description string) []byte {
+	return append(appendOptional([]byte{'{'}, "description", description), messagesOpening(description)...)
+}
+
+func messagesOpening(description string) string {
+	if description == "" {
+		return `"messages":[`
+	}
+	return `,"messages":[`
+}
+
+// message is a message as bodies return it.
+type message struct {
+	Role    string
+	Content json.RawMessage
+}
+
+// appendReturned appends the messages that a body returned as plain values.
+func appendReturned(dst, value []byte) ([]byte, error) {
+	if value[0] != '[' {
+		value = append(append([]byte{'['}, value...), ']')
+	}
+	var messages []message
+	if err := json.Unmarshal(value, &messages); err != nil {
+		return nil, errors.New("the prompt must return messages: [{ role, content }]")
+	}
+	for i, m := range messages {
+		if m.Role != "user" && m.Role != "assistant" {
+			return nil, fmt.Errorf(`message %d: its role must be "user" or "assistant"`, i+1)
+		}
+		var err error
+		if dst, err = appendMessage(dst, m); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i+1, err)
+		}
+	}
+	return dst, nil
+}
+
+func appendMessage(dst []byte, m message) ([]byte, error) {
+	switch content := bytes.TrimSpace(m.Content); {
+	case len(content) == 0:
+		return nil, errors.New("it needs content: a string, or what content.text() and its kin make")
+	case content[0] == '"':
+		return appendBlock(dst, m.Role, append(append([]byte(`{"type":"text","text":`), content...), '}')), nil
+	case content[0] == '[':
+		return appendBlocks(dst, m.Role, content)
+	case content[0] == '{':
+		return appendBlocks(dst, m.Role, append(append([]byte{'['}, content...), ']'))
+	default:
+		return nil, errors.New("its content must be a string, a block, or an array of blocks")
+	}
+}
+
+// appendBlocks appends one message for each block of an array.
+func appendBlocks(dst []byte, role string, content []byte) ([]byte, error) {
+	if _, err := decodeBlocks(content); err != nil {
+		return nil, err
+	}
+	var blocks []json.RawMessage
+	if err := json.Unmarshal(content, &blocks); err != nil {
+		return nil, err
+	}
+	for _, block := range blocks {
+		dst = appendBlock(dst, role, block)
+	}
+	return dst, nil
+}
+
+// appendBlock appends a message of one block.
+func appendBlock(dst []byte, role string, block []byte) []byte {
+	if dst[len(dst)-1] == '}' {
+		dst = append(dst, ',')
+	}
+	dst = appendText(append(dst, '{'), "role", role)
+	return append(appendMember(dst, "content", block), '}')
+}

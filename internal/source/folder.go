@@ -1,0 +1,100 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxListed bounds the files below one folder, offered or not.
+	maxListed = 20_000
+	// maxHeld bounds the bytes of all files that definitions refer to.
+	maxHeld = 256 << 20
+)
+
+// Listed is a file of a folder below the tools folder.
+type Listed struct {
+	// Name is the path below the folder, with slashes.
+	Name string
+	Size int64
+}
+
+// listing is what a folder held when it was last looked at.
+type listing struct {
+	files []Listed
+	err   error
+}
+
+// List returns the regular files at any depth below a folder, in bytewise order
+// of their paths. Hidden files, and links that lead to no file, are left out.
+// It is safe for concurrent use.
+func (t *Tree) List(root string) ([]Listed, error) {
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	known, ok := t.listings[root]
+	if !ok {
+		known.err = t.walk(root, "", 0, &known.files)
+		if errors.Is(known.err, fs.ErrNotExist) {
+			known.err = errors.New("there is no such folder")
+		}
+		slices.SortFunc(known.files, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+		t.listings[root] = known
+	}
+	return known.files, known.err
+}
+
+// walk adds the files below a folder to files; opening is held.
+func (t *Tree) walk(root, below string, depth int, files *[]Listed) error {
+	if t.fsys == nil {
+		return fs.ErrNotExist
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("folders nest deeper than %d", maxDepth)
+	}
+	entries, err := fs.ReadDir(t.fsys, path.Join(root, below))
+	if err != nil {
+		return errors.New(reason(err))
+	}
+	for _, entry := range entries {
+		if Hidden(entry.Name()) {
+			continue
+		}
+		name := path.Join(below, entry.Name())
+		if entry.IsDir() {
+			if err := t.walk(root, name, depth+1, files); err != nil {
+				return err
+			}
+			continue
+		}
+		if entry.Type()&fs.ModeSymlink != 0 {
+			t.linked = true
+		}
+		info, err := fs.Stat(t.fsys, path.Join(root, name))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if len(*files) == maxListed {
+			return fmt.Errorf("it holds more than %d files", maxListed)
+		}
+		*files = append(*files, Listed{Name: name, Size: info.Size()})
+	}
+	return nil
+}
+
+// forget drops what was listed of the folders that hold a path, or lie below it.
+func (t *Tree) forget(name string) {
+	for root := range t.listings {
+		if within(name, root) || within(root, name) {
+			delete(t.listings, root)
+		}
+	}
+}
+
+// within reports whether a path is a folder or lies below it.
+func within(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
