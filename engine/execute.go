@@ -65,7 +65,7 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 	if req.Via == "" {
 		req.Via = ViaClient
 	}
-	if most := maxName(req.Kind); len(req.Name) > most {
+	if most := req.Kind.MaxAddress(); len(req.Name) > most {
 		// Nothing has such a name; logs and hooks need not carry all of it.
 		req.Name = req.Name[:most] + "…"
 	}
@@ -190,7 +190,7 @@ func invalidInput(item *catalog.Item, violations []Violation) *CallError {
 
 // notFound names the nearest item that this caller may see, if any.
 func (x *execution) notFound(ctx context.Context) *CallError {
-	if len(x.req.Name) > maxName(x.req.Kind) {
+	if len(x.req.Name) > x.req.Kind.MaxAddress() {
 		return &CallError{Code: ToolNotFound, Message: "no such " + x.req.Kind.String()}
 	}
 	err := &CallError{Code: ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}

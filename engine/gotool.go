@@ -85,7 +85,7 @@ func (s *Server) register(item *catalog.Item) error {
 
 func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, error) {
 	if !hclfile.IsName(o.Name) {
-		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", maxName(Tools))
+		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", Tools.MaxAddress())
 	}
 	if run == nil {
 		return nil, fmt.Errorf("the function is nil")

@@ -6,19 +6,10 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
 const defaultConcurrency = 256
-
-// maxName is how long the name of anything of a kind can be, in bytes.
-func maxName(k Kind) int {
-	if k == Tools || k == Prompts {
-		return 64
-	}
-	return uritemplate.MaxURI
-}
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
 // hooks and what the server says of itself. It is immutable but for what it

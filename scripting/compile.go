@@ -44,11 +44,11 @@ func Compile(src Source) (*Program, diag.List) {
 
 // compilation is the work on one body.
 type compilation struct {
-	src    Source
-	list   diag.List
+	src  Source
+	list diag.List
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
-	origin origin
+	origin        origin
 }
 
 func (c *compilation) run() *Program {

@@ -13,7 +13,7 @@ type Program struct {
 	kind Kind
 	// hash and meaning are those of [Program.Hash] and [Program.Meaning].
 	hash, meaning [32]byte
-	code *goja.Program
+	code          *goja.Program
 	// parameters are the globals that the body mentions, in the order in which
 	// its function takes them.
 	parameters []string

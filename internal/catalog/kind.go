@@ -1,5 +1,7 @@
 package catalog
 
+import "github.com/mcpd/mcpd/internal/uritemplate"
+
 // Kind is a kind of item. The zero Kind is that of tools.
 type Kind uint8
 
@@ -12,6 +14,14 @@ const (
 
 	kinds = 4
 )
+
+// MaxAddress is how long what anything of the kind is called by can be, in bytes.
+func (k Kind) MaxAddress() int {
+	if k == Tools || k == Prompts {
+		return 64
+	}
+	return uritemplate.MaxURI
+}
 
 // String returns what one item of the kind is called in events and messages.
 func (k Kind) String() string {

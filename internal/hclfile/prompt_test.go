@@ -133,7 +133,7 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
 	want := map[string][2]int{"resources.hcl": {4, 0}, "prompts.hcl": {0, 5}}
 	for name, count := range want {
-		source, err := os.ReadFile("../../testdata/conformance/staged/" + name)
+		source, err := os.ReadFile("../../testdata/conformance/tools.d/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

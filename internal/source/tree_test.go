@@ -365,19 +365,12 @@ func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
 
 func TestWhatNothingServesYetIsRefused(t *testing.T) {
 	tree := source.New(fstest.MapFS{
-		"r.hcl":  {Data: []byte("resource \"r\" {\n  uri  = \"x:r\"\n  file = \"a.md\"\n}\n"), Mode: 0o644},
-		"a.md":   {Data: []byte("# A"), Mode: 0o644},
+		"r.hcl":  {Data: []byte("tool \"r\" {\n  task = \"optional\"\n  run  = \"return 1;\"\n}\n"), Mode: 0o644},
 		"ok.hcl": {Data: []byte(toolText("ok")), Mode: 0o644},
 	}, "tools.d")
 	tree.Update(nil, true)
 	tools, codes := names(t, tree)
-	if diff := cmp.Diff([]string{"error not-supported tools.d/r.hcl"}, codes); diff != "" || !slices.Equal(tools, []string{"ok"}) {
+	if diff := cmp.Diff([]string{"error not-supported tools.d/r.hcl"}, codes); diff != "" || !slices.Equal(tools, []string{"ok", "r"}) {
 		t.Errorf("%v (-want +got)\n%s", tools, diff)
-	}
-	config := source.ReadConfig(fstest.MapFS{
-		"mcpd.hcl": {Data: []byte("server {\n  icon { src = \"https://cdn.example/a.png\" }\n}\n"), Mode: 0o644},
-	}, "mcpd.hcl", nil)
-	if len(config.Problems) != 1 || config.Problems[0].Code != "not-supported" {
-		t.Errorf("the problems of the operator's file are %v", config.Problems)
 	}
 }

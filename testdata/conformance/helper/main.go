@@ -5,8 +5,8 @@
 //	helper FIXTURES WORK
 //
 // It copies the files of FIXTURES into the folder WORK, with its own port in
-// the place of port 1, prints a line when that is done, and serves POST /edit
-// on loopback. When its standard input ends, because mcpd has ended, it removes
+// the place of port 1, prints a line when that is done, and serves POST
+// /edit/tool and /edit/prompt on loopback. When its standard input ends, because mcpd has ended, it removes
 // WORK and ends too.
 package main
 
@@ -47,7 +47,8 @@ func run(fixtures, work string) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /edit", &editor{file: filepath.Join(work, "tools.d", "changing.hcl")})
+	mux.Handle("POST /edit/tool", &editor{file: filepath.Join(work, "tools.d", "changing.hcl"), text: changingTool})
+	mux.Handle("POST /edit/prompt", &editor{file: filepath.Join(work, "tools.d", "changing_prompt.hcl"), text: changingPrompt})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -88,26 +89,34 @@ func copyFile(fixtures, work, name, address string) error {
 	return os.WriteFile(filepath.Join(work, name), text, 0o600)
 }
 
-// An editor saves a new version of one tool file at every request.
+// An editor saves a new version of one file at every request.
 type editor struct {
 	file string
+	text string // with the number of the edit in it
 
 	mu    sync.Mutex
 	edits int
 }
 
-const changing = `tool "changing" {
+const (
+	changingTool = `tool "changing" {
   description = "Has been edited %[1]d times."
   read_only   = true
   run         = "return 'edited %[1]d times';"
 }
 `
+	changingPrompt = `prompt "changing_prompt" {
+  description = "Has been edited %[1]d times."
+  message "user" { text = "This prompt has been edited %[1]d times." }
+}
+`
+)
 
 func (e *editor) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.edits++
-	if err := save(e.file, fmt.Appendf(nil, changing, e.edits)); err != nil {
+	if err := save(e.file, fmt.Appendf(nil, e.text, e.edits)); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

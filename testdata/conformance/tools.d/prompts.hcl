@@ -1,4 +1,4 @@
-# The prompts that the conformance suite gets. Nothing serves them yet.
+# The prompts that the conformance suite gets.
 
 prompt "test_simple_prompt" {
   description = "A simple prompt"

@@ -1,4 +1,4 @@
-# The resources that the conformance suite reads. Nothing serves them yet.
+# The resources that the conformance suite reads.
 
 resource "static_text" {
   uri         = "test://static-text"
