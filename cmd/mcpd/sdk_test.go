@@ -65,7 +65,7 @@ func followEdits(t *testing.T, transport mcp.Transport, tools string) {
 		t.Errorf("only %d tools are shipped", shipped)
 	}
 	for version := 1; version <= 3; version++ {
-		text := fmt.Sprintf("tool \"probe\" {\n  run = <<JS\n    return \"version %d\";\n  JS\n}\n", version)
+		text := fmt.Sprintf("tool \"probe\" {\n  description = \"Version %d\"\n  run = <<JS\n    return \"version %[1]d\";\n  JS\n}\n", version)
 		if err := os.WriteFile(filepath.Join(tools, "probe.hcl"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

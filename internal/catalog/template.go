@@ -21,9 +21,11 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 	}
 	item.Address, item.Offer.Template = def.URITemplate.String(), def.URITemplate
 	item.InputNames = def.URITemplate.Names()
-	arguments := make([]hclfile.Argument, len(def.Params))
+	arguments, required := make([]hclfile.Argument, len(def.Params)), def.URITemplate.Required()
 	for i, p := range def.Params {
-		arguments[i] = hclfile.Argument{Name: p.Name, Description: p.Description, Complete: p.Complete, Range: p.Range}
+		arguments[i] = hclfile.Argument{
+			Name: p.Name, Description: p.Description, Required: slices.Contains(required, p.Name), Complete: p.Complete, Range: p.Range,
+		}
 	}
 	k.arguments(arguments, def.Call)
 	for i, p := range def.Params {

@@ -54,6 +54,18 @@ func (t *Template) String() string { return t.text }
 // Names returns the names of the variables in the order of the template.
 func (t *Template) Names() []string { return slices.Clone(t.names) }
 
+// Required returns the names of the variables that every URI of the template
+// has a value for.
+func (t *Template) Required() []string {
+	var names []string
+	for i := range t.parts {
+		if t.parts[i].kind == simple || t.parts[i].kind == reserved {
+			names = append(names, t.parts[i].names...)
+		}
+	}
+	return names
+}
+
 // Prefix returns the text that all URIs of the template begin with.
 func (t *Template) Prefix() string {
 	if len(t.parts) > 0 && t.parts[0].kind == literal {

@@ -1,0 +1,226 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// library has one of each kind, and a policy and a hook for each.
+const library = `
+resource "motd" {
+  uri  = "note://motd"
+  text = "Hello"
+}
+
+resource "computed" {
+  uri = "note://computed"
+  run = <<JS
+    return { uri, agent: agent.agent_id, params };
+  JS
+}
+
+resource "broken" {
+  uri = "note://broken"
+  run = <<JS
+    throw new ToolError("no paper");
+  JS
+}
+
+resource "odd" {
+  uri = "note://odd"
+  run = "return content.link({ uri: 'note://motd', name: 'motd' });"
+}
+
+resource_template "note" {
+  uri_template = "note://n/{id}"
+  param "id" { pattern = "^[0-9]+$" }
+  complete "id" { values = ["17", "18", "29"] }
+  run = <<JS
+    return "note " + params.id;
+  JS
+}
+
+resource_template "other" {
+  uri_template = "note://{+path}"
+  text         = "other {{path}}"
+}
+
+resource_folder "docs" {
+  root       = "docs"
+  uri_prefix = "docs://h/"
+}
+
+prompt "plan" {
+  description = "Plans"
+  argument "day" {
+    required = true
+    complete {
+      run = "return ['monday', 'sunday'].filter((d) => d.startsWith(value)).map((d) => d + (params.hour ?? ''));"
+    }
+  }
+  argument "hour" {}
+  message "user" { text = "Plan {{day}}{{hour}}" }
+}
+
+policy "secret_notes" {
+  resources = ["note"]
+  deny      = "args.id == '13'"
+  reason    = "that note is secret"
+}
+
+policy "no_sundays" {
+  prompts = ["plan"]
+  deny    = "args.day == 'sunday'"
+  reason  = "sunday is free"
+}
+
+policy "closed" {
+  resources = ["docs", "computed"]
+  deny      = "tool.kind == 'resource' && agent.agent_id == 'stranger'"
+  reason    = "not for strangers"
+}
+`
+
+func libraryServer(t *testing.T, events *[]string) *engine.Server {
+	return server(t, engine.Options{
+		Tools: files("library.hcl", library, "docs/a.md", "# A", "docs/deep/b.bin", "\xff\x00"),
+		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+			*events = append(*events, fmt.Sprintf("%s %s %s %s %s", e.Phase, e.Kind, e.Tool, e.URI, e.Arguments))
+		}},
+	})
+}
+
+func TestEveryKindPassesThePipeline(t *testing.T) {
+	var events []string
+	s := libraryServer(t, &events)
+	for _, c := range []struct {
+		request engine.Request
+		agent   string
+		reply   string
+		err     string
+		hook    string
+	}{
+		{engine.Request{Kind: engine.Resources, Name: "note://motd"}, "", `{"contents":[{"uri":"note://motd","mimeType":"text/plain","text":"Hello"}]}`, "", `resource motd note://motd {}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://computed"}, "bot", `{"contents":[{"uri":"note://computed","mimeType":"application/json","text":"{\"uri\":\"note://computed\",\"agent\":\"bot\",\"params\":{}}"}]}`, "", `resource computed note://computed {}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://computed"}, "stranger", "", "POLICY_DENIED not for strangers", `resource computed note://computed {}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://broken"}, "", "", "EXECUTION_ERROR no paper", `resource broken note://broken {}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://odd"}, "", "", "EXECUTION_ERROR block 1: a resource cannot hold a link; return its content", `resource odd note://odd {}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://n/17"}, "", `{"contents":[{"uri":"note://n/17","mimeType":"text/plain","text":"note 17"}]}`, "", `resource note note://n/17 {"id":"17"}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://n/13"}, "", "", "POLICY_DENIED that note is secret", `resource note note://n/13 {"id":"13"}`},
+		{engine.Request{Kind: engine.Resources, Name: "note://n/x"}, "", `{"contents":[{"uri":"note://n/x","mimeType":"text/plain","text":"other n/x"}]}`, "", `resource other note://n/x {"path":"n/x"}`},
+		{engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}, "", `{"contents":[{"uri":"docs://h/a.md","mimeType":"text/markdown","text":"# A"}]}`, "", `resource docs docs://h/a.md {}`},
+		{engine.Request{Kind: engine.Resources, Name: "docs://h/deep/b.bin"}, "", `{"contents":[{"uri":"docs://h/deep/b.bin","mimeType":"application/octet-stream","blob":"/wA="}]}`, "", `resource docs docs://h/deep/b.bin {}`},
+		{engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}, "stranger", "", "POLICY_DENIED not for strangers", `resource docs docs://h/a.md {}`},
+		{engine.Request{Kind: engine.Resources, Name: "docs://h/aa.md"}, "", "", `TOOL_NOT_FOUND no resource named "docs://h/aa.md"; did you mean "docs://h/a.md"?`, `resource docs://h/aa.md docs://h/aa.md `},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}, "", `{"description":"Plans","messages":[{"role":"user","content":{"type":"text","text":"Plan monday"}}]}`, "", `prompt plan  {"day":"monday"}`},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"sunday"}`)}, "", "", "POLICY_DENIED sunday is free", `prompt plan  {"day":"sunday"}`},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"hour":"9"}`)}, "", "", "INVALID_INPUT the arguments do not fit the prompt's input schema: /day is required", `prompt plan  {"hour":"9"}`},
+		{engine.Request{Kind: engine.Prompts, Name: "pla"}, "", "", `TOOL_NOT_FOUND no prompt named "pla"; did you mean "plan"?`, `prompt pla  `},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{"hour":"9","x":"y"}}`)}, "", `{"completion":{"values":["monday9"],"total":1,"hasMore":false}}`, "", `completion plan  {"value":"m","params":{"hour":"9","x":"y"}}`},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"sunday","params":{}}`)}, "", "", "POLICY_DENIED sunday is free", `completion plan  {"value":"sunday","params":{}}`},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "hour", Arguments: json.RawMessage(`{"value":"1","params":{"day":"monday"}}`)}, "", `{"completion":{"values":[],"total":0,"hasMore":false}}`, "", `completion plan  {"value":"1","params":{"day":"monday"}}`},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "dy"}, "", "", `INVALID_INPUT the prompt has no argument "dy"`, `completion plan  `},
+		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":1}`)}, "", "", "INVALID_INPUT a completion takes a value and what is filled in, all of them strings", `completion plan  {"value":1}`},
+		{engine.Request{Kind: engine.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}, "", `{"completion":{"values":["17","18"],"total":2,"hasMore":false}}`, "", `completion note  {"value":"1","params":{}}`},
+		{engine.Request{Kind: engine.Templates, Name: "note://n/{id}"}, "", "", `INVALID_INPUT the resource has no argument ""`, `resource note  `},
+	} {
+		events = nil
+		c.request.Caller = identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: c.agent}}
+		result := s.Execute(t.Context(), c.request)
+		got := ""
+		if result.Err != nil {
+			got = string(result.Err.Code) + " " + result.Err.Message
+		}
+		if got != c.err || string(result.Reply) != c.reply {
+			t.Errorf("%s %s: %s\n%s\nwant %s\n%s", c.request.Name, c.request.Argument, got, result.Reply, c.err, c.reply)
+		}
+		terminal := "end "
+		if c.err != "" {
+			terminal = "error "
+		}
+		if diff := cmp.Diff([]string{"start " + c.hook, terminal + c.hook}, events); diff != "" {
+			t.Errorf("%s %s: the events (-want +got)\n%s", c.request.Name, c.request.Argument, diff)
+		}
+	}
+}
+
+func addresses(v engine.Visible) (list []string) {
+	for _, o := range v.Offers {
+		list = append(list, o.Metadata().Address)
+	}
+	return list
+}
+
+func TestWhatPoliciesCloseIsLeftOutOfEveryList(t *testing.T) {
+	var events []string
+	s := libraryServer(t, &events)
+	caller := func(agent string) identity.Caller {
+		return identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: agent}}
+	}
+	for _, c := range []struct {
+		kind  engine.Kind
+		agent string
+		want  []string
+	}{
+		{engine.Resources, "", []string{"docs://h/a.md", "docs://h/deep/b.bin", "note://broken", "note://computed", "note://motd", "note://odd"}},
+		{engine.Resources, "stranger", []string{"note://broken", "note://motd", "note://odd"}},
+		{engine.Templates, "stranger", []string{"note://n/{id}", "note://{+path}"}},
+		{engine.Prompts, "stranger", []string{"plan"}},
+	} {
+		visible := s.Visible(t.Context(), c.kind, caller(c.agent))
+		if diff := cmp.Diff(c.want, addresses(visible)); diff != "" || !visible.Private {
+			t.Errorf("%s, seen by %q (private is %v): (-want +got)\n%s", c.kind, c.agent, visible.Private, diff)
+		}
+	}
+	for uri, served := range map[string]bool{"docs://h/a.md": false, "note://motd": true, "note://n/1": true, "gone://x": false} {
+		if s.Serves(t.Context(), caller("stranger"), uri) != served {
+			t.Errorf("a stranger is served %s: %v", uri, !served)
+		}
+	}
+}
+
+func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testing.T) {
+	tools := files("library.hcl", library, "docs/a.md", "# A", "docs/b.md", "# B")
+	s := server(t, engine.Options{Tools: tools})
+	var changed []string
+	defer s.Watch(func(uris []string) { changed = uris })()
+	hash := func(k engine.Kind) string { return s.Visible(t.Context(), k, identity.Caller{}).Hash }
+	for _, c := range []struct {
+		what, path, text string
+		want             []string
+		lists            bool
+	}{
+		{"a file of a folder", "docs/a.md", "# a", []string{"docs://h/a.md"}, false},
+		{"a longer one", "docs/a.md", "# A and more", []string{"docs://h/a.md"}, true},
+		{"a new one", "docs/c.md", "# C", []string{"docs://h/c.md"}, true},
+		{"a comment above everything", "library.hcl", "# moved\n" + library, nil, false},
+	} {
+		resources, prompts := hash(engine.Resources), hash(engine.Prompts)
+		changed = []string{"not told"}
+		tools[c.path] = &fstest.MapFile{Data: []byte(c.text), Mode: 0o644}
+		if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{c.path}}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, changed); diff != "" {
+			t.Errorf("%s: changed (-want +got)\n%s", c.what, diff)
+		}
+		if (hash(engine.Resources) != resources) != c.lists || hash(engine.Prompts) != prompts {
+			t.Errorf("%s: the list of resources changed: %v", c.what, !c.lists)
+		}
+	}
+	delete(tools, "docs/b.md")
+	if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{"docs/b.md"}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"docs://h/b.md"}, changed); diff != "" {
+		t.Errorf("one that is gone: changed (-want +got)\n%s", diff)
+	}
+}
