@@ -201,6 +201,9 @@ func TestWhatATemplateSays(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b", "c"}, template.Names()); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"a", "b"}, template.Required()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestEveryTemplateThatIsTakenIsUnambiguous tries all rows of four pieces.
