@@ -38,6 +38,9 @@ type CallError struct {
 	// Nearest is the name of a tool that the caller may see and may have
 	// meant; set for [ToolNotFound] alone, and often empty.
 	Nearest string `json:"-"`
+	// RemovedIn is the revision that removed what was called, when the caller
+	// could see it before; set for [ToolNotFound] alone, and often empty.
+	RemovedIn string `json:"-"`
 	// Details are what a script passed to ToolError, as JSON; nil when none.
 	Details json.RawMessage `json:"-"`
 	// Required are the capabilities that the call needs of its client and that

@@ -13,26 +13,9 @@ const (
 	discloseHide    = "hide"
 )
 
-// surely asks every policy what can be said without the arguments. It returns
-// the first that denies whatever they are; covered says that a policy may still
-// allow the call.
-func surely(ctx context.Context, e *catalog.Entry, facts policylang.Input) (denier *catalog.Policy, decision policylang.Decision, covered bool) {
-	for i := range e.Rules {
-		p := &e.Rules[i]
-		if p.Compiled == nil {
-			continue
-		}
-		if decision = p.Compiled.Partial(ctx, facts); decision.Outcome == policylang.Deny {
-			return p, decision, covered
-		}
-		covered = covered || p.Allows && decision.Outcome != policylang.NotConcerned
-	}
-	return nil, policylang.Decision{}, covered
-}
-
 // decideEarly ends calls that are surely denied.
 func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *CallError {
-	denier, decision, covered := surely(ctx, x.entry, facts)
+	denier, decision, covered := x.entry.Surely(ctx, facts)
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)

@@ -194,6 +194,11 @@ func (x *execution) notFound(ctx context.Context) *CallError {
 		return &CallError{Code: ToolNotFound, Message: "no such " + x.req.Kind.String()}
 	}
 	err := &CallError{Code: ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
+	looking := x.server.looking(x.req.Caller)
+	if revision, removed := x.snap.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
+		err.RemovedIn = revision
+		err.Message += "; revision " + revision + " removed it"
+	}
 	err.Nearest = x.snap.nearest(ctx, x.server, x.req)
 	if err.Nearest != "" {
 		err.Message += fmt.Sprintf("; did you mean %q?", err.Nearest)

@@ -27,8 +27,9 @@ type Snapshot struct {
 // in the snapshot before, which may be nil, are the same.
 func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot {
 	if before == nil {
-		before = &Snapshot{}
+		before = &Snapshot{catalog: &catalog.Catalog{}}
 	}
+	c.Follow(before.catalog)
 	s := &Snapshot{catalog: c, since: now}
 	s.tools = faces(c.Entries[Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
 	for k := Resources; k <= Prompts; k++ {

@@ -49,7 +49,7 @@ func (s *Server) Visible(ctx context.Context, k Kind, caller identity.Caller) Vi
 	if err != nil {
 		return Visible{}
 	}
-	return *snap.visible(ctx, k, policylang.Input{Caller: caller, Now: s.options.Now()})
+	return *snap.visible(ctx, k, s.looking(caller))
 }
 
 // Find returns the tool with a name when the caller may see it, and nil otherwise.
@@ -76,32 +76,17 @@ func (s *Server) Serves(ctx context.Context, caller identity.Caller, uri string)
 }
 
 func (s *Server) hides(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
-	return snap.hiddenFrom(ctx, e, policylang.Input{Caller: caller, Now: s.options.Now()})
+	return snap.catalog.Hides(ctx, e, s.looking(caller))
 }
 
-// hiddenFrom reports whether an item is surely denied.
-func (s *Snapshot) hiddenFrom(ctx context.Context, e *catalog.Entry, facts policylang.Input) bool {
-	facts.Tool, facts.Call.Via = e.Facts, string(ViaClient)
-	denier, _, covered := surely(ctx, e, facts)
-	return denier != nil || s.catalog.DenyByDefault && !covered
+// looking is what policies know of a caller who looks at what there is.
+func (s *Server) looking(caller identity.Caller) policylang.Input {
+	return policylang.Input{Caller: caller, Call: policylang.CallFacts{Via: string(ViaClient)}, Now: s.options.Now()}
 }
 
-// visible asks the policies of every item of a kind what they say to this caller.
+// visible returns what a caller may see of a kind.
 func (s *Snapshot) visible(ctx context.Context, k Kind, facts policylang.Input) *Visible {
-	entries := s.catalog.Entries[k]
-	if s.catalog.Policies == 0 && !s.catalog.DenyByDefault {
-		return s.list(k, nil)
-	}
-	hidden := make([]byte, len(entries))
-	for i, e := range entries {
-		switch {
-		case i > 0 && e.SameRules(entries[i-1]):
-			hidden[i] = hidden[i-1]
-		case s.hiddenFrom(ctx, e, facts):
-			hidden[i] = 1
-		}
-	}
-	return s.list(k, hidden)
+	return s.list(k, s.catalog.Hidden(ctx, k, facts))
 }
 
 // list returns the list without the items that are hidden, each marked by a one.
@@ -137,7 +122,7 @@ func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
 
 // nearest returns the address of a visible item that the caller may have meant.
 func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) string {
-	visible := s.visible(ctx, req.Kind, policylang.Input{Caller: req.Caller, Now: server.options.Now()})
+	visible := s.visible(ctx, req.Kind, server.looking(req.Caller))
 	names := make([]string, 0, len(visible.Tools)+len(visible.Offers))
 	for _, tool := range visible.Tools {
 		names = append(names, tool.item.Address)

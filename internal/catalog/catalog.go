@@ -33,6 +33,8 @@ type Catalog struct {
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.
 	templates []*Entry
+	// gone is what earlier catalogs held.
+	gone map[goneKey]gone
 }
 
 // Entry is an item with the policies and hooks that this catalog gives it.
@@ -100,7 +102,3 @@ func covers(t hclfile.Targets, k Kind, name string) bool {
 		return hclfile.Covers(t.Resources, name)
 	}
 }
-
-// SameRules reports whether two entries surely have the same policies and the
-// same facts: they are files of one folder.
-func (e *Entry) SameRules(other *Entry) bool { return e.folder != nil && e.folder == other.folder }

@@ -61,6 +61,9 @@ type CallError struct {
 	Details json.RawMessage
 	// Schema is the current input schema for [InvalidInput]; nil otherwise.
 	Schema json.RawMessage
+	// RemovedIn is the revision that removed what was called, for
+	// [ToolNotFound]; often empty.
+	RemovedIn string
 	// RetryAfter is how long to wait before another try; 0 when not known.
 	RetryAfter time.Duration
 	// Limited says that a rate limit refused the call.

@@ -122,6 +122,7 @@ func errorData(caller identity.Caller, e *CallError) []byte {
 	if len(e.Schema) > 0 {
 		b = appendValue(b, "schema", e.Schema)
 	}
+	b = appendOptional(b, "removed_in", e.RemovedIn)
 	if len(e.Required) > 0 {
 		b = appendValue(b, "required_capabilities", e.Required)
 	}

@@ -1,0 +1,35 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/policylang"
+)
+
+func TestACatalogRemembersABoundedNumberOfWhatIsGone(t *testing.T) {
+	var text strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&text, "resource \"r%d\" {\n  uri  = \"x:%[1]d\"\n  text = \"\"\n}\n", i)
+	}
+	build := func(text string) *Catalog {
+		built := New(Options{Tools: fstest.MapFS{"r.hcl": {Mode: 0o644, Data: []byte(text)}}}).Build(Change{All: true}, nil)
+		if built.Problems.HasErrors() {
+			t.Fatal(built.Problems)
+		}
+		return built.Catalog
+	}
+	before, after := build(text.String()), build("")
+	after.Follow(before)
+	known := 0
+	for i := range 1500 {
+		if _, ok := after.Removed(t.Context(), Resources, fmt.Sprintf("x:%d", i), policylang.Input{}); ok {
+			known++
+		}
+	}
+	if known != maxGone {
+		t.Errorf("%d are remembered", known)
+	}
+}

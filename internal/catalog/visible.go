@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// Surely asks every policy of an item what can be said without the arguments.
+// It returns the first that denies whatever they are; covered says that a
+// policy may still allow the call.
+func (e *Entry) Surely(ctx context.Context, facts policylang.Input) (denier *Policy, decision policylang.Decision, covered bool) {
+	for i := range e.Rules {
+		p := &e.Rules[i]
+		if p.Compiled == nil {
+			continue
+		}
+		if decision = p.Compiled.Partial(ctx, facts); decision.Outcome == policylang.Deny {
+			return p, decision, covered
+		}
+		covered = covered || p.Allows && decision.Outcome != policylang.NotConcerned
+	}
+	return nil, policylang.Decision{}, covered
+}
+
+// Hides reports whether a call of an item is surely denied to a caller, so that
+// nothing shows the item to it. facts are those of the caller and its call.
+func (c *Catalog) Hides(ctx context.Context, e *Entry, facts policylang.Input) bool {
+	facts.Tool = e.Facts
+	denier, _, covered := e.Surely(ctx, facts)
+	return denier != nil || c.DenyByDefault && !covered
+}
+
+// Hidden marks with a one each entry of a kind that is hidden from a caller, in
+// their order; nil when none can be.
+func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []byte {
+	if c.Policies == 0 && !c.DenyByDefault {
+		return nil
+	}
+	entries := c.Entries[k]
+	hidden := make([]byte, len(entries))
+	for i, e := range entries {
+		switch {
+		case i > 0 && e.sameRules(entries[i-1]):
+			hidden[i] = hidden[i-1]
+		case c.Hides(ctx, e, facts):
+			hidden[i] = 1
+		}
+	}
+	return hidden
+}
+
+// sameRules reports whether two entries surely have the same policies and the
+// same facts: they are files of one folder.
+func (e *Entry) sameRules(other *Entry) bool { return e.folder != nil && e.folder == other.folder }
