@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -239,5 +241,61 @@ func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
 	}
 	if ask := mustAsk(t, s.Execute(t.Context(), asked("web", &engine.Resume{Responses: map[string]json.RawMessage{"first": yes}}))); ask.Requests[0].Key != "second" {
 		t.Errorf("asked for %+v", ask.Requests)
+	}
+}
+
+func TestMocksAnswerWhatABodyAsksInItsTests(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("ask.hcl", `
+tool "a" {
+  allow {
+    ask {
+      elicit = true
+      roots  = true
+    }
+  }
+  run = <<JS
+    const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+    const a = await ask({ who: elicit.form({ message: "Who?", schema }), where: roots.list() });
+    return [a.who.content.n, a.where[0].uri, (await roots("again")).length].join();
+  JS
+}
+test "all mocks" {
+  tool = "a"
+  mock "elicit" "who" { json = { n = 3 } }
+  mock "roots" "where" { json = [{ uri = "file:///a" }] }
+  mock "roots" "again" { json = { roots = [] } }
+  expect {
+    text  = "3,file:///a,0"
+    calls = ["elicit who", "roots where", "roots again"]
+  }
+}
+test "no mocks" {
+  tool = "a"
+  expect { text = "" }
+}
+test "an answer that does not fit" {
+  tool = "a"
+  mock "elicit" "who" { json = { n = "three" } }
+  mock "roots" "where" { json = [] }
+  expect { error = "INVALID_INPUT" }
+}
+`)})
+	results, err := s.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		nil,
+		{
+			"the call failed with EXECUTION_ERROR: no mock answers what the body asks",
+			"a host call had no mock; add\nmock \"elicit\" \"who\" {\n  json = {}\n}",
+			"a host call had no mock; add\nmock \"roots\" \"where\" {\n  json = []\n}",
+		},
+		nil,
+	}
+	for i, r := range results {
+		if diff := cmp.Diff(want[i], r.Failures); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", r.Name, diff)
+		}
 	}
 }

@@ -89,16 +89,32 @@ func (s *Snapshot) entryOf(test *hclfile.Test) *catalog.Entry {
 
 func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test) TestResult {
 	k, target := targetOf(test)
-	x := s.begin(snap, Request{Kind: k, Name: target, Arguments: test.Input, Caller: selftest.Caller(test), Via: ViaTest})
-	x.mocks = selftest.Mocks(test)
+	request := Request{
+		Kind: k, Name: target, Arguments: test.Input, Caller: selftest.Caller(test), Via: ViaTest,
+		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
+	}
+	x, mocks := s.begin(snap, request), selftest.Mocks(test)
+	x.mocks = mocks
+	began := x.began
 	result, err := x.attempt(ctx, 0, nil)
+	for err == nil && result.Ask != nil {
+		answers, ok := selftest.Answers(mocks, result.Ask.Requests)
+		if !ok {
+			err = &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}
+			break
+		}
+		request.Resume = &Resume{State: result.Ask.State, Responses: answers}
+		x = s.begin(snap, request)
+		x.mocks = mocks
+		result, err = x.attempt(ctx, 0, nil)
+	}
 	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err != nil {
 		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.deniedBy, Cause: err.cause}
 	}
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
-		Failures: selftest.Judge(&test.Expect, outcome, x.mocks), Took: s.options.Now().Sub(x.began),
+		Failures: selftest.Judge(&test.Expect, outcome, mocks), Took: s.options.Now().Sub(began),
 	}
 }
 

@@ -186,33 +186,3 @@ func members(v cty.Value, name string) []string {
 	}
 	return list
 }
-
-func (d *decoder) mock(b *hclsyntax.Block) Mock {
-	d.check(b.Body, rules["mock"], "a mock block", b.DefRange())
-	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
-	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\"")
-	}
-	d.checkRequest(b, m.Request)
-	if status, ok := d.whole(b.Body, "status", 100, 599); ok {
-		m.Status = status
-	}
-	m.Headers = d.textMap(b.Body, "headers")
-	text, hasText := d.text(b.Body, "text")
-	if j := b.Body.Attributes["json"]; j != nil && b.Body.Attributes["text"] != nil {
-		d.fail("contradiction", d.f.rng(j.NameRange), "the mock has both \"json\" and \"text\"", "keep one of the two")
-	}
-	m.Body = d.json(b.Body, "json")
-	if hasText {
-		m.Body = []byte(text)
-	}
-	return m
-}
-
-// checkRequest reports a label that is not a method and a path.
-func (d *decoder) checkRequest(b *hclsyntax.Block, request string) {
-	method, path, _ := strings.Cut(request, " ")
-	if !isToken(method) || method != strings.ToUpper(method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \t\n") {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a request", "write the method and the path, such as \"GET /customers/C-1042\"")
-	}
-}

@@ -16,7 +16,8 @@ import (
 // Mock is the answer to one host call of a test.
 type Mock struct {
 	// Object is the granted object, such as "http.crm", and Request the method
-	// and the target, such as "GET /customers/C-1042".
+	// and the target, such as "GET /customers/C-1042". Of what the client is
+	// asked, Object is "elicit", "sample" or "roots", and Request is the key.
 	Object, Request string
 	Status          int
 	Headers         map[string]string

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host"
 )
@@ -163,6 +164,17 @@ func Caller(test *hclfile.Test) identity.Caller {
 		caller.Agent.AgentID, caller.Agent.Model, caller.Agent.Metadata = a.ID, a.Model, a.Metadata
 	}
 	return caller
+}
+
+// Answers returns the answers of the mocks by the keys of what is asked, and
+// false when one is missing.
+func Answers(mocks *host.Mocks, asked []asking.Request) (answers map[string]json.RawMessage, ok bool) {
+	answers, ok = make(map[string]json.RawMessage, len(asked)), true
+	for _, r := range asked {
+		answer, known := mocks.Asked(r.Key, r.Method)
+		answers[r.Key], ok = answer, ok && known
+	}
+	return answers, ok
 }
 
 // Mocks returns the mocks of a test.

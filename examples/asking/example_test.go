@@ -1,0 +1,122 @@
+// Package asking shows tools that ask their client: see README.md.
+package asking
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+func load(t *testing.T) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), CheckTool: serve.CheckTool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	results, err := load(t).RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 9 {
+		t.Errorf("%d tests ran, want 9", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+// model answers what the client is asked for, by what the question holds.
+type model struct{ asked []string }
+
+func (m *model) answer(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	question := r.Params.Messages[0].Content.(*mcp.TextContent).Text
+	m.asked = append(m.asked, fmt.Sprintf("%s|%s|%d", question, r.Params.SystemPrompt, r.Params.MaxTokens))
+	answers := map[string]string{
+		"Confirm: Delete production database 'users'? (yes/no)": "Yes",
+		"Here's the log data: E42. What caused the error?":      "E42 means a full disk.",
+		"Improve this: a": "b", "Improve this: b": "c", "Improve this: c": "d",
+		"We have 3 backup strategies: A (fast, risky), B (balanced), C (slow, safe). Which should we use given: a small disk? Answer with one letter.": "C",
+		"Deployment has high-risk changes: drop a column. Should we proceed? Provide reasoning.":                                                       "I recommend to proceed.",
+		"Deployment has high-risk changes: delete the users. Should we proceed? Provide reasoning.":                                                    "No backup was made.",
+	}
+	text, known := answers[question]
+	if !known {
+		return nil, fmt.Errorf("asked %q", question)
+	}
+	return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: text}}, nil
+}
+
+func TestBothErasAskTheModelOfTheirClient(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			handler, err := serve.New(load(t), serve.Options{}).Handler()
+			if err != nil {
+				t.Fatal(err)
+			}
+			site := httptest.NewServer(handler)
+			defer site.Close()
+			var m model
+			client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, &mcp.ClientOptions{CreateMessageHandler: m.answer})
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			for _, c := range []struct {
+				tool      string
+				arguments map[string]any
+				text      string
+				asked     []string
+			}{
+				{"deploy_changes", map[string]any{"service": "crm", "changes": []string{"a typo"}}, "Deployed: crm", nil},
+				{
+					"deploy_changes", map[string]any{"service": "crm", "changes": []string{"a typo", "drop a column"}},
+					"Deployment executed. LLM reasoning: I recommend to proceed.",
+					[]string{"Deployment has high-risk changes: drop a column. Should we proceed? Provide reasoning.|You are a cautious DevOps engineer.|500"},
+				},
+				{
+					"deploy_changes", map[string]any{"service": "crm", "changes": []string{"delete the users"}},
+					"Deployment cancelled based on LLM analysis: No backup was made.",
+					[]string{"Deployment has high-risk changes: delete the users. Should we proceed? Provide reasoning.|You are a cautious DevOps engineer.|500"},
+				},
+				{"delete_database", map[string]any{"name": "users"}, "deleted users", []string{"Confirm: Delete production database 'users'? (yes/no)||10"}},
+				{"explain_log", map[string]any{"log": "E42"}, "E42 means a full disk.", []string{"Here's the log data: E42. What caused the error?|You are a debugging expert.|400"}},
+				{
+					"choose_backup", map[string]any{"situation": "a small disk"}, `{"strategy":"C"}`,
+					[]string{"We have 3 backup strategies: A (fast, risky), B (balanced), C (slow, safe). Which should we use given: a small disk? Answer with one letter.||5"},
+				},
+				{"refine", map[string]any{"draft": "a"}, "d", []string{"Improve this: a||300", "Improve this: b||300", "Improve this: c||300"}},
+			} {
+				m.asked = nil
+				result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: c.arguments})
+				if err != nil {
+					t.Errorf("%s: %v", c.tool, err)
+					continue
+				}
+				if text, ok := result.Content[0].(*mcp.TextContent); !ok || text.Text != c.text || result.IsError {
+					t.Errorf("%s: got %+v, want %s", c.tool, result.Content[0], c.text)
+				}
+				if diff := cmp.Diff(c.asked, m.asked); diff != "" {
+					t.Errorf("%s asked (-want +got)\n%s", c.tool, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package hclfile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// mock decodes a mock block.
+func (d *decoder) mock(b *hclsyntax.Block) Mock {
+	d.check(b.Body, rules["mock"], "a mock block", b.DefRange())
+	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
+	asked := []string{"elicit", "sample", "roots"}
+	near := diag.DidYouMean(m.Object, asked)
+	switch {
+	case slices.Contains(asked, m.Object):
+		d.askMock(b)
+	case near != "":
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
+	default:
+		d.httpMock(b, &m)
+	}
+	text, hasText := d.text(b.Body, "text")
+	if j := b.Body.Attributes["json"]; j != nil && b.Body.Attributes["text"] != nil {
+		d.fail("contradiction", d.f.rng(j.NameRange), "the mock has both \"json\" and \"text\"", "keep one of the two")
+	}
+	m.Body = d.json(b.Body, "json")
+	if hasText {
+		m.Body = []byte(text)
+	}
+	return m
+}
+
+// httpMock decodes what belongs to the answer to a request.
+func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
+	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", or \"elicit\", \"sample\" or \"roots\"")
+	}
+	d.checkRequest(b, m.Request)
+	if status, ok := d.whole(b.Body, "status", 100, 599); ok {
+		m.Status = status
+	}
+	m.Headers = d.textMap(b.Body, "headers")
+}
+
+// askMock checks the answer of a client, which is JSON, and of a model perhaps
+// its text alone.
+func (d *decoder) askMock(b *hclsyntax.Block) {
+	object := b.Labels[0]
+	for _, name := range []string{"status", "headers"} {
+		if attr := b.Body.Attributes[name]; attr != nil {
+			d.fail("contradiction", d.f.rng(attr.NameRange), "only answers to requests have \""+name+"\"", "remove it")
+		}
+	}
+	text, json := b.Body.Attributes["text"], b.Body.Attributes["json"]
+	switch {
+	case text != nil && object != "sample":
+		d.fail("contradiction", d.f.rng(text.NameRange), "the answer to \""+object+"\" is no text", "write it as \"json\"")
+	case text == nil && json == nil:
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", map[string]string{
+			"elicit": "write json = { … } with what the form is filled in with, or json = { action = \"decline\" }",
+			"sample": "write text = \"…\"", "roots": "write json = [{ uri = \"file:///…\" }]",
+		}[object])
+	}
+}
+
+// checkRequest reports a label that is not a method and a path.
+func (d *decoder) checkRequest(b *hclsyntax.Block, request string) {
+	method, path, _ := strings.Cut(request, " ")
+	if !isToken(method) || method != strings.ToUpper(method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \t\n") {
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a request", "write the method and the path, such as \"GET /customers/C-1042\"")
+	}
+}
