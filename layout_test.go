@@ -30,7 +30,7 @@ var layout = map[string][]string{
 	"policylang":               {"diag", "identity"},
 	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate"},
 	"internal/source":          {"diag", "internal/hclfile"},
-	"internal/selftest":        {"identity", "internal/hclfile", "internal/host"},
+	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
 	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant"},
 	"internal/redact":          {},
 	"internal/content":         {},
