@@ -79,3 +79,25 @@ func TestAllPagesOfAListHaveOneScope(t *testing.T) {
 		}
 	}
 }
+
+// TestACompletionTellsNothingOfWhatIsHidden: what the caller may not see is
+// completed as what there is not.
+func TestACompletionTellsNothingOfWhatIsHidden(t *testing.T) {
+	s, b := newServer(t, mcp.Options{}, mcptest.Tools()...)
+	hidden := mcptest.Items()[6]
+	hidden.Visible = func(c identity.Caller) bool { return c.Agent.AgentID == "insider" }
+	b.PublishItems(hidden)
+	complete := func(agent, prompt string) string {
+		params := fmt.Sprintf(`"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"who","value":"a"}`, prompt)
+		x := exchange("completion/complete", "")
+		x.Peer.Headers.Set("X-Agent-Id", agent)
+		x.Peer.Headers.Set("X-Request-Id", "r")
+		return s.Exchange(t.Context(), request(1, "completion/complete", params), x).Frame.String()
+	}
+	if got := complete("insider", "greet"); !strings.Contains(got, `"values":["who:`) {
+		t.Fatalf("who may see it gets %s", got)
+	}
+	if got, want := complete("other", "greet"), complete("other", "nope"); got != want || !strings.Contains(got, "-32602") {
+		t.Errorf("a hidden prompt is answered with %s, one that is not there with %s", got, want)
+	}
+}
