@@ -166,7 +166,11 @@ func (r *run) sampling(what string, v goja.Value) *askRequest {
 			p.value(m.name, value)
 		}
 	}
-	return &askRequest{method: methodSample, params: p.end()}
+	params := p.end()
+	if problem := toolProblem(params); problem != "" {
+		panic(r.typeError(what + ": " + problem))
+	}
+	return &askRequest{method: methodSample, params: params}
 }
 
 // messages writes the messages to a model. Content that is a string becomes text.

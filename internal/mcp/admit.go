@@ -1,6 +1,9 @@
 package mcp
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // admit settles the era of a request and holds it to the rules that are the
 // same for all methods.
@@ -100,6 +103,17 @@ func (c *call) admitLegacy() *fault {
 
 func (c *call) unknownMethod() *fault {
 	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
+}
+
+// RefuseVersion returns the reply to a text whose header names a revision that
+// is not served; ok is true when it names one that is, or none (2025-11-25
+// basic/transports, Protocol Version Header).
+func RefuseVersion(h http.Header) (r Reply, ok bool) {
+	asked := h.Get(headerVersion)
+	if asked == "" || slices.Contains(versions[:], asked) {
+		return Reply{}, true
+	}
+	return refuse(nil, unsupportedVersion(asked)), false
 }
 
 // unsupportedVersion tells which revisions there are (2026-07-28

@@ -83,6 +83,9 @@ func (s *Server) acceptAll(ctx context.Context, o *origin, messages []message, i
 	}
 	b := &batch{isBatch: isBatch, pending: make([]*pending, len(messages)), replies: make([]Reply, len(messages))}
 	for i, m := range messages {
+		if m.isOdd() && (isBatch || !o.mirrored) {
+			continue
+		}
 		b.pending[i], b.replies[i] = s.accept(ctx, o, m)
 	}
 	return b, nil

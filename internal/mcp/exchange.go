@@ -34,8 +34,14 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 		return refuse(nil, f)
 	}
 	o := s.exchangeOrigin(x)
-	if o.lost() && (messages[0].isNotification() || messages[0].isResponse() || isBatch) {
-		return refuse(messages[0].id, unknownSession())
+	// A single request is held to the same by admit.
+	if isBatch || messages[0].isNotification() || messages[0].isResponse() {
+		if r, ok := RefuseVersion(o.peer.Headers); !ok {
+			return r
+		}
+		if o.lost() {
+			return refuse(messages[0].id, unknownSession())
+		}
 	}
 	b, f := s.acceptAll(ctx, o, messages, isBatch)
 	if f != nil {

@@ -14,6 +14,12 @@ const (
 	codeUnsupportedVersion = -32022
 )
 
+// isReserved reports whether modern revisions define the code, keep it for
+// themselves, or forbid it.
+func isReserved(code int) bool {
+	return code == codeResourceNotFound || -32099 <= code && code <= codeHeaderMismatch
+}
+
 // Refusal says why the protocol turned a message away before it was served, so
 // that a transport with a status of its own can tell. Errors that arise while
 // a request is served, and results, are [Served].

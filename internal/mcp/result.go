@@ -103,12 +103,18 @@ func inner(object []byte) []byte {
 	return line[1 : len(line)-1]
 }
 
-// scriptFault passes on the error that a script chose. Codes that modern
-// revisions give a meaning to keep it on transports that have a status of their own.
+// scriptFault passes on the error that a script chose. To a modern client the
+// codes that are reserved mean what the specification says: of them a script may
+// choose the one of a missing capability, if it names that; any other becomes an
+// internal error (2026-07-28 basic/index, Error Codes).
 func (c *call) scriptFault(e *RPCError) *fault {
 	f := &fault{RPCError: *e}
-	if c.era == modern && e.Code <= codeHeaderMismatch && e.Code >= codeUnsupportedVersion {
+	switch {
+	case c.era != modern || !isReserved(e.Code):
+	case e.Code == codeMissingCapability && isObject(member(e.Data, "requiredCapabilities")):
 		f.refusal = Malformed
+	default:
+		f.Code = codeInternal
 	}
 	return f
 }

@@ -27,6 +27,10 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // means that the answer was written. To a modern client, the endpoint takes
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (peer mcp.Peer, id string, ok bool) {
+	if no, ok := mcp.RefuseVersion(r.Header); !ok {
+		writeJSON(w, statusOf(no.Refusal), no.Frame)
+		return peer, "", false
+	}
 	if r.Header.Get(headerVersion) >= modernVersion {
 		w.Header().Set("Allow", http.MethodPost)
 		refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
