@@ -169,4 +169,6 @@ tool "loops" {
 type signal chan struct{}
 
 func (s signal) Progress(float64, *float64, string) {}
+func (signal) CloseStream()                         {}
+
 func (s signal) Log(_, _ string, _ json.RawMessage) { close(s) }

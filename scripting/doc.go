@@ -29,7 +29,7 @@
 //	vars                          the variables; frozen
 //	log.debug|info|warn|error(message, fields)
 //	console.log|debug|info|warn|error|trace(...values)
-//	progress(done, total, message)                      (neither in hooks
+//	progress(done, total, message), progress.disconnect() (neither in hooks
 //	content.text|image|audio|resource|link|structured    nor in completions)
 //	ToolError(message, { details }), RpcError(code, message, data)
 //	HostError, AskDenied, CapabilityError
@@ -75,6 +75,7 @@
 //	log           {"level","message","fields"}    the answer is ignored
 //	console       {"level","message"}             the answer is ignored
 //	progress      {"done","total","message"}      the answer is ignored
+//	disconnect    {}                              the answer is ignored
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
 //	              → {"status","headers","body"|"body64","url"}
 //

@@ -196,7 +196,9 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "console":
 		return r.makeConsole()
 	case "progress":
-		return r.function("progress", r.progress)
+		o := r.function("progress", r.progress)
+		r.method(o, "disconnect", r.disconnect)
+		return o
 	case "content":
 		return r.makeContent()
 	case "ToolError", "RpcError", "HostError", "AskDenied", "CapabilityError":

@@ -15,6 +15,8 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 		return logLevels(), true
 	case "console":
 		return consoleMethods(), true
+	case "progress":
+		return []string{"disconnect"}, c.sees(object)
 	case "content":
 		return []string{"text", "image", "audio", "resource", "link", "structured"}, c.sees(object)
 	case "crypto":
@@ -48,7 +50,7 @@ func httpMethods() []string { return []string{"get", "post", "put", "patch", "de
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
 	return []string{
-		"kind", "phase", "tool", "call_id", "via", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
+		"kind", "phase", "tool", "uri", "outcome", "call_id", "via", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
 	}
 }
 

@@ -126,6 +126,12 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
+// disconnect is progress.disconnect().
+func (r *run) disconnect(goja.FunctionCall) goja.Value {
+	r.tell("disconnect", []byte("{}"))
+	return goja.Undefined()
+}
+
 // mustJSON encodes a payload, which is made of strings and finite numbers.
 func mustJSON(v any) []byte {
 	out, err := json.Marshal(v)

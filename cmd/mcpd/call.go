@@ -185,5 +185,8 @@ func (p printer) Progress(done float64, total *float64, message string) {
 	fmt.Fprintf(p.e.stderr, "progress: %g%s %s\n", done, of, diag.Printable(message))
 }
 
+// CloseStream does nothing: there is no connection.
+func (p printer) CloseStream() {}
+
 // Log does nothing: the log goes to the operator, who is the same person here.
 func (p printer) Log(string, string, json.RawMessage) {}

@@ -19,6 +19,9 @@ type Emitter interface {
 	// Log passes on a record: level is debug, info, warn or error, fields a
 	// JSON object or nil.
 	Log(level, message string, fields json.RawMessage)
+	// CloseStream closes the connection that waits for the result, where the
+	// caller can come back for it; elsewhere it does nothing.
+	CloseStream()
 }
 
 // Brokers are what all calls of a server share.
@@ -79,6 +82,11 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return nil, h.log(ctx, op, payload)
 	case "progress":
 		return nil, h.progress(payload)
+	case "disconnect":
+		if h.Emit != nil {
+			h.Emit.CloseStream()
+		}
+		return nil, nil
 	case "http.request":
 		return h.request(ctx, payload)
 	case "ask":

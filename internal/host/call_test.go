@@ -43,6 +43,8 @@ func (l *lab) Progress(done float64, total *float64, message string) {
 	l.told = append(l.told, fmt.Sprintf("progress %g/%s %s", done, of, message))
 }
 
+func (l *lab) CloseStream() { l.told = append(l.told, "close") }
+
 func (l *lab) Log(level, message string, fields json.RawMessage) {
 	l.told = append(l.told, fmt.Sprintf("log %s %s %s", level, message, fields))
 }

@@ -31,9 +31,14 @@ declare const call: Readonly<{ id: string; tool: string; via: "client" | "test";
 
 /** What happened, in hooks; they have neither input, agent, call, progress nor content. */
 declare const event: Readonly<{
-  kind: "tool";
+  kind: "tool" | "resource" | "prompt" | "completion";
   phase: "start" | "end" | "error";
+  /** The name of the tool, the resource or the prompt. */
   tool: string;
+  /** Of a resource only. */
+  uri?: string;
+  /** "input_required" at the end of a leg that asks; else absent. */
+  outcome?: "input_required";
   call_id: string;
   via: "client" | "test";
   principal: any;
@@ -56,6 +61,10 @@ declare const console: Record<"debug" | "error" | "info" | "log" | "trace" | "wa
 
 /** Tells clients that asked for it how far the call is. */
 declare function progress(done: number, total?: number, message?: string): void;
+declare namespace progress {
+  /** Closes the connection that waits for the result, for a client that can come back for it. */
+  function disconnect(): void;
+}
 
 /** A block of rich content, made by one of the functions of content. */
 interface ContentBlock {

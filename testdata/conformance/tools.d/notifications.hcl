@@ -59,3 +59,20 @@ test "progress changes no result" {
   tool = "test_tool_with_progress"
   expect { text = "Tool with progress executed successfully" }
 }
+
+tool "test_reconnection" {
+  description = "Closes its stream before the result, which the client comes back for."
+  timeout     = "5s"
+  read_only   = true
+
+  run = <<JS
+    progress.disconnect();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return "Reconnection test completed successfully.";
+  JS
+}
+
+test "the result comes all the same" {
+  tool = "test_reconnection"
+  expect { text = "Reconnection test completed successfully." }
+}
