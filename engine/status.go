@@ -25,8 +25,8 @@ type Status struct {
 	// Calls and FailedCalls count calls that have ended; Running counts those that have not.
 	Calls, FailedCalls uint64
 	Running            int
-	// HookFailures counts runs of hooks that failed; HookWaits counts calls
-	// that had to wait because the queue of hooks was full.
+	// HookFailures counts runs of hooks that failed or were cut short; HookWaits
+	// counts the times that a call had to wait because the queue of a hook was full.
 	HookFailures, HookWaits uint64
 	// Draining says that no new calls are taken.
 	Draining bool

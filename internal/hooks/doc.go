@@ -4,8 +4,9 @@
 // A [Hook] is a compiled hook block. A [Runner] queues a [Run] of it with what
 // happened, and runs it a moment later, in order for each call. Every hook has
 // a queue of its own, so that one that is slow delays no other. A run that fails
-// is logged and counted, and never felt by the call; only when a hook lags far
-// behind does a call wait for it, for a moment.
+// is logged and counted, and never felt by the call. Every run is begun: when a
+// hook lags so far behind that its queue is full, calls wait for room, and its
+// runs are cut short so that there is some soon.
 //
 // What the events say, and which hooks want them, is decided elsewhere.
 package hooks

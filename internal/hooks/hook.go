@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/grant"
@@ -18,8 +19,8 @@ const (
 	maxWaiting = 16 << 20
 	// overhead is what a run weighs beside its event.
 	overhead = 256
-	// patience is how long a call waits for room. Then the run is given up.
-	patience = 250 * time.Millisecond
+	// hurried is the most that a run may take while the queue is crowded.
+	hurried = 10 * time.Millisecond
 )
 
 // Definition is what a hook consists of. It is not changed after [Runner.Hook].
@@ -36,6 +37,8 @@ type Definition struct {
 type Hook struct {
 	Definition
 	queue *lanes.Queue[Run]
+	// told is the last crowding in which the log was told of a run cut short.
+	told atomic.Uint64
 }
 
 // Run is one run of a hook.

@@ -14,9 +14,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// ErrGivenUp says that too many runs of a hook were waiting for another.
-var ErrGivenUp = errors.New("too many runs of it are waiting; this one was given up, and so are those behind it, which are counted only, until half of them have run")
-
 // Options are what hooks run with.
 type Options struct {
 	Executor scripting.Executor
@@ -43,25 +40,13 @@ func (r *Runner) Hook(d Definition) *Hook {
 	return h
 }
 
-// Add queues a run of a hook. When the hook lags so far behind that there is no
-// room for a while, the run is given up and counted as failed. The first one is
-// logged too.
+// Add queues a run of a hook. While the queue is full it waits, and the runs
+// of the hook are cut short, so that there is room soon.
 func (r *Runner) Add(h *Hook, run Run) {
 	r.pending.Begin()
-	added, waited := h.queue.Add(run.Lane, len(run.Event)+overhead, run, patience)
-	if waited {
+	if h.queue.Add(run.Lane, len(run.Event)+overhead, run) {
 		r.waits.Add(1)
 	}
-	if added {
-		return
-	}
-	r.pending.End()
-	if waited {
-		r.Failed(h.Name, run.CallID, ErrGivenUp)
-		return
-	}
-	// The log has it already from the run that waited in vain.
-	r.failures.Add(1)
 }
 
 // Failed logs and counts a run that failed.
@@ -92,15 +77,32 @@ func (r *Runner) run(h *Hook, run Run) {
 			r.Failed(h.Name, run.CallID, fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), h.Timeout)
+	ctx, cut := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
+	defer h.hurry(ctx, cut).Stop()
 	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
 		Program: h.Program, Input: run.Event, Seed: rand.Uint64(), Start: r.options.Now(), Journal: scripting.NewJournal(),
 	}, &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID})
-	switch {
-	case err != nil:
-		r.Failed(h.Name, run.CallID, err)
-	case outcome.Failure != nil:
-		r.Failed(h.Name, run.CallID, outcome.Failure)
+	if err == nil && outcome.Failure != nil {
+		err = outcome.Failure
 	}
+	if err != nil {
+		r.ended(ctx, h, run, err)
+	}
+}
+
+// ended tells of a run that failed. Of those that were cut short in one
+// crowding, only the first is logged.
+func (r *Runner) ended(ctx context.Context, h *Hook, run Run, err error) {
+	var cut crowded
+	if !errors.As(context.Cause(ctx), &cut) {
+		r.Failed(h.Name, run.CallID, err)
+		return
+	}
+	if last := h.told.Load(); last < uint64(cut) && h.told.CompareAndSwap(last, uint64(cut)) {
+		r.Failed(h.Name, run.CallID, cut)
+		return
+	}
+	r.failures.Add(1)
 }

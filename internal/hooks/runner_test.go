@@ -1,12 +1,15 @@
 package hooks_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,9 +34,12 @@ func (f executor) Run(ctx context.Context, c scripting.Call, _ scripting.Host) (
 
 func (executor) Close() error { return nil }
 
-func runner(f executor) *hooks.Runner {
+func runner(f executor) *hooks.Runner { return logging(io.Discard, f) }
+
+// logging returns a runner that logs to w.
+func logging(w io.Writer, f executor) *hooks.Runner {
 	store := secrets.New(secrets.Options{LookupEnv: func(string) (string, bool) { return "", false }})
-	return hooks.New(hooks.Options{Executor: f, Brokers: host.Brokers{Secrets: store, Logger: slog.New(slog.DiscardHandler)}, Now: time.Now})
+	return hooks.New(hooks.Options{Executor: f, Brokers: host.Brokers{Secrets: store, Logger: slog.New(slog.NewTextHandler(w, nil))}, Now: time.Now})
 }
 
 func flush(t *testing.T, r *hooks.Runner) {
@@ -95,32 +101,122 @@ func TestASlowHookDelaysNoOther(t *testing.T) {
 	flush(t, r)
 }
 
-// A hook that never gets on fills its queue. One call waits for room, in vain;
-// those behind it do not.
-func TestAHookThatLagsFarBehindLosesRunsAndCountsThem(t *testing.T) {
+// hanging is a hook that hangs until its run is cut short, and keeps the phases
+// of each call that it was told.
+type hanging struct {
+	mu    sync.Mutex
+	begun map[int]string
+}
+
+func (h *hanging) run(ctx context.Context, event string) (scripting.Outcome, error) {
+	var call int
+	var phase string
+	if _, err := fmt.Sscan(event, &call, &phase); err != nil {
+		return scripting.Outcome{}, err
+	}
+	h.mu.Lock()
+	h.begun[call] += phase + " "
+	h.mu.Unlock()
+	<-ctx.Done()
+	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Canceled, Message: "the call was canceled"}}, nil
+}
+
+// padded returns a run of one phase of a call, whose event has a size.
+func padded(call int, phase string, size int) hooks.Run {
+	event := bytes.Repeat([]byte(" "), size)
+	copy(event, fmt.Sprint(call, " ", phase))
+	return hooks.Run{Event: event, Lane: uint64(call), CallID: fmt.Sprint(call)}
+}
+
+// A hook that hangs holds up its calls by no more than the places in front of
+// them take, ten milliseconds each, eight at a time. None of its runs is lost.
+func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		r := runner(func(context.Context, string) (scripting.Outcome, error) {
-			<-release
-			return scripting.Outcome{Result: &scripting.Result{}}, nil
-		})
-		h := r.Hook(hooks.Definition{Name: "pager", Timeout: 24 * time.Hour})
-		big := hooks.Run{Event: make(json.RawMessage, 4<<20)}
-		began := time.Now()
-		for range 4 {
-			r.Add(h, big)
+		const clients, each, size = 64, 32, 8 << 10
+		const fill = 16<<20/(size+256) + 1
+		hang, logged := &hanging{begun: map[int]string{}}, &bytes.Buffer{}
+		r := logging(logged, hang.run)
+		h := r.Hook(hooks.Definition{Name: "pager", Timeout: time.Hour})
+		for call := range fill {
+			r.Add(h, padded(call, "start", size))
 		}
-		if r.Failures() != 0 || r.Waits() != 0 {
-			t.Errorf("16 MiB do not fit: %d failures, %d waits", r.Failures(), r.Waits())
+		if r.Waits() != 0 {
+			t.Errorf("16 MiB do not fit: %d waits", r.Waits())
 		}
-		for range 100 {
-			r.Add(h, big)
+		var all sync.WaitGroup
+		for client := range clients {
+			all.Go(func() {
+				for n := range each {
+					for _, phase := range []string{"start", "end"} {
+						began := time.Now()
+						r.Add(h, padded(fill+client*each+n, phase, size))
+						if waited, most := time.Since(began), clients/8*10*time.Millisecond; waited > most {
+							t.Errorf("a call waited for %s, want at most %s", waited, most)
+						}
+					}
+				}
+			})
 		}
-		if r.Failures() != 100 || r.Waits() != 1 || time.Since(began) != 250*time.Millisecond {
-			t.Errorf("%d failures, %d waits, %s", r.Failures(), r.Waits(), time.Since(began))
-		}
-		close(release)
+		all.Wait()
 		flush(t, r)
+		for call := range fill + clients*each {
+			want := "start end "
+			if call < fill {
+				want = "start "
+			}
+			if got := hang.begun[call]; got != want {
+				t.Fatalf("of call %d ran %q, want %q", call, got, want)
+			}
+		}
+		const further = 2 * clients * each
+		if r.Waits() != further || r.Failures() != fill+further {
+			t.Errorf("%d waits, %d failures, want %d, %d", r.Waits(), r.Failures(), further, fill+further)
+		}
+		if told := strings.Count(logged.String(), "its runs are cut to 10ms"); told != 1 {
+			t.Errorf("the log was told %d times that runs are cut short", told)
+		}
+	})
+}
+
+// One crowding ends when the hook has caught up; the next is told again.
+func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		var mu sync.Mutex
+		cut, whole := 0, 0
+		r := logging(&logged, func(ctx context.Context, _ string) (scripting.Outcome, error) {
+			select {
+			case <-time.After(time.Second):
+				mu.Lock()
+				defer mu.Unlock()
+				whole++
+				return scripting.Outcome{Result: &scripting.Result{}}, nil
+			case <-ctx.Done():
+				mu.Lock()
+				defer mu.Unlock()
+				cut++
+				return scripting.Outcome{}, ctx.Err()
+			}
+		})
+		h := r.Hook(hooks.Definition{Name: "pager", Timeout: time.Hour})
+		for crowding := range 2 {
+			cut, whole = 0, 0
+			// Eight runs are under way when the queue fills; without them it
+			// is half empty.
+			for lane, size := range slices.Concat(slices.Repeat([]int{1<<20 + 64}, 8), slices.Repeat([]int{1<<20 - 64}, 8), []int{256}) {
+				r.Add(h, hooks.Run{Event: make(json.RawMessage, size-256), Lane: uint64(lane)})
+			}
+			flush(t, r)
+			if cut != 8 || whole != 9 {
+				t.Errorf("%d runs were cut short and %d ran to their end, want 8 and 9", cut, whole)
+			}
+			if told := strings.Count(logged.String(), "its runs are cut to 10ms"); told != crowding+1 {
+				t.Errorf("the log was told %d times, want %d", told, crowding+1)
+			}
+		}
+		if r.Failures() != 16 || r.Waits() != 2 {
+			t.Errorf("%d failures, %d waits, want 16 and 2", r.Failures(), r.Waits())
+		}
 	})
 }
 

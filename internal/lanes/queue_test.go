@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -13,11 +12,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// add adds a job of weight 1 to the only lane of a queue.
-func add(q *lanes.Queue[int], job int, patience time.Duration) (added, waited bool) {
-	return q.Add(0, 1, job, patience)
-}
 
 func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +26,7 @@ func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
 		const keys, each = 10, 100
 		for number := range each {
 			for key := range keys {
-				q.Add(uint64(key), 1, job{key, number}, time.Hour)
+				q.Add(uint64(key), 1, job{key, number})
 			}
 		}
 		synctest.Wait()
@@ -44,72 +38,139 @@ func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
 	})
 }
 
-func TestWhoOrdersMoreThanTheQueueHoldsWaits(t *testing.T) {
+func TestAJobThatDoesNotEndHoldsUpItsOwnKeyAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
+		var mu sync.Mutex
 		ran := 0
-		q := lanes.New(1, 2, func(int) { <-release; ran++ })
-		add(q, 1, time.Hour)
-		if added, waited := add(q, 2, time.Hour); !added || waited {
-			t.Errorf("where there was room: added %v, waited %v", added, waited)
-		}
-		returned := false
-		go func() {
-			if added, waited := add(q, 3, time.Hour); !added || !waited {
-				t.Errorf("where there was none: added %v, waited %v", added, waited)
+		q := lanes.New(2, 1000, func(job int) {
+			if job == 0 {
+				<-release
 			}
-			returned = true
-		}()
+			mu.Lock()
+			defer mu.Unlock()
+			ran++
+		})
+		q.Add(0, 1, 0)
+		q.Add(0, 1, 1)
+		for job := 1; job <= 100; job++ {
+			q.Add(uint64(job), 1, job)
+		}
 		synctest.Wait()
-		if returned {
-			t.Error("a third job was taken by a queue of two")
+		if ran != 100 {
+			t.Errorf("%d jobs ran beside the one that does not end, want 100", ran)
 		}
 		close(release)
 		synctest.Wait()
-		if !returned || ran != 3 {
-			t.Errorf("returned: %v, %d jobs ran", returned, ran)
+		if ran != 102 {
+			t.Errorf("%d jobs ran, want 102", ran)
 		}
 	})
 }
 
-func TestWhoRunsOutOfPatienceGivesUp(t *testing.T) {
+func TestNoMoreJobsRunAtOnceThanTheQueueIsWide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		ran := 0
-		q := lanes.New(1, 1, func(int) { <-release; ran++ })
-		add(q, 1, time.Hour)
-		began := time.Now()
-		if added, waited := add(q, 2, time.Second); added || !waited || time.Since(began) != time.Second {
-			t.Errorf("added %v, waited %v, after %s", added, waited, time.Since(began))
+		var mu sync.Mutex
+		begun := 0
+		q := lanes.New(3, 1000, func(int) {
+			mu.Lock()
+			begun++
+			mu.Unlock()
+			<-release
+		})
+		for job := range 100 {
+			q.Add(uint64(job), 1, job)
+		}
+		synctest.Wait()
+		if begun != 3 {
+			t.Errorf("%d jobs run at once, want 3", begun)
 		}
 		close(release)
 		synctest.Wait()
-		if ran != 1 {
-			t.Errorf("%d jobs ran", ran)
+		if begun != 100 {
+			t.Errorf("%d jobs ran, want 100", begun)
 		}
 	})
 }
 
-func TestNobodyElseWaitsInVainBeforeTheQueueIsHalfEmpty(t *testing.T) {
+func TestWhoOrdersMoreThanTheQueueHoldsWaitsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		step := make(chan struct{})
+		var admitted, ran []int
+		q := lanes.New(1, 2, func(job int) {
+			<-step
+			ran = append(ran, job)
+		})
+		for job := range 2 {
+			if q.Add(uint64(job), 1, job) {
+				t.Errorf("job %d waited where there was room", job)
+			}
+		}
+		for job := 2; job < 5; job++ {
+			go func() {
+				if !q.Add(uint64(job), 1, job) {
+					t.Errorf("job %d found room where there was none", job)
+				}
+				admitted = append(admitted, job)
+			}()
+			synctest.Wait()
+		}
+		for n := range 3 {
+			if len(admitted) != n {
+				t.Errorf("%d were admitted when %d jobs had run", len(admitted), n)
+			}
+			step <- struct{}{}
+			synctest.Wait()
+		}
+		close(step)
+		synctest.Wait()
+		if want := []int{2, 3, 4}; !slices.Equal(admitted, want) {
+			t.Errorf("admitted %v, want %v", admitted, want)
+		}
+		if want := []int{0, 1, 2, 3, 4}; !slices.Equal(ran, want) {
+			t.Errorf("ran %v, want %v", ran, want)
+		}
+	})
+}
+
+func TestACrowdingLastsUntilTheQueueIsHalfEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		step := make(chan struct{})
 		q := lanes.New(1, 4, func(int) { <-step })
-		for job := range 4 {
-			add(q, job, time.Hour)
+		fill := func(jobs int) {
+			for range jobs {
+				q.Add(0, 1, 0)
+			}
 		}
-		add(q, 4, time.Second)
-		if added, waited := add(q, 5, time.Hour); added || waited {
-			t.Errorf("behind one who waited in vain: added %v, waited %v", added, waited)
+		want := func(when string, crowded bool, number uint64) {
+			t.Helper()
+			synctest.Wait()
+			begun, n := q.Crowding()
+			got := false
+			select {
+			case <-begun:
+				got = true
+			default:
+			}
+			if got != crowded || n != number {
+				t.Errorf("%s: crowded %v, number %d, want %v, %d", when, got, n, crowded, number)
+			}
 		}
+		fill(4)
+		want("a full queue that nobody waits for", false, 1)
+		go fill(1)
+		want("somebody waits", true, 1)
 		step <- struct{}{}
+		want("full again", true, 1)
 		step <- struct{}{}
-		synctest.Wait()
-		for job := range 2 {
-			add(q, 6+job, 0)
-		}
-		if added, waited := add(q, 8, time.Second); added || !waited {
-			t.Errorf("full again: added %v, waited %v", added, waited)
-		}
+		want("three of four", true, 1)
+		step <- struct{}{}
+		want("half empty", false, 2)
+		fill(2)
+		go fill(1)
+		want("the next time", true, 2)
 		close(step)
+		want("empty", false, 3)
 	})
 }

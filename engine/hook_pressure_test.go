@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// hangingHooks runs bodies of tools, and lets those of hooks hang until they
+// are released or their context is done. It keeps the phases that they were
+// told of each call.
+type hangingHooks struct {
+	scripting.Executor
+	release chan struct{}
+
+	mu   sync.Mutex
+	told map[string][]string
+}
+
+func (x *hangingHooks) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	if !bytes.Contains(c.Input, []byte(`"phase":`)) {
+		return x.Executor.Run(ctx, c, h)
+	}
+	var event struct {
+		Phase  string
+		CallID string `json:"call_id"`
+	}
+	if err := json.Unmarshal(c.Input, &event); err != nil {
+		return scripting.Outcome{}, err
+	}
+	x.mu.Lock()
+	x.told[event.CallID] = append(x.told[event.CallID], event.Phase)
+	x.mu.Unlock()
+	select {
+	case <-x.release:
+	case <-ctx.Done():
+	}
+	return scripting.Outcome{}, ctx.Err()
+}
+
+// Sixty calls whose events have 30 MiB fill the 16 MiB that may wait for a hook.
+func TestAHookThatHangsIsToldOfTheStartAndTheEndOfEveryCall(t *testing.T) {
+	x := &hangingHooks{Executor: scripting.Inline(), release: make(chan struct{}), told: map[string][]string{}}
+	s := server(t, engine.Options{Executor: x, Tools: files("t.hcl", `
+tool "size" {
+  input "text" { type = string }
+  run = "if (input.text[0] === 'x') throw new Error('no'); return input.text.length;"
+}
+hook "pager" {
+  on      = ["start", "end", "error"]
+  timeout = "1m"
+  run     = "1;"
+}
+`)})
+	want := map[string][]string{}
+	var mu sync.Mutex
+	var clients sync.WaitGroup
+	for client := range 6 {
+		last, text := "end", strings.Repeat("a", 256<<10)
+		if client == 0 {
+			last, text = "error", strings.Repeat("x", 256<<10)
+		}
+		clients.Go(func() {
+			for range 10 {
+				result := s.Execute(t.Context(), engine.Request{Name: "size", Arguments: json.RawMessage(`{"text":"` + text + `"}`)})
+				mu.Lock()
+				want[result.CallID] = []string{"start", last}
+				mu.Unlock()
+			}
+		})
+	}
+	clients.Wait()
+	if s.Status().HookWaits == 0 {
+		t.Error("no call waited: the queue was never full")
+	}
+	close(x.release)
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, x.told); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
