@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -216,18 +217,22 @@ func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
 
 func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
 	e := startEffects(t)
-	var events []string
+	var events, roots []string
 	s := server(t, engine.Options{
 		Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
 		Hooks: []engine.Hook{func(_ context.Context, event engine.HookEvent) {
-			events = append(events, string(event.Phase)+event.Outcome)
+			events = append(events, fmt.Sprint(event.Phase, event.Leg, event.Outcome))
+			roots = append(roots, event.RootID)
 		}},
 	})
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	ask = mustAsk(t, s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`))))
 	_ = s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`)))
-	if got, want := strings.Join(events, " "), "start endinput_required start endinput_required start end"; got != want {
+	if got, want := strings.Join(events, " "), "start1 end1input_required start0 end2input_required start0 end3"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	if root := roots[0]; root == "" || !slices.Equal(roots, []string{root, root, "", root, "", root}) {
+		t.Errorf("the roots are %q", roots)
 	}
 }
 

@@ -24,8 +24,11 @@ type execution struct {
 	snap   *Snapshot
 	req    Request
 	id     string
-	lane   uint64
-	began  time.Time
+	// root and leg are those of hook events; empty while they are not known.
+	root  string
+	leg   int
+	lane  uint64
+	began time.Time
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
@@ -72,6 +75,9 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 	number := s.sequence.Add(1)
 	x := &execution{server: s, snap: snap, req: req, lane: number, began: s.options.Now()}
 	x.id = s.prefix + strconv.FormatUint(number, 36)
+	if req.Resume == nil || req.Resume.State == "" {
+		x.root, x.leg = x.id, 1
+	}
 	if x.req.Caller.Agent.RequestID == "" {
 		x.req.Caller.Agent.RequestID = x.id
 	}

@@ -28,6 +28,16 @@ tool "keys" {
     return { agent: Object.keys(agent), call: Object.keys(call), no: [agent.nope, call.nope] };
   JS
 }
+tool "asks" {
+  allow {
+    ask { roots = true }
+  }
+  run = "return await roots();"
+}
+resource "r" {
+  uri  = "x:r"
+  text = "r"
+}
 hook "keys" {
   on  = ["start", "end", "error"]
   run = <<JS
@@ -59,6 +69,10 @@ hook "keys" {
 	}
 	if _, err := s.Call(t.Context(), "keys", map[string]any{"fail": true}); err == nil {
 		t.Fatal("the tool did not fail")
+	}
+	s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: "x:r"})
+	if result := s.Execute(t.Context(), engine.Request{Name: "asks", Can: engine.Capabilities{Roots: true}}); result.Ask == nil {
+		t.Fatal("the tool did not ask")
 	}
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)

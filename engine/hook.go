@@ -38,6 +38,11 @@ type HookEvent struct {
 	// URI is that of the resource; empty for any other kind.
 	URI    string `json:"uri,omitempty"`
 	CallID string `json:"call_id"`
+	// RootID is the CallID of the first leg of a call that asks its client, and
+	// Leg counts its legs from one. At the start of a later leg, whose state has
+	// not been looked at, both are absent.
+	RootID string `json:"root_id,omitempty"`
+	Leg    int    `json:"leg,omitempty"`
 	Via    Via    `json:"via"`
 	identity.Caller
 	// Arguments are as the caller sent them, without the values of sensitive
@@ -68,7 +73,8 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 		return
 	}
 	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
-	event.CallID, event.Via, event.Caller = x.id, x.req.Via, x.req.Caller
+	event.CallID, event.RootID, event.Leg = x.id, x.root, x.leg
+	event.Via, event.Caller = x.req.Via, x.req.Caller
 	event.Revision, event.Arguments = x.snap.catalog.Revision, x.visibleArguments()
 	if event.Phase != Start {
 		event.Duration = x.server.options.Now().Sub(x.began)

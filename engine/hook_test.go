@@ -84,7 +84,7 @@ func TestAHookIsToldAllOfTheCall(t *testing.T) {
 	}
 	last.Duration = 0
 	want := engine.HookEvent{
-		Phase: engine.End, Tool: "add", Kind: "tool", CallID: result.CallID, Via: engine.ViaClient, Caller: caller,
+		Phase: engine.End, Tool: "add", Kind: "tool", CallID: result.CallID, RootID: result.CallID, Leg: 1, Via: engine.ViaClient, Caller: caller,
 		Arguments: json.RawMessage(`{"a":2,"b":3}`), Result: json.RawMessage(`{"sum":5}`), Revision: s.Snapshot().Revision(),
 	}
 	if diff := cmp.Diff(want, last); diff != "" {

@@ -40,6 +40,9 @@ declare const event: Readonly<{
   /** "input_required" at the end of a leg that asks; else absent. */
   outcome?: "input_required";
   call_id: string;
+  /** The call_id of the first leg, and which leg this is; not at the start of a later leg. */
+  root_id?: string;
+  leg?: number;
   via: "client" | "test";
   principal: any;
   agent: typeof agent;
