@@ -49,7 +49,7 @@ const maxAskWait = state.MaxLife
 // resumed runs the body of a call that its client has answered. Of all who come
 // with the same state the first runs it; the others get the same result.
 func (x *execution) resumed(ctx context.Context) (Result, *CallError) {
-	store, err := x.server.states.open()
+	store, err := x.server.states.Open()
 	if err != nil {
 		return Result{}, failed(ExecutionError, err, "the server cannot keep what calls wait for")
 	}
@@ -118,7 +118,7 @@ func (x *execution) suspended(ctx context.Context, pause *asking.Pause, asks []s
 			return x.run(ctx, pause)
 		}
 	}
-	store, err := x.server.states.open()
+	store, err := x.server.states.Open()
 	if err != nil {
 		return Result{}, failed(ExecutionError, err, "the server cannot keep what calls wait for")
 	}

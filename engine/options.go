@@ -43,6 +43,9 @@ type Options struct {
 	// that wait for their clients. It is made when it is first needed, and one
 	// process has it at a time. Empty keeps it in memory.
 	StatePath string
+	// StateOptional says that what cannot be kept in the file is kept in memory,
+	// with a warning in the log.
+	StateOptional bool
 
 	// CheckTool refuses tools that a front cannot show, with an error for the
 	// tool's author; serve.CheckTool is the one of package serve. Nil accepts all.

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Server is the RFC's McpServer (section 7). It is safe for concurrent use.
@@ -29,7 +30,7 @@ type Server struct {
 	prefix  string // what call ids begin with
 	hooks   *hooks.Runner
 	brokers host.Brokers
-	states  *states
+	states  *state.Lazy
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]
@@ -104,7 +105,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func([]string){}}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.brokers = host.NewBrokers(store, o.Logger)
-	s.states = &states{path: o.StatePath, now: o.Now}
+	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks))
 	return s, nil
@@ -298,7 +299,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // second Close returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Egress.Close(), s.options.Executor.Close(), s.states.close())
+		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Egress.Close(), s.options.Executor.Close(), s.states.Close())
 		s.tell(Stopped, 0)
 	})
 	return s.closeErr

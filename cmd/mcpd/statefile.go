@@ -1,0 +1,55 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"runtime"
+)
+
+// inMemory is the value of --state that keeps nothing on disk.
+const inMemory = "memory"
+
+// stateFile returns where the state of a server is kept, empty for in memory,
+// and whether it may do without: a file that the user named must be had, and
+// the one in the user's own folder, one for each folder of tools, need not.
+func (f *serveFlags) stateFile(e env) (path string, optional bool) {
+	switch f.state {
+	case inMemory:
+		return "", false
+	case "":
+	default:
+		return f.state, false
+	}
+	home := stateHome(e)
+	tools, err := filepath.Abs(f.files.tools)
+	if home == "" || err != nil {
+		return "", false
+	}
+	config, err := filepath.Abs(f.files.config)
+	if err != nil {
+		return "", false
+	}
+	sum := sha256.Sum256([]byte(tools + "\x00" + config))
+	return filepath.Join(home, "mcpd", hex.EncodeToString(sum[:8])+".db"), true
+}
+
+// stateHome returns the folder in which programs of the user keep what they
+// need again, empty when there is none.
+func stateHome(e env) string {
+	if folder, _ := e.lookup("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return folder
+	}
+	variable, below := "HOME", []string{".local", "state"}
+	switch runtime.GOOS {
+	case "windows":
+		variable, below = "LocalAppData", nil
+	case "darwin":
+		below = []string{"Library", "Application Support"}
+	}
+	folder, _ := e.lookup(variable)
+	if !filepath.IsAbs(folder) {
+		return ""
+	}
+	return filepath.Join(append([]string{folder}, below...)...)
+}
