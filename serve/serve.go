@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/rest"
+	"github.com/mcpd/mcpd/internal/transport/sse"
 	"github.com/mcpd/mcpd/internal/transport/stdio"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
 	"github.com/mcpd/mcpd/internal/transport/websocket"
@@ -99,6 +100,10 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who}))
 	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who}))
+	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Logger: f.engine.Logger()})
+	mux.Handle("/sse", streams)
+	mux.Handle("/mcp/sse", streams)
+	mux.Handle("/messages", messages)
 	wire := rest.New(f.backend, rest.Options{Door: who})
 	mux.Handle("/mcp/capabilities", wire)
 	mux.Handle("/mcp/execute", wire)

@@ -35,10 +35,10 @@ func newServe(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the tools, and reload them when files change",
-		Long: `Serve serves the tools over HTTP: MCP on /mcp and /ws, the REST wire on
-/mcp/capabilities and /mcp/execute, health on /healthz and /readyz. With --stdio
-it speaks MCP on standard input and output instead, and the log goes to standard
-error.
+		Long: `Serve serves the tools over HTTP: MCP on /mcp and /ws, and on /sse for
+clients of the HTTP+SSE transport; the REST wire on /mcp/capabilities and
+/mcp/execute, health on /healthz and /readyz. With --stdio it speaks MCP on
+standard input and output instead, and the log goes to standard error.
 
 Changed files are loaded as they are saved. When a file has a mistake, the old
 tools keep serving and the log says what is wrong. SIGHUP reloads everything.
