@@ -45,9 +45,10 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 // Receive takes the next text from the client: one message, or a batch. What
 // may take long is served in a goroutine of its own, so that Receive returns
 // soon. ctx is that of the connection and ends with it. The text belongs to
-// the connection from now on. Receive must not be called by two goroutines at once.
-func (c *Conn) Receive(ctx context.Context, text []byte) {
-	switch messages, f := c.receive(ctx, text); {
+// the connection until served is called, which may be nil. Receive must not be
+// called by two goroutines at once.
+func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
+	switch messages, f := c.receive(ctx, text, served); {
 	case f == nil:
 	case f.refusal == Unavailable:
 		c.turnAway(messages)
@@ -58,8 +59,8 @@ func (c *Conn) Receive(ctx context.Context, text []byte) {
 
 // Deliver is [Conn.Receive] for a text that came in on a side channel, which is
 // told when the text cannot be taken in: the reply is zero when it was.
-func (c *Conn) Deliver(ctx context.Context, text []byte) Reply {
-	if _, f := c.receive(ctx, text); f != nil {
+func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
+	if _, f := c.receive(ctx, text, served); f != nil {
 		return refuse(nil, f)
 	}
 	return Reply{}
@@ -67,34 +68,38 @@ func (c *Conn) Deliver(ctx context.Context, text []byte) Reply {
 
 // receive takes the next text in. The fault is that of the text as a whole, or
 // says that nothing new may begin.
-func (c *Conn) receive(ctx context.Context, text []byte) ([]message, *fault) {
+func (c *Conn) receive(ctx context.Context, text []byte, served func()) ([]message, *fault) {
+	if served == nil {
+		served = func() {}
+	}
 	if c.origin.session != nil {
 		c.origin.session.heard.Add(1)
 	}
 	messages, isBatch, f := parse(text, c.server.options.Limits)
 	if f != nil {
+		served()
 		return nil, f
 	}
 	if !c.work.begin() {
+		served()
 		return messages, draining()
 	}
 	o := c.origin
 	b, f := c.server.acceptAll(ctx, &o, messages, isBatch)
-	switch {
-	case f != nil:
-		c.work.done()
-		return nil, f
-	case b.slow():
-		go c.serve(b)
-	default:
+	if f == nil && b.slow() {
+		go c.serve(b, served)
+		return nil, nil
+	}
+	defer served()
+	defer c.work.done()
+	if f == nil {
 		c.serveNow(ctx, b, o.session)
 	}
-	return nil, nil
+	return nil, f
 }
 
 // serveNow serves what does not take long. before is the session that there was.
 func (c *Conn) serveNow(ctx context.Context, b *batch, before *session) {
-	defer c.work.done()
 	r := b.serve()
 	// Who has the answer to initialize hears of every change from then on.
 	if before == nil && c.origin.session != nil {
@@ -131,8 +136,9 @@ func (c *Conn) Close() {
 	c.server.work.done()
 }
 
-func (c *Conn) serve(b *batch) {
+func (c *Conn) serve(b *batch, served func()) {
 	defer c.work.done()
+	defer served()
 	c.answer(b.serve())
 }
 

@@ -42,12 +42,23 @@ const firstRead = 16 << 10
 // False means that the answer was written, and says what is wrong.
 func Read(w http.ResponseWriter, r *http.Request, limit int, within time.Duration) ([]byte, bool) {
 	text, status, reason := read(w, r, int64(limit), within)
-	if status != 0 {
+	switch {
+	case status == http.StatusServiceUnavailable:
+		w.Header().Set("Connection", "close")
+		Crowded(w)
+		return nil, false
+	case status != 0:
 		w.Header().Set("Connection", "close")
 		Refuse(w, status, reason)
 		return nil, false
 	}
 	return text, true
+}
+
+// Crowded refuses a body for which there is no room.
+func Crowded(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	Refuse(w, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second")
 }
 
 func read(w http.ResponseWriter, r *http.Request, limit int64, within time.Duration) (text []byte, status int, reason string) {
@@ -67,8 +78,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, within time.Durat
 	case errors.As(err, &over):
 		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	case errors.Is(err, gate.ErrCrowded):
-		w.Header().Set("Retry-After", "1")
-		return nil, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"
+		return nil, http.StatusServiceUnavailable, ""
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, http.StatusRequestTimeout, "the body took too long"
 	}

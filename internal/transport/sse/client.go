@@ -27,8 +27,10 @@ type client struct {
 
 // delivery is a text that a request has brought.
 type delivery struct {
-	text  []byte
-	reply chan<- mcp.Reply // has room for one
+	text []byte
+	// served is called once the text is not used any more.
+	served func()
+	reply  chan<- mcp.Reply // has room for one
 }
 
 // serve serves a client until it goes, asks for shutdown, is dropped, or the
@@ -95,7 +97,7 @@ func (c *client) receive(ctx context.Context) {
 	for {
 		select {
 		case d := <-c.texts:
-			d.reply <- c.conn.Deliver(ctx, d.text)
+			d.reply <- c.conn.Deliver(ctx, d.text, d.served)
 		case <-c.conn.Done():
 			return
 		case <-ctx.Done():
@@ -106,10 +108,11 @@ func (c *client) receive(ctx context.Context) {
 
 // deliver has a text taken in, and returns why it was not; false when the
 // client is gone. ctx is that of the request which has brought the text.
-func (c *client) deliver(ctx context.Context, text []byte) (mcp.Reply, bool) {
+func (c *client) deliver(ctx context.Context, d delivery) (mcp.Reply, bool) {
 	reply := make(chan mcp.Reply, 1)
+	d.reply = reply
 	select {
-	case c.texts <- delivery{text, reply}:
+	case c.texts <- d:
 		return <-reply, true
 	case <-c.gone:
 	case <-ctx.Done():

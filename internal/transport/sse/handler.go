@@ -8,6 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // Options adjust the handlers. The zero value serves everyone as anonymous.
@@ -24,6 +25,8 @@ type Options struct {
 	// KeepAlive is how long a stream may be silent before a comment is sent on
 	// it; 0 stands for 15 s.
 	KeepAlive time.Duration
+	// Room is shared by all messages under way; nil stands for one of its own.
+	Room *gate.Room
 	// Logger is told of clients that are dropped; nil drops it.
 	Logger *slog.Logger
 }
@@ -40,6 +43,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
+	}
+	if o.Room == nil {
+		o.Room = gate.NewRoom(0)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -110,10 +116,16 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if reply, ok := c.deliver(r.Context(), text); ok {
+	share := h.options.Room.Share()
+	if !share.Take(len(text)) {
+		exchange.Crowded(w)
+		return
+	}
+	if reply, ok := c.deliver(r.Context(), delivery{text: text, served: share.Give}); ok {
 		exchange.New(w, h.bounds(), func() {}).Finish(reply)
 		return
 	}
+	share.Give()
 	unknownSession(w)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/sse"
 )
 
@@ -214,6 +215,33 @@ func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
 	}
 	if r := do(t, web, "GET", "/sse", ""); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Errorf("a stream after the drain got %s", r.Status)
+	}
+}
+
+// TestMessagesUnderWayHaveOneBoundTogether keeps a message in service, beside
+// which another finds no room until it has been served.
+func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
+	running, finish := make(chan struct{}), make(chan struct{})
+	tool := mcptest.Tools()[0]
+	tool.Run = func(context.Context, mcp.Request) mcp.Response {
+		close(running)
+		<-finish
+		return mcptest.Text("finished")
+	}
+	web, _ := newSite(t, sse.Options{Room: gate.NewRoom(int64(len(call)))}, tool)
+	l := open(t, web)
+	l.post(call)
+	<-running
+	if status, body := l.post(ping); status != http.StatusServiceUnavailable {
+		t.Errorf("a message without room got %d: %s", status, body)
+	}
+	close(finish)
+	<-l.lines
+	// The room is given back once the answer is out.
+	for status := 0; status != http.StatusAccepted; status, _ = l.post(ping) {
+	}
+	if got := <-l.lines; got != pong {
+		t.Errorf("the stream carried %s", got)
 	}
 }
 

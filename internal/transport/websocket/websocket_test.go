@@ -3,6 +3,7 @@ package websocket_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -141,12 +142,16 @@ func TestADrainedServerTakesNoConnections(t *testing.T) {
 }
 
 func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Ping: 5 * time.Millisecond})
+	log := make(records, 10)
+	web, _ := newSite(t, websocket.Options{Ping: 5 * time.Millisecond, Logger: slog.New(log)})
 	mute := connect(t, web)
 	defer mute.Close()
 	mute.SetPingHandler(func(string) error { return nil })
 	if _, text, err := mute.ReadMessage(); err == nil {
 		t.Errorf("it was sent %s", text)
+	}
+	if got := <-log; !strings.Contains(got, "no pings") {
+		t.Errorf("the log says %q", got)
 	}
 }
 
@@ -197,7 +202,8 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		ended <- ctx.Err()
 		return mcptest.Text("")
 	}
-	web, _ := newSite(t, websocket.Options{WriteTimeout: 10 * time.Millisecond}, tool)
+	log := make(records, 10)
+	web, _ := newSite(t, websocket.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(log)}, tool)
 	socket := connect(t, web)
 	defer socket.Close()
 	_ = socket.WriteMessage(client.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1,`+
@@ -205,4 +211,18 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
+	if got := <-log; !strings.Contains(got, "it is dropped") {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// records passes on the messages of log records.
+type records chan string
+
+func (r records) Enabled(context.Context, slog.Level) bool { return true }
+func (r records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r records) WithGroup(string) slog.Handler            { return r }
+func (r records) Handle(_ context.Context, record slog.Record) error {
+	r <- record.Message
+	return nil
 }
