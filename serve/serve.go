@@ -30,8 +30,8 @@ const DefaultAddress = "127.0.0.1:8080"
 
 // Options configure a [Front]. The zero value is ready for use.
 type Options struct {
-	// Address is the host:port of HTTP. Empty means what the operator's file
-	// says, or [DefaultAddress].
+	// Address is the host:port of HTTP, or "unix:" and the path of a socket.
+	// Empty means what the operator's file says, or [DefaultAddress].
 	Address string
 	// InsecureListen allows an address beyond loopback without authentication.
 	InsecureListen bool
@@ -175,7 +175,7 @@ func (f *Front) runHTTP(ctx context.Context) error {
 		return err
 	}
 	defer f.compare(listen)()
-	listener, err := net.Listen("tcp", listen.Address)
+	listener, err := gate.Listen(listen.Address)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ second one ends the process at once, with exit code 1.`,
 	}
 	f.files.add(cmd)
 	f.log.add(cmd)
-	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080)")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080), or on the socket unix:PATH")
 	cmd.Flags().StringVar(&f.state, "state", "", "keep calls that wait for their clients in `FILE`, so that they survive a restart")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
@@ -65,8 +65,8 @@ func runServe(e env, f *serveFlags) error {
 	if f.grace < 0 {
 		return usage("--grace takes a time that is not negative")
 	}
-	if _, _, err := net.SplitHostPort(f.listen); err != nil && f.listen != "" {
-		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080")
+	if !isListenAddress(f.listen) {
+		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
 	}
 	logger, err := f.log.open(e)
 	if err != nil {
@@ -79,6 +79,15 @@ func runServe(e env, f *serveFlags) error {
 		return &exitError{code: exit.code}
 	}
 	return err
+}
+
+// isListenAddress reports whether the value of --listen has a form that it may.
+func isListenAddress(address string) bool {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return path != ""
+	}
+	_, _, err := net.SplitHostPort(address)
+	return err == nil || address == ""
 }
 
 func (f *serveFlags) serve(e env, logger *slog.Logger) error {
@@ -145,11 +154,15 @@ func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
 // or as a record where machines read the log.
 func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) {
 	status := s.Status()
+	url := "http://" + at.String() + "/mcp"
+	if at.Network() == "unix" {
+		url = "unix:" + at.String()
+	}
 	if f.log.forMachines() {
-		logger.Info("listening", slog.String("url", "http://"+at.String()+"/mcp"), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
+		logger.Info("listening", slog.String("url", url), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
 		return
 	}
-	fmt.Fprintf(e.stderr, "mcpd serves %s on http://%s/mcp, revision %s\n", count(status.Tools, "tool"), at, status.Revision[:12])
+	fmt.Fprintf(e.stderr, "mcpd serves %s on %s, revision %s\n", count(status.Tools, "tool"), url, status.Revision[:12])
 }
 
 // follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.
