@@ -27,7 +27,11 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if id := r.Header.Get(headerSession); id != "" && accepts.Events && r.Header.Get(headerVersion) < modernVersion {
+	id := r.Header.Get(headerSession)
+	if r.Header.Get(headerVersion) == modernVersion {
+		id = "" // that revision has no sessions, and ignores what names one
+	}
+	if id != "" && accepts.Events {
 		if session, refusal := h.server.Session(peer, id); refusal == mcp.Served {
 			h.postOnSession(w, r, text, session, mcp.Exchange{Peer: peer, Session: id})
 			return
@@ -36,7 +40,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	a := exchange.New(w, h.options.answers(), cancel)
-	x := mcp.Exchange{Peer: peer, Session: r.Header.Get(headerSession)}
+	x := mcp.Exchange{Peer: peer, Session: id}
 	if accepts.Events {
 		x.Emit = a.Send
 	}
