@@ -70,24 +70,12 @@ func raw(t *testing.T, web *httptest.Server, header string) (net.Conn, *bufio.Re
 func receive(t *testing.T, r *bufio.Reader) (first byte, payload string) {
 	t.Helper()
 	for {
-		head := make([]byte, 2)
-		if _, err := io.ReadFull(r, head); err != nil {
+		first, payload, err := next(r)
+		if err != nil {
 			t.Fatalf("the connection ended without a farewell: %v", err)
 		}
-		n := int(head[1])
-		if n == 126 {
-			more := make([]byte, 2)
-			if _, err := io.ReadFull(r, more); err != nil {
-				t.Fatal(err)
-			}
-			n = int(binary.BigEndian.Uint16(more))
-		}
-		b := make([]byte, n)
-		if _, err := io.ReadFull(r, b); err != nil {
-			t.Fatal(err)
-		}
-		if head[0] != whole|pingFrame {
-			return head[0], string(b)
+		if first != whole|pingFrame {
+			return first, payload
 		}
 	}
 }
