@@ -210,6 +210,24 @@ func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
 	}
 }
 
+func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
+	tool, running, ended := waiting()
+	s := newSite(t, streamable.Options{}, tool)
+	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`
+	first := s.do(t.Context(), "POST", text, jsonType, session)
+	<-running
+	second := s.do(t.Context(), "POST", text, jsonType, session)
+	if body := read(t, second); second.StatusCode != http.StatusBadRequest || !strings.Contains(body, "a request with this id is under way") {
+		t.Errorf("the second call got %s: %s", second.Status, body)
+	}
+	s.do(t.Context(), "DELETE", "", session)
+	<-ended
+	if body := read(t, first); strings.Contains(body, "error") {
+		t.Errorf("the first call got %s", body)
+	}
+}
+
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")

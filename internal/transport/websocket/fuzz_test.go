@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"testing"
 	"unicode/utf8"
@@ -63,8 +62,9 @@ func FuzzMessages(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	dial, served := onPipes(f)
+	dialer := client.Dialer{NetDial: func(string, string) (net.Conn, error) { return dial(), nil }}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		socket, _, err := client.NewClient(dial(), &url.URL{Scheme: "ws", Host: "localhost", Path: "/"}, nil, 4<<10, 4<<10)
+		socket, _, err := dialer.Dial("ws://localhost/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
