@@ -2,7 +2,6 @@ package websocket_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -14,45 +13,9 @@ import (
 	client "github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
-	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/websocket"
 )
-
-// pipes is a listener of connections in memory.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, ok := <-p; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// onPipes serves in memory. served has a value for each connection that has ended.
-func onPipes(f *testing.F) (dial func() net.Conn, served <-chan struct{}) {
-	s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{})
-	handler, done := websocket.New(s, websocket.Options{}), make(chan struct{}, 1)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r)
-		done <- struct{}{}
-	})}
-	network, ended := make(pipes), make(chan error, 1)
-	go func() { ended <- server.Serve(network) }()
-	f.Cleanup(func() {
-		server.Close()
-		<-ended
-		_ = s.Drain(context.Background())
-	})
-	return func() net.Conn {
-		here, there := net.Pipe()
-		network <- there
-		return here
-	}, done
-}
 
 // FuzzMessages sends one message and then a ping. Whatever the message is, it
 // gets the reply that encoding/json says it deserves, or ends the connection
@@ -61,7 +24,7 @@ func FuzzMessages(f *testing.F) {
 	for _, text := range mcptest.Hostile() {
 		f.Add([]byte(text))
 	}
-	dial, served := onPipes(f)
+	dial, served := onPipes(f, websocket.Options{})
 	dialer := client.Dialer{NetDial: func(string, string) (net.Conn, error) { return dial(), nil }}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		socket, _, err := dialer.Dial("ws://localhost/", nil)
@@ -110,7 +73,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add([]byte(frame(0x1, text) + frame(whole|pingFrame, "x") + frame(whole|continuation, text)))
 	}
 	f.Add([]byte("\x81\x02{}" + frame(whole|0x2, "") + frame(whole|closeFrame, "\x03\xe8bye")))
-	dial, served := onPipes(f)
+	dial, served := onPipes(f, websocket.Options{})
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		conn := dial()
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"+

@@ -141,37 +141,6 @@ func TestADrainedServerTakesNoConnections(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
-	log := make(records, 10)
-	web, _ := newSite(t, websocket.Options{Ping: 5 * time.Millisecond, Logger: slog.New(log)})
-	mute := connect(t, web)
-	defer mute.Close()
-	mute.SetPingHandler(func(string) error { return nil })
-	if _, text, err := mute.ReadMessage(); err == nil {
-		t.Errorf("it was sent %s", text)
-	}
-	if got := <-log; !strings.Contains(got, "no pings") {
-		t.Errorf("the log says %q", got)
-	}
-}
-
-func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Ping: 200 * time.Millisecond})
-	socket := connect(t, web)
-	defer socket.Close()
-	pings := 0
-	answer := socket.PingHandler()
-	socket.SetPingHandler(func(data string) error {
-		if pings++; pings == 3 {
-			_ = socket.WriteMessage(client.TextMessage, []byte(ping))
-		}
-		return answer(data)
-	})
-	if _, text, err := socket.ReadMessage(); err != nil || pings < 3 {
-		t.Errorf("after %d pings it read %s, %v", pings, text, err)
-	}
-}
-
 func TestACallEndsWithItsConnection(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
