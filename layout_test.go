@@ -46,7 +46,7 @@ var layout = map[string][]string{
 	"internal/host/...":        {"scripting", "internal/grant", "diag"},
 	"internal/mcp":             {"identity", "internal/jsongate"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
-	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate"},
+	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate", "internal/transport/exchange"},
 	"internal/authn":           {"identity"},
 	"internal/watch":           {},
 	"internal/state":           {"identity"},

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -111,6 +112,34 @@ func TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead(t *testing.T) {
 			}
 			t.Cleanup(func() { conn.Close() })
 			if err := conn.WriteMessage(websocket.TextMessage, []byte(callChatty)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"HTTP+SSE": func(t *testing.T, front *serve.Front) {
+			l := newPipeListener()
+			serveOn(t, front, l)
+			conn := l.dial()
+			t.Cleanup(func() { conn.Close() })
+			if _, err := io.WriteString(conn, "GET /sse HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(conn)
+			endpoint, ok := "", false
+			for !ok {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				endpoint, ok = strings.CutPrefix(strings.TrimSpace(line), "data: ")
+			}
+			side := l.dial()
+			t.Cleanup(func() { side.Close() })
+			r, err := http.NewRequest(http.MethodPost, "http://localhost"+endpoint, strings.NewReader(callChatty))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			if err := r.Write(side); err != nil {
 				t.Fatal(err)
 			}
 		},

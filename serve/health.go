@@ -55,7 +55,7 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusNotFound, map[string]string{
-		"error": "INVALID_INPUT", "message": "no such route; MCP is on /mcp and /ws, REST on /mcp/capabilities and /mcp/execute",
+		"error": "INVALID_INPUT", "message": "no such route; MCP is on /mcp, /ws and /sse, REST on /mcp/capabilities and /mcp/execute",
 	})
 }
 

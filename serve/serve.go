@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/rest"
+	"github.com/mcpd/mcpd/internal/transport/sse"
 	"github.com/mcpd/mcpd/internal/transport/stdio"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
 	"github.com/mcpd/mcpd/internal/transport/websocket"
@@ -29,8 +30,8 @@ const DefaultAddress = "127.0.0.1:8080"
 
 // Options configure a [Front]. The zero value is ready for use.
 type Options struct {
-	// Address is the host:port of HTTP. Empty means what the operator's file
-	// says, or [DefaultAddress].
+	// Address is the host:port of HTTP, or "unix:" and the path of a socket.
+	// Empty means what the operator's file says, or [DefaultAddress].
 	Address string
 	// InsecureListen allows an address beyond loopback without authentication.
 	InsecureListen bool
@@ -98,7 +99,11 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	who := authn.Door{Authenticate: authn.Anonymous()}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who}))
-	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who}))
+	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()}))
+	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()})
+	mux.Handle("/sse", streams)
+	mux.Handle("/mcp/sse", streams)
+	mux.Handle("/messages", messages)
 	wire := rest.New(f.backend, rest.Options{Door: who})
 	mux.Handle("/mcp/capabilities", wire)
 	mux.Handle("/mcp/execute", wire)
@@ -170,7 +175,7 @@ func (f *Front) runHTTP(ctx context.Context) error {
 		return err
 	}
 	defer f.compare(listen)()
-	listener, err := net.Listen("tcp", listen.Address)
+	listener, err := gate.Listen(listen.Address)
 	if err != nil {
 		return err
 	}

@@ -145,6 +145,8 @@ func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
 	}
 	defer socket.Close()
 
+	events, _ := openSSE(t, d.url)
+
 	d.stop()
 	if rest, err := io.ReadAll(stream.Body); err != nil || strings.Contains(string(rest), "message") {
 		t.Errorf("the stream ended with %q, %v", rest, err)
@@ -154,6 +156,9 @@ func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
 	}
 	if _, _, err := socket.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
 		t.Errorf("the socket ended with %v", err)
+	}
+	if event := events(); event != nil {
+		t.Errorf("the stream of HTTP+SSE ended with %s", event)
 	}
 	if err := <-d.ended; err != nil {
 		t.Error(err)

@@ -33,6 +33,7 @@ var transports = []struct {
 	{"legacy HTTP", overLegacy},
 	{"WebSocket", overWebSocket},
 	{"modern WebSocket", overModernWebSocket},
+	{"HTTP+SSE", overSSE},
 	{"stdio", overStdio},
 	{"modern stdio", overModernStdio},
 }
@@ -133,6 +134,42 @@ func socket(t *testing.T, front *serve.Front, meta string, legacy bool) func(cal
 		send(request(meta, c))
 		return read(t, receive())
 	}
+}
+
+func overSSE(t *testing.T, front *serve.Front) func(call) outcome {
+	url := listen(t, front)
+	stream, endpoint := openSSE(t, url)
+	send := func(text string) { post(t, url+endpoint, text, nil) }
+	send(initialize)
+	stream()
+	send(ready)
+	return func(c call) outcome {
+		send(request(metaAgent, c))
+		return read(t, stream())
+	}
+}
+
+// openSSE opens a stream. next returns what its events say, nil at its end.
+func openSSE(t *testing.T, url string) (next func() []byte, endpoint string) {
+	t.Helper()
+	response, err := http.Get(url + "/sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	lines := bufio.NewReader(response.Body)
+	next = func() []byte {
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return nil
+			}
+			if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+				return bytes.TrimSpace(data)
+			}
+		}
+	}
+	return next, string(next())
 }
 
 func overStdio(t *testing.T, front *serve.Front) func(call) outcome {

@@ -60,7 +60,7 @@ the tool logs goes to standard error.`,
 	})
 	cmd.ValidArgsFunction = completeTools(e, &f.files, &f.url)
 	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
-	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL` instead of the files")
+	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL`, or at unix:PATH, instead of the files")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
 	return cmd
 }

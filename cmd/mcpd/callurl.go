@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,8 +18,8 @@ const maxAnswer = 64 << 20
 
 // callURL calls a tool of a running server over the REST wire.
 func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
-	base := baseOf(f.url)
-	tools, err := remoteTools(ctx, base)
+	server := remoteOf(f.url)
+	tools, err := server.tools(ctx)
 	if err != nil {
 		return findings("%v", err)
 	}
@@ -37,10 +38,37 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 		return fmt.Errorf("encode request: %w", err)
 	}
 	var a answer
-	if err := exchange(ctx, http.MethodPost, base+"/mcp/execute", body, &a); err != nil {
+	if err := server.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a); err != nil {
 		return findings("%v", err)
 	}
 	return printAnswer(e, a, f.raw)
+}
+
+// remote is a server that runs.
+type remote struct {
+	client *http.Client
+	base   string // what stands before the routes
+	socket string // the path of its socket; empty when it has an address
+}
+
+// remoteOf returns the server that a person names, by a URL or by unix:PATH. Its
+// client goes nowhere but where it is sent: the arguments of a call are for the
+// server that the user has named.
+func remoteOf(typed string) remote {
+	r := remote{client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	var onSocket bool
+	if r.socket, onSocket = strings.CutPrefix(typed, "unix:"); !onSocket {
+		r.base, r.socket = baseOf(typed), ""
+		return r
+	}
+	r.base = "http://localhost"
+	r.client.Transport = &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", r.socket)
+		},
+	}
+	return r
 }
 
 // baseOf returns what stands before the routes in a URL that a person types.
@@ -59,31 +87,30 @@ type remoteTool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// remoteTools returns the tools that a server lists.
-func remoteTools(ctx context.Context, base string) ([]remoteTool, error) {
+// tools returns the tools that the server lists.
+func (r remote) tools(ctx context.Context) ([]remoteTool, error) {
 	var capabilities struct {
 		Tools []remoteTool `json:"tools"`
 	}
-	err := exchange(ctx, http.MethodGet, base+"/mcp/capabilities", nil, &capabilities)
+	err := r.exchange(ctx, http.MethodGet, "/mcp/capabilities", nil, &capabilities)
 	return capabilities.Tools, err
 }
 
-// stay is a client that goes nowhere but where it is sent: the arguments of a
-// call are for the server that the user has named.
-var stay = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
 // exchange sends one request and decodes the JSON answer, whatever its status.
 // No password in the URL shows in the error.
-func exchange(ctx context.Context, method, target string, body []byte, into any) error {
-	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+func (r remote) exchange(ctx context.Context, method, path string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("this is no URL of a server: %w", causeOf(err))
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	target = request.URL.Redacted()
-	response, err := stay.Do(request)
+	target := request.URL.Redacted()
+	if r.socket != "" {
+		target = "unix:" + r.socket
+	}
+	response, err := r.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("no server answers at %s: %w", target, causeOf(err))
 	}

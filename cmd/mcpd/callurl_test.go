@@ -14,7 +14,7 @@ func TestTheArgumentsOfACallGoToTheNamedServerAlone(t *testing.T) {
 	defer other.Close()
 	named := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer named.Close()
-	err := exchange(t.Context(), http.MethodPost, named.URL+"/mcp/execute", []byte(`{}`), new(answer))
+	err := remoteOf(named.URL).exchange(t.Context(), http.MethodPost, "/mcp/execute", []byte(`{}`), new(answer))
 	if err == nil || !strings.Contains(err.Error(), "answered 307 Temporary Redirect") {
 		t.Errorf("got %v", err)
 	}
@@ -22,7 +22,7 @@ func TestTheArgumentsOfACallGoToTheNamedServerAlone(t *testing.T) {
 
 func TestNoPasswordInAURLIsPrinted(t *testing.T) {
 	for _, target := range []string{"http://me:hunter2@127.0.0.1:1", "http://me:hunter2@[::1"} {
-		err := exchange(t.Context(), http.MethodGet, target, nil, new(answer))
+		err := remoteOf(target).exchange(t.Context(), http.MethodGet, "", nil, new(answer))
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", target, err)
 		}

@@ -52,7 +52,7 @@ func completeTools(e env, f *files, url *string) cobra.CompletionFunc {
 		if url != nil && *url != "" {
 			ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 			defer cancel()
-			tools, _ = remoteTools(ctx, baseOf(*url))
+			tools, _ = remoteOf(*url).tools(ctx)
 		} else {
 			tools = f.listed(cmd.Context(), e)
 		}

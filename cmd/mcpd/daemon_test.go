@@ -27,8 +27,9 @@ const patience = 30 * time.Second
 // daemon is a background mcpd serve. Its log is read as it is written, so that
 // tests wait for what happened instead of for time to pass.
 type daemon struct {
-	cmd *exec.Cmd
-	url string
+	cmd    *exec.Cmd
+	url    string
+	client *http.Client
 
 	mu    sync.Mutex
 	lines []string
@@ -55,12 +56,18 @@ func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
 		return nil, err
 	}
 	go d.read(stderr)
-	line, err := d.waitFor(regexp.MustCompile(`http://[^ "]+/mcp`))
+	line, err := d.waitFor(regexp.MustCompile(`(http://[^ "]+/mcp|on unix:[^ "]+)`))
 	if err != nil {
 		d.kill()
 		return nil, err
 	}
-	d.url = regexp.MustCompile(`http://[^ /]+`).FindString(line)
+	if _, socket, ok := strings.Cut(line, "on unix:"); ok {
+		socket, _, _ = strings.Cut(socket, ",")
+		server := remoteOf("unix:" + filepath.Join(dir, socket))
+		d.url, d.client = server.base, server.client
+		return d, nil
+	}
+	d.url, d.client = regexp.MustCompile(`http://[^ /]+`).FindString(line), http.DefaultClient
 	return d, nil
 }
 
@@ -131,7 +138,7 @@ func (d *daemon) exchange(method, path string, body []byte, header http.Header) 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := d.client.Do(request)
 	if err != nil {
 		return 0, nil, err
 	}

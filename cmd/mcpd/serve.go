@@ -35,10 +35,10 @@ func newServe(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the tools, and reload them when files change",
-		Long: `Serve serves the tools over HTTP: MCP on /mcp and /ws, the REST wire on
-/mcp/capabilities and /mcp/execute, health on /healthz and /readyz. With --stdio
-it speaks MCP on standard input and output instead, and the log goes to standard
-error.
+		Long: `Serve serves the tools over HTTP: MCP on /mcp and /ws, and on /sse for
+clients of the HTTP+SSE transport; the REST wire on /mcp/capabilities and
+/mcp/execute, health on /healthz and /readyz. With --stdio it speaks MCP on
+standard input and output instead, and the log goes to standard error.
 
 Changed files are loaded as they are saved. When a file has a mistake, the old
 tools keep serving and the log says what is wrong. SIGHUP reloads everything.
@@ -53,7 +53,7 @@ second one ends the process at once, with exit code 1.`,
 	}
 	f.files.add(cmd)
 	f.log.add(cmd)
-	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080)")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080), or on the socket unix:PATH")
 	cmd.Flags().StringVar(&f.state, "state", "", "keep calls that wait for their clients in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
@@ -65,8 +65,8 @@ func runServe(e env, f *serveFlags) error {
 	if f.grace < 0 {
 		return usage("--grace takes a time that is not negative")
 	}
-	if _, _, err := net.SplitHostPort(f.listen); err != nil && f.listen != "" {
-		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080")
+	if !isListenAddress(f.listen) {
+		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
 	}
 	logger, err := f.log.open(e)
 	if err != nil {
@@ -79,6 +79,15 @@ func runServe(e env, f *serveFlags) error {
 		return &exitError{code: exit.code}
 	}
 	return err
+}
+
+// isListenAddress reports whether the value of --listen has a form that it may.
+func isListenAddress(address string) bool {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return path != ""
+	}
+	_, _, err := net.SplitHostPort(address)
+	return err == nil || address == ""
 }
 
 func (f *serveFlags) serve(e env, logger *slog.Logger) error {
@@ -147,11 +156,15 @@ func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
 // or as a record where machines read the log.
 func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) {
 	status := s.Status()
+	url := "http://" + at.String() + "/mcp"
+	if at.Network() == "unix" {
+		url = "unix:" + at.String()
+	}
 	if f.log.forMachines() {
-		logger.Info("listening", slog.String("url", "http://"+at.String()+"/mcp"), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
+		logger.Info("listening", slog.String("url", url), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
 		return
 	}
-	fmt.Fprintf(e.stderr, "mcpd serves %s on http://%s/mcp, revision %s\n", count(status.Tools, "tool"), at, status.Revision[:12])
+	fmt.Fprintf(e.stderr, "mcpd serves %s on %s, revision %s\n", count(status.Tools, "tool"), url, status.Revision[:12])
 }
 
 // follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.

@@ -42,7 +42,8 @@ type Server struct {
 
 // Listen is the listen block.
 type Listen struct {
-	// Address is host:port, "" when the file does not say.
+	// Address is host:port, or "unix:" and an absolute path, "" when the file
+	// does not say.
 	Address      string
 	AddressRange diag.Range
 	// Hosts are names that requests may carry beside the loopback ones.

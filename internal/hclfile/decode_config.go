@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -87,14 +88,7 @@ func (d *decoder) listen(b *hclsyntax.Block) Listen {
 	}
 	d.check(b.Body, rules["listen"], "a listen block", b.DefRange())
 	l := Listen{Range: d.f.rng(b.DefRange())}
-	if address, ok := d.text(b.Body, "address"); ok {
-		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
-		host, port, err := net.SplitHostPort(address)
-		n, portErr := strconv.ParseUint(port, 10, 16)
-		if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port || strings.ContainsAny(host, "/@ ") {
-			d.fail("bad-value", l.AddressRange, "this is not an address to listen on", "write a host and a port, such as \"127.0.0.1:8080\"")
-		}
-	}
+	d.listenAddress(b, &l)
 	hosts, _ := d.strings(b.Body, "hosts")
 	for _, e := range hosts {
 		d.checkListenHost(e)
@@ -106,6 +100,30 @@ func (d *decoder) listen(b *hclsyntax.Block) Listen {
 	}
 	l.Origins = textsOf(origins)
 	return l
+}
+
+// listenAddress reads where to listen: at an address, or on a socket.
+func (d *decoder) listenAddress(b *hclsyntax.Block, l *Listen) {
+	if address, ok := d.text(b.Body, "address"); ok {
+		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
+		host, port, err := net.SplitHostPort(address)
+		n, portErr := strconv.ParseUint(port, 10, 16)
+		if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port || strings.ContainsAny(host, "/@ ") {
+			d.fail("bad-value", l.AddressRange, "this is not an address to listen on", "write a host and a port, such as \"127.0.0.1:8080\"")
+		}
+	}
+	path, ok := d.text(b.Body, "unix")
+	if !ok {
+		return
+	}
+	where := d.f.rng(b.Body.Attributes["unix"].Expr.Range())
+	if l.Address != "" {
+		d.fail("contradiction", where, "the listen block has both \"address\" and \"unix\"", "keep one of the two")
+	}
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		d.fail("bad-value", where, "this is not the path of a socket", "write an absolute path, such as \"/run/mcpd/mcpd.sock\"")
+	}
+	l.Address, l.AddressRange = "unix:"+path, where
 }
 
 // checkListenHost reports what is not a name, with a port or without.

@@ -31,7 +31,7 @@ func completeArgs() []argument { return join(args("values"), codeArg("run", fals
 // rules describes every block of the language by its type.
 var rules = map[string]*rule{
 	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision"), blocks: []string{"icon"}},
-	"listen":  {single: true, args: join(args("address", "hosts", "origins"), later("unix")), blocks: []string{"tls"}},
+	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
 	"limits":  {single: true, args: join(args("concurrency"), later("memory"))},

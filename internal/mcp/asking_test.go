@@ -191,8 +191,8 @@ func TestProgressComesBeforeTheQuestion(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, tool)
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
-		conn.Receive(t.Context(), []byte(ableClient))
-		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","_meta":{"progressToken":1}}}`))
+		conn.Receive(t.Context(), []byte(ableClient), nil)
+		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","_meta":{"progressToken":1}}}`), nil)
 		synctest.Wait()
 		if got := heard.all(); len(got) != 102 || !strings.Contains(got[101], "elicitation/create") {
 			t.Errorf("the client heard %d messages, the last %s", len(got), got[len(got)-1])

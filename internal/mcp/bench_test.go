@@ -59,7 +59,7 @@ func TestACallStaysWithinItsBudgetOfAllocations(t *testing.T) {
 	defer conn.Close()
 	ping := []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	const pingBudget = 12
-	if got := testing.AllocsPerRun(1000, func() { conn.Receive(t.Context(), ping) }); got > pingBudget {
+	if got := testing.AllocsPerRun(1000, func() { conn.Receive(t.Context(), ping, nil) }); got > pingBudget {
 		t.Errorf("a ping costs %.0f allocations, more than %d", got, pingBudget)
 	}
 }

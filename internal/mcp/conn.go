@@ -7,7 +7,7 @@ import (
 )
 
 // Conn is one client on a connection that carries messages both ways, in
-// order, such as stdio or a WebSocket. It serves both eras at once.
+// order, such as stdio, a WebSocket, or HTTP+SSE. It serves both eras at once.
 type Conn struct {
 	// fixed at creation
 	server *Server
@@ -45,35 +45,64 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 // Receive takes the next text from the client: one message, or a batch. What
 // may take long is served in a goroutine of its own, so that Receive returns
 // soon. ctx is that of the connection and ends with it. The text belongs to
-// the connection from now on. Receive must not be called by two goroutines at once.
-func (c *Conn) Receive(ctx context.Context, text []byte) {
+// the connection until served is called, which may be nil. Receive must not be
+// called by two goroutines at once.
+func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
+	switch messages, f := c.receive(ctx, text, served); {
+	case f == nil:
+	case f.refusal == Unavailable:
+		c.turnAway(messages)
+	default:
+		c.answer(refuse(nil, f))
+	}
+}
+
+// Deliver is [Conn.Receive] for a text that came in on a side channel, which is
+// told when the text cannot be taken in: the reply is zero when it was.
+func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
+	if _, f := c.receive(ctx, text, served); f != nil {
+		return refuse(nil, f)
+	}
+	return Reply{}
+}
+
+// receive takes the next text in. The fault is that of the text as a whole, or
+// says that nothing new may begin.
+func (c *Conn) receive(ctx context.Context, text []byte, served func()) ([]message, *fault) {
+	if served == nil {
+		served = func() {}
+	}
 	if c.origin.session != nil {
 		c.origin.session.heard.Add(1)
 	}
 	messages, isBatch, f := parse(text, c.server.options.Limits)
 	if f != nil {
-		c.answer(refuse(nil, f))
-		return
+		served()
+		return nil, f
 	}
 	if !c.work.begin() {
-		c.turnAway(messages)
-		return
+		served()
+		return messages, draining()
 	}
 	o := c.origin
 	b, f := c.server.acceptAll(ctx, &o, messages, isBatch)
-	if f != nil {
-		c.answer(refuse(nil, f))
-		c.work.done()
-		return
+	if f == nil && b.slow() {
+		go c.serve(b, served)
+		return nil, nil
 	}
-	if b.slow() {
-		go c.serve(b)
-		return
-	}
+	defer served()
 	defer c.work.done()
+	if f == nil {
+		c.serveNow(ctx, b, o.session)
+	}
+	return nil, f
+}
+
+// serveNow serves what does not take long. before is the session that there was.
+func (c *Conn) serveNow(ctx context.Context, b *batch, before *session) {
 	r := b.serve()
 	// Who has the answer to initialize hears of every change from then on.
-	if o.session == nil && c.origin.session != nil {
+	if before == nil && c.origin.session != nil {
 		defer c.follow(ctx, c.origin.session)()
 	}
 	c.answer(r)
@@ -84,6 +113,9 @@ func (c *Conn) Receive(ctx context.Context, text []byte) {
 func (c *Conn) Reject(reason string) {
 	c.answer(refuse(nil, malformed(reason)))
 }
+
+// BelongsTo reports whether the client has proved to be the principal.
+func (c *Conn) BelongsTo(p identity.Principal) bool { return same(c.origin.peer.Principal, p) }
 
 // End lets nothing new begin: no more will come, or the transport wants to stop.
 // The calls under way go on to their end.
@@ -104,8 +136,9 @@ func (c *Conn) Close() {
 	c.server.work.done()
 }
 
-func (c *Conn) serve(b *batch) {
+func (c *Conn) serve(b *batch, served func()) {
 	defer c.work.done()
+	defer served()
 	c.answer(b.serve())
 }
 

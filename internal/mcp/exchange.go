@@ -40,7 +40,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 			return r
 		}
 		if o.lost() {
-			return refuse(messages[0].id, unknownSession())
+			return refuse(nil, unknownSession())
 		}
 	}
 	b, f := s.acceptAll(ctx, o, messages, isBatch)

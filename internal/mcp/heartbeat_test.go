@@ -28,7 +28,7 @@ func pinged(frames []string) (n int) {
 func idle(t *testing.T, s *mcp.Server, heard *recorder) *mcp.Conn {
 	t.Helper()
 	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
-	conn.Receive(t.Context(), []byte(ableClient))
+	conn.Receive(t.Context(), []byte(ableClient), nil)
 	return conn
 }
 
@@ -67,7 +67,7 @@ func TestAClientThatSaysAnythingIsNotGivenUp(t *testing.T) {
 		defer conn.Close()
 		for range 10 {
 			time.Sleep(2 * interval)
-			conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":"any","result":{}}`))
+			conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":"any","result":{}}`), nil)
 		}
 		if isDone(conn) {
 			t.Error("it was given up")
@@ -80,12 +80,12 @@ func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
 		conn := idle(t, s, &heard)
-		conn.Receive(t.Context(), legacyCall(2, "wait"))
+		conn.Receive(t.Context(), legacyCall(2, "wait"), nil)
 		time.Sleep(10 * interval)
 		if isDone(conn) || pinged(heard.all()) > 0 {
 			t.Errorf("it was pinged %d times", pinged(heard.all()))
 		}
-		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`))
+		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`), nil)
 		conn.Close()
 	})
 }
@@ -96,7 +96,7 @@ func TestModernClientsAndPatientServersHaveNoPings(t *testing.T) {
 		patient, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
 		var heard recorder
 		modern := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
-		modern.Receive(t.Context(), request(1, "tools/list", ""))
+		modern.Receive(t.Context(), request(1, "tools/list", ""), nil)
 		legacy := idle(t, patient, &heard)
 		time.Sleep(10 * interval)
 		if isDone(modern) || isDone(legacy) || pinged(heard.all()) > 0 {
@@ -150,11 +150,11 @@ func TestABatchMayBringAnswers(t *testing.T) {
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		defer conn.Close()
-		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}`))
-		conn.Receive(t.Context(), []byte(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_roots"}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`))
+		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}`), nil)
+		conn.Receive(t.Context(), []byte(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_roots"}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`), nil)
 		synctest.Wait()
 		a := asked{t: t, heard: recorder{frames: heard.all()[1:]}}
-		conn.Receive(t.Context(), fmt.Appendf(nil, `[{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}]`, a.id(0)))
+		conn.Receive(t.Context(), fmt.Appendf(nil, `[{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}]`, a.id(0)), nil)
 		synctest.Wait()
 		got := heard.all()
 		if last := got[len(got)-1]; !strings.HasPrefix(last, `[{"jsonrpc":"2.0","id":2,"result"`) || !strings.Contains(last, `"id":3,"result"`) {

@@ -112,7 +112,7 @@ func parseMessage(text []byte) (m message) {
 	if bad := m.setID(id); !isResponse {
 		m.bad = bad
 	}
-	if m.bad == nil && string(version) != `"2.0"` {
+	if m.bad == nil && string(unquoted(version)) != "2.0" {
 		m.bad = malformed(`the member "jsonrpc" must be "2.0"`)
 	}
 	if m.bad == nil && !isResponse {

@@ -142,8 +142,8 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
-		conn.Receive(t.Context(), request(1, "tools/call", `"name":"hello"`))
-		conn.Receive(t.Context(), request(2, "subscriptions/listen", `"notifications":{}`))
+		conn.Receive(t.Context(), request(1, "tools/call", `"name":"hello"`), nil)
+		conn.Receive(t.Context(), request(2, "subscriptions/listen", `"notifications":{}`), nil)
 		answered := make(chan mcp.Reply, 1)
 		go func() {
 			answered <- s.Exchange(t.Context(), request(3, "tools/call", `"name":"hello"`), exchange("tools/call", "hello"))
@@ -157,7 +157,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 		if refused.Refusal != mcp.Unavailable {
 			t.Errorf("a new request was answered with %s", refused.Frame)
 		}
-		conn.Receive(t.Context(), request(5, "tools/list", ""))
+		conn.Receive(t.Context(), request(5, "tools/list", ""), nil)
 		if s.Connect(mcp.Peer{}, heard.send) != nil {
 			t.Error("a new client was taken on")
 		}
@@ -212,9 +212,9 @@ func TestASlowCallHoldsUpNothingElse(t *testing.T) {
 		var heard recorder
 		ctx, cancel := context.WithCancel(t.Context())
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
-		conn.Receive(ctx, request(1, "tools/call", `"name":"wait"`))
-		conn.Receive(ctx, request(2, "tools/list", ""))
-		conn.Receive(ctx, request(3, "tools/call", `"name":"hello"`))
+		conn.Receive(ctx, request(1, "tools/call", `"name":"wait"`), nil)
+		conn.Receive(ctx, request(2, "tools/list", ""), nil)
+		conn.Receive(ctx, request(3, "tools/call", `"name":"hello"`), nil)
 		synctest.Wait()
 		if got := heard.all(); len(got) != 2 || !strings.Contains(got[0], `"id":2`) || !strings.Contains(got[1], `"id":3`) {
 			t.Errorf("the answers are %q", got)
@@ -230,8 +230,8 @@ func TestACancellationRightBehindItsRequestIsNotLost(t *testing.T) {
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		for i := range 100 {
-			conn.Receive(t.Context(), request(i, "tools/call", `"name":"wait"`))
-			conn.Receive(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i))
+			conn.Receive(t.Context(), request(i, "tools/call", `"name":"wait"`), nil)
+			conn.Receive(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i), nil)
 		}
 		conn.Close()
 		if got := heard.all(); len(got) != 0 {

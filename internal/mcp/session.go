@@ -43,8 +43,11 @@ func newSession(p identity.Principal, version, client string) *session {
 }
 
 // belongsTo reports whether the session was opened by the principal.
-func (s *session) belongsTo(p identity.Principal) bool {
-	return s.principal.ID == p.ID && s.principal.Kind == p.Kind && s.principal.Issuer == p.Issuer
+func (s *session) belongsTo(p identity.Principal) bool { return same(s.principal, p) }
+
+// same reports whether two principals are one.
+func same(a, b identity.Principal) bool {
+	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer
 }
 
 // busy reports whether the session must not be forgotten for being idle.

@@ -15,7 +15,7 @@ func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text st
 	t.Helper()
 	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 	receive = func(text string) {
-		conn.Receive(t.Context(), []byte(text))
+		conn.Receive(t.Context(), []byte(text), nil)
 		synctest.Wait()
 	}
 	return receive, func() { conn.End(); conn.Close() }

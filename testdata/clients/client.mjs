@@ -105,7 +105,7 @@ async function aBrokenFileChangesNothing() {
   const before = peer.changes;
   files.write("broken.hcl", broken);
   await eventually("a word about broken.hcl", async () => {
-    const said = overHTTP ? await (await fetch(new URL("/readyz", where))).text() : peer.log;
+    const said = overHTTP ? await (await fetch(new URL("/readyz", where.replace("ws:", "http:")))).text() : peer.log;
     return said.includes("broken.hcl");
   });
   files.save("live.hcl", versioned("live", 21));
@@ -167,4 +167,4 @@ await aRenamedToolIsGoneAndItsSuccessorThere();
 await progressAndLogsComeBeforeTheResult();
 await cancelledCallsStop();
 await peer.close();
-console.log(`TypeScript SDK ${version} over ${overHTTP ? "HTTP" : "stdio"}, ${peer.revision}: ${Object.keys(calls).length} tools, ${peer.changes} changes`);
+console.log(`TypeScript SDK ${version} over ${overHTTP ? new URL(where).pathname : "stdio"}, ${peer.revision}: ${Object.keys(calls).length} tools, ${peer.changes} changes`);

@@ -12,6 +12,8 @@ const lines = {
     revision: "2025-11-25",
     client: "@modelcontextprotocol/sdk/client/index.js",
     http: "@modelcontextprotocol/sdk/client/streamableHttp.js",
+    sse: "@modelcontextprotocol/sdk/client/sse.js",
+    websocket: "@modelcontextprotocol/sdk/client/websocket.js",
     stdio: "@modelcontextprotocol/sdk/client/stdio.js",
     logging: (load) => load("@modelcontextprotocol/sdk/types.js").LoggingMessageNotificationSchema,
     call: (client, params, options) => client.callTool(params, undefined, options),
@@ -32,7 +34,7 @@ const lines = {
 //
 //   modules    the folder whose node_modules holds the SDK
 //   version    "v1" or "v2"
-//   server     { url } of a running mcpd, or { command, status } to start one:
+//   server     { url } of a running mcpd, on /mcp, /sse or /ws, or { command, status } to start one:
 //              its command line, and the file that its exit status goes to
 export async function connect(modules, version, server) {
   const load = createRequire(join(modules, "package.json"));
@@ -63,8 +65,17 @@ class Peer {
     });
     this.client.setNotificationHandler(line.logging(load), ({ params }) => void this.records.push(params));
     this.client.onerror = (error) => this.#closing || this.errors.push(error);
-    this.transport = server.url ? new (load(line.http).StreamableHTTPClientTransport)(new URL(server.url)) : this.#start(load);
+    this.transport = server.url ? this.#dial(load, new URL(server.url)) : this.#start(load);
     this.expectedRevision = line.revision;
+  }
+
+  // #dial tells by the URL which transport it is for.
+  #dial(load, url) {
+    if (url.pathname === "/mcp") return new (load(this.#line.http).StreamableHTTPClientTransport)(url);
+    const transport =
+      url.protocol === "ws:" ? new (load(this.#line.websocket).WebSocketClientTransport)(url) : new (load(this.#line.sse).SSEClientTransport)(url);
+    transport.setProtocolVersion = (revision) => (this.revision = revision);
+    return transport;
   }
 
   // #start runs the server below a shell that writes its exit status down.

@@ -6,7 +6,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -56,30 +55,26 @@ func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) (leav
 	if refused {
 		limit = min(limit, dropTime)
 	}
-	b := &boundBody{ReadCloser: http.MaxBytesReader(w, r.Body, g.maxBody), deadlines: http.NewResponseController(w), room: g.room}
+	share, body := g.room.Share(), http.MaxBytesReader(w, r.Body, g.maxBody)
+	b := &boundBody{Reader: share.Reader(body), Closer: body, deadlines: http.NewResponseController(w)}
 	// Where the writer knows no deadlines there is no connection to hold up.
 	_ = b.deadlines.SetReadDeadline(time.Now().Add(limit))
 	r.Body = b
-	return func() { b.room.give(b.taken.Load()) }
+	return share.Give
 }
 
-// boundBody takes room for what is read of it. It takes the read deadline off
-// the connection when the body is all there: what is read from then on is the
-// next request, or that the client is gone.
+// boundBody takes the read deadline off the connection when the body is all
+// there: what is read from then on is the next request, or that the client is
+// gone.
 type boundBody struct {
-	io.ReadCloser
+	io.Reader
+	io.Closer
 	deadlines *http.ResponseController
-	room      *room
-	taken     atomic.Int64
 }
 
 // Read reads from the body.
 func (b *boundBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if !b.room.take(int64(n)) {
-		return 0, ErrCrowded
-	}
-	b.taken.Add(int64(n))
+	n, err := b.Reader.Read(p)
 	if errors.Is(err, io.EOF) {
 		_ = b.deadlines.SetReadDeadline(time.Time{})
 	}

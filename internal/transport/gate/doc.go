@@ -5,7 +5,7 @@
 // what names one of the server's own hosts (so that no foreign name can be
 // rebound to it), comes from no origin or an allowed one, and, where it posts,
 // posts plain JSON of bounded size that arrives in bounded time. Refusals are
-// the RFC's error JSON (section 14). [CheckListen], [Guard] and [Limit] do the
+// the RFC's error JSON (section 14). [CheckListen], [Listen], [Guard] and [Limit] do the
 // same for the listener: where it may listen, how long it waits, and for how
 // many.
 //

@@ -30,7 +30,7 @@ type Options struct {
 	// BodyTime bounds the time that a body takes to arrive. 0 means
 	// [DefaultBodyTime].
 	BodyTime time.Duration
-	// Room bounds the bodies of all requests under way together, in bytes. 0
+	// Room bounds the messages of all clients under way together, in bytes. 0
 	// means [DefaultRoom].
 	Room int64
 }
@@ -42,17 +42,14 @@ type Gate struct {
 	maxBody  int64
 	bodyTime time.Duration
 	tooLarge refusal
-	room     *room
+	room     *Room
 }
 
 // New returns a gate. The error names every host and origin that is malformed.
 func New(o Options) (*Gate, error) {
-	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: &room{size: o.Room}}
+	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: NewRoom(o.Room)}
 	if g.maxBody <= 0 {
 		g.maxBody = DefaultMaxBody
-	}
-	if g.room.size <= 0 {
-		g.room.size = DefaultRoom
 	}
 	if g.bodyTime <= 0 {
 		g.bodyTime = DefaultBodyTime
@@ -69,6 +66,10 @@ func New(o Options) (*Gate, error) {
 	}
 	return g, errors.Join(errs...)
 }
+
+// Room returns the room that bodies share, for transports whose messages are no
+// bodies of requests, or outlive them.
+func (g *Gate) Room() *Room { return g.room }
 
 // Wrap returns a handler that passes to next what may enter and refuses the
 // rest. What next reads of a body that is too large ends with a

@@ -17,12 +17,16 @@ const (
 )
 
 // CheckListen returns why a server without authentication and TLS may not
-// listen on address, "host:port": whoever reaches it there can use all of it.
-// On loopback it may; anywhere else only if insecure is set.
+// listen on address, "host:port" or "unix:PATH": whoever reaches it there can
+// use all of it. On loopback and on a socket it may; anywhere else only if
+// insecure is set.
 func CheckListen(address string, insecure bool) error {
+	if _, ok := SocketPath(address); ok {
+		return nil
+	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("listen on %q: want HOST:PORT, like 127.0.0.1:8080", address)
+		return fmt.Errorf("listen on %q: want HOST:PORT, like 127.0.0.1:8080, or unix:PATH", address)
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost") || insecure {
 		return nil

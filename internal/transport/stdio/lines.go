@@ -21,7 +21,7 @@ func receive(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int) error
 		case tooLong:
 			conn.Reject(fmt.Sprintf("the line is longer than %d bytes", limit))
 		case len(bytes.TrimSpace(line)) > 0:
-			conn.Receive(ctx, line)
+			conn.Receive(ctx, line, nil)
 		}
 		switch {
 		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:

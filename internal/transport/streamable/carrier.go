@@ -4,15 +4,18 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
 
 // carrier is one connection that carries a stream.
 type carrier struct {
 	// fixed at creation
 	stream *stream
-	answer *answer
+	answer *exchange.Answer
+	retry  time.Duration   // how long the client is to wait before it comes back
 	gone   <-chan struct{} // closed when the client is gone
 	cancel func()
 	news   chan struct{} // holds a value when there is something to look at
@@ -33,7 +36,7 @@ type carrier struct {
 func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &carrier{
-		at: after, stream: s, answer: newAnswer(w, h.options, cancel), gone: ctx.Done(), cancel: cancel,
+		at: after, stream: s, answer: exchange.New(w, h.options.answers(), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
 	if !s.attach(c, after) {
@@ -49,7 +52,7 @@ func (c *carrier) carry(source *mcp.Stream) {
 	defer c.cancel()
 	defer c.stream.detach(c)
 	var reply mcp.Reply
-	defer func() { c.answer.finish(reply) }()
+	defer func() { c.answer.Finish(reply) }()
 	reply = c.run(source)
 }
 
@@ -110,18 +113,18 @@ func (c *carrier) wait(source *mcp.Stream) bool {
 // open opens the stream, and tells the client how to come back to it.
 func (c *carrier) open() {
 	if c.stream.primes {
-		c.answer.prime(c.stream.eventID(c.at))
+		c.answer.Prime(c.stream.eventID(c.at), c.retry)
 	} else {
-		c.answer.begin()
+		c.answer.Begin()
 	}
 }
 
 func (c *carrier) write(frames []mcp.Frame) bool {
 	for _, f := range frames {
-		if c.at == 0 && !c.answer.streams {
+		if c.at == 0 && !c.answer.Streams() {
 			c.open()
 		}
-		if c.at++; c.answer.numbered(c.stream.eventID(c.at), f) != nil {
+		if c.at++; c.answer.Numbered(c.stream.eventID(c.at), f) != nil {
 			return false
 		}
 		c.stream.carry(c, f)

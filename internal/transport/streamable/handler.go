@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
@@ -53,6 +54,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// answers returns the bounds of each response.
+func (o Options) answers() exchange.Options {
+	return exchange.Options{WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive}
+}
+
 // The headers of the transport, in canonical form.
 const (
 	headerSession = "Mcp-Session-Id"
@@ -74,7 +80,7 @@ func New(s *mcp.Server, o Options) http.Handler {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, name := range [...]string{headerSession, headerVersion} {
 		if len(r.Header[name]) > 1 {
-			refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+			exchange.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 			return
 		}
 	}
@@ -87,21 +93,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.delete(w, r)
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
-		refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
+		exchange.Refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
 	}
-}
-
-// peer returns who sent the request; false means that the answer was written.
-func (h *handler) peer(w http.ResponseWriter, r *http.Request) (mcp.Peer, bool) {
-	principal, source, err := h.options.Enter(r)
-	if err != nil {
-		refuse(w, http.StatusUnauthorized, "the credential was not accepted")
-		return mcp.Peer{}, false
-	}
-	return mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, true
-}
-
-// refuse answers a request that does not reach the protocol.
-func refuse(w http.ResponseWriter, status int, reason string) {
-	writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame)
 }

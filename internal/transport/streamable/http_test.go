@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
@@ -19,7 +17,6 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
-	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
 )
 
@@ -88,100 +85,6 @@ func call(tool string) (text string, header []string) {
 	text = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"_meta":{"progressToken":1,`+
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool)
 	return text, []string{jsonType, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: " + tool}
-}
-
-func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
-	s := newSite(t, streamable.Options{})
-	for _, test := range []struct {
-		name, method, body string
-		header             []string
-		want               int
-	}{
-		{"a ping", "POST", ping, []string{jsonType}, 200},
-		{"a charset", "POST", ping, []string{"Content-Type: application/json; charset=utf-8"}, 200},
-		{"a client that takes JSON alone", "POST", ping, []string{jsonType, "Accept: application/json"}, 200},
-		{"a client that takes anything", "POST", ping, []string{jsonType, "Accept: text/html, */*;q=0.1"}, 200},
-		{"a notification", "POST", `{"jsonrpc":"2.0","method":"notifications/x"}`, []string{jsonType}, 202},
-		{"a response", "POST", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{jsonType}, 202},
-		{"no content type", "POST", ping, nil, 415},
-		{"another content type", "POST", ping, []string{"Content-Type: text/plain"}, 415},
-		{"a form", "POST", ping, []string{"Content-Type: application/x-www-form-urlencoded"}, 415},
-		{"an encoded body", "POST", ping, []string{jsonType, "Content-Encoding: gzip"}, 415},
-		{"a client that takes HTML alone", "POST", ping, []string{jsonType, "Accept: text/html"}, 406},
-		{"a client that refuses both", "POST", ping, []string{jsonType, "Accept: application/json;q=0, text/event-stream;q=0.0"}, 406},
-		{"an empty body", "POST", "", []string{jsonType}, 400},
-		{"a body that is too long", "POST", strings.Repeat(" ", 1001), []string{jsonType}, 413},
-		{"another method", "PUT", ping, []string{jsonType}, 405},
-		{"a stream for nobody", "GET", "", []string{"Accept: text/event-stream"}, 400},
-		{"a stream for an unknown session", "GET", "", []string{"Accept: text/event-stream", "Mcp-Session-Id: x"}, 404},
-		{"a stream that is none", "GET", "", []string{"Accept: application/json", "Mcp-Session-Id: x"}, 406},
-		{"a stream for a modern client", "GET", "", []string{"Accept: text/event-stream", "MCP-Protocol-Version: 2026-07-28"}, 405},
-		{"two sessions", "POST", ping, []string{jsonType, "Mcp-Session-Id: a", "Mcp-Session-Id: b"}, 400},
-		{"two versions", "POST", ping, []string{jsonType, "MCP-Protocol-Version: 2025-06-18", "MCP-Protocol-Version: 2026-07-28"}, 400},
-		{"an end for nobody", "DELETE", "", nil, 400},
-		{"an end for an unknown session", "DELETE", "", []string{"Mcp-Session-Id: x"}, 404},
-		{"an end for a modern client", "DELETE", "", []string{"MCP-Protocol-Version: 2026-07-28"}, 405},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			response := s.do(t.Context(), test.method, test.body, test.header...)
-			text := read(t, response)
-			if response.StatusCode != test.want {
-				t.Errorf("the status is %s, want %d: %s", response.Status, test.want, text)
-			}
-			if test.want >= 400 && !strings.HasPrefix(text, `{"jsonrpc":"2.0","error":{"code":-32`) {
-				t.Errorf("the body is %s", text)
-			}
-			if test.want == 405 && response.Header.Get("Allow") == "" {
-				t.Error("the methods that there are are not told")
-			}
-		})
-	}
-}
-
-func TestABodyForWhichThereIsNoRoomMayComeAgain(t *testing.T) {
-	s := newSite(t, streamable.Options{})
-	r := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(gate.ErrCrowded))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	s.web.Config.Handler.ServeHTTP(w, r)
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
-		t.Errorf("status %d, header %v", w.Code, w.Header())
-	}
-}
-
-func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
-	s := newSite(t, streamable.Options{})
-	r, err := http.NewRequestWithContext(t.Context(), "POST", s.web.URL, io.MultiReader(strings.NewReader(strings.Repeat(" ", 2000))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	response, err := s.web.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("the status is %s", response.Status)
-	}
-}
-
-func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
-	s := newSite(t, streamable.Options{ReadTimeout: 10 * time.Millisecond})
-	conn, err := net.Dial("tcp", s.web.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("the status is %s", response.Status)
-	}
 }
 
 func TestSessionsBelongToTheirPrincipal(t *testing.T) {
@@ -307,6 +210,24 @@ func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
 	}
 }
 
+func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
+	tool, running, ended := waiting()
+	s := newSite(t, streamable.Options{}, tool)
+	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`
+	first := s.do(t.Context(), "POST", text, jsonType, session)
+	<-running
+	second := s.do(t.Context(), "POST", text, jsonType, session)
+	if body := read(t, second); second.StatusCode != http.StatusBadRequest || !strings.Contains(body, "a request with this id is under way") {
+		t.Errorf("the second call got %s: %s", second.Status, body)
+	}
+	s.do(t.Context(), "DELETE", "", session)
+	<-ended
+	if body := read(t, first); strings.Contains(body, "error") {
+		t.Errorf("the first call got %s", body)
+	}
+}
+
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
@@ -363,6 +284,35 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	s.do(t.Context(), "POST", text, header...)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
+	}
+}
+
+// TestThereIsAnEndToTheStreamsOfASession opens as many as there may be: one more
+// is refused, and costs the others nothing.
+func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	var last *http.Response
+	streams := 0
+	for ; streams < 100; streams++ {
+		r := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
+		if r.StatusCode != http.StatusOK {
+			if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+				t.Errorf("stream %d got %s", streams, r.Status)
+			}
+			break
+		}
+		last = r
+	}
+	if streams != 8 {
+		t.Errorf("there were %d streams", streams)
+	}
+	s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, jsonType, session)
+	s.backend.Publish(mcptest.Tools()[:1]...)
+	next := reader(t, last)
+	next()
+	if e, ok := next(); !ok || !strings.Contains(e.data, "tools/list_changed") {
+		t.Errorf("the newest stream said %q", e)
 	}
 }
 

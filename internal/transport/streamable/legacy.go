@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
 
 // primingVersion is the revision from which on a stream begins with an event
@@ -35,8 +36,8 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, text []b
 // get opens the stream of a legacy session, or resumes one (2025-11-25
 // basic/transports, Listening for Messages from the Server).
 func (h *handler) get(w http.ResponseWriter, r *http.Request) {
-	if !acceptOf(r).events {
-		refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !exchange.AcceptOf(r).Events {
+		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
 	peer, id, ok := h.sessionOf(w, r)
@@ -54,13 +55,13 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
 		c := h.newCarrier(w, r, s, after)
 		if c == nil {
-			refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			exchange.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
 			return
 		}
 		c.open()
 		c.carry(nil)
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
-		refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+		exchange.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
 		h.listen(w, r, peer, session, s, after)
 	}
@@ -89,5 +90,5 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, 
 }
 
 func (h *handler) turnAway(w http.ResponseWriter, refusal mcp.Refusal) {
-	newAnswer(w, h.options, func() {}).finish(mcp.Refuse(refusal, "there is no stream for this session"))
+	exchange.New(w, h.options.answers(), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
 
 // modernVersion is the revision from which on there are no sessions.
@@ -16,7 +17,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.server.EndSession(peer, id) {
-		refuse(w, http.StatusNotFound, "unknown session")
+		exchange.Refuse(w, http.StatusNotFound, "unknown session")
 		return
 	}
 	h.events.drop(id)
@@ -28,19 +29,19 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (peer mcp.Peer, id string, ok bool) {
 	if no, ok := mcp.RefuseVersion(r.Header); !ok {
-		writeJSON(w, statusOf(no.Refusal), no.Frame)
+		exchange.New(w, h.options.answers(), func() {}).Finish(no)
 		return peer, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
+		exchange.Refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
 		return peer, "", false
 	}
-	if peer, ok = h.peer(w, r); !ok {
+	if peer, ok = exchange.Enter(w, r, h.options.Door); !ok {
 		return peer, "", false
 	}
 	if id = r.Header.Get(headerSession); id == "" {
-		refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
+		exchange.Refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
 		return peer, "", false
 	}
 	return peer, id, true

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"crypto/rand"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/mcpd/mcpd/internal/mcp"
 )
+
+var errFinished = errors.New("the stream has ended")
 
 const (
 	// maxBehind is how many bytes a connection may be behind before what is

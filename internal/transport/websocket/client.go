@@ -3,13 +3,17 @@ package websocket
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // client is one connection.
@@ -18,6 +22,7 @@ type client struct {
 	options Options
 
 	closing atomic.Bool // no more time is given
+	partial bool        // a message has begun; only the reading goroutine touches it
 
 	mu  sync.Mutex // held while a message is written
 	err error      // of the first write that failed
@@ -41,6 +46,16 @@ func (c *client) serve(ctx context.Context, s *mcp.Server, peer mcp.Peer) {
 	cancel()
 	conn.Close()
 	keeper.Wait()
+	c.linger()
+}
+
+// linger reads what still comes for a moment: closing a connection with bytes
+// unread would reset it, and the client might not see why it was closed.
+func (c *client) linger() {
+	if !c.closing.Swap(true) {
+		_ = c.socket.SetReadDeadline(time.Now().Add(farewell))
+	}
+	_, _ = io.Copy(io.Discard, c.socket.NetConn())
 }
 
 // receive hands messages to the connection until there are no more.
@@ -51,23 +66,89 @@ func (c *client) receive(ctx context.Context, conn *mcp.Conn) {
 		return nil
 	})
 	for {
-		kind, text, err := c.socket.ReadMessage()
+		share := c.options.Room.Share()
+		text, err := c.read(share)
 		if err != nil {
+			share.Give()
+			c.reject(err)
 			return
 		}
-		c.alive()
-		if kind != websocket.TextMessage {
-			c.close(websocket.CloseUnsupportedData, "messages are text")
-			return
-		}
-		conn.Receive(ctx, text)
+		conn.Receive(ctx, text, share.Give)
 	}
 }
 
-// alive gives the client time until it must be heard of again.
+// The messages that end the connection.
+var (
+	errBinary = errors.New("messages are text")
+	errUTF8   = errors.New("messages are UTF-8")
+)
+
+// read reads the next message, all of it within its time.
+func (c *client) read(share *gate.Share) ([]byte, error) {
+	kind, r, err := c.socket.NextReader()
+	if err != nil {
+		return nil, err
+	}
+	if kind != websocket.TextMessage {
+		return nil, errBinary
+	}
+	c.extend(c.options.ReadTimeout)
+	c.partial = true
+	text, err := io.ReadAll(share.Reader(r))
+	if err != nil {
+		return nil, err
+	}
+	c.partial = false
+	c.alive()
+	if !utf8.Valid(text) {
+		return nil, errUTF8
+	}
+	return text, nil
+}
+
+// reject tells the client why its connection ends, unless that has been told
+// or nobody is there to hear it (RFC 6455 section 7.4.1).
+func (c *client) reject(err error) {
+	var closed *websocket.CloseError
+	switch {
+	case c.closing.Load():
+	case errors.Is(err, errBinary):
+		c.close(websocket.CloseUnsupportedData, err.Error())
+	case errors.Is(err, errUTF8):
+		c.close(websocket.CloseInvalidFramePayloadData, err.Error())
+	case errors.Is(err, gate.ErrCrowded):
+		c.close(websocket.CloseTryAgainLater, "there is no room for the message; try again in a second")
+	case isTimeout(err) && c.partial:
+		c.close(websocket.ClosePolicyViolation, "the message took too long")
+	case isTimeout(err):
+		c.options.Logger.Info("a client answers no pings: it is dropped", "transport", "websocket")
+		_ = c.socket.Close()
+	case errors.As(err, &closed):
+		_ = c.socket.Close()
+	}
+}
+
+func isTimeout(err error) bool {
+	var late net.Error
+	return errors.As(err, &late) && late.Timeout()
+}
+
+// alive gives the client time until it must be heard of again. In the middle of
+// a message it must send the rest of it.
 func (c *client) alive() {
-	if !c.closing.Load() {
-		_ = c.socket.SetReadDeadline(time.Now().Add(2 * c.options.Ping))
+	if !c.partial {
+		c.extend(2 * c.options.Ping)
+	}
+}
+
+// extend gives the client time for what it is to send next.
+func (c *client) extend(by time.Duration) {
+	if c.closing.Load() {
+		return
+	}
+	_ = c.socket.SetReadDeadline(time.Now().Add(by))
+	if c.closing.Load() {
+		_ = c.socket.SetReadDeadline(time.Now().Add(farewell))
 	}
 }
 
@@ -117,6 +198,9 @@ func (c *client) send(f mcp.Frame) error {
 		err = errors.Join(err, w.Close())
 	}
 	if c.err = err; err != nil {
+		if isTimeout(err) {
+			c.options.Logger.Info("a client does not take what is sent to it: it is dropped", "transport", "websocket", "waited", c.options.WriteTimeout)
+		}
 		_ = c.socket.Close()
 	}
 	return err

@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // subprotocol is the name that client and server agree on.
@@ -24,6 +26,13 @@ type Options struct {
 	// WriteTimeout is how long the client may take to receive one message; 0
 	// stands for 10 s.
 	WriteTimeout time.Duration
+	// ReadTimeout is how long the client may take to send one message, from its
+	// first frame to its last; 0 stands for 30 s.
+	ReadTimeout time.Duration
+	// Room is shared by all messages under way; nil stands for one of its own.
+	Room *gate.Room
+	// Logger is told of clients that are dropped; nil drops it.
+	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -32,6 +41,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 10 * time.Second
+	}
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = 30 * time.Second
+	}
+	if o.Room == nil {
+		o.Room = gate.NewRoom(0)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

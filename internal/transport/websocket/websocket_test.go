@@ -3,6 +3,7 @@ package websocket_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -140,33 +141,6 @@ func TestADrainedServerTakesNoConnections(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Ping: 5 * time.Millisecond})
-	mute := connect(t, web)
-	defer mute.Close()
-	mute.SetPingHandler(func(string) error { return nil })
-	if _, text, err := mute.ReadMessage(); err == nil {
-		t.Errorf("it was sent %s", text)
-	}
-}
-
-func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Ping: 200 * time.Millisecond})
-	socket := connect(t, web)
-	defer socket.Close()
-	pings := 0
-	answer := socket.PingHandler()
-	socket.SetPingHandler(func(data string) error {
-		if pings++; pings == 3 {
-			_ = socket.WriteMessage(client.TextMessage, []byte(ping))
-		}
-		return answer(data)
-	})
-	if _, text, err := socket.ReadMessage(); err != nil || pings < 3 {
-		t.Errorf("after %d pings it read %s, %v", pings, text, err)
-	}
-}
-
 func TestACallEndsWithItsConnection(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
@@ -197,7 +171,8 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		ended <- ctx.Err()
 		return mcptest.Text("")
 	}
-	web, _ := newSite(t, websocket.Options{WriteTimeout: 10 * time.Millisecond}, tool)
+	log := make(records, 10)
+	web, _ := newSite(t, websocket.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(log)}, tool)
 	socket := connect(t, web)
 	defer socket.Close()
 	_ = socket.WriteMessage(client.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1,`+
@@ -205,4 +180,18 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
+	if got := <-log; !strings.Contains(got, "it is dropped") {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// records passes on the messages of log records.
+type records chan string
+
+func (r records) Enabled(context.Context, slog.Level) bool { return true }
+func (r records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r records) WithGroup(string) slog.Handler            { return r }
+func (r records) Handle(_ context.Context, record slog.Record) error {
+	r <- record.Message
+	return nil
 }

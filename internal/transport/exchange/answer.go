@@ -1,4 +1,4 @@
-package streamable
+package exchange
 
 import (
 	"errors"
@@ -11,9 +11,20 @@ import (
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
-// answer is the response to one request: JSON, or a stream of server-sent
-// events from the moment on that something is sent before the result.
-type answer struct {
+// Options bound how a response is written. Each must be set.
+type Options struct {
+	// WriteTimeout is how long a client may take to receive one message. A
+	// slower one is dropped.
+	WriteTimeout time.Duration
+	// KeepAlive is how long a stream may be silent before a comment is sent on it.
+	KeepAlive time.Duration
+}
+
+// Answer is the response to one request: JSON, or a stream of server-sent
+// events from the moment on that something is sent before the result. Its
+// methods may be called from many goroutines. [Answer.Finish] must be called in
+// the end.
+type Answer struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -29,45 +40,66 @@ type answer struct {
 
 var errFinished = errors.New("the response has ended")
 
-func newAnswer(w http.ResponseWriter, o Options, cancel func()) *answer {
-	return &answer{w: w, control: http.NewResponseController(w), options: o, cancel: cancel}
+// New returns the response that w writes. cancel is called when the client is
+// gone, or takes too long.
+func New(w http.ResponseWriter, o Options, cancel func()) *Answer {
+	return &Answer{w: w, control: http.NewResponseController(w), options: o, cancel: cancel}
 }
 
-// begin makes the response a stream at once.
-func (a *answer) begin() {
+// Begin makes the response a stream at once.
+func (a *Answer) Begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(io.Writer) error { return nil })
 }
 
-// send sends one message before the result.
-func (a *answer) send(f mcp.Frame) error {
+// Send sends one message before the result.
+func (a *Answer) Send(f mcp.Frame) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.event("", f)
 }
 
-// prime tells the client how to come back to the stream: after the event with
-// the id (2025-11-25 basic/transports, Sending Messages to the Server).
-func (a *answer) prime(id string) {
+// Prime tells the client how to come back to the stream: after the event with
+// the id, once it has waited (2025-11-25 basic/transports, Sending Messages to
+// the Server).
+func (a *Answer) Prime(id string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(a.options.Retry.Milliseconds(), 10)+"\ndata:\n\n")
+		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n")
 		return err
 	})
 }
 
-// numbered sends one message as an event with an id.
-func (a *answer) numbered(id string, f mcp.Frame) error {
+// Numbered sends one message as an event with an id.
+func (a *Answer) Numbered(id string, f mcp.Frame) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.event("id: "+id+"\n", f)
 }
 
+// Endpoint tells the client where to send its messages (2024-11-05
+// basic/transports, HTTP with SSE).
+func (a *Answer) Endpoint(uri string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, "event: endpoint\ndata: "+uri+"\n\n")
+		return err
+	})
+}
+
+// Streams reports whether the response is a stream.
+func (a *Answer) Streams() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.streams
+}
+
 // event writes one message as an event, behind other fields of it. The caller
 // holds mu.
-func (a *answer) event(fields string, f mcp.Frame) error {
+func (a *Answer) event(fields string, f mcp.Frame) error {
 	return a.write(func(w io.Writer) error {
 		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
 			return err
@@ -82,7 +114,7 @@ func (a *answer) event(fields string, f mcp.Frame) error {
 
 // write writes a piece of the stream within its time; a client that does not
 // take it is gone. The caller holds mu.
-func (a *answer) write(piece func(io.Writer) error) error {
+func (a *Answer) write(piece func(io.Writer) error) error {
 	if a.finished {
 		return errFinished
 	}
@@ -103,7 +135,7 @@ func (a *answer) write(piece func(io.Writer) error) error {
 }
 
 // open sends the head of a stream, once.
-func (a *answer) open() {
+func (a *Answer) open() {
 	if a.streams {
 		return
 	}
@@ -118,7 +150,7 @@ func (a *answer) open() {
 
 // keepAlive sends a comment when the stream was silent for too long, so that
 // nobody on the way takes the connection for dead.
-func (a *answer) keepAlive() {
+func (a *Answer) keepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(w io.Writer) error {
@@ -128,7 +160,7 @@ func (a *answer) keepAlive() {
 }
 
 // flush sends what was written. A writer that cannot is left to send it later.
-func (a *answer) flush() error {
+func (a *Answer) flush() error {
 	if err := a.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -136,10 +168,10 @@ func (a *answer) flush() error {
 }
 
 // limit gives the client its time for the next write.
-func (a *answer) limit() { _ = a.control.SetWriteDeadline(time.Now().Add(a.options.WriteTimeout)) }
+func (a *Answer) limit() { _ = a.control.SetWriteDeadline(time.Now().Add(a.options.WriteTimeout)) }
 
-// finish ends the response with the reply. Nothing is written after it.
-func (a *answer) finish(r mcp.Reply) {
+// Finish ends the response with the reply. Nothing is written after it.
+func (a *Answer) Finish(r mcp.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.timer != nil {
@@ -159,9 +191,9 @@ func (a *answer) finish(r mcp.Reply) {
 }
 
 // plain answers without a stream. The caller holds mu.
-func (a *answer) plain(r mcp.Reply) {
+func (a *Answer) plain(r mcp.Reply) {
 	if r.Session != "" {
-		a.w.Header().Set(headerSession, r.Session)
+		a.w.Header().Set("Mcp-Session-Id", r.Session)
 	}
 	if r.Frame.IsZero() {
 		a.w.WriteHeader(http.StatusAccepted)
@@ -171,30 +203,4 @@ func (a *answer) plain(r mcp.Reply) {
 		a.w.Header().Set("Retry-After", "1")
 	}
 	writeJSON(a.w, statusOf(r.Refusal), r.Frame)
-}
-
-// writeJSON writes the whole response. A write that fails has nobody to tell.
-func writeJSON(w http.ResponseWriter, status int, f mcp.Frame) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(f.Len()))
-	w.WriteHeader(status)
-	_, _ = f.WriteTo(w)
-}
-
-// statusOf maps a refusal to HTTP (2026-07-28 basic/transports/streamable-http,
-// Protocol Version Header and Server Validation; 2025-11-25 basic/transports,
-// Session Management).
-func statusOf(r mcp.Refusal) int {
-	switch r {
-	case mcp.Malformed:
-		return http.StatusBadRequest
-	case mcp.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case mcp.UnknownMethod, mcp.UnknownSession:
-		return http.StatusNotFound
-	case mcp.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusOK
 }

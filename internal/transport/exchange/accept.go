@@ -1,21 +1,21 @@
-package streamable
+package exchange
 
 import (
 	"net/http"
 	"strings"
 )
 
-// accepted is which of the two forms of an answer a client takes.
-type accepted struct{ json, events bool }
+// Accepted is which of the two forms of an answer a client takes.
+type Accepted struct{ JSON, Events bool }
 
-// acceptOf reads the Accept header (RFC 9110 section 12.5.1). A client that
+// AcceptOf reads the Accept header (RFC 9110 section 12.5.1). A client that
 // sends none takes anything.
-func acceptOf(r *http.Request) accepted {
+func AcceptOf(r *http.Request) Accepted {
 	values := r.Header["Accept"]
 	if len(values) == 0 {
-		return accepted{json: true, events: true}
+		return Accepted{JSON: true, Events: true}
 	}
-	var a accepted
+	var a Accepted
 	for _, value := range values {
 		for kind := range strings.SplitSeq(value, ",") {
 			kind, parameters, _ := strings.Cut(kind, ";")
@@ -24,11 +24,11 @@ func acceptOf(r *http.Request) accepted {
 			}
 			switch strings.ToLower(strings.TrimSpace(kind)) {
 			case "*/*":
-				a.json, a.events = true, true
+				a.JSON, a.Events = true, true
 			case "application/json", "application/*":
-				a.json = true
+				a.JSON = true
 			case "text/event-stream", "text/*":
-				a.events = true
+				a.Events = true
 			}
 		}
 	}

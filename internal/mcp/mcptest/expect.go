@@ -1,0 +1,115 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Expected is the reply that a text deserves, by the reading of encoding/json:
+// what the gate and the server make of a text is held to it.
+type Expected struct {
+	// Reply says whether there is one.
+	Reply bool
+	// ID is the JSON of its id; empty when it has none.
+	ID string
+	// Error says that it is an error, and Ping that it is none; otherwise it
+	// may be one or not.
+	Error, Ping bool
+	// Odd says that there is one only where each text is answered for itself,
+	// since nobody waits for it.
+	Odd bool
+}
+
+var goodID = regexp.MustCompile(`^("|-?[0-9]+$)`)
+
+// maxID is how long an id may be in bytes.
+const maxID = 1 << 10
+
+// Expect returns the reply to a text of a client that has no session. passes
+// says that the text passes the JSON gate.
+func Expect(text []byte, passes bool) Expected {
+	var m map[string]json.RawMessage
+	if !passes || json.Unmarshal(text, &m) != nil || m == nil {
+		return Expected{Reply: true, Error: true}
+	}
+	_, isRequest := m["method"]
+	isResponse := !isRequest && (m["result"] != nil || m["error"] != nil)
+	id := strings.TrimSpace(string(m["id"]))
+	badID := id != "" && (len(id) > maxID || !goodID.MatchString(id))
+	if badID {
+		id = ""
+	}
+	switch {
+	case stringOf(m["jsonrpc"]) != "2.0", badID && !isResponse:
+		return Expected{Reply: true, ID: id, Error: true}
+	case isResponse:
+		return Expected{}
+	case stringOf(m["method"]) == "", !isParams(m["params"]):
+		return Expected{Reply: true, ID: id, Error: true, Odd: id == "" && stringOf(m["method"]) != ""}
+	}
+	params := string(m["params"])
+	isPing := stringOf(m["method"]) == "ping" && (params == "" || params == "null" || params == "{}")
+	return Expected{Reply: id != "", ID: id, Ping: id != "" && isPing}
+}
+
+// stringOf returns the string that a JSON value is; empty when it is none.
+func stringOf(value json.RawMessage) string {
+	var s string
+	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// isParams reports whether a member can be the params of a request.
+func isParams(value json.RawMessage) bool {
+	return len(value) == 0 || string(value) == "null" || value[0] == '{'
+}
+
+// Replies returns the replies among messages of a server: what has an id, or is
+// an error.
+func Replies(texts []string) (replies []Reply, ok bool) {
+	for _, text := range texts {
+		var m struct {
+			JSONRPC string
+			ID      json.RawMessage
+			Method  string
+			Error   json.RawMessage
+		}
+		if json.Unmarshal([]byte(text), &m) != nil || m.JSONRPC != "2.0" {
+			return nil, false
+		}
+		if m.Method == "" {
+			replies = append(replies, Reply{ID: string(m.ID), Error: m.Error != nil})
+		}
+	}
+	return replies, true
+}
+
+// Reply is one reply of a server, as far as its kind goes.
+type Reply struct {
+	ID    string
+	Error bool
+}
+
+// Fits reports whether a reply is the one that was expected.
+func (e Expected) Fits(r Reply) bool {
+	return e.Reply && e.ID == r.ID && (r.Error || !e.Error) && (!r.Error || !e.Ping)
+}
+
+// Hostile are texts to begin fuzzing with: those of every kind, torn, doubled,
+// and with what readers disagree on.
+func Hostile() []string {
+	return []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, ` { "jsonrpc" : "2.0" , "id" : "a\u0062" , "m\u0065thod" : "ping" , "params" : null } `,
+		`{"jsonrpc":"2\u002e0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":{},"error":null}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `{"jsonrpc":"2.0","ID":1,"Method":"ping"}`, `{"jsonrpc":"2.0","id":1.0,"method":"ping"}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `[]`, `{"jsonrpc":"2.0","id":1,`, `{}{}`, "\"\xff\"", `{"id":"` + "\xc3" + `"}`, `null`, `"ping"`, "\x00",
+		`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"hello","_meta":{"io.modelcontextprotocol/protocolVersion":` +
+			`"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		strings.Repeat("[", 40), `{"jsonrpc":"2.0","id":1e400,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`,
+	}
+}

@@ -1,0 +1,39 @@
+package exchange
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/mcpd/mcpd/internal/mcp"
+)
+
+// Refuse answers a request that does not reach the protocol.
+func Refuse(w http.ResponseWriter, status int, reason string) {
+	writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame)
+}
+
+// writeJSON writes the whole response. A write that fails has nobody to tell.
+func writeJSON(w http.ResponseWriter, status int, f mcp.Frame) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(f.Len()))
+	w.WriteHeader(status)
+	_, _ = f.WriteTo(w)
+}
+
+// statusOf maps a refusal to HTTP (2026-07-28 basic/transports/streamable-http,
+// Protocol Version Header and Server Validation; 2025-11-25 basic/transports,
+// Session Management).
+func statusOf(r mcp.Refusal) int {
+	switch r {
+	case mcp.Malformed:
+		return http.StatusBadRequest
+	case mcp.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case mcp.UnknownMethod, mcp.UnknownSession:
+		return http.StatusNotFound
+	case mcp.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
