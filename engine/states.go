@@ -41,6 +41,10 @@ func (s *states) open() (state.Store, error) {
 	return store, nil
 }
 
+// State returns the store of what outlives calls, which is opened when it is
+// first needed, for fronts that keep more in it. [Server.Close] closes it.
+func (s *Server) State() (state.Store, error) { return s.states.open() }
+
 // close closes the store, if it was opened.
 func (s *states) close() error {
 	s.mu.Lock()
