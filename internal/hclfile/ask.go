@@ -75,7 +75,12 @@ func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
 	if attr := b.Body.Attributes["task_ttl"]; attr != nil && b.Body.Attributes["task"] == nil {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "the tool has \"task_ttl\", and runs as no task", "write task = \"optional\" or task = \"required\", or remove it")
 	}
-	if t.Task != "" {
-		t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	if t.Task == "" {
+		return
+	}
+	t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	if attr := b.Body.Attributes["timeout"]; attr != nil && t.Timeout > t.TaskTTL {
+		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "the tool may run for longer than its task is kept",
+			"raise \"task_ttl\", which is 1h unless it says otherwise, or lower \"timeout\"")
 	}
 }
