@@ -51,13 +51,19 @@ func (c taskClient) send(method, name, params string) []byte {
 // call makes a call that is to be answered with a task.
 func (c taskClient) call(tool, args string) task {
 	c.Helper()
+	return c.callWith(tool, args, "")
+}
+
+// callWith is call with more params, each after a comma.
+func (c taskClient) callWith(tool, args, more string) task {
+	c.Helper()
 	var wire struct {
 		Result struct {
 			ResultType string
 			task
 		}
 	}
-	answer := c.send("tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":%s`, tool, args))
+	answer := c.send("tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":%s`, tool, args)+more)
 	if decode(c.T, answer, &wire); wire.Result.ResultType != "task" || wire.Result.Status != "working" {
 		c.Fatalf("%s is no task: %s", tool, answer)
 	}

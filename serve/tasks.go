@@ -42,6 +42,9 @@ func (b *backend) asTask(ctx context.Context, r mcp.Request) (response mcp.Respo
 		}
 		return response, true
 	}
+	if mode.AskFirst && (r.Resume == nil || r.Resume.State == "") {
+		return mcp.Response{}, false
+	}
 	body, err := json.Marshal(taskBody{Arguments: r.Arguments, Can: capabilities(r.Can)})
 	if err != nil {
 		response.Err = b.taskError(fmt.Errorf("encode a call: %w", err))

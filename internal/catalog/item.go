@@ -81,6 +81,9 @@ type Task struct {
 	// Required says that the tool runs in no other way, as far as its client
 	// has a choice.
 	Required bool
+	// AskFirst says that a call becomes a task when it comes back with the
+	// answers to what it asked first, and not before.
+	AskFirst bool
 }
 
 // Settle makes what follows from what the item says of itself: its facts, with
