@@ -33,9 +33,6 @@ import (
 //     tests must pass.
 //   - A block that is followed by a console block of "$ mcpd check" must make
 //     exactly the diagnostics that are shown there, and is forgotten again.
-//   - A block marked "hcl staged" belongs to the language and is not served yet.
-//     It must be refused for that alone, and is forgotten again. What it uses
-//     may be unknown to its bodies, which is a warning.
 //   - A block marked "js fragment" is compiled as the body of a tool that is
 //     granted http.crm. Every other js or ts block must be a file.
 func TestTheDocumentationIsTrue(t *testing.T) {
@@ -117,11 +114,9 @@ func (d *document) visit(t *testing.T, i int) {
 	switch {
 	case b.info == "js fragment":
 		d.compileFragment(t, b)
-	case name == "" && slices.Contains([]string{"hcl", "hcl staged", "js", "ts"}, b.info):
+	case name == "" && slices.Contains([]string{"hcl", "js", "ts"}, b.info):
 		t.Errorf("%s:%d: the first line of a block of %s must name its file", d.page, b.line, b.info)
 	case name == "":
-	case b.info == "hcl staged":
-		d.refuse(t, b, name)
 	case b.joined && i+1 < len(d.blocks) && d.blocks[i+1].file() != "":
 		d.add(t, b, name)
 	default:
@@ -132,7 +127,7 @@ func (d *document) visit(t *testing.T, i int) {
 // file returns the name of the file that the block is, or "".
 func (b block) file() string {
 	name := fileName.FindStringSubmatch(b.text)
-	if name == nil || !slices.Contains([]string{"hcl", "hcl staged", "js", "ts", "json"}, b.info) {
+	if name == nil || !slices.Contains([]string{"hcl", "js", "ts", "json"}, b.info) {
 		return ""
 	}
 	return name[1]
@@ -174,21 +169,6 @@ func (d *document) load(t *testing.T, i int, name string) {
 		return
 	}
 	runTests(t, server, fmt.Sprintf("%s:%d", d.page, b.line))
-}
-
-// refuse loads the folder with a block in it that nothing serves yet.
-func (d *document) refuse(t *testing.T, b block, name string) {
-	t.Helper()
-	before := d.folder[name]
-	d.add(t, b, name)
-	report, err := newServer(t, d.folder).Load(t.Context())
-	isOther := func(p diag.Diagnostic) bool { return p.Severity == diag.Error && p.Code != "not-supported" }
-	if err == nil || len(report.Problems) == 0 || slices.ContainsFunc(report.Problems, isOther) {
-		t.Errorf("%s:%d: %s is staged, and must be refused as not supported and for nothing else:\n%s", d.page, b.line, name, printed(t, report))
-	}
-	if d.folder[name] = before; before == nil {
-		delete(d.folder, name)
-	}
 }
 
 // shownProblems returns what the console block behind block i shows of

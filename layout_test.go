@@ -20,7 +20,7 @@ const module = "github.com/mcpd/mcpd/"
 // below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
-	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn"},
+	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
 	"identity":                 {},
 	"diag":                     {},
@@ -51,6 +51,7 @@ var layout = map[string][]string{
 	"internal/watch":           {},
 	"internal/state":           {"identity"},
 	"internal/asking":          {"diag", "internal/schema", "internal/state", "scripting"},
+	"internal/tasks":           {"identity", "internal/asking", "internal/state", "internal/lanes"},
 	"internal/uritemplate":     {},
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},

@@ -40,8 +40,9 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 
 	// StatePath is the file that keeps what must outlive a restart: the calls
-	// that wait for their clients. It is made when it is first needed, and one
-	// process has it at a time. Empty keeps it in memory.
+	// that wait for their clients, and what fronts keep there, such as tasks.
+	// It is made when it is first needed, and one process has it at a time.
+	// Empty keeps it in memory.
 	StatePath string
 	// StateOptional says that what cannot be kept in the file is kept in memory,
 	// with a warning in the log.

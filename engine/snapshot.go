@@ -95,8 +95,8 @@ func (s *Snapshot) Offers(k Kind) []*Offer { return slices.Clone(s.offers[k]) }
 
 // Tool returns the tool with a name, or nil.
 func (s *Snapshot) Tool(name string) *Tool {
-	i := slices.IndexFunc(s.tools, func(t *Tool) bool { return t.item.Name == name })
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(s.tools, name, func(t *Tool, name string) int { return cmp.Compare(t.item.Name, name) })
+	if !found {
 		return nil
 	}
 	return s.tools[i]

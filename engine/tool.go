@@ -40,6 +40,13 @@ func (t *Tool) Name() string { return t.item.Name }
 // Metadata returns what the tool says of itself. It is a copy.
 func (t *Tool) Metadata() Metadata { return metadataOf(t.item) }
 
+// Task says whether the calls of a tool may go on as tasks.
+type Task = catalog.Task
+
+// Task returns whether the tool's calls may go on as tasks. The engine makes
+// none: it runs the legs of a task like any other call.
+func (t *Tool) Task() Task { return t.item.Task }
+
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
 		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()),

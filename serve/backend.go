@@ -9,11 +9,13 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/tasks"
 )
 
 // backend shows an engine to the protocol.
 type backend struct {
 	engine *engine.Server
+	tasks  *tasks.Tasks
 	// life ends, by end, when calls are not waited for any longer.
 	life context.Context
 	end  context.CancelCauseFunc
@@ -27,7 +29,7 @@ type backend struct {
 const steadyTTL = time.Minute
 
 func newBackend(e *engine.Server) *backend {
-	b := &backend{engine: e, show: show{logger: e.Logger()}}
+	b := &backend{engine: e, tasks: newTasks(e), show: show{logger: e.Logger()}}
 	b.life, b.end = context.WithCancelCause(context.Background())
 	return b
 }
@@ -93,12 +95,15 @@ func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engi
 
 // Call carries a request out, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
+	if response, handled := b.asTask(ctx, r); handled {
+		return response
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
 	request := engine.Request{
 		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
-		Can: engine.Capabilities{Form: r.Can.Form, URL: r.Can.URL, Sample: r.Can.Sample, SampleTools: r.Can.SampleTools, Roots: r.Can.Roots},
+		Can: capabilities(r.Can),
 	}
 	if r.Resume != nil {
 		request.Resume = resumeOf(r.Resume)
@@ -106,7 +111,10 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	if r.Emit != nil {
 		request.Emit = r.Emit
 	}
-	result := b.engine.Execute(ctx, request)
+	return responseOf(b.engine.Execute(ctx, request))
+}
+
+func responseOf(result engine.Result) mcp.Response {
 	response := mcp.Response{
 		Result: result.Reply, Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
 		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID,
@@ -134,6 +142,10 @@ func callError(e *engine.CallError) *mcp.CallError {
 		wire.RPC = &mcp.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
 	}
 	return wire
+}
+
+func capabilities(can mcp.Capabilities) engine.Capabilities {
+	return engine.Capabilities{Form: can.Form, URL: can.URL, Sample: can.Sample, SampleTools: can.SampleTools, Roots: can.Roots}
 }
 
 func resumeOf(r *mcp.Resume) *engine.Resume {

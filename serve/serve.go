@@ -220,9 +220,9 @@ const patience = 2 * time.Second
 var errCut = errors.New("the server is shutting down")
 
 // Shutdown refuses what is new, waits at most the grace period for calls in
-// flight and for their hooks, then cancels the calls that still run, and closes
-// the engine. The error says that calls had to be cancelled. A second Shutdown
-// returns what the first did.
+// flight, those of tasks too, and for their hooks, then cancels the calls that
+// still run, and closes the engine. The error says that calls had to be
+// cancelled. A second Shutdown returns what the first did.
 func (f *Front) Shutdown(ctx context.Context) error {
 	f.closing.Do(func() {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
@@ -231,11 +231,12 @@ func (f *Front) Shutdown(ctx context.Context) error {
 		f.backend.end(errCut)
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
+		cut := f.backend.tasks.Close(late)
 		if f.closeErr != nil {
 			// Their ends are waited for; that they were late has been said.
 			_ = f.drain(late)
 		}
-		f.closeErr = errors.Join(f.closeErr, f.engine.Close(late))
+		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late))
 	})
 	return f.closeErr
 }
@@ -243,10 +244,12 @@ func (f *Front) Shutdown(ctx context.Context) error {
 // drain refuses what is new, and waits for the calls and clients that there are.
 func (f *Front) drain(ctx context.Context) error {
 	// The engine refuses new calls from now on, whichever route they take.
-	drained := make(chan error, 1)
+	drained := make(chan error, 2)
+	go func() { drained <- f.backend.tasks.Drain(ctx) }()
 	go func() { drained <- f.engine.Drain(ctx) }()
+	var late error
 	if err := f.mcp.Drain(ctx); err != nil {
-		return errors.Join(fmt.Errorf("drain clients: %w", err), <-drained)
+		late = fmt.Errorf("drain clients: %w", err)
 	}
-	return <-drained
+	return errors.Join(late, <-drained, <-drained)
 }

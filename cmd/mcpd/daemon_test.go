@@ -214,6 +214,8 @@ func cmdTerm(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(daemonOf(ts).cmd.Process.Signal(syscall.SIGTERM))
 }
 
+func cmdKill(ts *testscript.TestScript, _ bool, _ []string) { daemonOf(ts).kill() }
+
 func cmdHup(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(daemonOf(ts).cmd.Process.Signal(syscall.SIGHUP))
 }
@@ -228,32 +230,6 @@ func cmdPost(ts *testscript.TestScript, _ bool, args []string) {
 	status, body, err := daemonOf(ts).exchange(http.MethodPost, args[0], []byte(ts.ReadFile(args[1])), nil)
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
-}
-
-func cmdModern(ts *testscript.TestScript, _ bool, args []string) {
-	status, body, err := daemonOf(ts).modern(args[0], ts.ReadFile(args[1]))
-	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
-}
-
-var toolName = regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`)
-
-// modern sends a request of revision 2026-07-28; params is a JSON object
-// without _meta.
-func (d *daemon) modern(method, params string) (int, []byte, error) {
-	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"script","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
-	inner := strings.TrimSpace(params)
-	inner = strings.TrimSuffix(strings.TrimPrefix(inner, "{"), "}")
-	if strings.TrimSpace(inner) != "" {
-		meta += ","
-	}
-	header := http.Header{
-		"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method},
-	}
-	if match := toolName.FindStringSubmatch(params); match != nil && method == "tools/call" {
-		header.Set("Mcp-Name", match[1])
-	}
-	return d.exchange(http.MethodPost, "/mcp", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, inner), header)
 }
 
 // cmdCheckout makes tools.d what another folder holds, one file after the other

@@ -20,10 +20,14 @@ func TestMain(m *testing.M) {
 //	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
 //	shutdown              sends SIGTERM and wants exit code 0, or 1 after !
 //	term                  sends SIGTERM and waits for nothing
+//	kill                  sends SIGKILL and waits for the end
 //	hup                   sends SIGHUP
 //	get PATH              prints the status and the body
 //	post PATH FILE        the same for a POST of a JSON file
-//	modern METHOD FILE    sends params as a modern MCP request to /mcp and prints the answer
+//	modern METHOD FILE [NAME]
+//	                      sends params as a modern MCP request to /mcp and prints the answer;
+//	                      $NAME becomes the id of the task in it, and stands for it in files
+//	until ID STATUS       subscribes to a task until it has a status, and prints it
 //	matches FILE WANT     compares as cmp does, but * in WANT stands for the rest of a value
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
 func TestScripts(t *testing.T) {
@@ -43,10 +47,12 @@ func TestScripts(t *testing.T) {
 			"waitlog":  cmdWaitLog,
 			"shutdown": cmdShutdown,
 			"term":     cmdTerm,
+			"kill":     cmdKill,
 			"hup":      cmdHup,
 			"get":      cmdGet,
 			"post":     cmdPost,
 			"modern":   cmdModern,
+			"until":    cmdUntil,
 			"matches":  cmdMatches,
 			"checkout": cmdCheckout,
 		},

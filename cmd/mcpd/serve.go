@@ -54,7 +54,7 @@ second one ends the process at once, with exit code 1.`,
 	f.files.add(cmd)
 	f.log.add(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080), or on the socket unix:PATH")
-	cmd.Flags().StringVar(&f.state, "state", "", "keep calls that wait for their clients in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
+	cmd.Flags().StringVar(&f.state, "state", "", "keep tasks and calls that wait in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
 	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "let calls take `TIME` to end at shutdown; 0s ends them at once")

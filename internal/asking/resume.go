@@ -28,7 +28,7 @@ func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]
 			case !given:
 				return false, nil
 			}
-			if err := r.check(answer); err != nil {
+			if err := r.Check(answer); err != nil {
 				return false, err
 			}
 			of[r.Key] = answer
@@ -53,9 +53,9 @@ const (
 	Roots  = "roots/list"
 )
 
-// check finds answers that are not of the form of their method, and contents
-// that do not fit the schema of their form.
-func (r *Request) check(answer json.RawMessage) error {
+// Check finds answers that are not of the form of their method, and contents
+// that do not fit the schema of their form. The error is for the client.
+func (r *Request) Check(answer json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members == nil {
 		return fmt.Errorf("the answer to %s must be an object", r.Key)

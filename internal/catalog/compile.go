@@ -145,6 +145,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 func itemOf(def *hclfile.Tool) *Item {
 	item := &Item{
 		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, Timeout: def.Timeout, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
+		Task:     Task{TTL: def.TaskTTL, Required: def.Task == hclfile.TaskRequired, AskFirst: def.AskFirst},
 		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
 		Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
 	}

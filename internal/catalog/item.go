@@ -35,6 +35,8 @@ type Item struct {
 	Timeout time.Duration
 	// AskTimeout is how long a call waits for its client's answers.
 	AskTimeout time.Duration
+	// Task says whether calls may go on as tasks.
+	Task       Task
 	Idempotent bool
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
@@ -69,6 +71,19 @@ type Item struct {
 	// folder is the definition that the item shares with the other files of a
 	// folder; nil for any other.
 	folder *hclfile.Folder
+}
+
+// Task says whether the calls of a tool may go on as tasks.
+type Task struct {
+	// TTL is how long a task is kept from its beginning on; 0 means that no
+	// call of the tool is one.
+	TTL time.Duration
+	// Required says that the tool runs in no other way, as far as its client
+	// has a choice.
+	Required bool
+	// AskFirst says that a call becomes a task when it comes back with the
+	// answers to what it asked first, and not before.
+	AskFirst bool
 }
 
 // Settle makes what follows from what the item says of itself: its facts, with

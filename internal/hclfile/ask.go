@@ -69,13 +69,25 @@ func (d *decoder) ceilingAsk(body *hclsyntax.Body) []Name {
 	return names
 }
 
-// task decodes whether a tool runs as a task, and how long its result is kept.
+// task decodes whether a tool runs as a task, from when on, and how long its
+// result is kept.
 func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
 	t.Task, _ = d.oneOf(b.Body, "task", TaskOptional, TaskRequired)
-	if attr := b.Body.Attributes["task_ttl"]; attr != nil && b.Body.Attributes["task"] == nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "the tool has \"task_ttl\", and runs as no task", "write task = \"optional\" or task = \"required\", or remove it")
+	for _, name := range []string{"task_ttl", "ask_first"} {
+		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
+			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
+		}
 	}
-	if t.Task != "" {
-		t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	if t.Task == "" {
+		return
+	}
+	t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	if attr := b.Body.Attributes["timeout"]; attr != nil && t.Timeout > t.TaskTTL {
+		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "the tool may run for longer than its task is kept",
+			"raise \"task_ttl\", which is 1h unless it says otherwise, or lower \"timeout\"")
+	}
+	t.AskFirst, _ = d.boolean(b.Body, "ask_first", false)
+	if t.AskFirst && t.Grant.Ask == nil {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["ask_first"].NameRange), "the tool has \"ask_first\", and may ask nobody", "grant it an allow { ask } block, or remove it")
 	}
 }

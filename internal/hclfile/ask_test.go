@@ -16,6 +16,7 @@ tool "asks" {
   ask_timeout = "2m"
   task        = "required"
   task_ttl    = "3h"
+  ask_first   = true
   allow {
     ask {
       elicit     = true
@@ -38,8 +39,8 @@ tool "plain" { run = "return 1" }
 	if diff := cmp.Diff(want, asks.Grant); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if asks.AskTimeout != 2*time.Minute || asks.Task != TaskRequired || asks.TaskTTL != 3*time.Hour ||
-		asks.GrantRanges["ask"].Start.Line != 7 || asks.GrantRanges["ask.sample"].Start.Line != 9 {
+	if asks.AskTimeout != 2*time.Minute || asks.Task != TaskRequired || asks.TaskTTL != 3*time.Hour || !asks.AskFirst ||
+		asks.GrantRanges["ask"].Start.Line != 8 || asks.GrantRanges["ask.sample"].Start.Line != 10 {
 		t.Errorf("got %+v", asks)
 	}
 	if optional.Task != TaskOptional || optional.TaskTTL != DefaultTaskTTL || plain.Task != "" || plain.TaskTTL != 0 || plain.AskTimeout != DefaultAskTimeout {

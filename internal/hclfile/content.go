@@ -119,8 +119,7 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 }
 
 func (d *decoder) notSupported(where hcl.Range, what string) {
-	p := d.f.notSupported(where, what)
-	d.fail(p.Code, p.Range, p.Summary, p.Detail)
+	d.fail("not-supported", d.f.rng(where), what+" is not supported by this version of mcpd", "remove it")
 }
 
 func (d *decoder) duplicate(second, first hcl.Range, summary string) {

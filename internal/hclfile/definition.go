@@ -71,6 +71,9 @@ type Tool struct {
 	// as a task. TaskTTL is how long the result of a task is kept.
 	Task    string
 	TaskTTL time.Duration
+	// AskFirst says that a call becomes a task only when what it asked first
+	// is answered.
+	AskFirst bool
 
 	// Input and Output are JSON Schemas 2020-12, their properties in declared
 	// order. Input is always the schema of an object. Output is nil when the

@@ -67,7 +67,6 @@ func toolProblems(src Source) diag.List {
 	vars := map[string]Variable{"v": {Value: []byte(`["a", {"b": 1}]`)}}
 	locals, more := JoinLocals([]*File{file}, vars)
 	problems = append(problems, more...)
-	problems = append(problems, file.Staged()...)
 	_, more = file.Decode(Scope{
 		Vars: vars, Locals: locals, Secrets: []string{"s"},
 		ReadFile: func(string) ([]byte, error) { return []byte(`{"type":"object"}`), nil },

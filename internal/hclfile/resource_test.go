@@ -107,19 +107,3 @@ func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
 		t.Error("the hash does not follow the content of the file")
 	}
 }
-
-func TestWhatNothingServesYetIsNamed(t *testing.T) {
-	for path, source := range map[string]string{
-		"x.hcl":      "tool \"t\" {\n  task = \"optional\"\n  run = \"1\"\n}\nresource \"r\" {\n  uri = \"x:r\"\n  text = \"x\"\n  timeout = \"1s\"\n}\n",
-		"x.hcl.json": `{"tool": {"t": {"task": "optional", "run": "1"}},` + "\n" + `"resource": {"r": {"uri": "x:r", "text": "x"}}}`,
-	} {
-		file, problems := Parse(Source{Path: path, Bytes: []byte(source)}, ToolsKind)
-		if len(problems) > 0 {
-			t.Fatal(problems)
-		}
-		got := file.Staged()
-		if len(got) != 1 || got[0].Code != "not-supported" || got[0].Summary != `the argument "task" is not supported by this version of mcpd` {
-			t.Fatalf("%s: %v", path, got)
-		}
-	}
-}

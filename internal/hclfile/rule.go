@@ -22,8 +22,6 @@ type argument struct {
 	required bool
 	// later: it belongs to the language but not to this version.
 	later bool
-	// staged: it is read and checked, but nothing serves it yet.
-	staged bool
 }
 
 // rule says what a block of one type may hold.
@@ -35,8 +33,6 @@ type rule struct {
 	single bool
 	// later: it belongs to the language but not to this version.
 	later bool
-	// staged: it is read and checked, but nothing serves it yet.
-	staged bool
 	// open: arguments of any name may stand in it.
 	open   bool
 	args   []argument
@@ -121,14 +117,6 @@ func later(names ...string) []argument {
 	l := args(names...)
 	for i := range l {
 		l[i].later = true
-	}
-	return l
-}
-
-func staged(names ...string) []argument {
-	l := args(names...)
-	for i := range l {
-		l[i].staged = true
 	}
 	return l
 }

@@ -71,7 +71,7 @@ var rules = map[string]*rule{
 	"tool": {labels: []string{"name"}, args: join(
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
 			"labels", "input_schema", "output_schema", "extra_arguments"),
-		codeArg("run", true), args("ask_timeout"), staged("task", "task_ttl"), later("dry_run")),
+		codeArg("run", true), args("ask_timeout", "task", "task_ttl", "ask_first"), later("dry_run")),
 		blocks: []string{"input", "output", "allow", "icon", "cache"}},
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},

@@ -61,17 +61,8 @@ func (t *Tree) parse(units []*unit) {
 		if u.file != nil || u.parsed.HasErrors() {
 			return
 		}
-		u.file, u.parsed = parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
+		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
 	})
-}
-
-// parse parses a file, and refuses what no engine serves yet.
-func parse(src hclfile.Source, kind hclfile.Kind) (*hclfile.File, diag.List) {
-	file, problems := hclfile.Parse(src, kind)
-	if file != nil {
-		problems = append(problems, file.Staged()...)
-	}
-	return file, problems
 }
 
 func (t *Tree) evaluate(file *hclfile.File, scope hclfile.Scope, key Hash) *decoded {

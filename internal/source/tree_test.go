@@ -362,15 +362,3 @@ func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
 		t.Errorf("%v", codes)
 	}
 }
-
-func TestWhatNothingServesYetIsRefused(t *testing.T) {
-	tree := source.New(fstest.MapFS{
-		"r.hcl":  {Data: []byte("tool \"r\" {\n  task = \"optional\"\n  run  = \"return 1;\"\n}\n"), Mode: 0o644},
-		"ok.hcl": {Data: []byte(toolText("ok")), Mode: 0o644},
-	}, "tools.d")
-	tree.Update(nil, true)
-	tools, codes := names(t, tree)
-	if diff := cmp.Diff([]string{"error not-supported tools.d/r.hcl"}, codes); diff != "" || !slices.Equal(tools, []string{"ok", "r"}) {
-		t.Errorf("%v (-want +got)\n%s", tools, diff)
-	}
-}

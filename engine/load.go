@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// lastLoad is what the last load found.
+type lastLoad struct {
+	ok            bool
+	err           error
+	problems      diag.List
+	loads, failed uint64
+}
+
+// Change says what a reload has to look at again.
+type Change struct {
+	// Paths are files of the tools folder, relative to it, that may have
+	// changed, come or gone.
+	Paths []string
+	// Config says that the operator's file may have changed.
+	Config bool
+	// All says that anything may have changed.
+	All bool
+}
+
+// Report is what a load found.
+type Report struct {
+	// Revision names the snapshot that serves after the load.
+	Revision string
+	// Problems are all mistakes and warnings in the files, in stable order.
+	Problems diag.List
+	// Sources are the files that were read, by the names that Problems use.
+	Sources map[string][]byte
+	// Tests are the results of the tests that the load had to pass.
+	Tests []TestResult
+}
+
+// Load reads all files and publishes them. It may be called again, to read
+// everything anew. The error is a [diag.List] when the files have mistakes; the
+// snapshot from before keeps serving then.
+func (s *Server) Load(ctx context.Context) (Report, error) { return s.Reload(ctx, Change{All: true}) }
+
+// Reload reads what the change names, and publishes the result when nothing is
+// wrong with it. Any error leaves what serves as it was.
+func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	return s.reload(ctx, change)
+}
+
+// reload is Reload with loading held.
+func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
+	began := s.options.Now()
+	before := s.current.Load()
+	change.All = change.All || before == nil
+	built := s.builder.Build(catalog.Change(change), s.registered)
+	report := Report{Sources: built.Sources, Problems: built.Problems}
+	var snap *Snapshot
+	if built.Catalog != nil {
+		snap = newSnapshot(built.Catalog, before, s.options.Now())
+		if !built.Problems.HasErrors() && built.Catalog.Reload.RequireTests {
+			report.Tests = s.runTests(ctx, snap, func(test *hclfile.Test) bool { return before.differs(snap, test) })
+			if ctx.Err() != nil {
+				return report, fmt.Errorf("run tests: %w", ctx.Err())
+			}
+			report.Problems = slices.Concat(report.Problems, testProblems(report.Tests)).Sort()
+		}
+	}
+	s.loads++
+	err := report.Problems.Err()
+	if err == nil {
+		s.publish(snap, before, change.All)
+	} else {
+		s.failed++
+	}
+	s.mu.Lock()
+	mended := err == nil && s.loads > 1 && !s.last.ok
+	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, loads: s.loads, failed: s.failed}
+	s.mu.Unlock()
+	if now := s.current.Load(); now != nil {
+		report.Revision = now.Revision()
+	}
+	s.announce(before, mended, err, s.options.Now().Sub(began))
+	return report, err
+}
+
+// publish makes a snapshot the one that serves, by one pointer store.
+// Secrets are read again after a load of everything, whether or not it changed anything.
+func (s *Server) publish(snap, before *Snapshot, all bool) {
+	if all || before.Revision() != snap.Revision() {
+		s.brokers.Secrets.Set(snap.catalog.Secrets)
+	}
+	if before != nil && before.Revision() == snap.Revision() {
+		return
+	}
+	s.builder.Served()
+	s.current.Store(snap)
+}
+
+// announce tells the log and listeners how a load ended.
+func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Duration) {
+	now := s.current.Load()
+	switch {
+	case err != nil:
+		said := "the files have mistakes; nothing was changed"
+		if before == nil {
+			said = "the files have mistakes; nothing is served"
+		}
+		s.options.Logger.Error(said, slog.String("problems", err.Error()))
+		s.tell(ReloadFailed, took)
+	case before == nil:
+		s.options.Logger.Info("loaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
+		s.tell(Started, took)
+	case before != now || mended:
+		s.options.Logger.Info("reloaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
+		s.tell(Reloaded, took)
+	}
+	if before == now {
+		return
+	}
+	s.mu.Lock()
+	watchers := slices.Collect(maps.Values(s.watchers))
+	s.mu.Unlock()
+	var changed []string
+	if before != nil {
+		changed = now.catalog.Changed(before.catalog)
+	}
+	for _, watcher := range watchers {
+		watcher(changed)
+	}
+}
+
+func (s *Server) tell(kind EventKind, took time.Duration) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if s.options.OnEvent != nil {
+		s.options.OnEvent(Event{Kind: kind, Status: s.Status(), Took: took})
+	}
+}
+
+// loaded returns the snapshot that serves, and loads it first when nothing has
+// been loaded yet. It never returns a nil snapshot.
+func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
+	if snap := s.current.Load(); snap != nil {
+		return snap, nil
+	}
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if snap := s.current.Load(); snap != nil {
+		return snap, nil
+	}
+	// A first load that failed is not tried again by every call: Load does.
+	s.mu.Lock()
+	err := s.last.err
+	s.mu.Unlock()
+	if err == nil {
+		_, err = s.reload(context.WithoutCancel(ctx), Change{All: true})
+	}
+	if err != nil {
+		return &Snapshot{catalog: &catalog.Catalog{}}, err
+	}
+	return s.current.Load(), nil
+}

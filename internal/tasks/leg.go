@@ -1,0 +1,137 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+// Why a leg is ended before its time.
+var (
+	errCancelled = errors.New("the client cancelled the task")
+	errStopped   = errors.New("the server is shutting down")
+	errExpired   = errors.New("the time to live of the task is over")
+)
+
+// What clients are told of a task that has no result.
+const (
+	cancelled = "cancelled by its client"
+	stopped   = "the server was stopped while the task ran, and what it did is not known; check before you make the call again"
+	noRoom    = "the server has no room to keep what the task has come to"
+	unkept    = "the server could not keep what the task has come to"
+)
+
+// begin runs a leg of a task in the background; mu is held. used are the keys
+// that the client was asked under before.
+func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg Leg, used []string) {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.options.Now()), errExpired)
+	t.legs[task.ID] = end
+	t.running.Begin()
+	go func() {
+		defer t.running.End()
+		defer release()
+		outcome := t.options.Runner.Run(ctx, leg)
+		t.settle(store, task, func(s *state.Task) error { return t.apply(s, leg, used, outcome) })
+	}()
+}
+
+// apply makes the outcome of a leg that of its task.
+func (t *Tasks) apply(s *state.Task, leg Leg, used []string, o Outcome) error {
+	switch {
+	case o.Ask != nil:
+		return t.suspend(s, leg, used, o.Ask)
+	case o.Cut:
+		s.Status, s.Message = state.Failed, stopped
+	case o.Failed:
+		s.Status, s.Result = state.Failed, o.Result
+	default:
+		s.Status, s.Result = state.Completed, o.Result
+	}
+	return nil
+}
+
+// settle stores what a task has come to when its leg has ended. One that was
+// cancelled or has expired meanwhile stays what it is.
+func (t *Tasks) settle(store Store, task state.Task, change func(*state.Task) error) {
+	t.mu.Lock()
+	delete(t.legs, task.ID)
+	now, err := store.UpdateTask(task.Owner, task.ID, change)
+	if err != nil && !over(err) {
+		reason := unkept
+		if full := (*FullError)(nil); errors.As(err, &full) {
+			reason = noRoom
+		}
+		t.options.Logger.Error("a task cannot be kept", slog.String("tool", task.Tool), slog.String("error", err.Error()))
+		now, err = t.giveUp(store, task.Owner, task.ID, reason)
+	}
+	if err == nil && now.Status == state.InputRequired {
+		t.await(store, now)
+	}
+	t.mu.Unlock()
+	if err == nil {
+		t.tell(task.ID)
+	}
+}
+
+// over reports whether a task could not be changed because it is no more, or
+// has ended, or because the store has.
+func over(err error) bool {
+	return errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrClosed)
+}
+
+// giveUp ends a task without a result; mu is held. When not even that can be
+// stored, it is tried again whenever somebody asks for the task.
+func (t *Tasks) giveUp(store Store, owner state.Owner, id, reason string) (state.Task, error) {
+	now, err := store.UpdateTask(owner, id, func(s *state.Task) error {
+		s.Status, s.Message, s.Result = state.Failed, reason, nil
+		return nil
+	})
+	if err == nil || over(err) {
+		delete(t.unsaved, id)
+	} else {
+		t.unsaved[id] = reason
+	}
+	return now, err
+}
+
+// Drain refuses what is new, and waits for the legs that run. It returns the
+// error of ctx when that is done first.
+func (t *Tasks) Drain(ctx context.Context) error {
+	t.mu.Lock()
+	t.running.StartDrain()
+	t.mu.Unlock()
+	return t.wait(ctx)
+}
+
+// wait waits for the legs that run.
+func (t *Tasks) wait(ctx context.Context) error {
+	if err := t.running.Drain(ctx); err != nil {
+		return fmt.Errorf("drain: tasks still run: %w", err)
+	}
+	return nil
+}
+
+// Close refuses what is new, ends the legs that still run, and waits for them
+// until ctx is done; their tasks have failed then. The store may be closed
+// afterwards. Tasks that wait for their clients go on when there are Tasks of
+// the same store again.
+func (t *Tasks) Close(ctx context.Context) error {
+	t.mu.Lock()
+	t.running.StartDrain()
+	for _, end := range t.legs {
+		end(errStopped)
+	}
+	t.mu.Unlock()
+	err := t.wait(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for id := range t.waits {
+		t.answered(id)
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/tasks"
+)
+
+// keyTasks names MCP's extension for tasks, as what a client lacks.
+const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+
+func newTasks(e *engine.Server) *tasks.Tasks {
+	return tasks.New(tasks.Options{
+		Store:  func() (tasks.Store, error) { return e.State() },
+		Runner: runner{e}, Logger: e.Logger(),
+	})
+}
+
+// asTask has the call of a tool go on as a task, if the tool and the client
+// are such that it does. Otherwise handled is false.
+func (b *backend) asTask(ctx context.Context, r mcp.Request) (response mcp.Response, handled bool) {
+	if r.Kind != mcp.Tools {
+		return response, false
+	}
+	mode := b.taskMode(ctx, r)
+	if mode.TTL == 0 || !r.Can.Tasks && !mode.Required {
+		return response, false
+	}
+	response.Revision = b.Info().Revision
+	if !r.Can.Tasks {
+		response.Err = &mcp.CallError{
+			Code: mcp.ExecutionError, Required: json.RawMessage(keyTasks),
+			Message: "the tool runs as a task only, and its client does not support tasks",
+		}
+		return response, true
+	}
+	if mode.AskFirst && (r.Resume == nil || r.Resume.State == "") {
+		return mcp.Response{}, false
+	}
+	body, err := json.Marshal(taskBody{Arguments: r.Arguments, Can: capabilities(r.Can)})
+	if err != nil {
+		response.Err = b.taskError(fmt.Errorf("encode a call: %w", err))
+		return response, true
+	}
+	call := tasks.Call{Tool: r.Name, TTL: mode.TTL, Body: body}
+	if r.Resume != nil {
+		call.Resume = &tasks.Resume{State: r.Resume.State, Responses: r.Resume.Responses}
+	}
+	task, err := b.tasks.Start(ctx, r.Caller, call)
+	if err != nil {
+		response.Err = b.taskError(err)
+		return response, true
+	}
+	response.Task = taskOf(task)
+	return response, true
+}
+
+// taskMode returns whether a tool that the caller may see runs as a task.
+func (b *backend) taskMode(ctx context.Context, r mcp.Request) engine.Task {
+	if snap := b.engine.Snapshot(); snap != nil {
+		if tool := snap.Tool(r.Name); tool == nil || tool.Task().TTL == 0 {
+			return engine.Task{}
+		}
+	}
+	if tool := b.engine.Find(ctx, r.Caller, r.Name); tool != nil {
+		return tool.Task()
+	}
+	return engine.Task{}
+}
+
+// Task returns a task of the caller.
+func (b *backend) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *mcp.CallError) {
+	task, err := b.tasks.Task(caller.Principal, id)
+	if err != nil {
+		return nil, b.taskError(err)
+	}
+	return taskOf(task), nil
+}
+
+// UpdateTask passes on what the client answered.
+func (b *backend) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *mcp.CallError {
+	return b.taskError(b.tasks.Update(ctx, caller, id, responses))
+}
+
+// CancelTask ends a task of the caller.
+func (b *backend) CancelTask(_ context.Context, caller identity.Caller, id string) *mcp.CallError {
+	return b.taskError(b.tasks.Cancel(caller.Principal, id))
+}
+
+// WatchTasks passes on which tasks change.
+func (b *backend) WatchTasks(fn func(id string)) (stop func()) { return b.tasks.Watch(fn) }
+
+// taskError returns what a client is told of an error; nil for none.
+func (b *backend) taskError(err error) *mcp.CallError {
+	var full *tasks.FullError
+	var answer *tasks.AnswerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tasks.ErrNotFound):
+		return &mcp.CallError{Code: mcp.ToolNotFound, Message: err.Error()}
+	case errors.As(err, &answer):
+		return &mcp.CallError{Code: mcp.InvalidInput, Message: answer.Error()}
+	case errors.Is(err, tasks.ErrDraining):
+		return &mcp.CallError{Code: mcp.ExecutionError, Message: err.Error(), RetryAfter: time.Second, Overloaded: true}
+	case errors.As(err, &full):
+		return &mcp.CallError{
+			Code: mcp.ExecutionError, RetryAfter: full.Wait, Overloaded: true,
+			Message: fmt.Sprintf("the server has no room for more %s; try again in %s", full.What, full.Wait),
+		}
+	}
+	b.engine.Logger().Error("a task cannot be kept", slog.String("error", err.Error()))
+	return &mcp.CallError{Code: mcp.ExecutionError, Message: "the server cannot keep its tasks"}
+}
+
+// taskOf returns a task as the protocol knows it.
+func taskOf(t tasks.Task) *mcp.Task {
+	task := &mcp.Task{
+		ID: t.ID, Message: t.Message, Created: t.Created, Updated: t.Updated, TTL: t.TTL, Poll: t.Poll, Cancelled: t.Cancelled,
+	}
+	for _, r := range t.Requests {
+		task.Requests = append(task.Requests, mcp.AskRequest(r))
+	}
+	if t.Ended && !t.Cancelled {
+		response := endOf(t)
+		task.Response = &response
+	}
+	return task
+}
