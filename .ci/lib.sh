@@ -3,6 +3,7 @@
 
 cache=${MCPD_CI_CACHE:-$PWD/.ci/cache}
 mkdir -p "$cache"
+export XDG_STATE_HOME=$cache/state # what servers keep between runs
 
 # What is installed from npm. The suite needs Node 22, whatever node runs npm.
 packages=(

@@ -169,7 +169,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_STATE_HOME"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	for _, entry := range os.Environ() {

@@ -117,6 +117,9 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err := f.load(ctx, e, s); err != nil {
 		return errors.Join(err, watcher.Close())
 	}
+	if err := f.checkState(s); err != nil {
+		return errors.Join(err, watcher.Close())
+	}
 	front := serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
 		Local:    serve.LocalPrincipal(e.uid, e.user),

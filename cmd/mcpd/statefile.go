@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"runtime"
+
+	"github.com/mcpd/mcpd/engine"
 )
 
 // inMemory is the value of --state that keeps nothing on disk.
@@ -32,6 +34,18 @@ func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 	}
 	sum := sha256.Sum256([]byte(tools + "\x00" + config))
 	return filepath.Join(home, "mcpd", hex.EncodeToString(sum[:8])+".db"), true
+}
+
+// checkState opens the file that the user named: what is wrong with it shows
+// at the start and not when the first call waits.
+func (f *serveFlags) checkState(s *engine.Server) error {
+	if f.state == "" || f.state == inMemory {
+		return nil
+	}
+	if _, err := s.State(); err != nil {
+		return findings("--state %s: %v", f.state, err)
+	}
+	return nil
 }
 
 // stateHome returns the folder in which programs of the user keep what they

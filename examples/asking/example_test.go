@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and is what older clients have
+
 // Package asking shows tools that ask their client: see README.md.
 package asking
 

@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -43,7 +42,7 @@ func (l *Lazy) Open() (Store, error) {
 	}
 	store, err := l.make()
 	if err != nil {
-		return nil, fmt.Errorf("open the state store: %w", err)
+		return nil, err
 	}
 	l.store = store
 	l.timer = time.AfterFunc(sweepEvery, l.sweep)
