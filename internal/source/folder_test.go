@@ -47,6 +47,28 @@ func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
 	}
 }
 
+// A ConfigMap whose keys hold slashes is mounted so.
+func TestAFolderListsWhatIsBehindLinkedFolders(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "docs", "..1", "de", "a.md"), "a")
+	for link, to := range map[string]string{"..data": "..1", "de": "..data/de"} {
+		if err := os.Symlink(to, filepath.Join(folder, "docs", link)); err != nil {
+			t.Skipf("SKIPPED: this system makes no links: %v", err)
+		}
+	}
+	tree := source.New(source.Dir(folder), "tools.d")
+	if diff := cmp.Diff([]string{"de/a.md 1"}, listed(t, tree)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := os.Symlink("..", filepath.Join(folder, "docs", "..1", "de", "up")); err != nil {
+		t.Fatal(err)
+	}
+	tree.Update(nil, true)
+	if files, err := tree.List("docs"); err == nil {
+		t.Errorf("links in a circle list %v", files)
+	}
+}
+
 func TestAListFollowsTheFilesThatComeAndGo(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "a.md"), "1")
