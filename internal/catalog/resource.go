@@ -124,7 +124,7 @@ func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
 		if err != nil {
 			c.found.report(diag.List{{
 				Code: "unreadable-file", Range: def.RootRange,
-				Summary: fmt.Sprintf("the file %q of the folder cannot be read: %v", name, err), Detail: "make it readable, or exclude it",
+				Summary: fmt.Sprintf("the file %q of the folder cannot be read: %v", name, err), Detail: "make it a file that mcpd may read and that not every user may write, or exclude it",
 			}})
 			continue
 		}
