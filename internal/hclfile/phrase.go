@@ -10,25 +10,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Phrase is text in which {{name}} stands for a value.
-type Phrase []Piece
-
-// Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
-type Piece struct{ Text, Name string }
-
-// Fill returns the text with the values inserted as they are. A name without a
-// value leaves nothing.
-func (p Phrase) Fill(values map[string]string) string {
-	var b strings.Builder
-	for _, piece := range p {
-		b.WriteString(piece.Text)
-		if piece.Name != "" {
-			b.WriteString(values[piece.Name])
-		}
-	}
-	return b.String()
-}
-
 const (
 	openSlot, closeSlot = "{{", "}}"
 	// escapedSlot stands for openSlot itself.
