@@ -38,8 +38,11 @@ func (t *Tree) List(root string) ([]Listed, error) {
 	known, ok := t.listings[root]
 	if !ok {
 		known.err = t.walk(root, "", 0, 0, &known.files)
-		if errors.Is(known.err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(known.err, fs.ErrNotExist):
 			known.err = errors.New("there is no such folder")
+		case known.err != nil:
+			known.err = errors.New(reason(known.err))
 		}
 		slices.SortFunc(known.files, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
 		t.listings[root] = known
@@ -59,7 +62,7 @@ func (t *Tree) walk(root, below string, depth, links int, files *[]Listed) error
 	}
 	entries, err := fs.ReadDir(t.fsys, path.Join(root, below))
 	if err != nil {
-		return errors.New(reason(err))
+		return err
 	}
 	for _, entry := range entries {
 		if err := t.list(root, path.Join(below, entry.Name()), entry, depth, links, files); err != nil {

@@ -42,8 +42,8 @@ func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, listed(t, tree)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := tree.List("gone"); err == nil {
-		t.Error("a folder that is not there was listed")
+	if _, err := tree.List("gone"); err == nil || err.Error() != "there is no such folder" {
+		t.Errorf("a folder that is not there is listed with %v", err)
 	}
 }
 
