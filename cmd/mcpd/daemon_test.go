@@ -38,8 +38,11 @@ type daemon struct {
 	news  chan struct{}
 }
 
-// holder is where a script keeps its daemon.
-type holder struct{ daemon *daemon }
+// holder is where a script keeps its daemon, and who listens to it.
+type holder struct {
+	daemon    *daemon
+	listeners map[string]*listener
+}
 
 type holderKey struct{}
 
@@ -128,15 +131,9 @@ func (d *daemon) kill() {
 
 // exchange sends one request and returns the status and the body.
 func (d *daemon) exchange(method, path string, body []byte, header http.Header) (int, []byte, error) {
-	request, err := http.NewRequest(method, d.url+path, bytes.NewReader(body))
+	request, err := d.request(method, path, body, header)
 	if err != nil {
 		return 0, nil, err
-	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := d.client.Do(request)
 	if err != nil {
@@ -145,6 +142,20 @@ func (d *daemon) exchange(method, path string, body []byte, header http.Header) 
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
+}
+
+func (d *daemon) request(method, path string, body []byte, header http.Header) (*http.Request, error) {
+	request, err := http.NewRequest(method, d.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
 }
 
 func daemonOf(ts *testscript.TestScript) *daemon { return ts.Value(holderKey{}).(*holder).daemon }
@@ -236,11 +247,24 @@ func cmdModern(ts *testscript.TestScript, _ bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
 }
 
-var toolName = regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`)
-
 // modern sends a request of revision 2026-07-28; params is a JSON object
 // without _meta.
 func (d *daemon) modern(method, params string) (int, []byte, error) {
+	request, err := d.modernRequest(method, params)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// modernRequest returns the request that modern sends.
+func (d *daemon) modernRequest(method, params string) (*http.Request, error) {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"script","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	inner := strings.TrimSpace(params)
 	inner = strings.TrimSuffix(strings.TrimPrefix(inner, "{"), "}")
@@ -250,11 +274,15 @@ func (d *daemon) modern(method, params string) (int, []byte, error) {
 	header := http.Header{
 		"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method},
 	}
-	if match := toolName.FindStringSubmatch(params); match != nil && method == "tools/call" {
+	name := regexp.MustCompile(`"` + nameIn[method] + `"\s*:\s*"([^"]*)"`)
+	if match := name.FindStringSubmatch(params); match != nil && nameIn[method] != "" {
 		header.Set("Mcp-Name", match[1])
 	}
-	return d.exchange(http.MethodPost, "/mcp", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, inner), header)
+	return d.request(http.MethodPost, "/mcp", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, inner), header)
 }
+
+// nameIn tells which member of the params the header Mcp-Name repeats.
+var nameIn = map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 // cmdCheckout makes tools.d what another folder holds, one file after the other
 // and under a lock, as git does.

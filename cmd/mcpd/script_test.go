@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 //	get PATH              prints the status and the body
 //	post PATH FILE        the same for a POST of a JSON file
 //	modern METHOD FILE    sends params as a modern MCP request to /mcp and prints the answer
+//	listen NAME modern FILE, listen NAME legacy URI...
+//	                      opens a stream for a modern filter, or for subscriptions
+//	heard NAME TEXT...    wants its next notifications to be these, in order
 //	matches FILE WANT     compares as cmp does, but * in WANT stands for the rest of a value
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
 func TestScripts(t *testing.T) {
@@ -47,6 +50,8 @@ func TestScripts(t *testing.T) {
 			"get":      cmdGet,
 			"post":     cmdPost,
 			"modern":   cmdModern,
+			"listen":   cmdListen,
+			"heard":    cmdHeard,
 			"matches":  cmdMatches,
 			"checkout": cmdCheckout,
 		},
