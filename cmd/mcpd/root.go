@@ -78,7 +78,8 @@ leaves the old version serving.`,
   mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
   mcpd check                     # report every mistake in the files
   mcpd test                      # run the test blocks beside the tools
-  mcpd call add a=2 b=3          # call a tool from the command line`,
+  mcpd call add a=2 b=3          # call a tool from the command line
+  mcpd read runbook://restart    # read a resource`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
@@ -102,7 +103,7 @@ leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
+		newServe(e), newCheck(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
 	)
 	refuseOtherShells(root)
 	return root
