@@ -107,6 +107,9 @@ func (b *shapedBody) Run(ctx context.Context, i Invocation) (scripting.Outcome, 
 
 // folder returns what there is to compile of the files that a folder offers.
 func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
+	if def.Root == "" {
+		return nil // whoever decoded the file has told
+	}
 	files, err := c.tree.List(def.Root)
 	if err != nil {
 		c.found.report(diag.List{{
@@ -115,10 +118,12 @@ func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
 		}})
 		return nil
 	}
+	offered := 0
 	for _, file := range files {
 		if file.Size > def.MaxFile || !def.Offers(file.Name) {
 			continue
 		}
+		offered++
 		name := path.Join(def.Root, file.Name)
 		content, hash, err := c.tree.Open(name)
 		if err != nil {
@@ -130,6 +135,13 @@ func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
 		}
 		key := sha256.Sum256(append(append(append([]byte("file\x00"), def.Hash[:]...), hash[:]...), file.Name...))
 		jobs = append(jobs, job{key, func() *compiledItem { return c.file(def, file.Name, content, hclfile.Hash(hash)) }})
+	}
+	if offered == 0 && len(files) > 0 {
+		c.found.report(diag.List{{
+			Severity: diag.Warning, Code: "pattern-matches-nothing", Range: def.RootRange,
+			Summary: fmt.Sprintf("no file of the folder %q is a resource", def.Root),
+			Detail:  "look at glob, exclude and max_file: ** stands for any folders, as in \"**/*.md\"",
+		}})
 	}
 	return jobs
 }
