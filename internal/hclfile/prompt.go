@@ -21,6 +21,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 	p.Title, _ = d.text(b.Body, "title")
 	p.Description, _ = d.text(b.Body, "description")
 	names, computed := d.promptArguments(b, r, &p)
+	names = append(names, strays(b.Body, r)...)
 	if d.exactlyOne(b, r, "the prompt says nothing", "message", "run") == "run" {
 		p.Run = d.run(b.Body)
 	} else if !computed {
