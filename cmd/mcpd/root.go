@@ -68,12 +68,13 @@ func printable(text string) string {
 func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mcpd",
-		Short: "Serve tools written in HCL and JavaScript to AI agents",
-		Long: `mcpd serves tools to AI agents over the Model Context Protocol.
+		Short: "Serve tools, resources and prompts to AI agents",
+		Long: `mcpd serves tools, resources and prompts to AI agents over the Model Context
+Protocol.
 
-Tools and policies are HCL files with JavaScript bodies and CEL expressions.
-Save a file, and the next call runs the new version; a file with a mistake
-leaves the old version serving.`,
+All of them, and the policies on them, are HCL files with JavaScript bodies and
+CEL expressions. Save a file, and the next call runs the new version; a file with
+a mistake leaves the old version serving.`,
 		Example: `  mcpd init                      # write a small mcpd.hcl and tools.d
   mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
   mcpd check                     # report every mistake in the files
