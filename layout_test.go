@@ -31,7 +31,7 @@ var layout = map[string][]string{
 	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate"},
 	"internal/source":          {"diag", "internal/hclfile"},
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
-	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant"},
+	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant", "internal/uritemplate"},
 	"internal/redact":          {},
 	"internal/content":         {},
 	"internal/cputime":         {},

@@ -40,7 +40,7 @@ func TestTheShippedToolsPassTheirTests(t *testing.T) {
 // expectations count the tests of a tool by what they want of a call.
 type expectations struct{ succeed, fail int }
 
-// shippedTests reads the test blocks of tools.d, by tool.
+// shippedTests reads the test blocks of tools.d, by what they are of.
 func shippedTests(t *testing.T) map[string]expectations {
 	t.Helper()
 	found := map[string]expectations{}
@@ -54,7 +54,7 @@ func shippedTests(t *testing.T) map[string]expectations {
 		found[tool] = counts
 	}
 	test := regexp.MustCompile(`(?ms)^test ".*?^}`)
-	tool := regexp.MustCompile(`\n  tool +=.*"(.+)"`)
+	target := regexp.MustCompile(`\n  (?:tool|resource|prompt) +=.*"(.+)"`)
 	fails := regexp.MustCompile(`[\n{] *(error|denied_by) +=`)
 	for name, text := range toolFiles(t) {
 		if strings.HasSuffix(name, ".json") {
@@ -73,7 +73,7 @@ func shippedTests(t *testing.T) map[string]expectations {
 			continue
 		}
 		for _, block := range test.FindAllString(text, -1) {
-			add(tool.FindStringSubmatch(block)[1], fails.MatchString(block))
+			add(target.FindStringSubmatch(block)[1], fails.MatchString(block))
 		}
 	}
 	return found

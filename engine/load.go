@@ -118,10 +118,10 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 		s.options.Logger.Error(said, slog.String("problems", err.Error()))
 		s.tell(ReloadFailed, took)
 	case before == nil:
-		s.options.Logger.Info("loaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
+		s.options.Logger.Info("loaded", now.counted(took)...)
 		s.tell(Started, took)
 	case before != now || mended:
-		s.options.Logger.Info("reloaded", slog.String("revision", now.Revision()), slog.Int("tools", len(now.tools)), slog.Duration("took", took))
+		s.options.Logger.Info("reloaded", now.counted(took)...)
 		s.tell(Reloaded, took)
 	}
 	if before == now {

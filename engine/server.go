@@ -115,6 +115,7 @@ func (s *Server) Status() Status {
 	if snap := s.current.Load(); snap != nil {
 		status.Revision, status.Since = snap.Revision(), snap.since
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
+		status.Resources, status.Templates, status.Prompts = len(snap.offers[Resources]), len(snap.offers[Templates]), len(snap.offers[Prompts])
 	}
 	return status
 }

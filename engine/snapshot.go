@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -51,6 +52,14 @@ func faces[T any](entries []*catalog.Entry, before []*T, itemOf func(*T) *catalo
 		}
 	}
 	return shown
+}
+
+// counted is what the log says of a snapshot that was loaded.
+func (s *Snapshot) counted(took time.Duration) []any {
+	return []any{
+		slog.String("revision", s.Revision()), slog.Int("tools", len(s.tools)), slog.Int("resources", len(s.offers[Resources])),
+		slog.Int("templates", len(s.offers[Templates])), slog.Int("prompts", len(s.offers[Prompts])), slog.Duration("took", took),
+	}
 }
 
 // Info is what a server says of itself.

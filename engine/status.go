@@ -12,8 +12,9 @@ type Status struct {
 	Revision string
 	// Since is when that snapshot was published.
 	Since time.Time
-	// Tools, Policies and Hooks count what the snapshot holds.
-	Tools, Policies, Hooks int
+	// Tools, Resources and the others count what the snapshot holds. Files of
+	// folders are resources.
+	Tools, Resources, Templates, Prompts, Policies, Hooks int
 	// Synchronized says that the snapshot is made of the files as last read.
 	// It is false after a load that failed.
 	Synchronized bool

@@ -53,7 +53,7 @@ func (c *compiler) report(at *places, start, end int, p problem) {
 	}
 	if p.ofTool && c.tool != nil {
 		d.Notes = append(d.Notes, diag.Note{
-			Range: c.tool.Range, Message: fmt.Sprintf("tool %q %s", c.tool.Name, c.takes()),
+			Range: c.tool.Range, Message: c.toolName() + " " + c.takes(),
 		})
 	}
 	c.diags = append(c.diags, d)

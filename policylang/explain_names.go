@@ -1,6 +1,7 @@
 package policylang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,7 +115,7 @@ func (c *compiler) toolName() string {
 	if c.tool == nil {
 		return "the tool"
 	}
-	return fmt.Sprintf("tool %q", c.tool.Name)
+	return fmt.Sprintf("%s %q", cmp.Or(c.tool.Kind, "tool"), c.tool.Name)
 }
 
 // explainNoMembers is about a member of something that has none, of CEL type t.

@@ -27,8 +27,9 @@ type Source struct {
 
 // Tool is what a policy is compiled against.
 type Tool struct {
-	// Name is the tool's name, for messages.
-	Name string
+	// Kind is that of [ToolFacts], "tool" when empty, and Name the tool's name;
+	// both are for messages.
+	Kind, Name string
 	// Schema is the JSON Schema of the tool's arguments, with those that
 	// `from` supplies. Nil means that nothing is known of them.
 	Schema json.RawMessage

@@ -22,6 +22,9 @@ type readiness struct {
 	Revision     string    `json:"revision"`
 	AgeSeconds   float64   `json:"age_seconds"`
 	Tools        int       `json:"tools"`
+	Resources    int       `json:"resources"`
+	Templates    int       `json:"templates"`
+	Prompts      int       `json:"prompts"`
 	Synchronized bool      `json:"synchronized"`
 	Problems     diag.List `json:"problems"`
 	// RestartNeeded says that the operator's file asks for what only a restart
@@ -37,7 +40,8 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	status := f.engine.Status()
 	answer := readiness{
-		Ready: status.Revision != "" && !status.Draining, Revision: status.Revision, Tools: status.Tools,
+		Ready: status.Revision != "" && !status.Draining, Revision: status.Revision,
+		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
 		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: f.outdated.Load(),
 	}
 	if answer.Problems == nil {

@@ -29,15 +29,12 @@ func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.Ra
 	if err != nil {
 		return nil, err
 	}
-	args := make(map[string]json.RawMessage, len(pairs))
-	for _, pair := range pairs {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, usage("%q is not NAME=VALUE", pair)
-		}
-		if _, twice := args[name]; twice {
-			return nil, usage("the argument %s is given twice", name)
-		}
+	texts, err := pairsOf(pairs)
+	if err != nil {
+		return nil, err
+	}
+	args := make(map[string]json.RawMessage, len(texts))
+	for name, value := range texts {
 		if args[name], err = argument(value, types[name]); err != nil && schema != nil {
 			return nil, usage("the argument %s is no JSON: %v", name, err)
 		}
@@ -50,6 +47,34 @@ func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.Ra
 		return nil, usage("the arguments, as a JSON object: %v", err)
 	}
 	return made, nil
+}
+
+// textsOf makes arguments that are all of them texts: a JSON object, or pairs.
+func textsOf(object string, pairs []string) (json.RawMessage, error) {
+	if object != "" {
+		return argumentsOf(object, pairs, nil)
+	}
+	texts, err := pairsOf(pairs)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(texts)
+}
+
+// pairsOf reads NAME=VALUE.
+func pairsOf(pairs []string) (map[string]string, error) {
+	values := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usage("%q is not NAME=VALUE", pair)
+		}
+		if _, twice := values[name]; twice {
+			return nil, usage("the argument %s is given twice", name)
+		}
+		values[name] = value
+	}
+	return values, nil
 }
 
 // typesOf returns what an input schema says of the types of its properties.

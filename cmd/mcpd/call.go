@@ -44,8 +44,8 @@ the tool logs goes to standard error.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.args == "" && cmd.Flags().Changed("json") {
-				return usage("--json takes a JSON object")
+			if err := f.checkJSON(cmd); err != nil {
+				return err
 			}
 			if f.url != "" {
 				return callURL(cmd.Context(), e, &f, args[0], args[1:])
@@ -53,56 +53,92 @@ the tool logs goes to standard error.`,
 			return callFiles(cmd.Context(), e, &f, args[0], args[1:])
 		},
 	}
-	f.files.add(cmd)
-	f.log.add(cmd)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usage("%v; arguments of a tool are written NAME=VALUE, without dashes; see mcpd call --help", err)
-	})
+	f.add(cmd, "call")
+	f.addArguments(cmd, "a tool")
 	cmd.ValidArgsFunction = completeTools(e, &f.files, &f.url)
-	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
-	cmd.Flags().StringVar(&f.url, "url", "", "call the server at `URL`, or at unix:PATH, instead of the files")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
 	return cmd
 }
 
+// add adds what all verbs have that ask for one thing.
+func (f *callFlags) add(cmd *cobra.Command, verb string) {
+	f.files.add(cmd)
+	f.log.add(cmd)
+	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
+}
+
+// addArguments lets a verb take arguments, of what.
+func (f *callFlags) addArguments(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%v; arguments of %s are written NAME=VALUE, without dashes; see %s --help", err, what, cmd.CommandPath())
+	})
+}
+
+// checkJSON refuses an empty --json.
+func (f *callFlags) checkJSON(cmd *cobra.Command) error {
+	if f.args == "" && cmd.Flags().Changed("json") {
+		return usage("--json takes a JSON object")
+	}
+	return nil
+}
+
 // callFiles calls a tool of the files, as the user who types.
 func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
-	logger, err := f.log.open(e)
+	result, err := f.run(ctx, e, "mcpd-call", func(s *engine.Snapshot) (request engine.Request, err error) {
+		var schema json.RawMessage
+		if known := s.Tool(tool); known != nil {
+			schema = known.Metadata().InputSchema
+		}
+		request.Name = tool
+		request.Arguments, err = argumentsOf(f.args, pairs, schema)
+		return request, err
+	})
 	if err != nil {
 		return err
+	}
+	return f.withStack(printAnswer(e, answerOf(result), f.raw), result.Err)
+}
+
+// run loads the files and runs a request, as the user who types.
+func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*engine.Snapshot) (engine.Request, error)) (engine.Result, error) {
+	logger, err := f.log.open(e)
+	if err != nil {
+		return engine.Result{}, err
 	}
 	if !f.log.forMachines() {
 		logger = slog.New(unsaid{logger.Handler()})
 	}
 	s, err := f.files.open(e, engine.Options{Logger: logger})
 	if err != nil {
-		return err
+		return engine.Result{}, err
 	}
 	defer s.Close(ctx)
 	if err := f.files.load(ctx, e, s, f.raw); err != nil {
-		return err
+		return engine.Result{}, err
 	}
-	var schema json.RawMessage
-	if known := s.Snapshot().Tool(tool); known != nil {
-		schema = known.Metadata().InputSchema
-	}
-	arguments, err := argumentsOf(f.args, pairs, schema)
+	request, err := make(s.Snapshot())
 	if err != nil {
-		return err
+		return engine.Result{}, err
 	}
-	result := s.Execute(ctx, engine.Request{
-		Name: tool, Arguments: arguments,
-		Caller: identity.Caller{
-			Principal: serve.LocalPrincipal(e.uid, e.user),
-			Agent:     identity.Agent{AgentID: "mcpd-call"},
-			Source:    identity.Source{Listener: "local"},
-		},
-		Emit: printer{e},
-	})
-	err = printAnswer(e, answerOf(result), f.raw)
+	request.Caller, request.Emit = callerOf(e, agent), printer{e}
+	return s.Execute(ctx, request), nil
+}
+
+// callerOf is the user who types.
+func callerOf(e env, agent string) identity.Caller {
+	return identity.Caller{
+		Principal: serve.LocalPrincipal(e.uid, e.user),
+		Agent:     identity.Agent{AgentID: agent},
+		Source:    identity.Source{Listener: "local"},
+	}
+}
+
+// withStack adds to what people are told where the body failed.
+func (f *callFlags) withStack(err error, cause *engine.CallError) error {
 	var failed *exitError
-	if errors.As(err, &failed) && !f.raw {
-		failed.text += stackOf(result.Err)
+	if errors.As(err, &failed) && cause != nil && !f.raw {
+		failed.text += stackOf(cause)
 	}
 	return err
 }

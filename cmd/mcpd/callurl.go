@@ -106,23 +106,37 @@ func (r remote) exchange(ctx context.Context, method, path string, body []byte, 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	target := request.URL.Redacted()
-	if r.socket != "" {
-		target = "unix:" + r.socket
-	}
-	response, err := r.client.Do(request)
+	status, content, err := r.send(request)
 	if err != nil {
-		return fmt.Errorf("no server answers at %s: %w", target, causeOf(err))
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", target, err)
+		return err
 	}
 	if err := json.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s answered %s, which is not the REST wire of mcpd", target, response.Status)
+		return fmt.Errorf("%s answered %s, which is not the REST wire of mcpd", r.nameOf(request), status)
 	}
 	return nil
+}
+
+// send sends a request and returns the status and the body of the answer. No
+// password in the URL shows in the error.
+func (r remote) send(request *http.Request) (status string, content []byte, err error) {
+	response, err := r.client.Do(request)
+	if err != nil {
+		return "", nil, fmt.Errorf("no server answers at %s: %w", r.nameOf(request), causeOf(err))
+	}
+	defer response.Body.Close()
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return "", nil, fmt.Errorf("read answer of %s: %w", r.nameOf(request), err)
+	}
+	return response.Status, content, nil
+}
+
+// nameOf returns what people call the place that a request goes to.
+func (r remote) nameOf(request *http.Request) string {
+	if r.socket != "" {
+		return "unix:" + r.socket
+	}
+	return request.URL.Redacted()
 }
 
 // causeOf returns an error of a request without the URL in it.

@@ -48,7 +48,7 @@ func check(cmd *cobra.Command, e env, f *files, asJSON bool) error {
 		return err
 	}
 	status := s.Status()
-	_, err = fmt.Fprintf(e.stdout, "ok: %s, %s, %s, revision %s\n", count(status.Tools, "tool"),
+	_, err = fmt.Fprintf(e.stdout, "ok: %s, %s, %s, revision %s\n", offered(status),
 		countPolicies(status.Policies), count(status.Hooks, "hook"), status.Revision[:12])
 	return err
 }

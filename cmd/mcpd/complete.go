@@ -67,24 +67,17 @@ func completeTools(e env, f *files, url *string) cobra.CompletionFunc {
 }
 
 // listed returns the tools of the files, none where they have mistakes.
-func (f *files) listed(ctx context.Context, e env) []remoteTool {
-	s, err := f.open(e, engine.Options{})
-	if err != nil {
-		return nil
-	}
-	defer s.Close(ctx)
-	if _, err := s.Load(ctx); err != nil {
-		return nil
-	}
-	var tools []remoteTool
-	for _, tool := range s.Snapshot().Tools() {
-		m := tool.Metadata()
-		listed := remoteTool{Name: m.Name, InputSchema: m.InputSchema}
-		if m.Description != nil {
-			listed.Description = *m.Description
+func (f *files) listed(ctx context.Context, e env) (tools []remoteTool) {
+	f.loaded(ctx, e, func(s *engine.Server) {
+		for _, tool := range s.Snapshot().Tools() {
+			m := tool.Metadata()
+			listed := remoteTool{Name: m.Name, InputSchema: m.InputSchema}
+			if m.Description != nil {
+				listed.Description = *m.Description
+			}
+			tools = append(tools, listed)
 		}
-		tools = append(tools, listed)
-	}
+	})
 	return tools
 }
 

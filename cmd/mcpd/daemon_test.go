@@ -38,8 +38,11 @@ type daemon struct {
 	news  chan struct{}
 }
 
-// holder is where a script keeps its daemon.
-type holder struct{ daemon *daemon }
+// holder is where a script keeps its daemon, and who listens to it.
+type holder struct {
+	daemon    *daemon
+	listeners map[string]*listener
+}
 
 type holderKey struct{}
 
@@ -128,15 +131,9 @@ func (d *daemon) kill() {
 
 // exchange sends one request and returns the status and the body.
 func (d *daemon) exchange(method, path string, body []byte, header http.Header) (int, []byte, error) {
-	request, err := http.NewRequest(method, d.url+path, bytes.NewReader(body))
+	request, err := d.request(method, path, body, header)
 	if err != nil {
 		return 0, nil, err
-	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := d.client.Do(request)
 	if err != nil {
@@ -145,6 +142,20 @@ func (d *daemon) exchange(method, path string, body []byte, header http.Header) 
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
+}
+
+func (d *daemon) request(method, path string, body []byte, header http.Header) (*http.Request, error) {
+	request, err := http.NewRequest(method, d.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
 }
 
 func daemonOf(ts *testscript.TestScript) *daemon { return ts.Value(holderKey{}).(*holder).daemon }

@@ -159,6 +159,24 @@ func printJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
+// offered counts what callers may ask for, tools first; only tools when there
+// is nothing.
+func offered(s engine.Status) string {
+	var counts []string
+	for _, of := range []struct {
+		n    int
+		noun string
+	}{{s.Tools, "tool"}, {s.Resources, "resource"}, {s.Templates, "template"}, {s.Prompts, "prompt"}} {
+		if of.n > 0 {
+			counts = append(counts, count(of.n, of.noun))
+		}
+	}
+	if counts == nil {
+		return count(0, "tool")
+	}
+	return strings.Join(counts, ", ")
+}
+
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,18 +16,19 @@ func newList(e env) *cobra.Command {
 	var f files
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list [TOOL...]",
-		Short: "List the tools in the files",
-		Long: `List prints the name and the first line of the description of every tool in
-the files, or of those that are named.`,
+		Use:   "list [NAME...]",
+		Short: "List the tools, resources and prompts in the files",
+		Long: `List prints what callers may ask for: tools and prompts by their names, and
+resources and templates by their URIs, each with the first line of what it says
+of itself. With names or URIs it prints these alone.`,
 		Example: `  mcpd list
-  mcpd list add --json
+  mcpd list add runbook://restart
   mcpd list --json --tools ./other-tools`,
 		RunE: func(cmd *cobra.Command, args []string) error { return list(cmd, e, &f, args, asJSON) },
 	}
 	f.add(cmd)
-	cmd.ValidArgsFunction = completeTools(e, &f, nil)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print names, descriptions and schemas as JSON")
+	cmd.ValidArgsFunction = completeListed(e, &f)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything that is known of each as JSON")
 	return cmd
 }
 
@@ -41,86 +41,145 @@ func list(cmd *cobra.Command, e env, f *files, names []string, asJSON bool) erro
 	if err := f.load(cmd.Context(), e, s, asJSON); err != nil {
 		return err
 	}
-	tools, err := named(s.Snapshot().Tools(), names)
-	if err != nil {
+	all := offeredBy(s.Snapshot())
+	if all, err = all.named(names); err != nil {
 		return err
 	}
 	if asJSON {
-		rows := make([]toolRow, len(tools))
-		for i, tool := range tools {
-			rows[i] = rowOf(tool.Metadata())
-		}
-		return printJSON(e.stdout, rows)
+		return printJSON(e.stdout, all.rows())
 	}
-	return printTools(e, tools)
+	return all.print(e)
 }
 
-// printTools prints a line for each tool.
-func printTools(e env, tools []*engine.Tool) error {
-	width := 0
-	for _, tool := range tools {
-		width = max(width, len(tool.Name()))
-	}
-	for _, tool := range tools {
-		line := tool.Name()
-		if d := tool.Metadata().Description; d != nil {
-			line = fmt.Sprintf("%-*s  %s", width, line, summaryOf(*d))
-		}
-		if _, err := fmt.Fprintln(e.stdout, strings.TrimRight(line, " ")); err != nil {
-			return err
-		}
-	}
-	return nil
+// listing is what a snapshot offers, or a part of it, in bytewise order of the
+// addresses.
+type listing struct {
+	tools                         []engine.Metadata
+	resources, templates, prompts []engine.OfferMetadata
 }
+
+func offeredBy(s *engine.Snapshot) (l listing) {
+	for _, tool := range s.Tools() {
+		l.tools = append(l.tools, tool.Metadata())
+	}
+	for kind, offers := range l.offers() {
+		for _, offer := range s.Offers(kind) {
+			*offers = append(*offers, offer.Metadata())
+		}
+	}
+	return l
+}
+
+// offers are the lists of what is no tool, by kind.
+func (l *listing) offers() map[engine.Kind]*[]engine.OfferMetadata {
+	return map[engine.Kind]*[]engine.OfferMetadata{
+		engine.Resources: &l.resources, engine.Templates: &l.templates, engine.Prompts: &l.prompts,
+	}
+}
+
+// named returns what is called by one of the names: all when there are none.
+func (l listing) named(names []string) (part listing, err error) {
+	if len(names) == 0 {
+		return l, nil
+	}
+	found := map[string]bool{}
+	wanted := func(of ...string) bool {
+		hit := slices.ContainsFunc(of, func(name string) bool { return slices.Contains(names, name) })
+		for _, name := range of {
+			found[name] = found[name] || hit
+		}
+		return hit
+	}
+	for _, m := range l.tools {
+		if wanted(m.Name) {
+			part.tools = append(part.tools, m)
+		}
+	}
+	parts := part.offers()
+	for kind, offers := range l.offers() {
+		for _, m := range *offers {
+			if wanted(m.Address, m.Name) {
+				*parts[kind] = append(*parts[kind], m)
+			}
+		}
+	}
+	for _, name := range names {
+		if !found[name] {
+			return part, findings("nothing in the files is called %q; %s", name, cmp.Or(diag.DidYouMean(name, l.addresses()), "mcpd list shows all"))
+		}
+	}
+	return part, nil
+}
+
+// addresses are what callers call everything by, tools first.
+func (l *listing) addresses() []string {
+	var all []string
+	for _, line := range slices.Concat(l.lines()...) {
+		all = append(all, line.address)
+	}
+	return all
+}
+
+// line is what a person sees of one thing.
+type line struct {
+	address, summary string
+	// arguments are those of a prompt, or the variables of a template.
+	arguments []engine.Argument
+}
+
+// lines are those of the tools, the resources, the templates and the prompts.
+func (l *listing) lines() [][]line {
+	groups := make([][]line, 1, 4)
+	for _, m := range l.tools {
+		description := ""
+		if m.Description != nil {
+			description = *m.Description
+		}
+		groups[0] = append(groups[0], line{address: m.Name, summary: summaryOf(description)})
+	}
+	for _, offers := range [][]engine.OfferMetadata{l.resources, l.templates, l.prompts} {
+		var group []line
+		for _, m := range offers {
+			group = append(group, line{m.Address, summaryOf(cmp.Or(m.Description, m.Title)), m.Arguments})
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// print prints a line for each thing, and a heading above each group when there
+// are several.
+func (l *listing) print(e env) error {
+	var out strings.Builder
+	groups := l.lines()
+	several := len(slices.DeleteFunc(slices.Clone(groups), func(g []line) bool { return len(g) == 0 })) > 1
+	for i, group := range groups {
+		if len(group) == 0 {
+			continue
+		}
+		if several {
+			if out.Len() > 0 {
+				out.WriteString("\n")
+			}
+			fmt.Fprintf(&out, "%s:\n", [...]string{"tools", "resources", "templates", "prompts"}[i])
+		}
+		width := 0
+		for _, line := range group {
+			width = max(width, min(len(line.address), widest))
+		}
+		for _, line := range group {
+			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-*s  %s", width, line.address, line.summary), " "))
+		}
+	}
+	_, err := fmt.Fprint(e.stdout, out.String())
+	return err
+}
+
+// widest is how long addresses are that summaries stand behind in one column.
+const widest = 48
 
 // summaryOf returns the first line of a description, as a terminal may show it.
 func summaryOf(description string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
 	return diag.Printable(first)
-}
-
-// named returns the tools of these names, in the order of the names: all when there are none.
-func named(tools []*engine.Tool, names []string) ([]*engine.Tool, error) {
-	if len(names) == 0 {
-		return tools, nil
-	}
-	known := map[string]*engine.Tool{}
-	for _, tool := range tools {
-		known[tool.Name()] = tool
-	}
-	var found []*engine.Tool
-	for _, name := range names {
-		if known[name] == nil {
-			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(known)))
-			if hint == "" {
-				hint = "mcpd list shows all"
-			}
-			return nil, findings("there is no tool %q; %s", name, hint)
-		}
-		found = append(found, known[name])
-	}
-	return found, nil
-}
-
-// toolRow is what list says of a tool to machines.
-type toolRow struct {
-	Name         string            `json:"name"`
-	Title        string            `json:"title"`
-	Description  *string           `json:"description"`
-	InputSchema  json.RawMessage   `json:"input_schema"`
-	OutputSchema json.RawMessage   `json:"output_schema"`
-	TimeoutMS    int64             `json:"timeout_ms"`
-	Idempotent   bool              `json:"idempotent"`
-	ReadOnly     *bool             `json:"read_only"`
-	Destructive  *bool             `json:"destructive"`
-	OpenWorld    *bool             `json:"open_world"`
-	Labels       map[string]string `json:"labels"`
-}
-
-func rowOf(m engine.Metadata) toolRow {
-	return toolRow{
-		Name: m.Name, Title: m.Title, Description: m.Description, InputSchema: m.InputSchema, OutputSchema: m.OutputSchema,
-		TimeoutMS: m.Timeout.Milliseconds(), Idempotent: m.Idempotent,
-		ReadOnly: m.ReadOnly, Destructive: m.Destructive, OpenWorld: m.OpenWorld, Labels: m.Labels,
-	}
 }

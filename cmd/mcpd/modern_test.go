@@ -19,8 +19,10 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 
 var (
 	nameOf = map[string]*regexp.Regexp{
-		"tools/call": regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`),
-		"tasks/":     regexp.MustCompile(`"taskId"\s*:\s*"([^"]*)"`),
+		"tools/call":     regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`),
+		"prompts/get":    regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`),
+		"resources/read": regexp.MustCompile(`"uri"\s*:\s*"([^"]*)"`),
+		"tasks/":         regexp.MustCompile(`"taskId"\s*:\s*"([^"]*)"`),
 	}
 	taskID = regexp.MustCompile(`"taskId":"([^"]*)"`)
 )
@@ -44,6 +46,11 @@ func cmdModern(ts *testscript.TestScript, _ bool, args []string) {
 // without _meta.
 func (d *daemon) modern(method, params string) (int, []byte, error) {
 	return d.exchange(http.MethodPost, "/mcp", modernBody(method, params), modernHeader(method, params))
+}
+
+// modernRequest returns the request that modern sends.
+func (d *daemon) modernRequest(method, params string) (*http.Request, error) {
+	return d.request(http.MethodPost, "/mcp", modernBody(method, params), modernHeader(method, params))
 }
 
 func modernBody(method, params string) []byte {

@@ -68,17 +68,19 @@ func printable(text string) string {
 func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mcpd",
-		Short: "Serve tools written in HCL and JavaScript to AI agents",
-		Long: `mcpd serves tools to AI agents over the Model Context Protocol.
+		Short: "Serve tools, resources and prompts to AI agents",
+		Long: `mcpd serves tools, resources and prompts to AI agents over the Model Context
+Protocol.
 
-Tools and policies are HCL files with JavaScript bodies and CEL expressions.
-Save a file, and the next call runs the new version; a file with a mistake
-leaves the old version serving.`,
+All of them, and the policies on them, are HCL files with JavaScript bodies and
+CEL expressions. Save a file, and the next call runs the new version; a file with
+a mistake leaves the old version serving.`,
 		Example: `  mcpd init                      # write a small mcpd.hcl and tools.d
   mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
   mcpd check                     # report every mistake in the files
   mcpd test                      # run the test blocks beside the tools
-  mcpd call add a=2 b=3          # call a tool from the command line`,
+  mcpd call add a=2 b=3          # call a tool from the command line
+  mcpd read runbook://restart    # read a resource`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
@@ -102,7 +104,7 @@ leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newTest(e), newCall(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
+		newServe(e), newCheck(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
 	)
 	refuseOtherShells(root)
 	return root

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 //	                      sends params as a modern MCP request to /mcp and prints the answer;
 //	                      $NAME becomes the id of the task in it, and stands for it in files
 //	until ID STATUS       subscribes to a task until it has a status, and prints it
+//	listen NAME modern FILE, listen NAME legacy URI...
+//	                      opens a stream for a modern filter, or for subscriptions
+//	heard NAME TEXT...    wants its next notifications to be these, in order
 //	matches FILE WANT     compares as cmp does, but * in WANT stands for the rest of a value
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
 func TestScripts(t *testing.T) {
@@ -55,6 +58,8 @@ func TestScripts(t *testing.T) {
 			"post":     cmdPost,
 			"modern":   cmdModern,
 			"until":    cmdUntil,
+			"listen":   cmdListen,
+			"heard":    cmdHeard,
 			"matches":  cmdMatches,
 			"checkout": cmdCheckout,
 		},

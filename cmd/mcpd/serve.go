@@ -164,10 +164,11 @@ func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at n
 		url = "unix:" + at.String()
 	}
 	if f.log.forMachines() {
-		logger.Info("listening", slog.String("url", url), slog.Int("tools", status.Tools), slog.String("revision", status.Revision))
+		logger.Info("listening", slog.String("url", url), slog.String("revision", status.Revision), slog.Int("tools", status.Tools),
+			slog.Int("resources", status.Resources), slog.Int("templates", status.Templates), slog.Int("prompts", status.Prompts))
 		return
 	}
-	fmt.Fprintf(e.stderr, "mcpd serves %s on %s, revision %s\n", count(status.Tools, "tool"), url, status.Revision[:12])
+	fmt.Fprintf(e.stderr, "mcpd serves %s on %s, revision %s\n", offered(status), url, status.Revision[:12])
 }
 
 // follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.

@@ -35,8 +35,8 @@ make the exit code 1.`,
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
-	cmd.Flags().StringVar(&only, "run", "", "run only tests whose name or tool contains `TEXT`")
-	_ = cmd.RegisterFlagCompletionFunc("run", completeTools(e, &f, nil))
+	cmd.Flags().StringVar(&only, "run", "", "run only tests whose name contains `TEXT`, or what they are of does")
+	_ = cmd.RegisterFlagCompletionFunc("run", completeListed(e, &f))
 	return cmd
 }
 
@@ -123,6 +123,7 @@ func testReport(results []engine.TestResult, failed int) any {
 	type row struct {
 		Name     string   `json:"name"`
 		Tool     string   `json:"tool"`
+		Kind     string   `json:"kind"`
 		Passed   bool     `json:"passed"`
 		Failures []string `json:"failures"`
 		TookMS   float64  `json:"took_ms"`
@@ -130,7 +131,7 @@ func testReport(results []engine.TestResult, failed int) any {
 	}
 	rows := make([]row, len(results))
 	for i, r := range results {
-		rows[i] = row{r.Name, r.Target, r.Passed(), append([]string{}, r.Failures...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
+		rows[i] = row{r.Name, r.Target, r.Kind.String(), r.Passed(), append([]string{}, r.Failures...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
 	}
 	return struct {
 		Passed int   `json:"passed"`

@@ -61,7 +61,7 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 		if known := k.cache.policies[key]; known != nil {
 			return known, nil
 		}
-		return k.found.env.Compile(sourceOf(p), policylang.Tool{Name: e.Name, Schema: e.PolicySchema, Range: e.Where})
+		return k.found.env.Compile(sourceOf(p), policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Range: e.Where})
 	})
 	if problems.HasErrors() {
 		return problems

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
 // Catalog is everything that a server offers at one moment. It is immutable.
@@ -59,8 +60,9 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	if e := c.Entry(Resources, uri); e != nil || c == nil {
 		return e, nil
 	}
+	read := uritemplate.NewURI(uri)
 	for _, e := range c.templates {
-		if variables, ok := e.Offer.match(uri); ok {
+		if variables, ok := e.Offer.match(read); ok {
 			return e, variables
 		}
 	}

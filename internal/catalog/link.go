@@ -17,6 +17,8 @@ type linker struct {
 	found   *build
 	catalog *Catalog
 	sound   soundPolicies
+	// shadowed are the folders that files of others were found to be hidden by.
+	shadowed map[[2]*hclfile.Folder]bool
 }
 
 // link checks everything that concerns more than one definition. It returns a
@@ -31,7 +33,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
 		SecretKeys:    map[string]string{},
 		Tests:         found.tests,
-	}, sound: newSoundPolicies(b.maxPolicies)}
+	}, sound: newSoundPolicies(b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
 	entries, share := k.distinct()
@@ -64,8 +66,12 @@ func (k *linker) addItems(items []*Item) {
 	// What a file names itself goes before what a folder happens to hold.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
 	for _, item := range items {
-		if k.catalog.byAddress[item.Kind][item.Address] != nil || !k.presentable(item) {
-			continue // an address that is taken is a mistake that crossref has reported
+		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
+			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
+			continue
+		}
+		if !k.presentable(item) {
+			continue
 		}
 		e := &Entry{Item: item}
 		k.catalog.byAddress[item.Kind][item.Address] = e

@@ -47,7 +47,7 @@ func (o *Offer) Completion(argument string) (body Body, known bool) {
 
 // match returns the variables of the template in a URI, and false when there
 // are none.
-func (o *Offer) match(uri string) (map[string]string, bool) {
+func (o *Offer) match(uri *uritemplate.URI) (map[string]string, bool) {
 	values, ok := o.Template.Match(uri)
 	if !ok {
 		return nil, false

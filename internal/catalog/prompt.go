@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/reply"
@@ -42,25 +43,39 @@ type conversation struct {
 
 // Run fills in the arguments.
 func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
-	values := texts(i.Args)
+	values, size := texts(i.Args), 0
+	for n := range c.messages {
+		size += c.messages[n].Len(values)
+	}
+	if size > hclfile.MaxFilled {
+		return tooLong(size), nil
+	}
 	filled := make([]reply.Message, len(c.messages))
 	for n := range c.messages {
-		filled[n] = fill(&c.messages[n], values)
+		var sound bool
+		if filled[n], sound = fill(&c.messages[n], values); !sound {
+			message := fmt.Sprintf("message %d: with these arguments its uri is not absolute", n+1)
+			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: message}}, nil
+		}
 	}
 	return replied(reply.Written(c.description, filled)), nil
 }
 
-// fill returns a message with the arguments in their places.
-func fill(m *hclfile.Message, values map[string]string) reply.Message {
-	out := reply.Message{Role: m.Role, Annotations: annotationsOf(m.Annotations), Size: -1}
+// fill returns a message with the arguments in their places, and false when
+// they make no URI of what should be one.
+func fill(m *hclfile.Message, values map[string]string) (out reply.Message, sound bool) {
+	out = reply.Message{Role: m.Role, Annotations: annotationsOf(m.Annotations), Size: -1}
+	sound = true
 	switch {
 	case m.Media != nil:
 		out.Kind, out.MIMEType, out.Content = m.Media.Kind, m.Media.MIMEType, m.Media.Bytes
 	case m.Resource != nil:
-		out.Resource, out.MIMEType = m.Resource.URI.Fill(values), m.Resource.MIMEType
+		out.Resource, sound = m.Resource.URI.FillURI(values)
+		out.MIMEType = m.Resource.MIMEType
 		fillResource(m.Resource, values, &out)
 	case m.Link != nil:
-		out.Link, out.Name, out.MIMEType = m.Link.URI.Fill(values), m.Link.Name.Fill(values), m.Link.MIMEType
+		out.Link, sound = m.Link.URI.FillURI(values)
+		out.Name, out.MIMEType = m.Link.Name.Fill(values), m.Link.MIMEType
 		out.Title, out.Description = m.Link.Title.Fill(values), m.Link.Description.Fill(values)
 		if m.Link.Size != nil {
 			out.Size = *m.Link.Size
@@ -69,7 +84,7 @@ func fill(m *hclfile.Message, values map[string]string) reply.Message {
 		text := m.Text.Fill(values)
 		out.Text = &text
 	}
-	return out
+	return out, sound
 }
 
 // fillResource fills in what an embedded resource holds.

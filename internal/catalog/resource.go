@@ -2,13 +2,9 @@ package catalog
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"path"
 	"sync"
 
-	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/reply"
 	"github.com/mcpd/mcpd/scripting"
@@ -103,47 +99,4 @@ func (b *shapedBody) Run(ctx context.Context, i Invocation) (scripting.Outcome, 
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: err.Error()}}, nil
 	}
 	return replied(made), nil
-}
-
-// folder returns what there is to compile of the files that a folder offers.
-func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
-	files, err := c.tree.List(def.Root)
-	if err != nil {
-		c.found.report(diag.List{{
-			Code: "unreadable-folder", Range: def.RootRange,
-			Summary: fmt.Sprintf("the folder %q cannot be read: %v", def.Root, err), Detail: "correct the path, or make the folder",
-		}})
-		return nil
-	}
-	for _, file := range files {
-		if file.Size > def.MaxFile || !def.Offers(file.Name) {
-			continue
-		}
-		name := path.Join(def.Root, file.Name)
-		content, hash, err := c.tree.Open(name)
-		if err != nil {
-			c.found.report(diag.List{{
-				Code: "unreadable-file", Range: def.RootRange,
-				Summary: fmt.Sprintf("the file %q of the folder cannot be read: %v", name, err), Detail: "make it readable, or exclude it",
-			}})
-			continue
-		}
-		key := sha256.Sum256(append(append(append([]byte("file\x00"), def.Hash[:]...), hash[:]...), file.Name...))
-		jobs = append(jobs, job{key, func() *compiledItem { return c.file(def, file.Name, content, hclfile.Hash(hash)) }})
-	}
-	return jobs
-}
-
-// file returns the resource that a file of a folder is.
-func (c *compiler) file(def *hclfile.Folder, name string, content []byte, hash hclfile.Hash) *compiledItem {
-	uri := def.URI(name)
-	stands := def.Content(name, content)
-	item := resourceItem(Resources, def.Name, uri, "", def.Description, hclfile.Call{Labels: def.Labels, Timeout: hclfile.DefaultTimeout})
-	item.Icons, item.Where, item.folder = def.Icons, def.NameRange, def
-	item.Offer = &Offer{ListedAs: name, MIMEType: stands.MIMEType, Size: int64(len(content)), Annotations: annotationsOf(def.Annotations)}
-	item.Body, item.Steady = &stored{uri: uri, content: stands}, true
-	k := c.begin(item, def.Meaning)
-	k.key.Write([]byte(uri))
-	k.key.Write(hash[:])
-	return k.done()
 }

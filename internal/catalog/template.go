@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -102,7 +103,17 @@ func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) 
 	if mimeType == "" {
 		mimeType = "text/plain"
 	}
-	return replied(reply.Stored(i.Address, mimeType, []byte(p.text.Fill(texts(i.Args))), false)), nil
+	values := texts(i.Args)
+	if size := p.text.Len(values); size > hclfile.MaxFilled {
+		return tooLong(size), nil
+	}
+	return replied(reply.Stored(i.Address, mimeType, []byte(p.text.Fill(values)), false)), nil
+}
+
+// tooLong is the outcome of a body whose reply would have too many bytes.
+func tooLong(size int) scripting.Outcome {
+	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, hclfile.MaxFilled)
+	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Limit, Limit: "output", Message: message}}
 }
 
 // texts returns the arguments that are strings, as all of these are.

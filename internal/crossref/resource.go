@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
 // maxCompared is how many pairs of templates are compared. Beyond it a warning
@@ -85,8 +86,9 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 			return
 		}
 	}
+	read := uritemplate.NewURI(uri)
 	for _, t := range c.templates {
-		if _, known := t.URITemplate.Match(uri); known {
+		if _, known := t.URITemplate.Match(read); known {
 			return
 		}
 	}

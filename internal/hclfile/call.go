@@ -61,6 +61,9 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 			}
 		}
 	}
+	if len(found) == 0 && meant(b.Body, r, names...) {
+		return ""
+	}
 	if len(found) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), summary, "write one of "+strings.Join(names, ", "))
 		return ""

@@ -2,7 +2,6 @@ package hclfile
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -28,23 +27,6 @@ func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Ran
 	}
 }
 
-// meant reports whether body holds one of the names, or what is told to be one
-// of them written wrong.
-func meant(body *hclsyntax.Body, r *rule, names ...string) bool {
-	near := func(written string) bool {
-		if r.arg(written) == nil && !r.hasBlock(written) {
-			written = diag.Suggest(written, r.names())
-		}
-		return slices.Contains(names, written)
-	}
-	for name := range body.Attributes {
-		if near(name) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return near(b.Type) })
-}
-
 func missingDetail(a argument) string {
 	switch {
 	case a.name == "run":
@@ -67,7 +49,7 @@ func (d *decoder) checkArgument(name string, attr *hclsyntax.Attribute, r *rule,
 			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 	default:
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name),
-			orList(diag.DidYouMean(name, r.names()), "its arguments are", r.argNames()))
+			orList(r.didYouMean(name), "its arguments are", r.argNames()))
 	}
 }
 
@@ -103,8 +85,8 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 		d.fail("misplaced-block", where, fmt.Sprintf("%s does not belong in %s", article(b.Type), what), "move it to "+place)
 		return
 	}
-	detail := diag.DidYouMean(b.Type, r.names())
-	if outer := parents(b.Type); len(outer) > 0 {
+	detail := r.didYouMean(b.Type)
+	if outer := parents(b.Type); len(outer) > 0 && r.synonym(b.Type) == "" {
 		detail = "it belongs in " + article(outer[0])
 	}
 	for _, inner := range r.blocks {

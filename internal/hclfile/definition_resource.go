@@ -65,7 +65,7 @@ type Resource struct {
 // Folder is a resource_folder block: the files of a folder as resources.
 type Folder struct {
 	Name, Description string
-	// Root is relative to the tools root.
+	// Root is relative to the tools root; empty when it was reported.
 	Root string
 	// Glob and Exclude are patterns of paths below Root; see [Folder.Offers].
 	Glob, Exclude []string

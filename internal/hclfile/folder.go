@@ -53,6 +53,7 @@ func (d *decoder) root(body *hclsyntax.Body, f *Folder) {
 	f.RootRange = d.f.rng(body.Attributes["root"].Expr.Range())
 	f.Root = path.Join(d.f.dir, written)
 	if !isInside(written, f.Root) {
+		f.Root = ""
 		d.fail("bad-path", f.RootRange, "the path is no folder within the tools folder", "write a path relative to the folder of this file, with forward slashes; the tools folder itself is never a resource")
 	}
 }

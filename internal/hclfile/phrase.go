@@ -5,29 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
 )
-
-// Phrase is text in which {{name}} stands for a value.
-type Phrase []Piece
-
-// Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
-type Piece struct{ Text, Name string }
-
-// Fill returns the text with the values inserted as they are. A name without a
-// value leaves nothing.
-func (p Phrase) Fill(values map[string]string) string {
-	var b strings.Builder
-	for _, piece := range p {
-		b.WriteString(piece.Text)
-		if piece.Name != "" {
-			b.WriteString(values[piece.Name])
-		}
-	}
-	return b.String()
-}
 
 const (
 	openSlot, closeSlot = "{{", "}}"
@@ -38,6 +20,9 @@ const (
 // phrase decodes an argument that is text with the given names in it, nil when
 // it is absent or was reported. what says what the names are of, such as "argument".
 func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) Phrase {
+	if attr := body.Attributes[name]; attr != nil && d.interpolates(attr.Expr, what, names) {
+		return nil
+	}
 	text, ok := d.text(body, name)
 	if !ok {
 		return nil
@@ -50,6 +35,25 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 		return nil
 	}
 	return r.phrase
+}
+
+// interpolates reports a value that is known only when the text is read where
+// HCL computes one when the file is loaded.
+func (d *decoder) interpolates(x hclsyntax.Expression, what string, names []string) bool {
+	for _, traversal := range hclsyntax.Variables(x) {
+		last := traversal.RootName()
+		if len(traversal) == 2 && slices.Contains([]string{"params", "args", "argument", "input"}, last) {
+			if step, ok := traversal[1].(hcl.TraverseAttr); ok {
+				last = step.Name
+			}
+		}
+		if slices.Contains(names, last) {
+			d.fail("unknown-name", d.f.rng(traversal.SourceRange()), fmt.Sprintf("the %s %q has no value when the file is loaded", what, last),
+				fmt.Sprintf("write {{%s}} to insert it when the text is read", last))
+			return true
+		}
+	}
+	return false
 }
 
 // phraseReader reads a phrase from left to right.
@@ -102,7 +106,7 @@ func (r *phraseReader) slot() {
 	}
 	detail := r.d.eval.didYouMean(name, slices.Values(r.names))
 	if detail == "" && len(r.names) == 0 {
-		detail = "there is none to insert; write {{{{ for two braces"
+		detail = fmt.Sprintf("declare it: %s %q {}; or write {{{{ for two braces", r.what, name)
 	}
 	r.fail(name, start, "unknown-name", fmt.Sprintf("there is no %s %s", r.what, r.d.eval.show(name)), orList(detail, "the "+r.what+"s are", r.names))
 }

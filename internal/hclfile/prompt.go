@@ -1,6 +1,8 @@
 package hclfile
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
@@ -19,6 +21,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 	p.Title, _ = d.text(b.Body, "title")
 	p.Description, _ = d.text(b.Body, "description")
 	names, computed := d.promptArguments(b, r, &p)
+	names = append(names, strays(b.Body, r)...)
 	if d.exactlyOne(b, r, "the prompt says nothing", "message", "run") == "run" {
 		p.Run = d.run(b.Body)
 	} else if !computed {
@@ -29,8 +32,21 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 			p.Messages = append(p.Messages, d.message(inner, names))
 		}
 	}
+	d.promptSize(&p)
 	p.Hashes = d.hashes()
 	return p
+}
+
+// promptSize reports messages that are too long whatever the arguments are.
+func (d *decoder) promptSize(p *Prompt) {
+	size := 0
+	for i := range p.Messages {
+		if size += p.Messages[i].Len(nil); size > MaxFilled {
+			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message the prompt holds more than %d MiB", MaxFilled>>20),
+				"link to large content: link { uri = …, name = … }")
+			return
+		}
+	}
 }
 
 // promptArguments decodes the arguments of a prompt. It returns their names,

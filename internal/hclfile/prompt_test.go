@@ -146,3 +146,34 @@ func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestAPromptHoldsNoMoreThanAResult(t *testing.T) {
+	const source = `
+prompt "p" {
+  message "user" {
+    image { file = "a.png" }
+  }
+  message "user" {
+    resource {
+      uri  = "x://y"
+      file = "b.bin"
+    }
+  }
+}`
+	files := map[string]string{"p/a.png": string(make([]byte, MaxFilled-5)), "p/b.bin": ""}
+	parse := func() diag.List {
+		f, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		_, problems = f.Decode(reading(files))
+		return problems
+	}
+	if problems := parse(); problems != nil {
+		t.Errorf("found %v", problems)
+	}
+	files["p/b.bin"] = "x"
+	if problems := parse(); len(problems) != 1 || problems[0].Code != "too-large" || problems[0].Range.Start.Line != 6 {
+		t.Errorf("found %v", problems)
+	}
+}

@@ -49,7 +49,7 @@ func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
 	}
 	t.TargetRange = d.f.rng(b.Body.Attributes[target].Expr.Range())
 	if target == "resource" {
-		t.Resource, _ = d.uri(b.Body, target)
+		t.Resource = d.testedURI(b.Body)
 		return target
 	}
 	name, ok := d.text(b.Body, target)
@@ -62,6 +62,21 @@ func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
 		t.Prompt = name
 	}
 	return target
+}
+
+// testedURI decodes the URI of the resource that a test reads.
+func (d *decoder) testedURI(body *hclsyntax.Body) string {
+	uri, ok := d.text(body, "resource")
+	switch {
+	case !ok:
+		return ""
+	case !hasScheme(uri):
+		d.fail("bad-uri", d.f.rng(body.Attributes["resource"].Expr.Range()), "the URI is not absolute",
+			"write the URI of the resource, not its name, such as \"docs://handbook\"")
+		return ""
+	}
+	uri, _ = d.uri(body, "resource")
+	return uri
 }
 
 // input decodes the arguments of the call.

@@ -1,9 +1,13 @@
 package reply
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
+	"strings"
 )
 
 // block is a content block as bodies make it (2026-07-28 schema, ContentBlock).
@@ -18,6 +22,11 @@ type block struct {
 		URI        string `json:"uri"`
 		MIMEType   string `json:"mimeType"`
 		Text, Blob *string
+	}
+	// Annotations are decoded for their types alone.
+	Annotations *struct {
+		Audience []string
+		Priority *float64
 	}
 }
 
@@ -41,12 +50,13 @@ func (b *block) check() error {
 	case "text":
 		return needs(b.Text != nil, "a text block needs text, a string")
 	case "image", "audio":
-		return needs(b.Data != nil && b.MIMEType != "", "an "+b.Type+" block needs data in base64, and a mimeType")
+		return needs(isBase64(b.Data) && b.MIMEType != "", "an "+b.Type+" block needs data in base64, and a mimeType")
 	case "resource":
-		return needs(b.Resource != nil && b.Resource.URI != "" && (b.Resource.Text != nil) != (b.Resource.Blob != nil),
-			"a resource block needs a resource with a uri and with text or blob")
+		r := b.Resource
+		return needs(r != nil && isURI(r.URI) && (r.Text != nil) != (r.Blob != nil) && (r.Text != nil || isBase64(r.Blob)),
+			"a resource block needs a resource with an absolute uri, and with text, or with a blob in base64")
 	case "resource_link":
-		return needs(b.URI != "" && b.Name != "", "a link needs a uri and a name")
+		return needs(isURI(b.URI) && b.Name != "", "a link needs an absolute uri and a name")
 	default:
 		return errors.New(`its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`)
 	}
@@ -57,4 +67,20 @@ func needs(met bool, otherwise string) error {
 		return nil
 	}
 	return errors.New(otherwise)
+}
+
+// isURI reports whether clients take s for an absolute URI.
+func isURI(s string) bool {
+	parsed, err := url.Parse(s)
+	return err == nil && parsed.Scheme != ""
+}
+
+// isBase64 reports whether s is bytes in standard base64, without decoding them
+// into memory.
+func isBase64(s *string) bool {
+	if s == nil || strings.ContainsAny(*s, "\r\n") {
+		return false
+	}
+	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(*s)))
+	return err == nil
 }

@@ -15,12 +15,19 @@ const maxValues = 100
 // Suggestions returns {"completion": …} of what the body of a completion
 // returned: an array of strings, of which the first 100 are sent.
 func Suggestions(r *scripting.Result) (json.RawMessage, error) {
-	var values []string
-	if r.Kind != scripting.Value && r.Kind != scripting.Nothing {
-		return nil, errors.New("the completion must return an array of strings")
+	wrong := errors.New("the completion must return an array of strings")
+	var returned []*string
+	switch {
+	case r.Kind == scripting.Nothing:
+	case r.Kind != scripting.Value || json.Unmarshal(r.JSON, &returned) != nil:
+		return nil, wrong
 	}
-	if r.Kind == scripting.Value && json.Unmarshal(r.JSON, &values) != nil {
-		return nil, errors.New("the completion must return an array of strings")
+	values := make([]string, len(returned))
+	for i, v := range returned {
+		if v == nil {
+			return nil, wrong
+		}
+		values[i] = *v
 	}
 	return completion(values), nil
 }

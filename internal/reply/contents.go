@@ -14,6 +14,8 @@ const (
 	jsonType  = "application/json"
 )
 
+var errNoContents = errors.New("the resource returned nothing; return a string, a value or content")
+
 // Contents returns {"contents": […]} of what the body of a resource returned
 // (2026-07-28 server/resources, Resource Contents): a string is text, rich
 // content becomes one entry a block, and any other value is its JSON. An empty
@@ -21,7 +23,7 @@ const (
 func Contents(uri, mimeType string, r *scripting.Result) (json.RawMessage, error) {
 	switch r.Kind {
 	case scripting.Nothing:
-		return nil, errors.New("the resource returned nothing; return a string, a value or content")
+		return nil, errNoContents
 	case scripting.Text:
 		return text(uri, orElse(mimeType, plainType), r.JSON), nil
 	case scripting.Content:
@@ -57,8 +59,11 @@ func contents(open []byte) json.RawMessage {
 // ofBlocks returns one entry for each content block.
 func ofBlocks(uri, mimeType string, content []byte) (json.RawMessage, error) {
 	blocks, err := decodeBlocks(content)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(blocks) == 0:
+		return nil, errNoContents
 	}
 	b := []byte(`{"contents":[`)
 	for i, block := range blocks {

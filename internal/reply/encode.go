@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -39,8 +40,13 @@ func appendBytes(dst []byte, name string, content []byte) []byte {
 	return appendMember(dst, name, value)
 }
 
-// quote returns text as a JSON string; a string always encodes.
+// quote returns text as a JSON string, in which < and & stand as they are, so
+// that pages of HTML do not grow. A string always encodes.
 func quote(s string) []byte {
-	quoted, _ := json.Marshal(s)
-	return quoted
+	var quoted bytes.Buffer
+	quoted.Grow(len(s) + len(s)/8 + 3)
+	e := json.NewEncoder(&quoted)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s)
+	return bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))
 }

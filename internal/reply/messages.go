@@ -58,11 +58,15 @@ func appendReturned(dst, value []byte) ([]byte, error) {
 	if value[0] != '[' {
 		value = append(append([]byte{'['}, value...), ']')
 	}
+	wrong := errors.New("the prompt must return messages: [{ role, content }]")
 	var messages []message
 	if err := json.Unmarshal(value, &messages); err != nil {
-		return nil, errors.New("the prompt must return messages: [{ role, content }]")
+		return nil, wrong
 	}
 	for i, m := range messages {
+		if m.Role == "" && m.Content == nil {
+			return nil, wrong
+		}
 		if m.Role != "user" && m.Role != "assistant" {
 			return nil, fmt.Errorf(`message %d: its role must be "user" or "assistant"`, i+1)
 		}

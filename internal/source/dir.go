@@ -32,6 +32,24 @@ func (d dir) Stat(name string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
+// Lstat describes a file, or the link that has its name.
+func (d dir) Lstat(name string) (info fs.FileInfo, err error) {
+	err = d.within(func(root *os.Root) (err error) {
+		info, err = fs.Lstat(root.FS(), name)
+		return err
+	})
+	return info, err
+}
+
+// ReadLink returns where a link leads.
+func (d dir) ReadLink(name string) (target string, err error) {
+	err = d.within(func(root *os.Root) (err error) {
+		target, err = fs.ReadLink(root.FS(), name)
+		return err
+	})
+	return target, err
+}
+
 // ReadDir lists a folder in bytewise order.
 func (d dir) ReadDir(name string) (entries []fs.DirEntry, err error) {
 	err = d.within(func(root *os.Root) (err error) {

@@ -30,16 +30,19 @@ type listing struct {
 }
 
 // List returns the regular files at any depth below a folder, in bytewise order
-// of their paths. Hidden files, and links that lead to no file, are left out.
-// It is safe for concurrent use.
+// of their paths. Hidden files, links that lead to no file, and files whose name
+// is no UTF-8 are left out. It is safe for concurrent use.
 func (t *Tree) List(root string) ([]Listed, error) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	known, ok := t.listings[root]
 	if !ok {
-		known.err = t.walk(root, "", 0, &known.files)
-		if errors.Is(known.err, fs.ErrNotExist) {
+		known.err = t.walk(root, "", 0, 0, &known.files)
+		switch {
+		case errors.Is(known.err, fs.ErrNotExist):
 			known.err = errors.New("there is no such folder")
+		case known.err != nil:
+			known.err = errors.New(reason(known.err))
 		}
 		slices.SortFunc(known.files, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
 		t.listings[root] = known
@@ -47,41 +50,52 @@ func (t *Tree) List(root string) ([]Listed, error) {
 	return known.files, known.err
 }
 
-// walk adds the files below a folder to files; opening is held.
-func (t *Tree) walk(root, below string, depth int, files *[]Listed) error {
+// walk adds the files below a folder to files; opening is held. Linked folders
+// are followed as far as [Tree.Update] follows them: a mounted ConfigMap holds
+// its folders as links.
+func (t *Tree) walk(root, below string, depth, links int, files *[]Listed) error {
 	if t.fsys == nil {
 		return fs.ErrNotExist
 	}
-	if depth > maxDepth {
-		return fmt.Errorf("folders nest deeper than %d", maxDepth)
+	if depth > maxDepth || links > maxLinks {
+		return fmt.Errorf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks)
 	}
 	entries, err := fs.ReadDir(t.fsys, path.Join(root, below))
 	if err != nil {
-		return errors.New(reason(err))
+		return err
 	}
 	for _, entry := range entries {
-		if Hidden(entry.Name()) {
-			continue
+		if err := t.list(root, path.Join(below, entry.Name()), entry, depth, links, files); err != nil {
+			return err
 		}
-		name := path.Join(below, entry.Name())
-		if entry.IsDir() {
-			if err := t.walk(root, name, depth+1, files); err != nil {
-				return err
-			}
-			continue
-		}
-		if entry.Type()&fs.ModeSymlink != 0 {
-			t.linked = true
-		}
-		info, err := fs.Stat(t.fsys, path.Join(root, name))
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		if len(*files) == maxListed {
-			return fmt.Errorf("it holds more than %d files", maxListed)
-		}
-		*files = append(*files, Listed{Name: name, Size: info.Size()})
 	}
+	return nil
+}
+
+// list adds an entry of a folder to files, or what is below it.
+func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, files *[]Listed) error {
+	if Hidden(entry.Name()) {
+		return nil
+	}
+	if entry.IsDir() {
+		return t.walk(root, name, depth+1, links, files)
+	}
+	if entry.Type()&fs.ModeSymlink != 0 {
+		t.linked = true
+		links++
+	}
+	info, err := fs.Stat(t.fsys, path.Join(root, name))
+	switch {
+	case err != nil:
+		return nil
+	case info.IsDir():
+		return t.walk(root, name, depth+1, links, files)
+	case !info.Mode().IsRegular():
+		return nil
+	case len(*files) == maxListed:
+		return fmt.Errorf("it holds more than %d files", maxListed)
+	}
+	*files = append(*files, Listed{Name: name, Size: info.Size()})
 	return nil
 }
 

@@ -42,8 +42,30 @@ func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, listed(t, tree)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := tree.List("gone"); err == nil {
-		t.Error("a folder that is not there was listed")
+	if _, err := tree.List("gone"); err == nil || err.Error() != "there is no such folder" {
+		t.Errorf("a folder that is not there is listed with %v", err)
+	}
+}
+
+// A ConfigMap whose keys hold slashes is mounted so.
+func TestAFolderListsWhatIsBehindLinkedFolders(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "docs", "..1", "de", "a.md"), "a")
+	for link, to := range map[string]string{"..data": "..1", "de": "..data/de"} {
+		if err := os.Symlink(to, filepath.Join(folder, "docs", link)); err != nil {
+			t.Skipf("SKIPPED: this system makes no links: %v", err)
+		}
+	}
+	tree := source.New(source.Dir(folder), "tools.d")
+	if diff := cmp.Diff([]string{"de/a.md 1"}, listed(t, tree)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := os.Symlink("..", filepath.Join(folder, "docs", "..1", "de", "up")); err != nil {
+		t.Fatal(err)
+	}
+	tree.Update(nil, true)
+	if files, err := tree.List("docs"); err == nil {
+		t.Errorf("links in a circle list %v", files)
 	}
 }
 

@@ -160,6 +160,9 @@ func (t *Tree) apply(paths []string) bool {
 			continue
 		}
 		t.drop(name)
+		if entry, err := fs.Lstat(t.fsys, name); err == nil && entry.Mode()&fs.ModeSymlink != 0 {
+			return false
+		}
 		info, err := fs.Stat(t.fsys, name)
 		switch {
 		case err == nil && info.IsDir():

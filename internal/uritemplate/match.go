@@ -6,37 +6,82 @@ import (
 	"unicode/utf8"
 )
 
+// URI is a URI that is held against templates, any number of them. It belongs
+// to one goroutine.
+type URI struct {
+	text string
+	// ends holds for each offset where the run of characters that values hold
+	// ends; it is nil until it is asked for.
+	ends []int32
+}
+
+// NewURI returns a URI to match.
+func NewURI(text string) *URI { return &URI{text: text} }
+
+// end returns where the run of characters that values hold ends, from at on.
+func (u *URI) end(at int) int {
+	if u.ends == nil {
+		u.ends = make([]int32, len(u.text)+1)
+		end := int32(len(u.text))
+		u.ends[end] = end
+		for i := len(u.text) - 1; i >= 0; i-- {
+			if !inValue(u.text[i]) {
+				end = int32(i)
+			}
+			u.ends[i] = end
+		}
+	}
+	return int(u.ends[at])
+}
+
 // Match returns the values that make the template into a URI, and false when
-// none do. Absent variables have no value.
-func (t *Template) Match(uri string) (map[string]string, bool) {
-	if len(uri) > MaxURI {
+// none do. Absent variables have no value. Nothing is decoded, and no memory is
+// used, before all of the template fits.
+func (t *Template) Match(uri *URI) (map[string]string, bool) {
+	if len(uri.text) > MaxURI {
 		return nil, false
 	}
-	m := matcher{rest: uri, values: make(map[string]string, len(t.names))}
+	m := matcher{uri: uri}
 	for i := range t.parts {
 		if !m.part(&t.parts[i], t.parts[i+1:]) {
 			return nil, false
 		}
 	}
-	return m.values, m.rest == ""
+	if m.at != len(uri.text) {
+		return nil, false
+	}
+	return m.decoded()
 }
 
 type matcher struct {
-	rest   string
-	values map[string]string
+	uri *URI
+	at  int
+	// values are the first count of the values, as they stand in the URI.
+	values [MaxVariables]value
+	count  int
 }
+
+// value is what stands for a variable.
+type value struct {
+	name       string
+	start, end int
+}
+
+func (m *matcher) rest() string { return m.uri.text[m.at:] }
 
 // part takes what a part stands for from the rest of the URI.
 func (m *matcher) part(p *part, next []part) bool {
 	switch p.kind {
 	case literal:
-		rest, ok := strings.CutPrefix(m.rest, p.text)
-		m.rest = rest
-		return ok
+		if !strings.HasPrefix(m.rest(), p.text) {
+			return false
+		}
+		m.at += len(p.text)
+		return true
 	case simple:
 		return m.take(p.names[0], m.simpleEnd(next))
 	case reserved:
-		end := len(m.rest)
+		end := len(m.uri.text)
 		if len(next) > 0 {
 			end -= len(next[0].text)
 		}
@@ -47,19 +92,11 @@ func (m *matcher) part(p *part, next []part) bool {
 	}
 }
 
-// run returns the length of what a value could be at most.
-func (m *matcher) run() int {
-	if n := outside(m.rest); n >= 0 {
-		return n
-	}
-	return len(m.rest)
-}
-
 // simpleEnd returns where the value of a simple variable ends: the literal
 // behind it ends, or has its first character that no value holds, where the run
 // of characters that values hold ends.
 func (m *matcher) simpleEnd(next []part) int {
-	end := m.run()
+	end := m.uri.end(m.at)
 	if len(next) == 0 || next[0].kind != literal {
 		return end
 	}
@@ -71,38 +108,55 @@ func (m *matcher) simpleEnd(next []part) int {
 
 // take takes a value that must not be empty.
 func (m *matcher) take(name string, end int) bool {
-	if end <= 0 {
+	if end <= m.at {
 		return false
 	}
-	value, ok := decode(m.rest[:end])
-	m.values[name], m.rest = value, m.rest[end:]
-	return ok
+	m.add(name, m.at, end)
+	return true
+}
+
+// add adds a value, and goes on behind it.
+func (m *matcher) add(name string, start, end int) {
+	m.values[m.count] = value{name, start, end}
+	m.count++
+	m.at = end
 }
 
 // pairs takes the names that are there, in their order.
 func (m *matcher) pairs(p *part) {
 	first := true
 	for _, name := range p.names {
-		rest, ok := strings.CutPrefix(m.rest, string(p.separator(first))+name)
-		if !ok {
+		rest := m.rest()
+		if rest == "" || rest[0] != p.separator(first) || !strings.HasPrefix(rest[1:], name) {
 			continue
 		}
-		value, hasValue := strings.CutPrefix(rest, "=")
+		at := m.at + 1 + len(name)
+		rest = m.uri.text[at:]
+		hasValue := strings.HasPrefix(rest, "=")
 		if !hasValue && (p.operator != ';' || rest != "" && inValue(rest[0])) {
 			continue
 		}
-		n := 0
+		end := at
 		if hasValue {
-			if n = outside(value); n < 0 {
-				n = len(value)
-			}
+			at++
+			end = m.uri.end(at)
 		}
-		text, ok := decode(value[:n])
-		if !ok {
-			continue
-		}
-		m.values[name], m.rest, first = text, value[n:], false
+		m.add(name, at, end)
+		first = false
 	}
+}
+
+// decoded returns the values as text, and false when one of them is none.
+func (m *matcher) decoded() (map[string]string, bool) {
+	values := make(map[string]string, m.count)
+	for _, v := range m.values[:m.count] {
+		text, ok := decode(m.uri.text[v.start:v.end])
+		if !ok {
+			return nil, false
+		}
+		values[v.name] = text
+	}
+	return values, true
 }
 
 // decode returns what a part of a URI stands for, if that is text.

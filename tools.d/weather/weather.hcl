@@ -131,3 +131,55 @@ test "nothing is colder than absolute zero" {
     message_matches = "absolute zero"
   }
 }
+
+# The table itself, for clients that would rather read than call.
+resource "climate" {
+  uri         = "weather://climate"
+  title       = "Climate averages"
+  description = "The table that get_weather reads: for each city its condition, and the low and the high of January and July in celsius"
+  file        = "climate.json"
+}
+
+# A prompt is for people: clients offer it by its title, and complete the city
+# from the same table.
+prompt "pack_for_city" {
+  title       = "Pack for a city"
+  description = "Asks what to pack for a trip, by the typical weather"
+
+  argument "city" {
+    description = "City name"
+    required    = true
+    values      = keys(jsondecode(file("climate.json")))
+  }
+  argument "month" {
+    description = "Which half of the year the trip is in"
+    values      = ["january", "july"]
+  }
+
+  message "user" { text = "I travel to {{city}}. {{month}}\nLook up the typical weather with get_weather, and tell me what to pack." }
+}
+
+test "the table holds the city that the tool knows" {
+  resource = "weather://climate"
+  expect {
+    text      = file("climate.json")
+    mime_type = "application/json"
+  }
+}
+
+test "a trip has a city" {
+  prompt = "pack_for_city"
+  input  = { month = "july" }
+  expect { error = "INVALID_INPUT" }
+}
+
+test "what to pack" {
+  prompt = "pack_for_city"
+  input  = { city = "Lima", month = "In July." }
+  expect {
+    messages = [{
+      role = "user"
+      text = "I travel to Lima. In July.\nLook up the typical weather with get_weather, and tell me what to pack."
+    }]
+  }
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func newRead(e env) *cobra.Command {
+	var f callFlags
+	cmd := &cobra.Command{
+		Use:   "read URI",
+		Short: "Read a resource from the command line",
+		Long: `Read prints what a resource holds, bytes as they are. The URI is that of a
+resource or of a file of a folder, or one that a template matches. With --url it
+asks a running server.`,
+		Example: `  mcpd read runbook://restart
+  mcpd read image://pixel > pixel.gif
+  mcpd read crm://customers/C-1042 --url http://127.0.0.1:8080`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("name one resource by its URI: mcpd read URI; mcpd list shows them")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return read(cmd.Context(), e, &f, args[0]) },
+	}
+	f.add(cmd, "ask")
+	cmd.ValidArgsFunction = completeURIs(e, &f)
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the result of MCP, or the error, as JSON")
+	return cmd
+}
+
+func read(ctx context.Context, e env, f *callFlags, uri string) error {
+	if f.url != "" {
+		r, err := remoteOf(f.url).ask(ctx, "resources/read", uri, map[string]any{"uri": uri})
+		if err != nil {
+			return findings("%v", err)
+		}
+		return r.print(e, f.raw, printContents)
+	}
+	result, err := f.run(ctx, e, "mcpd-read", func(*engine.Snapshot) (engine.Request, error) {
+		return engine.Request{Kind: engine.Resources, Name: uri}, nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.withStack(replyOf(result).print(e, f.raw, printContents), result.Err)
+}
+
+// reply is what came of asking for what is no tool: a result of MCP, or why
+// there is none.
+type reply struct {
+	result json.RawMessage
+	failed answer
+}
+
+func replyOf(r engine.Result) reply {
+	if r.Err != nil {
+		return reply{failed: answerOf(r)}
+	}
+	return reply{result: r.Reply}
+}
+
+// print prints the error, the result as it is, or the result for people.
+func (r reply) print(e env, raw bool, show func(io.Writer, json.RawMessage) error) error {
+	switch {
+	case r.failed.Error != "":
+		return printAnswer(e, r.failed, raw)
+	case raw:
+		return printJSON(e.stdout, r.result)
+	default:
+		return show(e.stdout, r.result)
+	}
+}
+
+// held is what a resource holds.
+type held struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     *string `json:"text"`
+	Blob     []byte  `json:"blob"`
+}
+
+// printContents prints the contents of a resource one after the other. Text
+// ends with a line end, so that what a terminal prints next stands below it.
+func printContents(w io.Writer, result json.RawMessage) error {
+	var read struct{ Contents []held }
+	if err := json.Unmarshal(result, &read); err != nil {
+		return fmt.Errorf("read contents: %w", err)
+	}
+	for _, c := range read.Contents {
+		content := c.Blob
+		if c.Text != nil {
+			content = []byte(endLine(*c.Text))
+		}
+		if _, err := w.Write(content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endLine ends a text with a line end, unless it is empty.
+func endLine(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}

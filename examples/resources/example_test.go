@@ -1,0 +1,134 @@
+// Package resources shows resources and prompts: see README.md.
+package resources
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	results, err := load(t, "tools.d").RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 9 {
+		t.Errorf("%d tests ran, want 9", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+func TestAClientListsCompletesReadsAndPrompts(t *testing.T) {
+	session := connect(t, load(t, "tools.d"), nil)
+	var listed []string
+	for resource, err := range session.Resources(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, resource.URI)
+	}
+	if diff := cmp.Diff([]string{"runbook://database/failover.md", "runbook://restart.md"}, listed); diff != "" {
+		t.Errorf("resources (-want +got)\n%s", diff)
+	}
+	completed, err := session.Complete(t.Context(), &mcp.CompleteParams{
+		Ref:      &mcp.CompleteReference{Type: "ref/resource", URI: "incident://{id}"},
+		Argument: mcp.CompleteParamsArgument{Name: "id", Value: "inc"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"INC-7", "INC-12"}, completed.Completion.Values); diff != "" {
+		t.Errorf("completion (-want +got)\n%s", diff)
+	}
+	const want = `{"id":"INC-7","title":"The light stays dark","runbook":"restart.md","open":true}`
+	if got := read(t, session, "incident://INC-7"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "incident://CUST-3"}); err == nil {
+		t.Error("an incident of a customer was read by anybody")
+	}
+	prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "incident_review", Arguments: map[string]string{"id": "INC-7"}})
+	if err != nil || len(prompt.Messages) != 3 {
+		t.Errorf("the prompt is %+v, %v", prompt, err)
+	}
+}
+
+func TestASubscriberIsToldOfAnEditedPage(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "tools.d")
+	if err := os.CopyFS(folder, os.DirFS("tools.d")); err != nil {
+		t.Fatal(err)
+	}
+	server := load(t, folder)
+	told := make(chan string, 1)
+	session := connect(t, server, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
+	})
+	const page = "runbook://restart.md"
+	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: page}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "runbooks", "restart.md"), []byte("# Do not\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Reload(t.Context(), engine.Change{Paths: []string{"runbooks/restart.md"}}); err != nil {
+		t.Fatal(err)
+	}
+	if uri := <-told; uri != page {
+		t.Errorf("told of %s", uri)
+	}
+	if got := read(t, session, page); got != "# Do not\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func load(t *testing.T, folder string) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir(folder), CheckTool: serve.CheckTool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// connect returns a session of the revision that subscribes by a request.
+func connect(t *testing.T, server *engine.Server, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	handler, err := serve.New(server, serve.Options{}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(handler)
+	t.Cleanup(site.Close)
+	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, o)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+func read(t *testing.T, session *mcp.ClientSession, uri string) string {
+	t.Helper()
+	result, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Contents[0].Text
+}
