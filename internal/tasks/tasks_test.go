@@ -159,6 +159,31 @@ func TestATaskIsItsPrincipals(t *testing.T) {
 	})
 }
 
+// TestNobodyGuessesTheIDOfATask wants chance in each place of the ids.
+func TestNobodyGuessesTheIDOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := fresh(t, func(context.Context, tasks.Leg) tasks.Outcome { return result("done") })
+		var places [26]map[byte]bool // of 5 bits each
+		for range 200 {
+			id := start(t, of).ID
+			if len(id) < len(places) {
+				t.Fatalf("%q is too short", id)
+			}
+			for i := range places {
+				if places[i] == nil {
+					places[i] = map[byte]bool{}
+				}
+				places[i][id[i]] = true
+			}
+		}
+		for i, seen := range places {
+			if len(seen) < 16 {
+				t.Errorf("place %d holds only %d different characters in 200 ids", i, len(seen))
+			}
+		}
+	})
+}
+
 func TestACancelledTaskStopsItsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
