@@ -268,6 +268,9 @@ func goFiles(t *testing.T) []string {
 		if entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules") {
 			return filepath.SkipDir
 		}
+		if entry.IsDir() && name != "." && isModule(name) {
+			return filepath.SkipDir
+		}
 		if strings.HasSuffix(name, ".go") {
 			files = append(files, filepath.ToSlash(name))
 		}
@@ -280,6 +283,13 @@ func goFiles(t *testing.T) []string {
 		t.Fatalf("found only %d Go files: the walk is broken", len(files))
 	}
 	return files
+}
+
+// isModule reports whether a folder holds a module of its own, which the layout
+// of this one does not concern.
+func isModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
 }
 
 func isTest(file string) bool { return strings.HasSuffix(file, "_test.go") }

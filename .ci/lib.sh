@@ -11,6 +11,7 @@ packages=(
   @modelcontextprotocol/conformance@0.2.0-alpha.12
   @modelcontextprotocol/sdk@1.32.2
   @modelcontextprotocol/client@2.4.0
+  @modelcontextprotocol/inspector@2.12.0
 )
 
 # step NAME COMMAND...: runs a gate, says how long it took, and stops at the first that fails.
@@ -36,7 +37,7 @@ retry() {
   return 1
 }
 
-# install_node DIR: Node, the conformance suite and the TypeScript SDK.
+# install_node DIR: Node, the conformance suite, the TypeScript SDK and the Inspector.
 install_node() {
   local package file missing=()
   for package in "${packages[@]}"; do

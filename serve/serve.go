@@ -141,10 +141,11 @@ func (f *Front) load(ctx context.Context) error {
 }
 
 // Stdio serves one client over a pair of streams until in ends, the client asks
-// for shutdown or ctx is done.
+// for shutdown or ctx is done. Once in has ended, calls in flight have the grace
+// period to end in.
 func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	peer := mcp.Peer{Principal: f.options.Local, Source: identity.Source{Listener: "stdio"}}
-	return stdio.Serve(ctx, f.mcp, peer, in, out)
+	return stdio.Serve(ctx, f.mcp, peer, in, out, f.options.Grace)
 }
 
 func (f *Front) runStdio(ctx context.Context) error {

@@ -107,13 +107,17 @@ func replaceFile(name string, content []byte, mode os.FileMode) (err error) {
 }
 
 // processSignals listens for the signals that stop and reload the process. Who
-// signals twice to stop does not want to wait for what is under way.
+// signals twice to stop does not want to wait for what is under way. Writing to
+// a client that is gone is an error meanwhile, and does not end the process.
 func processSignals() (context.Context, <-chan os.Signal, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan os.Signal, 2)
 	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
+	// Asking for it is enough: what is run keeps the default.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		for range 2 {
@@ -131,6 +135,7 @@ func processSignals() (context.Context, <-chan os.Signal, func()) {
 	return ctx, reload, func() {
 		signal.Stop(reload)
 		signal.Stop(ended)
+		signal.Stop(gone)
 		close(done)
 		cancel()
 	}

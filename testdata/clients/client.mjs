@@ -6,24 +6,15 @@
 //
 // Whatever is not exactly as expected ends it with a status other than 0.
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { calls } from "./calls.mjs";
 import { broken, endless, folder, talkative, versioned } from "./files.mjs";
+import { eventually } from "./report.mjs";
 import { connect } from "./sdk.mjs";
 
 const [modules, version, tools, where, ...command] = process.argv.slice(2);
 const overHTTP = command.length === 0;
 const files = folder(tools);
 const peer = await connect(modules, version, overHTTP ? { url: where } : { command, status: where });
-
-// eventually waits for what takes a moment, and says what did not come.
-async function eventually(what, holds) {
-  for (const end = Date.now() + 10_000; Date.now() < end; await sleep(5)) {
-    const value = await holds();
-    if (value) return value;
-  }
-  assert.fail(`waited 10 s for ${what}`);
-}
 
 // afterChange does something to the files and waits until the client is told.
 async function afterChange(edit) {

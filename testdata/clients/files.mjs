@@ -1,5 +1,5 @@
 // The tool files that are written while clients are connected.
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 // folder edits the files of one tools folder.
@@ -18,6 +18,15 @@ export const folder = (root) => ({
 
   remove: (name) => rmSync(join(root, name)),
 });
+
+// edits makes the edits of the tour, which stand in tour.edits.
+export function edits(root) {
+  const { save } = folder(root);
+  return {
+    notes: (text) => save("notes.md", text + "\n"),
+    put: (edit, name) => save(name, readFileSync(new URL(`tour.edits/${edit}`, import.meta.url), "utf8")),
+  };
+}
 
 export const versioned = (name, version) => `tool "${name}" {
   description = "Says that this file is version ${version}."

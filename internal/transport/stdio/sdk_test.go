@@ -23,7 +23,7 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 			clientIn, serverOut := io.Pipe()
 			serverIn, clientOut := io.Pipe()
 			served := make(chan error, 1)
-			go func() { served <- stdio.Serve(context.Background(), server, peer(), serverIn, serverOut) }()
+			go func() { served <- stdio.Serve(context.Background(), server, peer(), serverIn, serverOut, grace) }()
 
 			changed := make(chan struct{}, 10)
 			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{

@@ -12,6 +12,9 @@ import (
 // ErrDraining is returned when the server takes no new clients any more.
 var ErrDraining = errors.New("the server is shutting down")
 
+// errCut is returned when calls were cancelled that outlived the input for too long.
+var errCut = errors.New("calls did not end in time after the input had ended")
+
 // errStuck is returned when the client stopped reading and everything had to end.
 var errStuck = errors.New("the client does not take what is written to it")
 
@@ -20,12 +23,14 @@ const patience = 5 * time.Second
 
 // Serve serves one client until in ends, the client asks for shutdown, or the
 // server drains; what is under way then comes to its end before Serve returns.
-// When ctx ends, what is under way is cancelled: to let it finish, call
-// [mcp.Server.Drain] first. The error is that of in or out; an end of in is none.
+// Calls that outlive the end of in by more than grace are cancelled: who sent
+// them is gone. When ctx ends, what is under way is cancelled: to let it finish,
+// call [mcp.Server.Drain] first. The error is that of in or out, or says that
+// calls were cut off; an end of in is none.
 //
 // When Serve returns while in is still open, in is closed if it is an
 // [io.Closer], which gives up the read that is under way.
-func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer) error {
+func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer, grace time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWriter(out, cancel)
@@ -39,6 +44,9 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 	var err error
 	select {
 	case err = <-read:
+		conn.End()
+		err = errors.Join(err, outlast(ctx, conn, grace))
+		cancel()
 	case <-conn.Done():
 	case <-ctx.Done():
 	}
@@ -52,6 +60,20 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 		_ = closer.Close()
 	}
 	return errors.Join(err, w.failure())
+}
+
+// outlast waits until nothing is under way, as long as ctx and grace allow.
+func outlast(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
+	overdue := time.NewTimer(grace)
+	defer overdue.Stop()
+	select {
+	case <-conn.Done():
+		return nil
+	case <-ctx.Done():
+		return nil
+	case <-overdue.C:
+		return errCut
+	}
 }
 
 // settled waits until nothing is under way; once ctx has ended, not for ever.

@@ -10,12 +10,16 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/stdio"
 )
+
+// grace is how long calls may outlive the input.
+const grace = 10 * time.Second
 
 const (
 	ping     = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
@@ -54,7 +58,7 @@ func TestLinesAreMessages(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := stdio.Serve(t.Context(), newServer(t), peer(), strings.NewReader(test.in), &out); err != nil {
+			if err := stdio.Serve(t.Context(), newServer(t), peer(), strings.NewReader(test.in), &out, grace); err != nil {
 				t.Fatal(err)
 			}
 			got, want := out.String(), test.want
@@ -84,7 +88,7 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 		served := make(chan error, 1)
 		server := newServer(t, tool)
 		go func() {
-			served <- stdio.Serve(t.Context(), server, peer(), strings.NewReader(call("hello")), &out)
+			served <- stdio.Serve(t.Context(), server, peer(), strings.NewReader(call("hello")), &out, grace)
 		}()
 		synctest.Wait()
 		select {
@@ -99,6 +103,26 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 	})
 }
 
+// TestCallsDoNotOutliveTheInputForEver: whoever called is gone, and a call may
+// run for a day.
+func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, client := io.Pipe()
+		served := make(chan error, 1)
+		server := newServer(t, mcptest.Tools()...)
+		go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, grace) }()
+		io.WriteString(client, call("wait"))
+		client.Close()
+		began := time.Now()
+		if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
+			t.Errorf("Serve returned %v", err)
+		}
+		if took := time.Since(began); took != grace {
+			t.Errorf("the call went on for %v, not for %v", took, grace)
+		}
+	})
+}
+
 func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, client := io.Pipe()
@@ -106,7 +130,7 @@ func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		server := newServer(t, mcptest.Tools()...)
-		go func() { served <- stdio.Serve(ctx, server, peer(), in, &out) }()
+		go func() { served <- stdio.Serve(ctx, server, peer(), in, &out, grace) }()
 		io.WriteString(client, call("wait"))
 		synctest.Wait()
 		cancel()
@@ -139,7 +163,7 @@ func TestDrainAndShutdownEndTheServing(t *testing.T) {
 				in, client := io.Pipe()
 				served := make(chan error, 1)
 				server := newServer(t, mcptest.Tools()...)
-				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard) }()
+				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, grace) }()
 				synctest.Wait()
 				test.end(t, server, client)
 				if err := <-served; err != nil {
@@ -152,7 +176,7 @@ func TestDrainAndShutdownEndTheServing(t *testing.T) {
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(ping), io.Discard); !errors.Is(err, stdio.ErrDraining) {
+	if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(ping), io.Discard, grace); !errors.Is(err, stdio.ErrDraining) {
 		t.Errorf("a drained server served: %v", err)
 	}
 }
@@ -165,12 +189,12 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
 func TestFailuresOfTheStreamsAreTold(t *testing.T) {
 	failure := errors.New("the disk is on fire")
-	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard); !errors.Is(err, failure) {
+	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard, grace); !errors.Is(err, failure) {
 		t.Errorf("a failure to read was told as %v", err)
 	}
 	in, client := io.Pipe()
 	go io.WriteString(client, ping)
-	if err := stdio.Serve(t.Context(), newServer(t), peer(), in, broken{failure}); !errors.Is(err, failure) {
+	if err := stdio.Serve(t.Context(), newServer(t), peer(), in, broken{failure}, grace); !errors.Is(err, failure) {
 		t.Errorf("a failure to write was told as %v", err)
 	}
 }
@@ -182,7 +206,7 @@ func TestAClientThatDoesNotReadIsLeftInTheEnd(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		server := mcp.New(mcptest.New(), mcp.Options{})
-		go func() { served <- stdio.Serve(ctx, server, peer(), in, out) }()
+		go func() { served <- stdio.Serve(ctx, server, peer(), in, out, grace) }()
 		io.WriteString(client, ping)
 		synctest.Wait()
 		cancel()

@@ -35,7 +35,7 @@ func dial(t *testing.T, s *mcp.Server) mcptest.Link {
 	serverIn, clientOut := io.Pipe()
 	l := &link{in: clientOut, lines: make(chan string, 100), done: make(chan error, 1)}
 	go func() {
-		err := stdio.Serve(t.Context(), s, mcp.Peer{Principal: identity.Anonymous()}, serverIn, serverOut)
+		err := stdio.Serve(t.Context(), s, mcp.Peer{Principal: identity.Anonymous()}, serverIn, serverOut, grace)
 		serverOut.Close()
 		l.done <- err
 	}()

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// A tour is one client on its way through the steps.
+type tour struct {
+	client
+	*inbox
+	at    endpoint
+	edits string // the folder of the files to be put in place
+}
+
+// A step does one thing that clients do, and says what is not as it should be.
+type step struct {
+	name    string
+	do      func(*tour, context.Context) error
+	instead func(*tour, context.Context) error // for a client that does not offer it; or nil
+}
+
+// steps are those of docs/clients.md, in the order of its columns.
+var steps = []step{
+	{name: "list", do: (*tour).list},
+	{name: "call", do: (*tour).calls},
+	{name: "progress", do: (*tour).told},
+	{name: "cancel", do: (*tour).cancel, instead: (*tour).abandon},
+	{name: "elicit", do: (*tour).elicit},
+	{name: "complete", do: (*tour).complete},
+	{name: "subscribe", do: (*tour).follow},
+	{name: "reload", do: (*tour).reload},
+}
+
+func (t *tour) list(ctx context.Context) error {
+	tools, err := t.tools(ctx)
+	resources, err2 := t.resources(ctx)
+	templates, err3 := t.templates(ctx)
+	prompts, err4 := t.prompts(ctx)
+	return errors.Join(err, err2, err3, err4,
+		equal("revision", t.revision(), t.at.revision),
+		equal("tools", tools, []string{"add", "book", "count", "endless"}),
+		equal("resources", resources, []string{"notes://today"}),
+		equal("templates", templates, []string{"notes://days/{day}"}),
+		equal("prompts", prompts, []string{"plan"}))
+}
+
+func (t *tour) calls(ctx context.Context) error {
+	sum, err := t.call(ctx, "add", map[string]any{"a": 2, "b": 3})
+	if err != nil {
+		return err
+	}
+	invalid, err := t.call(ctx, "add", map[string]any{"a": 2})
+	if err != nil {
+		return err
+	}
+	denied, err := t.call(ctx, "add", map[string]any{"a": 2, "b": 3000})
+	if err != nil {
+		return err
+	}
+	_, hidden := t.call(ctx, "vault", nil)
+	day, err := t.read(ctx, "notes://days/friday")
+	plan, err2 := t.prompt(ctx, "plan", map[string]string{"day": "friday"})
+	return errors.Join(err, err2,
+		equal("a sum", sum.structured, any(map[string]any{"sum": 5.0})),
+		equal("an invalid call", invalid.code, "INVALID_INPUT"),
+		equal("a denied call", *denied, result{text: "Sums stay small", code: "POLICY_DENIED"}),
+		contains("a call of the hidden tool", fmt.Sprint(hidden), "vault"),
+		equal("a resource", day, "Nothing on friday"),
+		equal("a prompt", plan, "Plan friday"))
+}
+
+func (t *tour) told(ctx context.Context) error {
+	if err := t.wantLogs(ctx); err != nil {
+		return err
+	}
+	got, err := t.call(ctx, "count", nil)
+	if err != nil {
+		return err
+	}
+	steps, err := take(ctx, t.progress, 3)
+	logs, err2 := take(ctx, t.logs, 3)
+	return errors.Join(err, err2,
+		equal("the result", got.text, "counted to three"),
+		equal("progress", steps, []string{"1/3 at 1", "2/3 at 2", "3/3 at 3"}),
+		equal("log messages", logs, []string{"info", "info", "info"}))
+}
+
+// scriptStopped is what a hook of tour.d logs.
+const scriptStopped = "the script of endless has stopped"
+
+func (t *tour) cancel(ctx context.Context) error {
+	return errors.Join(t.abandon(ctx), t.said(ctx, scriptStopped))
+}
+
+// abandon calls what never ends, and leaves the call as soon as it runs.
+func (t *tour) abandon(ctx context.Context) error {
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := t.call(running, "endless", nil)
+		ended <- err
+	}()
+	if _, err := take(ctx, t.progress, 1); err != nil {
+		return err
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the abandoned call returned %w", err)
+	}
+	return nil
+}
+
+func (t *tour) elicit(ctx context.Context) error {
+	t.answers <- answer{"accept", map[string]any{"guests": 4}}
+	t.answers <- answer{action: "decline"}
+	booked, err := t.call(ctx, "book", map[string]any{"day": "Monday"})
+	if err != nil {
+		return err
+	}
+	declined, err := t.call(ctx, "book", map[string]any{"day": "Monday"})
+	if err != nil {
+		return err
+	}
+	asked := <-t.questions
+	schema, _ := asked.schema.(map[string]any)
+	return errors.Join(
+		equal("the question", asked.message, "How many come on Monday?"),
+		equal("what is required", schema["required"], any([]any{"guests"})),
+		equal("the answer", booked.text, "A table for 4 on Monday"),
+		equal("the refusal", declined.text, "No table on Monday: declined"))
+}
+
+func (t *tour) complete(ctx context.Context) error {
+	argument, err := t.completePrompt(ctx, "plan", "day", "t")
+	variable, err2 := t.completeTemplate(ctx, "notes://days/{day}", "day", "m")
+	return errors.Join(err, err2,
+		equal("an argument", argument, []string{"tuesday"}),
+		equal("a variable", variable, []string{"monday"}))
+}
+
+// follow edits the notes until it is told: on the stateless revision libraries
+// return from subscribing before the server has heard of it.
+func (t *tour) follow(ctx context.Context) error {
+	if before, err := t.read(ctx, "notes://today"); err != nil || before != "Nothing yet.\n" {
+		return fmt.Errorf("the notes were %q, %w", before, err)
+	}
+	if err := t.subscribe(ctx, "notes://today"); err != nil {
+		return err
+	}
+	text := ""
+	for edit := 1; ; edit++ {
+		text = fmt.Sprintf("Edit %d.\n", edit)
+		if err := t.save("notes.md", []byte(text)); err != nil {
+			return err
+		}
+		if told, err := soon(ctx, t.updated); err != nil {
+			return err
+		} else if told {
+			break
+		}
+	}
+	got, err := t.read(ctx, "notes://today")
+	return errors.Join(err, equal("the notes", got, text), t.unsubscribe(ctx, "notes://today"))
+}
+
+func (t *tour) reload(ctx context.Context) error {
+	for version := 1; version <= 2; version++ {
+		drain(t.changed)
+		if err := t.put(fmt.Sprintf("added.%d.hcl", version), "added.hcl"); err != nil {
+			return err
+		}
+		if _, err := take(ctx, t.changed, 1); err != nil {
+			return err
+		}
+		tools, err := t.tools(ctx)
+		if err != nil {
+			return err
+		}
+		got, err := t.call(ctx, "added", nil)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(
+			equal("tools", tools, []string{"add", "added", "book", "count", "endless"}),
+			equal("the new tool", got.text, fmt.Sprint("version ", version))); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(t.put("broken.hcl", "broken.hcl"), t.said(ctx, "broken.hcl")); err != nil {
+		return err
+	}
+	got, err := t.call(ctx, "added", nil)
+	if err != nil {
+		return err
+	}
+	return equal("the tool beside a broken file", got.text, "version 2")
+}
+
+// put puts a file of the edits into the tools folder.
+func (t *tour) put(edit, name string) error {
+	text, err := os.ReadFile(filepath.Join(t.edits, edit))
+	if err != nil {
+		return err
+	}
+	return t.save(name, text)
+}
+
+// save writes beside the file and renames, as editors do.
+func (t *tour) save(name string, text []byte) error {
+	draft := filepath.Join(t.at.home, "tools", ".draft")
+	if err := os.WriteFile(draft, text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(draft, filepath.Join(t.at.home, "tools", name))
+}

@@ -1,0 +1,33 @@
+# A call that asks a person. In a test there is nobody to be asked.
+
+tool "book" {
+  description = "Books a table, after asking for how many. Returns a line of text."
+  timeout     = "5s"
+
+  input "day" { type = string }
+
+  allow {
+    ask { elicit = true }
+  }
+
+  run = <<JS
+    const schema = {
+      type: "object",
+      properties: { guests: { type: "integer", title: "Guests", minimum: 1 } },
+      required: ["guests"],
+    };
+    try {
+      const answer = await elicit({ message: `How many come on ${input.day}?`, schema });
+      return `A table for ${answer.content.guests} on ${input.day}`;
+    } catch (error) {
+      if (error instanceof AskDenied) return `No table on ${input.day}: ${error.reason}`;
+      throw error;
+    }
+  JS
+}
+
+test "nobody is there to be asked" {
+  tool  = "book"
+  input = { day = "Monday" }
+  expect { error = "EXECUTION_ERROR" }
+}

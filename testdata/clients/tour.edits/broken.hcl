@@ -1,0 +1,3 @@
+tool "broken" {
+  description = "Has no body."
+}
