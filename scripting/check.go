@@ -61,7 +61,11 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) {
 	default:
 		return
 	}
-	start := statements[0].Idx0()
+	c.uncalled(statements[0].Idx0())
+}
+
+// uncalled tells that the body is a function, which begins at start.
+func (c *compilation) uncalled(start file.Idx) {
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "script-syntax", Summary: "the body is a function that nothing calls",
 		Detail: "a body is the inside of a function: write its statements alone, without the function around them; arguments are members of " + c.subject(),

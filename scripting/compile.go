@@ -69,7 +69,7 @@ func (c *compilation) run() *Program {
 			"it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of "+c.subject())
 		return nil
 	}
-	if !c.tried(features) {
+	if c.early(features) || !c.tried(features) {
 		return nil
 	}
 	if c.src.Language == TS || features.lowering || len(features.modules) > 0 {

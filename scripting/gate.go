@@ -40,8 +40,10 @@ const maxDoubts = 2
 type features struct {
 	await    bool // the word await stands somewhere
 	lowering bool // for await or an async generator stands somewhere
-	modules  []module
-	export   module // the first word export outside of all brackets
+	// indents are the bytes of white space in front of statements that lowering makes.
+	indents int
+	modules []module
+	export  module // the first word export outside of all brackets
 }
 
 // module is the place of an import declaration, or of the word export.
@@ -52,6 +54,7 @@ type module struct{ start, end int }
 type gate struct {
 	lexer
 	features
+	slips
 	levels []level
 	now    level
 	work   int
@@ -89,6 +92,7 @@ func inspect(text string, language Language) (features, *lexError) {
 		g.declared(t)
 		g.assigned(t)
 		g.strict(t)
+		g.mistaken(t)
 		g.nest(t)
 		g.notice(t)
 		g.now.names.list = g.now.names.list || declares(t)
@@ -111,12 +115,13 @@ func (g *gate) nest(t lexeme) {
 		if g.now.enum && t.text[0] == '`' {
 			g.enumText(t)
 		}
-		g.enter()
+		g.enter(t)
 	case t.kind == tokenClose:
 		g.leave(t)
 	case t.kind == tokenComma:
 		g.comma(t)
 	case t.kind == tokenSemicolon || g.boundary(t):
+		g.indent(t)
 		g.reset()
 	case t.text == "=>":
 		g.now.chain++
@@ -136,6 +141,14 @@ func (g *gate) nest(t lexeme) {
 	}
 	if g.work > maxWork {
 		g.fail(t.start, t.end, "this body is too complex", "split long expressions with variables, or the body into several files")
+	}
+}
+
+// indent counts the white space in front of the statement that ends.
+func (g *gate) indent(t lexeme) {
+	n := len(g.braces)
+	if t.kind == tokenSemicolon && g.last.kind != tokenSemicolon && n > 0 && g.braces[n-1].kind == '{' {
+		g.indents += 2 * n
 	}
 }
 
@@ -210,6 +223,7 @@ func (g *gate) notice(t lexeme) {
 	case t.text == "using":
 		g.count(t, &g.usings, maxUsings, "too many using declarations", "a body may have 200 of them; split it")
 	case t.text == "*" && (g.last.text == "async" || g.last.text == "function" && g.before.text == "async"):
+		g.now.making = true
 		g.lower(t)
 	case t.text == "@":
 		g.count(t, &g.marks, maxMarks, "too many decorators", "a body may have 100 of them")

@@ -1,5 +1,7 @@
 package scripting
 
+import "strings"
+
 // level is what the gate knows of the inside of one bracket.
 type level struct {
 	outer  int // the nesting where the bracket opened
@@ -16,17 +18,30 @@ type level struct {
 	doubt     bool // what follows may be the result type of an arrow function
 	labels    int  // colons since the last boundary that no question mark precedes
 	names     names
+
+	// coalesces and connects say that ?? and that || or && stand in this expression.
+	coalesces, connects bool
+	// making says that the body of a function follows that becomes a long one,
+	// and made how many such functions are around this place.
+	making bool
+	made   int
 }
 
 // enter begins the level inside a bracket.
-func (g *gate) enter() {
+func (g *gate) enter(t lexeme) {
+	made := g.now.made
+	if g.now.making && t.text == "{" {
+		g.now.making = false
+		g.deepen(t)
+		made++
+	}
 	pattern := g.now.names.pattern || g.importing == importOpen || declares(g.last)
 	g.levels = append(g.levels, g.now)
 	g.now = level{
 		names:     names{pattern: pattern},
 		outer:     g.now.outer + g.now.chain + 1,
 		functions: g.now.functions, doubts: g.now.doubts, angles: g.now.angles,
-		question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
+		made: made, question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
 	}
 }
 
@@ -52,14 +67,23 @@ func (g *gate) leave(t lexeme) {
 func (g *gate) reset() {
 	g.step()
 	g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
-	g.now.names.list = false
+	g.now.names.list, g.now.making = false, false
 }
 
 // step begins a new expression of the same statement.
 func (g *gate) step() {
 	around := g.around()
 	g.now.chain, g.now.labels, g.now.doubt = 0, 0, false
+	g.now.coalesces, g.now.connects = false, false
 	g.now.functions, g.now.doubts = around.functions, around.doubts
+}
+
+// deepen refuses an async generator around which there are so many brackets
+// that there will be too many once it is lowered: two more for each.
+func (g *gate) deepen(t lexeme) {
+	if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(loweredStart, "(") + strings.Count(loweredStart, "{"); brackets > maxBrackets {
+		g.fail(t.start, t.end, "async generators nest too deep", "move the inner ones out of the others")
+	}
 }
 
 // around returns the level outside the innermost bracket.

@@ -1,7 +1,7 @@
 package scripting
 
-// maxMistakes bounds how often a body may break the rules of strict mode. For
-// each breach one compiler walks back to what makes the code strict.
+// maxMistakes bounds how often a body may break a rule that is cheap to see.
+// For each breach one compiler walks back through the body.
 const maxMistakes = 50
 
 // strict counts what strict mode forbids where it is cheap to see.

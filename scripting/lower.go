@@ -24,6 +24,10 @@ const maxLowered = 1 << 20
 // lower makes source that the engine speaks of TypeScript, imports and what
 // the engine lacks. It reports whether it could.
 func (c *compilation) lower(f features) bool {
+	if f.indents > maxLowered {
+		c.tooLarge()
+		return false
+	}
 	entry := newEntry(c.src.Text, f.modules)
 	var code, sourceMap []byte
 	var problems []api.Message
@@ -40,7 +44,7 @@ func (c *compilation) lower(f features) bool {
 		return false
 	}
 	if len(code) > maxLowered {
-		c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "compiled, they may have at most 1 MiB")
+		c.tooLarge()
 		return false
 	}
 	if _, refused := inspect(string(code), JS); refused != nil {
@@ -48,6 +52,10 @@ func (c *compilation) lower(f features) bool {
 		return false
 	}
 	return c.lowered(string(code), sourceMap, files)
+}
+
+func (c *compilation) tooLarge() {
+	c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "compiled, they may have at most 1 MiB")
 }
 
 // lowered sets the origin to what a compiler made.

@@ -19,7 +19,7 @@ func (c *compilation) suggestTypeScript() {
 		return
 	}
 	first := &c.list[0]
-	if first.Severity != diag.Error || first.Code != "script-syntax" || c.parses(JS) || !c.parses(TS) {
+	if first.Severity != diag.Error || first.Code != "script-syntax" || !c.parses(TS) || c.parses(JS) {
 		return
 	}
 	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
