@@ -30,7 +30,7 @@ func FuzzLines(f *testing.F) {
 		defer func() { _ = s.Drain(context.Background()) }()
 		var out bytes.Buffer
 		in := string(line) + "\n" + `{"jsonrpc":"2.0","id":"last","method":"ping"}` + "\n"
-		if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(in), &out); err != nil {
+		if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(in), &out, grace); err != nil {
 			t.Fatal(err)
 		}
 		replies, ok := mcptest.Replies(strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"))
