@@ -1,4 +1,4 @@
-# A call that asks a person. In a test there is nobody to be asked.
+# A call that asks a person. In its tests a mock is the person.
 
 tool "book" {
   description = "Books a table, after asking for how many. Returns a line of text."
@@ -26,8 +26,16 @@ tool "book" {
   JS
 }
 
-test "nobody is there to be asked" {
+test "a person answers" {
   tool  = "book"
   input = { day = "Monday" }
-  expect { error = "EXECUTION_ERROR" }
+  mock "elicit" "elicit" { json = { guests = 3 } }
+  expect { text = "A table for 3 on Monday" }
+}
+
+test "a person declines" {
+  tool  = "book"
+  input = { day = "Monday" }
+  mock "elicit" "elicit" { json = { action = "decline" } }
+  expect { text = "No table on Monday: declined" }
 }
