@@ -58,13 +58,13 @@ need_c() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends gcc libc6-dev
 }
 
-# fuzz SECONDS: each fuzz target for so long, two at a time with one worker each.
+# fuzz SECONDS: each fuzz target for so long, four at a time with one worker each.
 # Inputs that are merely interesting are hardly minimized, which would take all of
 # the time. A target that is cut off by the clock alone (go.dev/issue/75804) runs again.
 fuzz() {
   grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | while read -r file; do
     grep -oE '^func Fuzz[A-Za-z0-9_]*' "$file" | sed "s|^func |$(dirname "$file") |"
-  done | sort -u | xargs -P 2 -L 1 bash -c '
+  done | sort -u | xargs -P 4 -L 1 bash -c '
     for try in 1 2 3; do
       if out=$(go test -run "^$" -fuzz "^$1\$" -fuzztime '"$1"'s -fuzzminimizetime 100x -parallel 1 "$0" 2>&1); then
         echo "fuzzed $0 $1: $(echo "$out" | grep -oE "execs: [0-9]+" | tail -1)"
