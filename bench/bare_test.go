@@ -1,17 +1,15 @@
 package bench
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/serve"
 )
 
 type addIn struct {
@@ -43,74 +41,62 @@ func native(tb testing.TB) *engine.Server {
 	return s
 }
 
-// bare is the yardstick: the same call with net/http and encoding/json, and
-// nothing else. It checks nothing.
-func bare(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  string          `json:"method"`
-		Params  struct {
-			Name      string         `json:"name"`
-			Arguments addIn          `json:"arguments"`
-			Meta      map[string]any `json:"_meta"`
-		} `json:"params"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	out := addOut{in.Params.Arguments.A + in.Params.Arguments.B}
-	text, err := json.Marshal(out)
+// bareRequest is what the yardstick decodes of a call.
+type bareRequest struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  struct {
+		Name      string         `json:"name"`
+		Arguments addIn          `json:"arguments"`
+		Meta      map[string]any `json:"_meta"`
+	} `json:"params"`
+}
+
+// bareAnswer is the yardstick: the same call with encoding/json and nothing
+// else. It checks nothing.
+func bareAnswer(request *bareRequest, out io.Writer) error {
+	sum := addOut{request.Params.Arguments.A + request.Params.Arguments.B}
+	text, err := json.Marshal(sum)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": in.ID, "result": map[string]any{
+	return json.NewEncoder(out).Encode(map[string]any{"jsonrpc": "2.0", "id": request.ID, "result": map[string]any{
 		"resultType":        "complete",
 		"content":           []map[string]any{{"type": "text", "text": string(text)}},
-		"structuredContent": out,
+		"structuredContent": sum,
 		"_meta":             map[string]any{"io.modelcontextprotocol/serverInfo": map[string]string{"name": "bench", "version": ""}},
 	}})
 }
 
-// BenchmarkNative compares a modern call of a tool in Go with the bare handler,
-// over connections of net/http.
-func BenchmarkNative(b *testing.B) {
-	front := serve.New(native(b), serve.Options{})
-	handler, err := front.Handler()
-	if err != nil {
-		b.Fatal(err)
+// bareHTTP is the yardstick over net/http.
+func bareHTTP(w http.ResponseWriter, r *http.Request) {
+	var request bareRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
-	b.Cleanup(func() { _ = front.Shutdown(context.Background()) })
-	for name, h := range map[string]http.Handler{"mcpd": handler, "bare": http.HandlerFunc(bare)} {
-		b.Run(name, func(b *testing.B) { overHTTP(b, h) })
-	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = bareAnswer(&request, w)
 }
 
-func overHTTP(b *testing.B, h http.Handler) {
-	web := httptest.NewServer(h)
-	defer web.Close()
-	client := web.Client()
-	body := []byte(modern("tools/call", `"name":"add","arguments":{"a":1,"b":2},`))
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := http.NewRequest(http.MethodPost, web.URL+"/mcp", bytes.NewReader(body))
+// bareStdio is the yardstick over a pair of streams, until in ends.
+func bareStdio(in io.Reader, out io.Writer) error {
+	lines, written := bufio.NewReader(in), bufio.NewWriter(out)
+	for {
+		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			b.Fatal(err)
+			return nil
 		}
-		r.Header = http.Header{
-			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
-			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"},
+		var request bareRequest
+		if err := json.Unmarshal(line, &request); err != nil {
+			return err
 		}
-		response, err := client.Do(r)
-		if err != nil {
-			b.Fatal(err)
+		if err := bareAnswer(&request, written); err != nil {
+			return err
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
-			b.Fatal(response.Status, err)
+		if err := written.Flush(); err != nil {
+			return err
 		}
-		response.Body.Close()
 	}
 }

@@ -1,0 +1,204 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/cputime"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// pair is the same call in two ways: as mcpd serves it, and as the yardstick does.
+type pair struct {
+	name       string
+	mcpd, bare func(testing.TB) (call func())
+}
+
+func pairs() []pair {
+	return []pair{
+		{"http", func(tb testing.TB) func() { return overHTTP(tb, handler(tb)) }, func(tb testing.TB) func() { return overHTTP(tb, http.HandlerFunc(bareHTTP)) }},
+		{"stdio", func(tb testing.TB) func() {
+			front := serve.New(native(tb), serve.Options{})
+			tb.Cleanup(func() { _ = front.Shutdown(context.Background()) })
+			return overStdio(tb, func(in io.Reader, out io.Writer) error { return front.Stdio(context.Background(), in, out) })
+		}, func(tb testing.TB) func() { return overStdio(tb, bareStdio) }},
+	}
+}
+
+// batch is how many calls are measured at a time.
+const batch = 200
+
+// cost returns the processor time of a call in nanoseconds, over one batch.
+func cost(call func()) float64 {
+	before := cputime.Used()
+	for range batch {
+		call()
+	}
+	return float64(cputime.Used()-before) / batch
+}
+
+// costs are what the calls of a pair cost, batch by batch.
+type costs struct{ mcpd, bare, ratio []float64 }
+
+// add measures a batch of each. The two take turns, so that whatever else the
+// machine does happens to both.
+func (c *costs) add(mcpd, bare func()) {
+	var m, b float64
+	if len(c.ratio)%2 == 0 {
+		m, b = cost(mcpd), cost(bare)
+	} else {
+		b, m = cost(bare), cost(mcpd)
+	}
+	c.mcpd, c.bare, c.ratio = append(c.mcpd, m), append(c.bare, b), append(c.ratio, m/b)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// BenchmarkNative compares a modern call of a tool in Go with the yardstick by
+// the processor time that both take, that of a client which does next to
+// nothing included. An op is a batch of each.
+func BenchmarkNative(b *testing.B) {
+	for _, p := range pairs() {
+		b.Run(p.name, func(b *testing.B) {
+			mcpd, bare := p.mcpd(b), p.bare(b)
+			var c costs
+			for b.Loop() {
+				c.add(mcpd, bare)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(c.mcpd), "cpu-ns/op")
+			b.ReportMetric(median(c.bare), "bare-cpu-ns/op")
+			b.ReportMetric(median(c.ratio), "ratio")
+		})
+	}
+}
+
+// TestANativeCallCostsNoMoreThanABareHandler judges the same.
+func TestANativeCallCostsNoMoreThanABareHandler(t *testing.T) {
+	if os.Getenv("MCPD_LONG") == "" {
+		t.Skip("set MCPD_LONG")
+	}
+	for _, p := range pairs() {
+		t.Run(p.name, func(t *testing.T) {
+			mcpd, bare := p.mcpd(t), p.bare(t)
+			var c costs
+			for range 101 {
+				c.add(mcpd, bare)
+			}
+			t.Logf("%.0f ns, %.0f ns bare, ratio %.2f", median(c.mcpd), median(c.bare), median(c.ratio))
+			if ratio := median(c.ratio); ratio > 1 {
+				t.Errorf("a call costs %.2f times as much processor time as with a bare handler", ratio)
+			}
+		})
+	}
+}
+
+// handler returns the handler of a server with one tool in Go.
+func handler(tb testing.TB) http.Handler {
+	tb.Helper()
+	front := serve.New(native(tb), serve.Options{})
+	h, err := front.Handler()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = front.Shutdown(context.Background()) })
+	return h
+}
+
+// body is a call of the tool.
+var body = modern("tools/call", `"name":"add","arguments":{"a":1,"b":2},`)
+
+// overHTTP returns a call on a connection that is kept open.
+func overHTTP(tb testing.TB, h http.Handler) func() {
+	tb.Helper()
+	web := httptest.NewServer(h)
+	tb.Cleanup(web.Close)
+	conn, err := net.Dial("tcp", web.Listener.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+	request := fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nContent-Length: %d\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: add\r\n\r\n%s",
+		web.Listener.Addr(), len(body), body)
+	answers := bufio.NewReader(conn)
+	return func() {
+		if _, err := conn.Write(request); err != nil {
+			tb.Fatal(err)
+		}
+		if err := skipAnswer(answers); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// skipAnswer reads a response with as little work as can be.
+func skipAnswer(r *bufio.Reader) error {
+	line, err := r.ReadSlice('\n')
+	if err != nil || !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
+		return fmt.Errorf("%q: %w", line, err)
+	}
+	length := 0
+	for {
+		if line, err = r.ReadSlice('\n'); err != nil {
+			return err
+		}
+		if digits, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(digits))); err != nil {
+				return err
+			}
+		}
+		if len(line) == len("\r\n") {
+			_, err = r.Discard(length)
+			return err
+		}
+	}
+}
+
+// overStdio returns a call over the pipes of a server.
+func overStdio(tb testing.TB, serve func(in io.Reader, out io.Writer) error) func() {
+	tb.Helper()
+	in, toServer := pipe(tb)
+	fromServer, out := pipe(tb)
+	ended := make(chan error)
+	go func() { ended <- serve(in, out) }()
+	tb.Cleanup(func() {
+		_ = toServer.Close()
+		if err := <-ended; err != nil {
+			tb.Error(err)
+		}
+	})
+	line, answers := []byte(body+"\n"), bufio.NewReader(fromServer)
+	return func() {
+		if _, err := toServer.Write(line); err != nil {
+			tb.Fatal(err)
+		}
+		answer, err := answers.ReadSlice('\n')
+		if err != nil || !bytes.Contains(answer, []byte(`"sum":3`)) {
+			tb.Fatalf("%q: %v", answer, err)
+		}
+	}
+}
+
+func pipe(tb testing.TB) (r, w *os.File) {
+	tb.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	return r, w
+}
