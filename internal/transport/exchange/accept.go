@@ -15,6 +15,9 @@ func AcceptOf(r *http.Request) Accepted {
 	if len(values) == 0 {
 		return Accepted{JSON: true, Events: true}
 	}
+	if len(values) == 1 && values[0] == "application/json, text/event-stream" {
+		return Accepted{JSON: true, Events: true} // without the work of parsing
+	}
 	var a Accepted
 	for _, value := range values {
 		for kind := range strings.SplitSeq(value, ",") {

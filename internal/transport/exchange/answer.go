@@ -27,12 +27,13 @@ type Options struct {
 type Answer struct {
 	// fixed at creation
 	w       http.ResponseWriter
-	control *http.ResponseController
+	control http.ResponseController
 	options Options
 	cancel  func() // ends the request when its client is gone
 
 	mu       sync.Mutex
 	streams  bool
+	limited  bool // a write deadline is set
 	finished bool
 	err      error       // of the first write that failed
 	timer    *time.Timer // of the next comment; nil until the response is a stream
@@ -43,7 +44,7 @@ var errFinished = errors.New("the response has ended")
 // New returns the response that w writes. cancel is called when the client is
 // gone, or takes too long.
 func New(w http.ResponseWriter, o Options, cancel func()) *Answer {
-	return &Answer{w: w, control: http.NewResponseController(w), options: o, cancel: cancel}
+	return &Answer{w: w, control: *http.NewResponseController(w), options: o, cancel: cancel}
 }
 
 // Begin makes the response a stream at once.
@@ -168,7 +169,10 @@ func (a *Answer) flush() error {
 }
 
 // limit gives the client its time for the next write.
-func (a *Answer) limit() { _ = a.control.SetWriteDeadline(time.Now().Add(a.options.WriteTimeout)) }
+func (a *Answer) limit() {
+	a.limited = true
+	_ = a.control.SetWriteDeadline(time.Now().Add(a.options.WriteTimeout))
+}
 
 // Finish ends the response with the reply. Nothing is written after it.
 func (a *Answer) Finish(r mcp.Reply) {
@@ -179,16 +183,21 @@ func (a *Answer) Finish(r mcp.Reply) {
 	}
 	switch {
 	case !a.streams:
-		a.limit()
 		a.plain(r)
-		_ = a.flush()
 	case !r.Frame.IsZero():
 		_ = a.event("", r.Frame)
 	}
 	a.finished = true
-	// The connection may carry other requests, which have times of their own.
-	_ = a.control.SetWriteDeadline(time.Time{})
+	if a.limited {
+		// The connection may carry other requests, which have times of their own.
+		_ = a.control.SetWriteDeadline(time.Time{})
+	}
 }
+
+// buffered is how much net/http keeps back until the handler returns, in bytes:
+// an answer that is no longer waits for its client after that alone, as long as
+// the connection lets it.
+const buffered = 2 << 10
 
 // plain answers without a stream. The caller holds mu.
 func (a *Answer) plain(r mcp.Reply) {
@@ -202,5 +211,11 @@ func (a *Answer) plain(r mcp.Reply) {
 	if r.Refusal == mcp.Unavailable {
 		a.w.Header().Set("Retry-After", "1")
 	}
+	if r.Frame.Len() <= buffered {
+		writeJSON(a.w, statusOf(r.Refusal), r.Frame)
+		return
+	}
+	a.limit()
 	writeJSON(a.w, statusOf(r.Refusal), r.Frame)
+	_ = a.flush()
 }

@@ -1,13 +1,12 @@
 package exchange
 
 import (
-	"bytes"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -35,13 +34,10 @@ func judge(h http.Header) (reason string) {
 	return ""
 }
 
-// firstRead is how much memory a body gets before any of it has come.
-const firstRead = 16 << 10
-
-// Read reads the body of a request, of at most limit bytes, within a time.
-// False means that the answer was written, and says what is wrong.
-func Read(w http.ResponseWriter, r *http.Request, limit int, within time.Duration) ([]byte, bool) {
-	text, status, reason := read(w, r, int64(limit), within)
+// Read reads the body of a request, of at most limit bytes; the gate bounds its
+// time. False means that the answer was written, and says what is wrong.
+func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
+	text, status, reason := read(r, int64(limit))
 	switch {
 	case status == http.StatusServiceUnavailable:
 		w.Header().Set("Connection", "close")
@@ -61,21 +57,16 @@ func Crowded(w http.ResponseWriter) {
 	Refuse(w, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second")
 }
 
-func read(w http.ResponseWriter, r *http.Request, limit int64, within time.Duration) (text []byte, status int, reason string) {
+func read(r *http.Request, limit int64) (text []byte, status int, reason string) {
 	if r.ContentLength > limit {
 		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(within))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	var b bytes.Buffer
-	b.Grow(int(min(max(r.ContentLength, 0), firstRead)) + bytes.MinRead)
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	text, err := readAll(r.Body, r.ContentLength, limit)
 	var over *http.MaxBytesError
 	switch {
 	case err == nil:
-		return b.Bytes(), 0, ""
-	case errors.As(err, &over):
+		return text, 0, ""
+	case errors.Is(err, errTooLong), errors.As(err, &over):
 		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	case errors.Is(err, gate.ErrCrowded):
 		return nil, http.StatusServiceUnavailable, ""
@@ -83,6 +74,38 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, within time.Durat
 		return nil, http.StatusRequestTimeout, "the body took too long"
 	}
 	return nil, http.StatusBadRequest, "the body could not be read"
+}
+
+const (
+	// firstRead is how much memory a body gets before any of it has come.
+	firstRead = 16 << 10
+	// unannounced is how much one gets that does not say how long it is.
+	unannounced = 512
+)
+
+var errTooLong = errors.New("the body is too long")
+
+// readAll reads a body of which a length was announced, or less than 0.
+func readAll(body io.Reader, announced, limit int64) ([]byte, error) {
+	if announced < 0 {
+		announced = unannounced
+	}
+	// There is room for one byte more, so that the end is seen without growing.
+	text := make([]byte, 0, min(announced, firstRead)+1)
+	for {
+		n, err := body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case int64(len(text)) > limit:
+			return nil, errTooLong
+		case err == io.EOF:
+			return text, nil
+		case err != nil:
+			return nil, err
+		case len(text) == cap(text):
+			text = append(text, 0)[:len(text)]
+		}
+	}
 }
 
 func tooLarge(limit int64) string {

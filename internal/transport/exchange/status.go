@@ -14,9 +14,8 @@ func Refuse(w http.ResponseWriter, status int, reason string) {
 
 // writeJSON writes the whole response. A write that fails has nobody to tell.
 func writeJSON(w http.ResponseWriter, status int, f mcp.Frame) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(f.Len()))
+	h, values := w.Header(), [...]string{"application/json", strconv.Itoa(f.Len())}
+	h["Content-Type"], h["Content-Length"] = values[:1:1], values[1:]
 	w.WriteHeader(status)
 	_, _ = f.WriteTo(w)
 }

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -48,34 +47,43 @@ func isJSON(values []string) bool {
 // reads it before it answers, so that the connection can be used again.
 const dropTime = time.Second
 
-// bound ends the body of a request at the bounds of size, time and room. leave
-// gives back the room when the request has been served.
-func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) (leave func()) {
+// bound ends the body of a request at the bounds of size, time and room.
+// [boundBody.leave] must be called when the request has been served.
+func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) *boundBody {
 	limit := g.bodyTime
 	if refused {
 		limit = min(limit, dropTime)
 	}
-	share, body := g.room.Share(), http.MaxBytesReader(w, r.Body, g.maxBody)
-	b := &boundBody{Reader: share.Reader(body), Closer: body, deadlines: http.NewResponseController(w)}
+	b := &boundBody{ReadCloser: r.Body, deadlines: *http.NewResponseController(w), share: Share{room: g.room}}
+	if r.ContentLength < 0 {
+		// Any other is as long as it says, which has been looked at.
+		b.ReadCloser = http.MaxBytesReader(w, r.Body, g.maxBody)
+	}
 	// Where the writer knows no deadlines there is no connection to hold up.
 	_ = b.deadlines.SetReadDeadline(time.Now().Add(limit))
 	r.Body = b
-	return share.Give
+	return b
 }
 
-// boundBody takes the read deadline off the connection when the body is all
-// there: what is read from then on is the next request, or that the client is
-// gone.
+// boundBody takes room for what is read of it. It takes the read deadline off
+// the connection when the body is all there: what is read from then on is the
+// next request, or that the client is gone.
 type boundBody struct {
-	io.Reader
-	io.Closer
-	deadlines *http.ResponseController
+	io.ReadCloser
+	deadlines http.ResponseController
+	share     Share
 }
+
+// leave gives back the room.
+func (b *boundBody) leave() { b.share.Give() }
 
 // Read reads from the body.
 func (b *boundBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if errors.Is(err, io.EOF) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.share.Take(n) {
+		return 0, ErrCrowded
+	}
+	if err == io.EOF {
 		_ = b.deadlines.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -84,7 +84,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			w.Header()["Connection"] = []string{"close"}
 		}
 		if r.Body != nil && r.Body != http.NoBody {
-			defer g.bound(w, r, no != nil)()
+			defer g.bound(w, r, no != nil).leave()
 		}
 		if no != nil {
 			no.write(w, r)

@@ -17,8 +17,6 @@ type Options struct {
 	// Messages is the path that clients send their messages to, below the one
 	// that the handlers are mounted on; empty stands for "/messages".
 	Messages string
-	// ReadTimeout is how long a client may take to send a body; 0 stands for 30 s.
-	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to receive one message; 0
 	// stands for 10 s. A slower one is dropped.
 	WriteTimeout time.Duration
@@ -34,9 +32,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Messages == "" {
 		o.Messages = "/messages"
-	}
-	if o.ReadTimeout <= 0 {
-		o.ReadTimeout = 30 * time.Second
 	}
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 10 * time.Second
@@ -112,7 +107,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		unknownSession(w)
 		return
 	}
-	text, ok := exchange.Read(w, r, h.server.MaxMessage(), h.options.ReadTimeout)
+	text, ok := exchange.Read(w, r, h.server.MaxMessage())
 	if !ok {
 		return
 	}

@@ -12,9 +12,6 @@ import (
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
 	authn.Door
-	// ReadTimeout is how long a client may take to send its body; 0 stands
-	// for 30 s.
-	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to receive one message; 0
 	// stands for 10 s. A slower one is dropped.
 	WriteTimeout time.Duration
@@ -33,9 +30,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.ReadTimeout <= 0 {
-		o.ReadTimeout = 30 * time.Second
-	}
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 10 * time.Second
 	}
@@ -71,7 +65,8 @@ type handler struct {
 	events  *events
 }
 
-// New returns the handler of the MCP endpoint.
+// New returns the handler of the MCP endpoint. It belongs behind a gate, which
+// bounds the time that a body takes to arrive.
 func New(s *mcp.Server, o Options) http.Handler {
 	o = o.withDefaults()
 	return &handler{server: s, options: o, events: newEvents(o.Keep)}

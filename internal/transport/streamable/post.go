@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -23,7 +22,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	text, ok := exchange.Read(w, r, h.server.MaxMessage(), h.options.ReadTimeout)
+	text, ok := exchange.Read(w, r, h.server.MaxMessage())
 	if !ok {
 		return
 	}
@@ -37,12 +36,11 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	a := exchange.New(w, h.options.answers(), cancel)
+	// The context ends with the connection, and so when a write to it fails.
+	a := exchange.New(w, h.options.answers(), func() {})
 	x := mcp.Exchange{Peer: peer, Session: id}
 	if accepts.Events {
 		x.Emit = a.Send
 	}
-	a.Finish(h.server.Exchange(ctx, text, x))
+	a.Finish(h.server.Exchange(r.Context(), text, x))
 }

@@ -103,13 +103,18 @@ func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
 }
 
 func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
-	s := newSite(t, streamable.Options{ReadTimeout: 10 * time.Millisecond})
+	s := newSite(t, streamable.Options{})
+	door, err := gate.New(gate.Options{BodyTime: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.web.Config.Handler = door.Wrap(s.web.Config.Handler)
 	conn, err := net.Dial("tcp", s.web.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", s.web.Listener.Addr())
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
