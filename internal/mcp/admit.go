@@ -60,8 +60,7 @@ func (c *call) admitModern() *fault {
 		return c.unknownMethod()
 	}
 	if h := c.headers(); h != nil && c.handler.nameOf != "" {
-		name, _ := text(member(c.params, c.handler.nameOf))
-		return checkName(h, name)
+		return checkName(h, unquoted(member(c.params, c.handler.nameOf)))
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package mcp
 
 import (
-	"crypto/rand"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -97,21 +99,14 @@ func (c *AgentClaim) setMetadata(value []byte) error {
 // kind as that of [ParseAgent].
 func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
 	names := bodyNames()
-	for _, field := range [...]struct {
-		path string
-		mine *string
-		its  string
-	}{
-		{names.agentID, &c.AgentID, headers.AgentID},
-		{names.model, &c.Model, headers.Model},
-		{names.requestID, &c.RequestID, headers.RequestID},
+	for _, field := range [...]struct{ path, mine, its string }{
+		{names.agentID, c.AgentID, headers.AgentID}, {names.model, c.Model, headers.Model}, {names.requestID, c.RequestID, headers.RequestID},
 	} {
-		if *field.mine == "" {
-			*field.mine = field.its
-		} else if field.its != "" && field.its != *field.mine {
+		if field.mine != "" && field.its != "" && field.its != field.mine {
 			return AgentClaim{}, badClaim(field.path, "contradicts the header of the request")
 		}
 	}
+	c.AgentID, c.Model, c.RequestID = cmp.Or(c.AgentID, headers.AgentID), cmp.Or(c.Model, headers.Model), cmp.Or(c.RequestID, headers.RequestID)
 	if len(headers.Metadata) == 0 {
 		return c, nil
 	}
@@ -134,12 +129,18 @@ func (c AgentClaim) Agent() identity.Agent {
 		a.AgentID = identity.AnonymousAgent
 	}
 	if a.RequestID == "" {
-		a.RequestID = rand.Text()
+		a.RequestID = newRequestID()
 	}
 	if a.Metadata == nil {
 		a.Metadata = map[string]string{}
 	}
 	return a
+}
+
+// newRequestID returns an id that no other request has. It is no secret.
+func newRequestID() string {
+	var id [32]byte
+	return string(strconv.AppendUint(strconv.AppendUint(id[:0], rand.Uint64(), 32), rand.Uint64(), 32))
 }
 
 // claimNames are what the parts of a claim are called where they were read.

@@ -64,12 +64,11 @@ func (c *AgentClaim) setHeader(name string, values []string) error {
 // clientName returns "name/version" of an Implementation object, or what it has
 // of the two.
 func clientName(info []byte) string {
-	name, _ := text(member(info, "name"))
-	version, _ := text(member(info, "version"))
-	if name == "" || version == "" {
-		return clip(name)
+	name, version := unquoted(member(info, "name")), unquoted(member(info, "version"))
+	if len(name) == 0 || len(version) == 0 {
+		return clip(string(name))
 	}
-	return clip(name + "/" + version)
+	return clip(string(name) + "/" + string(version))
 }
 
 // clip makes what a client calls itself fit for an agent's id: within its

@@ -8,6 +8,21 @@ type batch struct {
 	isBatch bool
 	pending []*pending // nil where the reply is known already
 	replies []Reply
+	// alone is their room when there is one message.
+	alone struct {
+		pending [1]*pending
+		replies [1]Reply
+	}
+}
+
+func newBatch(messages int, isBatch bool) *batch {
+	b := &batch{isBatch: isBatch}
+	if messages == 1 {
+		b.pending, b.replies = b.alone.pending[:], b.alone.replies[:]
+	} else {
+		b.pending, b.replies = make([]*pending, messages), make([]Reply, messages)
+	}
+	return b
 }
 
 // slow reports whether serving may take long.

@@ -65,35 +65,39 @@ func (c *call) caller() (identity.Caller, error) {
 // answer puts a result into a response for the client's era: modern results
 // tell their type and who made them.
 func (c *call) answer(r *result) Frame {
-	head := append(make([]byte, 0, 96+len(c.id)), openFrame...)
-	head = append(appendValue(head, "id", c.id), `,"result":{`...)
+	const room = 320 // for all but what the call and its result bring along
+	text := append(make([]byte, 0, room+len(c.id)+len(r.more)+len(r.meta)), openFrame...)
+	text = append(appendValue(text, "id", c.id), `,"result":{`...)
 	if c.era == modern {
-		head = appendText(head, "resultType", cmp.Or(r.resultType, "complete"))
+		text = appendText(text, "resultType", cmp.Or(r.resultType, "complete"))
 		if len(r.members) > 0 {
-			head = append(head, ',')
+			text = append(text, ',')
 		}
 	}
-	tail := append(make([]byte, 0, 192+len(r.more)+len(r.meta)), r.more...)
-	if meta := c.resultMeta(r); len(meta) > 0 {
-		if c.era == modern || len(r.members) > 0 {
-			tail = append(tail, ',')
-		}
-		tail = append(append(append(tail, `"_meta":{`...), meta...), '}')
-	}
-	return Frame{head: head, body: r.members, tail: append(tail, "}}"...)}
+	head := len(text)
+	text = c.appendEnd(text, r)
+	return Frame{head: text[:head:head], body: r.members, tail: text[head:]}
 }
 
-// resultMeta returns the members of the result's _meta.
-func (c *call) resultMeta(r *result) []byte {
-	var b []byte
+// appendEnd appends what follows the members of a result: more of them, its
+// _meta, and the ends of the result and the response.
+func (c *call) appendEnd(dst []byte, r *result) []byte {
+	dst = append(dst, r.more...)
+	if c.era != modern && r.revision == "" && len(r.meta) == 0 {
+		return append(dst, "}}"...)
+	}
+	if c.era == modern || len(r.members) > 0 {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"_meta":{`...)
 	if c.era == modern {
-		b = appendValue(b, keyServerInfo, c.server.implementation())
+		dst = appendValue(dst, keyServerInfo, c.server.implementation())
 	}
 	if r.revision != "" {
-		b = appendText(b, keyRevision, r.revision)
+		dst = appendText(dst, keyRevision, r.revision)
 	}
-	if len(r.meta) > 0 && len(b) > 0 {
-		b = append(b, ',')
+	if len(r.meta) > 0 && dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
 	}
-	return append(b, r.meta...)
+	return append(append(dst, r.meta...), "}}}"...)
 }

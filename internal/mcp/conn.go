@@ -26,11 +26,7 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 		return nil
 	}
 	c := &Conn{server: s, work: newWork()}
-	c.origin = origin{peer: p, calls: &c.calls, emit: send, ending: c.work.ending}
-	c.origin.open = func(n *session) (string, bool) {
-		c.origin.session = n
-		return "", true
-	}
+	c.origin = origin{peer: p, calls: &c.calls, emit: send, ending: c.work.ending, conn: c}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()

@@ -25,7 +25,7 @@ func refuse(id []byte, f *fault) Reply {
 
 // pending is a request that was accepted and waits to be served.
 type pending struct {
-	*call
+	call
 	ctx context.Context
 	end func()
 }
@@ -47,15 +47,14 @@ func (s *Server) accept(ctx context.Context, o *origin, m message) (*pending, Re
 		s.notified(o, m)
 		return nil, Reply{}
 	}
-	c := &call{server: s, origin: o, message: m}
-	if f := c.admit(); f != nil {
-		return nil, c.refuse(f)
+	p := &pending{call: call{server: s, origin: o, message: m}, ctx: ctx, end: func() {}}
+	if f := p.admit(); f != nil {
+		return nil, p.refuse(f)
 	}
-	p := &pending{call: c, ctx: ctx, end: func() {}}
-	if c.handler.slow && o.calls != nil {
+	if p.handler.slow && o.calls != nil {
 		var f *fault
 		if p.ctx, p.end, f = o.calls.add(ctx, m.id); f != nil {
-			return nil, c.refuse(f)
+			return nil, p.refuse(f)
 		}
 	}
 	return p, Reply{}
@@ -81,7 +80,7 @@ func (s *Server) acceptAll(ctx context.Context, o *origin, messages []message, i
 	if isBatch && (o.session == nil || !hasBatches(o.session.version)) {
 		return nil, malformed("the protocol revision has no batches")
 	}
-	b := &batch{isBatch: isBatch, pending: make([]*pending, len(messages)), replies: make([]Reply, len(messages))}
+	b := newBatch(len(messages), isBatch)
 	for i, m := range messages {
 		if m.isOdd() && (isBatch || !o.mirrored) {
 			continue

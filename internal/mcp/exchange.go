@@ -60,10 +60,6 @@ func (s *Server) exchangeOrigin(x Exchange) *origin {
 			o.calls = &o.session.calls
 		}
 	}
-	o.open = func(n *session) (string, bool) {
-		ok := s.sessions.add(n)
-		return n.id, ok
-	}
 	return o
 }
 

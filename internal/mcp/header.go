@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/base64"
 	"math"
 	"net/http"
@@ -50,7 +49,7 @@ func checkHeader(h http.Header, name, body string) *fault {
 }
 
 // checkName holds Mcp-Name to the name in the body; it may be encoded.
-func checkName(h http.Header, body string) *fault {
+func checkName(h http.Header, body []byte) *fault {
 	value, f := mirrored(h, headerName)
 	if f != nil {
 		return f
@@ -59,7 +58,7 @@ func checkName(h http.Header, body string) *fault {
 	if !ok {
 		return mismatch("the header " + headerName + " is not encoded as it must be")
 	}
-	if decoded != body {
+	if decoded != string(body) {
 		return mismatch("the header " + headerName + " does not match the body")
 	}
 	return nil
@@ -127,7 +126,7 @@ func decodeHeader(value string) (string, bool) {
 		return string(decoded), err == nil && !strings.ContainsAny(encoded, "\r\n")
 	}
 	outside := func(r rune) bool { return (r < ' ' || r > '~') && r != '\t' }
-	return value, bytes.IndexFunc([]byte(value), outside) < 0
+	return value, strings.IndexFunc(value, outside) < 0
 }
 
 func mismatch(message string) *fault {

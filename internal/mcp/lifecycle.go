@@ -23,8 +23,9 @@ func initialize(_ context.Context, c *call) (*result, *fault) {
 	info := c.server.backend.Info()
 	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(member(c.params, "clientInfo")))
 	opened.can = capabilitiesOf(member(c.params, "capabilities"), opened.version)
-	id, ok := c.origin.open(opened)
-	if !ok {
+	if conn := c.origin.conn; conn != nil {
+		conn.origin.session = opened
+	} else if !c.server.sessions.add(opened) {
 		return nil, newFault(codeInternal, Unavailable, "too many sessions are in use")
 	}
 	b := appendText(nil, "protocolVersion", opened.version)
@@ -33,7 +34,7 @@ func initialize(_ context.Context, c *call) (*result, *fault) {
 	if info.Instructions != "" {
 		b = appendText(b, "instructions", info.Instructions)
 	}
-	return &result{members: b, revision: info.Revision, session: id}, nil
+	return &result{members: b, revision: info.Revision, session: opened.id}, nil
 }
 
 func ping(context.Context, *call) (*result, *fault) { return &result{}, nil }

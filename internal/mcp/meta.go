@@ -41,25 +41,23 @@ func parseMeta(params []byte) (m meta, f *fault) {
 		if !ok {
 			return m, nil
 		}
-		if f := m.set(string(name), value); f != nil {
+		if f := m.set(name, value); f != nil {
 			return m, f
 		}
 	}
 }
 
-func (m *meta) set(name string, value []byte) *fault {
-	switch name {
+func (m *meta) set(name, value []byte) *fault {
+	switch string(name) {
 	case keyVersion:
-		version, ok := text(value)
-		if !ok || version == "" {
-			return malformedMeta(name, "must be a string that is not empty")
+		if m.version = revisionOf(value); m.version == "" {
+			return malformedMeta(keyVersion, "must be a string that is not empty")
 		}
-		m.version = version
 	case keyClientInfo:
 		m.clientInfo = value
 	case keyCapabilities:
 		if !isObject(value) {
-			return malformedMeta(name, "must be an object")
+			return malformedMeta(keyCapabilities, "must be an object")
 		}
 		m.capabilities = value
 	case keyLogLevel:
@@ -68,7 +66,7 @@ func (m *meta) set(name string, value []byte) *fault {
 		m.agent = value
 	case "progressToken":
 		if value[0] != '"' && !isInteger(value) || len(value) > maxID {
-			return malformedMeta(name, "must be a short string or an integer")
+			return malformedMeta("progressToken", "must be a short string or an integer")
 		}
 		m.progressToken = value
 	}

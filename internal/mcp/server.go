@@ -147,9 +147,9 @@ type origin struct {
 	closeStream func()
 	// ending is closed when what may take forever is to end.
 	ending <-chan struct{}
-	// open keeps the session that initialize makes, and returns its id when
-	// the client is to repeat it; false means that there is no room for it.
-	open func(*session) (id string, ok bool)
+	// conn is the connection that is a session of its own; nil when the client
+	// repeats an id.
+	conn *Conn
 }
 
 // lost reports whether the client repeats the id of a session that is not its own.

@@ -37,6 +37,18 @@ func isLegacy(version string) bool {
 	return version != newestModern && slices.Contains(versions[:], version)
 }
 
+// revisionOf returns the revision that a JSON string names; empty when the
+// value is no string.
+func revisionOf(value []byte) string {
+	name := unquoted(value)
+	for _, known := range versions {
+		if string(name) == known {
+			return known
+		}
+	}
+	return string(name)
+}
+
 // negotiate returns the revision of a session whose client asks for one: the
 // one asked for, or the newest legacy one (2025-11-25 basic/lifecycle, Version
 // Negotiation).
