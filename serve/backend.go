@@ -16,9 +16,8 @@ import (
 type backend struct {
 	engine *engine.Server
 	tasks  *tasks.Tasks
-	// life ends, by end, when calls are not waited for any longer.
-	life context.Context
-	end  context.CancelCauseFunc
+	// life ends when calls are not waited for any longer.
+	life life
 
 	show show
 	info atomic.Pointer[described]
@@ -29,9 +28,7 @@ type backend struct {
 const steadyTTL = time.Minute
 
 func newBackend(e *engine.Server) *backend {
-	b := &backend{engine: e, tasks: newTasks(e), show: show{logger: e.Logger()}}
-	b.life, b.end = context.WithCancelCause(context.Background())
-	return b
+	return &backend{engine: e, tasks: newTasks(e), show: show{logger: e.Logger()}}
 }
 
 // Info returns what the server says of itself.
@@ -75,13 +72,22 @@ func kindOf(k mcp.Kind) engine.Kind {
 	return [...]engine.Kind{mcp.Tools: engine.Tools, mcp.Resources: engine.Resources, mcp.Templates: engine.Templates, mcp.Prompts: engine.Prompts}[k]
 }
 
-// Find returns a tool that the caller may see, or nil.
+// Find returns a tool that the caller may see, or nil. Policies are asked only
+// where it matters.
 func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Tool {
-	tool := b.engine.Find(ctx, caller, name)
+	snap := b.engine.Snapshot()
+	if snap == nil {
+		return nil
+	}
+	tool := snap.Tool(name)
 	if tool == nil {
 		return nil
 	}
-	return b.show.tool(tool)
+	encoded := b.show.tool(tool)
+	if encoded != nil && encoded.HasMirrors() && b.engine.Find(ctx, caller, name) == nil {
+		return nil
+	}
+	return encoded
 }
 
 // Serves reports whether the caller may read the resource of a URI.
@@ -100,7 +106,7 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
+	defer b.life.leave(b.life.enter(cancel))
 	request := engine.Request{
 		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
 		Can: capabilities(r.Can),

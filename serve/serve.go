@@ -229,7 +229,7 @@ func (f *Front) Shutdown(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
 		defer cancel()
 		f.closeErr = f.drain(bounded)
-		f.backend.end(errCut)
+		f.backend.life.end(errCut)
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		cut := f.backend.tasks.Close(late)

@@ -74,6 +74,9 @@ func NewTool(info ToolInfo) (*Tool, error) {
 // Name returns the name of the tool.
 func (t *Tool) Name() string { return t.name }
 
+// HasMirrors reports whether clients repeat arguments of the tool in headers.
+func (t *Tool) HasMirrors() bool { return len(t.mirrors) > 0 }
+
 // InputSchema returns the schema of the arguments. It must not be changed.
 func (t *Tool) InputSchema() json.RawMessage { return t.input }
 

@@ -20,7 +20,8 @@ func tools() feature {
 // Finder is a [Backend] that looks up one tool without making the list. It is
 // asked for each call whose headers must be held to the tool's schema.
 type Finder interface {
-	// Find returns the named tool if the caller may see it, and nil otherwise.
+	// Find returns the named tool, and nil where there is none. One that has
+	// mirrors it returns only if the caller may see it.
 	Find(ctx context.Context, c identity.Caller, name string) *Tool
 }
 
