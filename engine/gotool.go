@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -108,7 +107,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
 		Input: input, Output: output, PolicySchema: input.Raw(),
-		Body: goBody[In, Out]{run}, Where: diag.Range{File: "(go) " + o.Name},
+		Body: goBody[In, Out]{gofunc.Func[identity.Agent, In, Out](run), gofunc.NewDecoder[In]()}, Where: diag.Range{File: "(go) " + o.Name},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description
@@ -119,14 +118,16 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 }
 
 // goBody is a body in Go.
-type goBody[In, Out any] struct{ fn Func[In, Out] }
+type goBody[In, Out any] struct {
+	fn      gofunc.Func[identity.Agent, In, Out]
+	decoder gofunc.Decoder[In]
+}
 
 // Run runs the function.
 func (b goBody[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	var in In
-	if err := json.Unmarshal(i.Input, &in); err != nil {
-		return scripting.Outcome{}, fmt.Errorf("decode arguments: %w", err)
+	in, err := b.decoder.Decode(i.Args, i.Input)
+	if err != nil {
+		return scripting.Outcome{}, err
 	}
-	agent := i.Caller.Agent.Clone()
-	return gofunc.Run(ctx, func(ctx context.Context) (any, error) { return b.fn(ctx, agent, in) })
+	return b.fn.Run(ctx, i.Caller.Agent.Clone(), in)
 }

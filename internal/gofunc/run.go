@@ -12,42 +12,61 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Run runs fn in a goroutine of its own until it returns or ctx is done, and
-// tells what came of it in the terms of a script. An error of the second kind
-// is that of ctx: the function then runs on, and nobody waits for it.
-func Run(ctx context.Context, fn func(context.Context) (any, error)) (scripting.Outcome, error) {
-	ended := make(chan scripting.Outcome, 1)
-	go func() { ended <- call(ctx, fn) }()
+// Func is a function behind a tool. Agent says who calls it.
+type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out, error)
+
+// Run runs the function in a goroutine of its own until it returns or ctx is
+// done, and tells what came of it in the terms of a script. An error of the
+// second kind is that of ctx: the function then runs on, and nobody waits for it.
+func (fn Func[Agent, In, Out]) Run(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
+	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, ended: make(chan struct{})}
+	go r.run(ctx)
 	select {
-	case outcome := <-ended:
-		return outcome, nil
+	case <-r.ended:
+		return r.outcome, nil
 	case <-ctx.Done():
 		return scripting.Outcome{}, ctx.Err()
 	}
 }
 
-func call(ctx context.Context, fn func(context.Context) (any, error)) (outcome scripting.Outcome) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			outcome = failed(scripting.HostPanic, fmt.Errorf("panic: %v", cause))
-		}
-	}()
-	out, err := fn(ctx)
-	switch {
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return failed(scripting.Timeout, err)
-	case err != nil && ctx.Err() != nil:
-		return failed(scripting.Canceled, err)
-	case err != nil:
-		return failed(scripting.Thrown, err)
-	}
-	encoded, err := json.Marshal(out)
-	if err != nil {
-		return failed(scripting.HostPanic, fmt.Errorf("encode result: %w", err))
-	}
-	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
+// run is one call of a function. What comes of it is there once ended is closed.
+type run[Agent, In, Out any] struct {
+	fn    Func[Agent, In, Out]
+	agent Agent
+	in    In
+
+	ended   chan struct{}
+	outcome scripting.Outcome
+	result  scripting.Result
 }
 
-func failed(kind scripting.FailureKind, err error) scripting.Outcome {
-	return scripting.Outcome{Failure: &scripting.Failure{Kind: kind, Message: err.Error()}}
+func (r *run[Agent, In, Out]) run(ctx context.Context) {
+	defer close(r.ended)
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.fail(scripting.HostPanic, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	out, err := r.fn(ctx, r.agent, r.in)
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		r.fail(scripting.Timeout, err)
+		return
+	case err != nil && ctx.Err() != nil:
+		r.fail(scripting.Canceled, err)
+		return
+	case err != nil:
+		r.fail(scripting.Thrown, err)
+		return
+	}
+	if r.result.JSON, err = json.Marshal(out); err != nil {
+		r.fail(scripting.HostPanic, fmt.Errorf("encode result: %w", err))
+		return
+	}
+	r.result.Kind = scripting.Value
+	r.outcome.Result = &r.result
+}
+
+func (r *run[Agent, In, Out]) fail(kind scripting.FailureKind, err error) {
+	r.outcome = scripting.Outcome{Failure: &scripting.Failure{Kind: kind, Message: err.Error()}}
 }

@@ -1,0 +1,116 @@
+package gofunc
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Decoder makes an In of the arguments of a call, the way encoding/json does.
+// Arguments that are valid have been decoded by then: where In is a struct of
+// plain fields alone, they need not be once more.
+type Decoder[In any] struct{ plain []field }
+
+// field is one of a plain struct.
+type field struct {
+	name  string
+	index int
+}
+
+// NewDecoder returns the decoder of a type.
+func NewDecoder[In any]() Decoder[In] {
+	t := reflect.TypeFor[In]()
+	if t.Kind() != reflect.Struct || decodesItself(t) {
+		return Decoder[In]{}
+	}
+	var fields []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case !f.Anonymous && (!f.IsExported() || f.Tag.Get("json") == "-"):
+			continue
+		case name == "":
+			name = f.Name
+		}
+		if f.Anonymous || !isPlain(f.Type) || strings.Contains(options, "string") || has(fields, name) {
+			return Decoder[In]{}
+		}
+		fields = append(fields, field{name, i})
+	}
+	return Decoder[In]{plain: fields}
+}
+
+func has(fields []field, name string) bool {
+	return slices.ContainsFunc(fields, func(f field) bool { return f.name == name })
+}
+
+// Decode returns the arguments, which are valid. args and text are the same, decoded and
+// as JSON.
+func (d Decoder[In]) Decode(args map[string]any, text []byte) (in In, err error) {
+	if d.plain != nil && d.fill(reflect.ValueOf(&in).Elem(), args) {
+		return in, nil
+	}
+	in = *new(In)
+	if err := json.Unmarshal(text, &in); err != nil {
+		return in, fmt.Errorf("decode arguments: %w", err)
+	}
+	return in, nil
+}
+
+// fill reports whether the struct holds all of its arguments.
+func (d Decoder[In]) fill(in reflect.Value, args map[string]any) bool {
+	for _, f := range d.plain {
+		if value, given := args[f.name]; given && !set(in.Field(f.index), value) {
+			return false
+		}
+	}
+	return true
+}
+
+// set reports whether a field can hold a value.
+func set(field reflect.Value, value any) bool {
+	switch value := value.(type) {
+	case string:
+		if field.Kind() != reflect.String {
+			return false
+		}
+		field.SetString(value)
+	case bool:
+		if field.Kind() != reflect.Bool {
+			return false
+		}
+		field.SetBool(value)
+	case int64:
+		if !field.CanInt() || field.OverflowInt(value) {
+			return false
+		}
+		field.SetInt(value)
+	case float64:
+		if !field.CanFloat() || field.OverflowFloat(value) {
+			return false
+		}
+		field.SetFloat(value)
+	default:
+		return false
+	}
+	return true
+}
+
+// isPlain reports whether encoding/json has no choice of what a value of the
+// type is.
+func isPlain(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Float64:
+		return t != reflect.TypeFor[json.Number]() && !decodesItself(t)
+	}
+	return false
+}
+
+func decodesItself(t reflect.Type) bool {
+	t = reflect.PointerTo(t)
+	return t.Implements(reflect.TypeFor[json.Unmarshaler]()) || t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}

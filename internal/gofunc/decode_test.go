@@ -1,0 +1,112 @@
+package gofunc_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/gofunc"
+	"github.com/mcpd/mcpd/internal/schema"
+)
+
+type plain struct {
+	Text  string `json:"text"`
+	Yes   bool   `json:"yes,omitempty"`
+	Small int8   `json:"small"`
+	Large int64
+	Real  float64 `json:"real"`
+	Left  string  `json:"-"`
+	own   int
+}
+
+type upper string
+
+func (u *upper) UnmarshalText(text []byte) error {
+	*u = upper(strings.ToUpper(string(text)))
+	return nil
+}
+
+type rich struct {
+	plain
+	Upper  upper           `json:"upper"`
+	List   []int           `json:"list"`
+	When   time.Time       `json:"when"`
+	Number json.Number     `json:"number"`
+	Quoted int             `json:"quoted,string"`
+	Inner  struct{ A int } `json:"inner"`
+}
+
+type renamed struct {
+	Upper upper `json:"upper"`
+}
+
+type quoted struct {
+	N int `json:"n,string"`
+}
+
+type twice struct {
+	N int
+	M int `json:"N"`
+}
+
+// decodes holds what the decoder makes of arguments against encoding/json.
+func decodes[In any](t *testing.T, text string) {
+	t.Helper()
+	var want In
+	wantErr := json.Unmarshal([]byte(text), &want)
+	got, err := gofunc.NewDecoder[In]().Decode(decoded(t, text), []byte(text))
+	if (err != nil) != (wantErr != nil) {
+		t.Errorf("%s: %v, encoding/json says %v", text, err, wantErr)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(plain{}, rich{})); wantErr == nil && diff != "" {
+		t.Errorf("%s (-want +got)\n%s", text, diff)
+	}
+}
+
+// decoded returns arguments as a schema without rules decodes them.
+func decoded(t *testing.T, text string) map[string]any {
+	t.Helper()
+	s, err := schema.For[map[string]any]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, _, violations := s.Args([]byte(text), nil)
+	if len(violations) > 0 {
+		t.Fatal(violations)
+	}
+	return args
+}
+
+func TestArgumentsAreDecodedAsByEncodingJSON(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{"text":"a\u00e9\n","yes":true,"real":1.5}`, `{"text":null}`, `{"text":1}`, `{"yes":"no"}`, `{"real":"1"}`, `{"Left":"x","own":1}`,
+	} {
+		decodes[plain](t, text)
+	}
+	decodes[rich](t, `{"text":"a","upper":"b","list":[1,2],"when":"2026-07-28T00:00:00Z","number":12,"quoted":"3","inner":{"A":4}}`)
+	decodes[renamed](t, `{"upper":"b"}`)
+	decodes[quoted](t, `{"n":"3"}`)
+	decodes[twice](t, `{"N":3}`)
+	decodes[map[string]any](t, `{"a":{"b":1}}`)
+}
+
+// An integer is one however it is written, which encoding/json does not know.
+func TestAnIntegerMayBeWrittenWithAFraction(t *testing.T) {
+	in, err := gofunc.NewDecoder[plain]().Decode(map[string]any{"small": int64(-3), "Large": int64(1)}, []byte(`{"small":-3.0,"Large":1e0}`))
+	if diff := cmp.Diff(plain{Small: -3, Large: 1}, in, cmp.AllowUnexported(plain{})); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	if in, err := gofunc.NewDecoder[plain]().Decode(map[string]any{"small": int64(300)}, []byte(`{"small":300}`)); err == nil {
+		t.Errorf("an int8 holds 300 as %d", in.Small)
+	}
+}
+
+func TestPlainArgumentsAreNotDecodedTwice(t *testing.T) {
+	d, args := gofunc.NewDecoder[plain](), map[string]any{"text": "a", "real": 1.5}
+	if got := testing.AllocsPerRun(100, func() { _, _ = d.Decode(args, nil) }); got > 1 {
+		t.Errorf("%v allocations", got)
+	}
+}
