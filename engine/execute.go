@@ -74,7 +74,7 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 	}
 	number := s.sequence.Add(1)
 	x := &execution{server: s, snap: snap, req: req, lane: number, began: s.options.Now()}
-	x.id = s.prefix + strconv.FormatUint(number, 36)
+	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), s.prefix...), number, 36))
 	if req.Resume == nil || req.Resume.State == "" {
 		x.root, x.leg = x.id, 1
 	}

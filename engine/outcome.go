@@ -31,8 +31,10 @@ func (x *execution) result(r *scripting.Result) (Result, *CallError) {
 // structured is result for a tool that declares its output: the value must fit.
 func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 	value := orNull(r.JSON)
-	if violations := x.entry.Output.Value(value); len(violations) > 0 {
-		return Result{}, x.brokenOutput(violations)
+	if !x.entry.Output.Sure() {
+		if violations := x.entry.Output.Value(value); len(violations) > 0 {
+			return Result{}, x.brokenOutput(violations)
+		}
 	}
 	result := Result{Value: value, Structured: value}
 	if r.Kind == scripting.Content {

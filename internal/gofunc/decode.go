@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -36,16 +35,12 @@ func NewDecoder[In any]() Decoder[In] {
 		case name == "":
 			name = f.Name
 		}
-		if f.Anonymous || !isPlain(f.Type) || strings.Contains(options, "string") || has(fields, name) {
+		if f.Anonymous || !isPlain(f.Type) || strings.Contains(options, "string") {
 			return Decoder[In]{}
 		}
 		fields = append(fields, field{name, i})
 	}
 	return Decoder[In]{plain: fields}
-}
-
-func has(fields []field, name string) bool {
-	return slices.ContainsFunc(fields, func(f field) bool { return f.name == name })
 }
 
 // Decode returns the arguments, which are valid. args and text are the same, decoded and

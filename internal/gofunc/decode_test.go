@@ -47,11 +47,6 @@ type quoted struct {
 	N int `json:"n,string"`
 }
 
-type twice struct {
-	N int
-	M int `json:"N"`
-}
-
 // decodes holds what the decoder makes of arguments against encoding/json.
 func decodes[In any](t *testing.T, text string) {
 	t.Helper()
@@ -89,7 +84,6 @@ func TestArgumentsAreDecodedAsByEncodingJSON(t *testing.T) {
 	decodes[rich](t, `{"text":"a","upper":"b","list":[1,2],"when":"2026-07-28T00:00:00Z","number":12,"quoted":"3","inner":{"A":4}}`)
 	decodes[renamed](t, `{"upper":"b"}`)
 	decodes[quoted](t, `{"n":"3"}`)
-	decodes[twice](t, `{"N":3}`)
 	decodes[map[string]any](t, `{"a":{"b":1}}`)
 }
 

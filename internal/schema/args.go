@@ -3,7 +3,7 @@ package schema
 import "bytes"
 
 // usualDepth is how deep most values go.
-const usualDepth = 8
+const usualDepth = 4
 
 // Args decodes, completes and validates the arguments of a call. It returns
 // the decoded value, its JSON text, and at most 50 violations ordered by path;

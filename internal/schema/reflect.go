@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -24,6 +25,7 @@ func For[T any]() (*Schema, error) {
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
+	compiled.sure = isSure(reflect.TypeFor[T]())
 	return compiled, nil
 }
 

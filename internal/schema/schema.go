@@ -18,6 +18,8 @@ type Schema struct {
 	// node holds the rules, unless the schema needs the other validator.
 	node       *node
 	contextual *contextual
+	// sure is what Sure reports.
+	sure bool
 }
 
 // Compile compiles the schema raw, which must be JSON that has passed a gate.
