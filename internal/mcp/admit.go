@@ -8,7 +8,8 @@ import (
 // admit settles the era of a request and holds it to the rules that are the
 // same for all methods.
 func (c *call) admit() (f *fault) {
-	if c.meta, f = parseMeta(c.params); f != nil {
+	c.item = parseItemParams(c.params)
+	if c.meta, f = parseMeta(c.item.meta); f != nil {
 		return f
 	}
 	c.handler = c.server.methods[c.method]
@@ -60,9 +61,20 @@ func (c *call) admitModern() *fault {
 		return c.unknownMethod()
 	}
 	if h := c.headers(); h != nil && c.handler.nameOf != "" {
-		return checkName(h, unquoted(member(c.params, c.handler.nameOf)))
+		return checkName(h, unquoted(c.named()))
 	}
 	return nil
+}
+
+// named returns the member of params that the header Mcp-Name mirrors.
+func (c *call) named() []byte {
+	switch c.handler.nameOf {
+	case "name":
+		return c.item.name
+	case "uri":
+		return c.item.uri
+	}
+	return member(c.params, c.handler.nameOf)
 }
 
 func (c *call) checkVersion() *fault {

@@ -5,30 +5,31 @@ import "sync"
 // batch is what came in one text: one message, or several that are answered
 // together.
 type batch struct {
+	origin  origin
 	isBatch bool
-	pending []*pending // nil where the reply is known already
-	replies []Reply
+	pending []pending
+	replies []Reply // of what does not wait
 	// alone is their room when there is one message.
 	alone struct {
-		pending [1]*pending
+		pending [1]pending
 		replies [1]Reply
 	}
 }
 
-func newBatch(messages int, isBatch bool) *batch {
-	b := &batch{isBatch: isBatch}
+func newBatch(o origin, messages int, isBatch bool) *batch {
+	b := &batch{origin: o, isBatch: isBatch}
 	if messages == 1 {
 		b.pending, b.replies = b.alone.pending[:], b.alone.replies[:]
 	} else {
-		b.pending, b.replies = make([]*pending, messages), make([]Reply, messages)
+		b.pending, b.replies = make([]pending, messages), make([]Reply, messages)
 	}
 	return b
 }
 
 // slow reports whether serving may take long.
 func (b *batch) slow() bool {
-	for _, p := range b.pending {
-		if p != nil && p.handler.slow {
+	for i := range b.pending {
+		if p := &b.pending[i]; p.waits && p.handler.slow {
 			return true
 		}
 	}
@@ -38,14 +39,14 @@ func (b *batch) slow() bool {
 // serve serves what is pending, all of it at once, and returns the one reply.
 func (b *batch) serve() Reply {
 	if !b.isBatch {
-		if p := b.pending[0]; p != nil {
+		if p := &b.pending[0]; p.waits {
 			return p.serve()
 		}
 		return b.replies[0]
 	}
 	var all sync.WaitGroup
-	for i, p := range b.pending {
-		if p != nil {
+	for i := range b.pending {
+		if p := &b.pending[i]; p.waits {
 			all.Go(func() { b.replies[i] = p.serve() })
 		}
 	}

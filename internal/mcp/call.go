@@ -11,6 +11,7 @@ type call struct {
 	server *Server
 	origin *origin
 	message
+	item itemParams
 	meta meta
 	// handler is the method; zero until it is known that there is one.
 	handler method

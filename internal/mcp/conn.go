@@ -80,8 +80,7 @@ func (c *Conn) receive(ctx context.Context, text []byte, served func()) ([]messa
 		served()
 		return messages, draining()
 	}
-	o := c.origin
-	b, f := c.server.acceptAll(ctx, &o, messages, isBatch)
+	b, f := c.server.acceptAll(ctx, c.origin, messages, isBatch)
 	if f == nil && b.slow() {
 		go c.serve(b, served)
 		return nil, nil
@@ -89,16 +88,16 @@ func (c *Conn) receive(ctx context.Context, text []byte, served func()) ([]messa
 	defer served()
 	defer c.work.done()
 	if f == nil {
-		c.serveNow(ctx, b, o.session)
+		c.serveNow(ctx, b)
 	}
 	return nil, f
 }
 
-// serveNow serves what does not take long. before is the session that there was.
-func (c *Conn) serveNow(ctx context.Context, b *batch, before *session) {
+// serveNow serves what does not take long.
+func (c *Conn) serveNow(ctx context.Context, b *batch) {
 	r := b.serve()
 	// Who has the answer to initialize hears of every change from then on.
-	if before == nil && c.origin.session != nil {
+	if b.origin.session == nil && c.origin.session != nil {
 		defer c.follow(ctx, c.origin.session)()
 	}
 	c.answer(r)

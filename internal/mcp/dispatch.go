@@ -23,41 +23,45 @@ func refuse(id []byte, f *fault) Reply {
 	return Reply{Frame: errorFrame(id, &f.RPCError), Refusal: f.refusal}
 }
 
-// pending is a request that was accepted and waits to be served.
+// pending is a message that may be a request that was accepted: then it waits
+// to be served.
 type pending struct {
 	call
-	ctx context.Context
-	end func()
+	waits bool
+	ctx   context.Context
+	end   func()
 }
 
 // accept does all that must happen in the order of a client's messages: it
 // takes note of notifications, judges requests, and makes them known to those
-// that may cancel them. A request that passes is pending; the reply to
-// everything else is complete. All transports meet here.
-func (s *Server) accept(ctx context.Context, o *origin, m message) (*pending, Reply) {
+// that may cancel them. A request that passes waits; the reply to everything
+// else is complete. All transports meet here.
+func (p *pending) accept(ctx context.Context) Reply {
+	o := p.origin
 	switch {
-	case m.bad != nil:
-		return nil, refuse(m.id, m.bad)
-	case m.isResponse():
+	case p.bad != nil:
+		return refuse(p.id, p.bad)
+	case p.isResponse():
 		if o.session != nil {
-			o.session.outgoing.answered(m)
+			o.session.outgoing.answered(p.message)
 		}
-		return nil, Reply{}
-	case m.isNotification():
-		s.notified(o, m)
-		return nil, Reply{}
+		return Reply{}
+	case p.isNotification():
+		p.server.notified(o, p.message)
+		return Reply{}
 	}
-	p := &pending{call: call{server: s, origin: o, message: m}, ctx: ctx, end: func() {}}
 	if f := p.admit(); f != nil {
-		return nil, p.refuse(f)
+		return p.refuse(f)
 	}
+	p.ctx, p.end = ctx, func() {}
 	if p.handler.slow && o.calls != nil {
 		var f *fault
-		if p.ctx, p.end, f = o.calls.add(ctx, m.id); f != nil {
-			return nil, p.refuse(f)
+		if p.ctx, p.end, f = o.calls.add(ctx, p.id); f != nil {
+			return p.refuse(f)
 		}
 	}
-	return p, Reply{}
+	p.waits = true
+	return Reply{}
 }
 
 // serve runs the request and returns the reply: none when nobody waits for it
@@ -76,16 +80,18 @@ func (p *pending) serve() Reply {
 
 // acceptAll accepts one message, or a batch in its order (2025-03-26
 // basic/index, Batching).
-func (s *Server) acceptAll(ctx context.Context, o *origin, messages []message, isBatch bool) (*batch, *fault) {
+func (s *Server) acceptAll(ctx context.Context, o origin, messages []message, isBatch bool) (*batch, *fault) {
 	if isBatch && (o.session == nil || !hasBatches(o.session.version)) {
 		return nil, malformed("the protocol revision has no batches")
 	}
-	b := newBatch(len(messages), isBatch)
+	b := newBatch(o, len(messages), isBatch)
 	for i, m := range messages {
 		if m.isOdd() && (isBatch || !o.mirrored) {
 			continue
 		}
-		b.pending[i], b.replies[i] = s.accept(ctx, o, m)
+		p := &b.pending[i]
+		p.call = call{server: s, origin: &b.origin, message: m}
+		b.replies[i] = p.accept(ctx)
 	}
 	return b, nil
 }

@@ -50,8 +50,8 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	return b.serve()
 }
 
-func (s *Server) exchangeOrigin(x Exchange) *origin {
-	o := &origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, ending: s.work.ending}
+func (s *Server) exchangeOrigin(x Exchange) origin {
+	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, ending: s.work.ending}
 	if o.peer.Headers == nil {
 		o.peer.Headers = http.Header{}
 	}

@@ -27,8 +27,7 @@ type meta struct {
 }
 
 // parseMeta reads params._meta.
-func parseMeta(params []byte) (m meta, f *fault) {
-	object := member(params, "_meta")
+func parseMeta(object []byte) (m meta, f *fault) {
 	if isNull(object) {
 		return m, nil
 	}

@@ -10,10 +10,11 @@ import (
 type itemParams struct {
 	name, uri, arguments []byte
 	responses, state     []byte // of a client that was asked
+	meta                 []byte
 }
 
-func (c *call) itemParams() (p itemParams) {
-	object, ok := members(c.params)
+func parseItemParams(params []byte) (p itemParams) {
+	object, ok := members(params)
 	for ok {
 		var name, value []byte
 		if name, value, ok = object.member(); !ok || isNull(value) {
@@ -30,6 +31,8 @@ func (c *call) itemParams() (p itemParams) {
 			p.responses = value
 		case "requestState":
 			p.state = value
+		case "_meta":
+			p.meta = value
 		}
 	}
 	return p

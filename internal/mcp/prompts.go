@@ -14,7 +14,7 @@ func prompts() feature {
 }
 
 func getPrompt(ctx context.Context, c *call) (*result, *fault) {
-	p := c.itemParams()
+	p := &c.item
 	name, ok := text(p.name)
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
@@ -22,5 +22,5 @@ func getPrompt(ctx context.Context, c *call) (*result, *fault) {
 	if p.arguments != nil && !isObject(p.arguments) {
 		return nil, invalidParams("params.arguments must be an object")
 	}
-	return c.perform(ctx, Request{Kind: Prompts, Name: name, Arguments: p.arguments}, &p)
+	return c.perform(ctx, Request{Kind: Prompts, Name: name, Arguments: p.arguments}, p)
 }

@@ -18,10 +18,10 @@ func resources() feature {
 }
 
 func readResource(ctx context.Context, c *call) (*result, *fault) {
-	p := c.itemParams()
+	p := &c.item
 	uri, ok := text(p.uri)
 	if !ok || uri == "" {
 		return nil, invalidParams("params.uri must be a string that is not empty")
 	}
-	return c.perform(ctx, Request{Kind: Resources, Name: uri}, &p)
+	return c.perform(ctx, Request{Kind: Resources, Name: uri}, p)
 }

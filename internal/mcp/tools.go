@@ -26,12 +26,12 @@ type Finder interface {
 }
 
 func callTool(ctx context.Context, c *call) (*result, *fault) {
-	p := c.itemParams()
+	p := &c.item
 	name, ok := text(p.name)
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
 	}
-	return c.perform(ctx, Request{Kind: Tools, Name: name, Arguments: p.arguments}, &p)
+	return c.perform(ctx, Request{Kind: Tools, Name: name, Arguments: p.arguments}, p)
 }
 
 // checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28
