@@ -21,7 +21,7 @@ const module = "github.com/mcpd/mcpd/"
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks"},
-	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline"},
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/cputime"},
@@ -35,6 +35,7 @@ var layout = map[string][]string{
 	"internal/redact":          {},
 	"internal/content":         {},
 	"internal/cputime":         {},
+	"internal/deadline":        {},
 	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes"},
 	"internal/gofunc":          {"scripting"},
@@ -55,7 +56,7 @@ var layout = map[string][]string{
 	"internal/uritemplate":     {},
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},
-	"bench":                    {"engine", "serve", "diag", "identity"},
+	"bench":                    {"engine", "serve", "diag", "identity", "internal/cputime"},
 	"examples/...":             {"engine", "serve", "diag", "identity"},
 }
 

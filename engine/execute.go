@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -224,7 +225,7 @@ func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
 // run runs one leg of the call under what is left of its deadline, and checks
 // what it returned.
 func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *CallError) {
-	bounded, cancel := context.WithTimeout(ctx, x.entry.Timeout-pause.Used)
+	bounded, cancel := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer cancel()
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -21,6 +22,14 @@ type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out
 func (fn Func[Agent, In, Out]) Run(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
 	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, ended: make(chan struct{})}
 	go r.run(ctx)
+	// Most functions end at once: who gives way to them need not wait for ctx,
+	// which may take a timer.
+	runtime.Gosched()
+	select {
+	case <-r.ended:
+		return r.outcome, nil
+	default:
+	}
 	select {
 	case <-r.ended:
 		return r.outcome, nil
