@@ -107,7 +107,7 @@ func BenchmarkCall(b *testing.B) {
 
 func TestACallStaysWithinItsAllocations(t *testing.T) {
 	s := addServer(t)
-	const budget = 150
+	const budget = 95
 	got := testing.AllocsPerRun(200, func() {
 		if r := s.Execute(t.Context(), addRequest); r.Err != nil {
 			t.Fatal(r.Err)

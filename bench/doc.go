@@ -1,5 +1,7 @@
 // Package bench measures the hot paths of mcpd from end to end: a call in
-// process, a list of a thousand tools, a cold load of a thousand files, and a
-// reload after one of them has changed. Times are for people; the budgets on
-// allocations beside them are tests.
+// process, a call of a Go tool beside a bare handler, a list of a thousand tools,
+// a cold load of a thousand files, a reload after one of them has changed, and
+// sessions that do nothing. Times are for people, but for the one that is held
+// to a bare handler's with MCPD_LONG; the budgets on allocations and memory
+// beside them are tests.
 package bench

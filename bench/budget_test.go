@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestANativeCallStaysWithinItsAllocations(t *testing.T) {
+	s := native(t)
+	request := engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`), Caller: addRequest.Caller}
+	inProcess := testing.AllocsPerRun(200, func() {
+		if r := s.Execute(t.Context(), request); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	})
+	overHTTP := allocsOf(t, handler(t))
+	bare := allocsOf(t, http.HandlerFunc(bareHTTP))
+	t.Logf("%.0f in process, %.0f over HTTP, %.0f with a bare handler", inProcess, overHTTP, bare)
+	if inProcess > 22 {
+		t.Errorf("a call in process allocates %.0f times", inProcess)
+	}
+	if overHTTP > bare/2 {
+		t.Errorf("a call over HTTP allocates %.0f times, with a bare handler %.0f", overHTTP, bare)
+	}
+}
+
+// allocsOf returns how often a handler allocates for a call.
+func allocsOf(t *testing.T, h http.Handler) float64 {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"},
+	}
+	r.RemoteAddr, r.ContentLength = "127.0.0.1:4444", int64(len(body))
+	message := bytes.NewReader([]byte(body))
+	content, w := io.NopCloser(message), &discard{header: http.Header{}}
+	return testing.AllocsPerRun(200, func() {
+		_, _ = message.Seek(0, io.SeekStart)
+		r.Body = content
+		clear(w.header)
+		if h.ServeHTTP(w, r); w.status != 0 && w.status != http.StatusOK {
+			t.Fatal(w.status)
+		}
+	})
+}
+
+// discard is a response that nobody reads, on a connection with deadlines.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header            { return d.header }
+func (d *discard) Write(p []byte) (int, error)    { return len(p), nil }
+func (d *discard) WriteHeader(status int)         { d.status = status }
+func (*discard) SetReadDeadline(time.Time) error  { return nil }
+func (*discard) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/serve"
+)
+
+const (
+	// maxIdle is what a session that does nothing may cost, in bytes.
+	maxIdle = 32 << 10
+	// maxOpen is what one with an open stream may cost: two connections in
+	// this process, with the goroutines and the buffers of net/http.
+	maxOpen = 40 << 10
+)
+
+// TestAnIdleSessionOverHTTPIsSmall opens legacy sessions, which then have no
+// connection: 10,000, which is as many as there may be, with MCPD_LONG.
+func TestAnIdleSessionOverHTTPIsSmall(t *testing.T) {
+	sessions := 1000
+	if os.Getenv("MCPD_LONG") != "" {
+		sessions = 10_000
+	}
+	site := openSite(t)
+	site.open(t, 10)
+	before := inUse()
+	site.open(t, sessions)
+	if cost := (inUse() - before) / int64(sessions); cost > maxIdle {
+		t.Errorf("an idle session costs %d bytes", cost)
+	} else {
+		t.Logf("an idle session costs %d bytes", cost)
+	}
+}
+
+// TestAnOpenStreamIsSmall opens sessions with a stream each, which stays open.
+// Both ends of its connection are counted.
+func TestAnOpenStreamIsSmall(t *testing.T) {
+	streams := 200
+	if os.Getenv("MCPD_LONG") != "" {
+		streams = 2000
+	}
+	site := openSite(t)
+	site.listen(t, site.open(t, 1)[0])
+	before := inUse()
+	for _, id := range site.open(t, streams) {
+		site.listen(t, id)
+	}
+	if cost := (inUse() - before) / int64(streams); cost > maxOpen {
+		t.Errorf("a session with an open stream costs %d bytes", cost)
+	} else {
+		t.Logf("a session with an open stream costs %d bytes", cost)
+	}
+}
+
+// site is a server of HTTP with a connection to it.
+type site struct {
+	address string
+	conn    net.Conn
+	answers *bufio.Reader
+}
+
+func openSite(t *testing.T) *site {
+	t.Helper()
+	front := serve.New(native(t), serve.Options{})
+	h, err := front.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(h)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		_ = front.Shutdown(context.Background())
+		web.Close()
+	})
+	s := &site{address: web.Listener.Addr().String()}
+	s.conn = s.dial(t)
+	s.answers = bufio.NewReader(s.conn)
+	return s
+}
+
+func (s *site) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// open opens so many sessions and returns their ids.
+func (s *site) open(t *testing.T, sessions int) []string {
+	t.Helper()
+	const (
+		initialize  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+		initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	)
+	ids := make([]string, sessions)
+	for i := range ids {
+		ids[i] = s.post(t, "", initialize, 200)
+		s.post(t, ids[i], initialized, 202)
+	}
+	return ids
+}
+
+// post sends a message and returns the session that its answer names.
+func (s *site) post(t *testing.T, session, message string, status int) (opened string) {
+	t.Helper()
+	if session != "" {
+		session = "Mcp-Session-Id: " + session + "\r\n"
+	}
+	fmt.Fprintf(s.conn, "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\n%s\r\n%s", s.address, len(message), session, message)
+	got, header, err := readHead(s.answers)
+	if err != nil || got != status {
+		t.Fatalf("%d, %v", got, err)
+	}
+	length := 0
+	if _, err := fmt.Sscan(header["Content-Length"], &length); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.answers.Discard(length); err != nil {
+		t.Fatal(err)
+	}
+	return header["Mcp-Session-Id"]
+}
+
+// listen opens the stream of a session.
+func (s *site) listen(t *testing.T, session string) {
+	t.Helper()
+	conn := s.dial(t)
+	fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\n\r\n", s.address, session)
+	if got, _, err := readHead(bufio.NewReaderSize(conn, 512)); err != nil || got != 200 {
+		t.Fatalf("%d, %v", got, err)
+	}
+}
+
+// readHead reads the status and the headers of a response.
+func readHead(r *bufio.Reader) (status int, header map[string]string, err error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := fmt.Sscanf(line, "HTTP/1.1 %d", &status); err != nil {
+		return 0, nil, err
+	}
+	header = map[string]string{}
+	for {
+		if line, err = r.ReadString('\n'); err != nil || line == "\r\n" {
+			return status, header, err
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		header[name] = value
+	}
+}
+
+// inUse returns the bytes of heap and stacks that are in use.
+func inUse() int64 {
+	var m runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
