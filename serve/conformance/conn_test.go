@@ -1,0 +1,246 @@
+package conformance_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what should take milliseconds. It is a
+// failsafe: nothing is judged by it.
+const patience = 30 * time.Second
+
+type object = map[string]any
+
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaClient       = "io.modelcontextprotocol/clientInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
+	metaLogLevel     = "io.modelcontextprotocol/logLevel"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+)
+
+// conn is a client that sees all that goes over its wire, in its order.
+type conn struct {
+	*testing.T
+	*wire
+	ctx  context.Context
+	era  era
+	next int
+
+	answers map[int]message
+	heard   []message // the notifications that no hear has returned yet
+}
+
+// connect returns a client that has sent nothing yet. It hangs up when the test ends.
+func connect(t *testing.T, w *wire, e era) *conn {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(func() { cancel(); w.hang() })
+	return &conn{T: t, wire: w, ctx: ctx, era: e, answers: map[int]message{}}
+}
+
+// everything is what the client can do, unless a request says otherwise.
+var everything = object{"sampling": object{}, "elicitation": object{}, "roots": object{}}
+
+// initialize opens a legacy session.
+func (c *conn) initialize(version string) object {
+	c.Helper()
+	m := c.await(c.post("initialize", object{
+		"protocolVersion": version, "capabilities": everything, "clientInfo": object{"name": "wire", "version": "1"},
+	}))
+	c.notify("notifications/initialized", nil)
+	return c.result(m)
+}
+
+// post sends a request as it is, and returns its id.
+func (c *conn) post(method string, params object) int {
+	c.Helper()
+	c.next++
+	c.write(object{"jsonrpc": "2.0", "id": c.next, "method": method, "params": params})
+	return c.next
+}
+
+// start sends a request, with what the era wants to stand in every one.
+func (c *conn) start(method string, params object) int {
+	c.Helper()
+	params = maps.Clone(params)
+	if params == nil {
+		params = object{}
+	}
+	if c.era == modern {
+		meta := object{metaVersion: modern, metaClient: object{"name": "wire", "version": "1"}, metaCapabilities: everything}
+		if given, ok := params["_meta"].(object); ok {
+			maps.Copy(meta, given)
+		}
+		params["_meta"] = meta
+	}
+	return c.post(method, params)
+}
+
+// notify sends a notification.
+func (c *conn) notify(method string, params object) {
+	c.Helper()
+	m := object{"jsonrpc": "2.0", "method": method}
+	if params != nil {
+		m["params"] = params
+	}
+	c.write(m)
+}
+
+func (c *conn) write(m object) {
+	c.Helper()
+	text, err := json.Marshal(m)
+	if err != nil {
+		c.Fatal(err)
+	}
+	if err := c.send(text); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// ask sends a request and waits for its answer.
+func (c *conn) ask(method string, params object) message {
+	c.Helper()
+	return c.await(c.start(method, params))
+}
+
+// get is ask for what is not refused; it returns the result.
+func (c *conn) get(method string, params object) object {
+	c.Helper()
+	return c.result(c.ask(method, params))
+}
+
+// call calls a tool that has a result.
+func (c *conn) call(tool string, more object) object {
+	c.Helper()
+	params := object{"name": tool, "arguments": object{}}
+	maps.Copy(params, more)
+	return c.get("tools/call", params)
+}
+
+// refused is ask for what must be refused; it returns the error.
+func (c *conn) refused(method string, params object) *fault {
+	c.Helper()
+	m := c.ask(method, params)
+	if m.Error == nil {
+		c.Fatalf("%s was not refused: %s", method, m.Result)
+	}
+	return m.Error
+}
+
+func (c *conn) result(m message) object {
+	c.Helper()
+	if m.Error != nil {
+		c.Fatalf("the error is %d %s %s", m.Error.Code, m.Error.Message, m.Error.Data)
+	}
+	var result object
+	if err := json.Unmarshal(m.Result, &result); err != nil || result == nil {
+		c.Fatalf("the result is %s, %v", m.Result, err)
+	}
+	return result
+}
+
+// await waits for the answer to a request, and keeps what is told meanwhile.
+func (c *conn) await(id int) message {
+	c.Helper()
+	for {
+		if m, ok := c.answers[id]; ok {
+			delete(c.answers, id)
+			return m
+		}
+		c.read()
+	}
+}
+
+// hear waits for the next notification of a method, and forgets all before it.
+func (c *conn) hear(method string) object {
+	c.Helper()
+	for i := 0; ; i++ {
+		for i >= len(c.heard) {
+			c.read()
+		}
+		if m := c.heard[i]; m.Method == method {
+			c.heard = c.heard[i+1:]
+			return c.params(m)
+		}
+	}
+}
+
+// told returns the params of the notifications of a method that were told so far.
+func (c *conn) told(method string) (params []object) {
+	c.Helper()
+	for _, m := range c.heard {
+		if m.Method == method {
+			params = append(params, c.params(m))
+		}
+	}
+	return params
+}
+
+func (c *conn) params(m message) object {
+	c.Helper()
+	params := object{}
+	if m.Params != nil {
+		if err := json.Unmarshal(m.Params, &params); err != nil {
+			c.Fatalf("%s: %v", m.Params, err)
+		}
+	}
+	return params
+}
+
+// read takes in the next message, which must be one of its era.
+func (c *conn) read() {
+	c.Helper()
+	var text []byte
+	select {
+	case said, ok := <-c.inbox:
+		if !ok {
+			c.Fatal("the server has hung up")
+		}
+		text = said
+	case <-c.ctx.Done():
+		c.Fatalf("the server says nothing more; it has told %d notifications", len(c.heard))
+	}
+	var m message
+	if err := json.Unmarshal(text, &m); err != nil {
+		c.Fatalf("%s: %v", text, err)
+	}
+	if err := c.judge(m); err != nil {
+		c.Errorf("%v: %s", err, text)
+	}
+	if m.Method != "" {
+		c.heard = append(c.heard, m)
+		return
+	}
+	var id int
+	if err := json.Unmarshal(m.ID, &id); err != nil {
+		c.Fatalf("the answer is for nobody: %s", text)
+	}
+	c.answers[id] = m
+}
+
+// judge says what is wrong with a message of the server, whatever it is about.
+func (c *conn) judge(m message) error {
+	var result map[string]json.RawMessage
+	_ = json.Unmarshal(m.Result, &result)
+	_, typed := result["resultType"]
+	_, timed := result["ttlMs"]
+	_, scoped := result["cacheScope"]
+	switch {
+	case m.JSONRPC != "2.0":
+		return fmt.Errorf("the version of JSON-RPC is %q", m.JSONRPC)
+	case m.Method != "" && m.ID != nil && c.era == modern:
+		return fmt.Errorf("a server sends no requests")
+	case m.Method != "" && (m.Result != nil || m.Error != nil), m.Method == "" && (m.Result != nil) == (m.Error != nil):
+		return fmt.Errorf("a message is one thing")
+	case m.Result != nil && typed != (c.era == modern):
+		return fmt.Errorf("the era of the result is the other one")
+	case m.Result != nil && c.era == legacy && (timed || scoped):
+		return fmt.Errorf("a legacy result is not to be kept")
+	}
+	return nil
+}

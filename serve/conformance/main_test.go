@@ -1,0 +1,11 @@
+// Package conformance_test runs the scenarios of the official conformance
+// suite, which knows Streamable HTTP alone, over every transport.
+package conformance_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,175 @@
+package conformance_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// scenario is one of the official suite, or one of ours.
+type scenario struct {
+	name string
+	// eras are those whose clients it is about.
+	eras []era
+	run  func(*visit)
+}
+
+var (
+	both       = []era{legacy, modern}
+	legacyOnly = []era{legacy}
+	modernOnly = []era{modern}
+)
+
+// official are the scenarios of the suite that are about servers, by its names.
+// What the suite judges in the headers and status codes of HTTP it alone judges.
+var official = slices.Concat(lifecycleScenarios, toolScenarios, resourceScenarios, promptScenarios, askingScenarios, inputScenarios)
+
+// ours are about what the suite has no scenario for.
+var ours = slices.Concat(listenScenarios, moreScenarios)
+
+// suiteSize is how many scenarios for servers version 0.2.0-alpha.12 has.
+const suiteSize = 65
+
+// elsewhere are the scenarios of the suite that are not run here, and why.
+var elsewhere = map[string]string{
+	"dns-rebinding-protection":             "about the headers Host and Origin",
+	"http-header-validation":               "about the headers Mcp-Method and Mcp-Name",
+	"http-custom-header-server-validation": "about the headers Mcp-Param-*",
+	"server-session-lifecycle":             "about the header Mcp-Session-Id, and DELETE",
+	"server-sse-polling":                   "about the header Last-Event-ID, and events without data",
+	"tasks-lifecycle":                      noTasks,
+	"tasks-capability-negotiation":         noTasks,
+	"tasks-wire-fields":                    noTasks,
+	"tasks-request-state-removal":          noTasks,
+	"tasks-mrtr-input":                     noTasks,
+	"tasks-request-headers":                noTasks,
+	"tasks-dispatch-and-envelope":          noTasks,
+	"tasks-status-notifications":           noTasks,
+	"tasks-required-task-error":            noTasks,
+	"tasks-mrtr-composition":               noTasks,
+	"sep-2640-skills-directory":            noSkills,
+	"sep-2640-skills-enumeration":          noSkills,
+	"sep-2640-skills-manifest":             noSkills,
+}
+
+const (
+	noTasks  = "about an extension that the fixtures do not use"
+	noSkills = "about an extension that mcpd does not have"
+)
+
+// TestTheWholeSuiteIsAccountedFor has each scenario of the suite either run or
+// left out for a reason.
+func TestTheWholeSuiteIsAccountedFor(t *testing.T) {
+	known := map[string]bool{}
+	for name, reason := range elsewhere {
+		if known[name] = true; reason == "" {
+			t.Errorf("%s is left out for no reason", name)
+		}
+	}
+	for _, s := range official {
+		if known[s.name] {
+			t.Errorf("%s is there twice", s.name)
+		}
+		known[s.name] = true
+	}
+	if len(known) != suiteSize {
+		t.Errorf("%d scenarios are known, and %d left out; the suite has %d", len(official), len(elsewhere), suiteSize)
+	}
+}
+
+// TestEveryScenarioOnEveryTransport runs each scenario of the suite on each
+// line of its era.
+func TestEveryScenarioOnEveryTransport(t *testing.T) {
+	for _, l := range lines {
+		t.Run(l.name+" "+string(l.era), func(t *testing.T) {
+			site := serveFixtures(t)
+			for _, s := range slices.Concat(official, ours) {
+				if slices.Contains(s.eras, l.era) {
+					t.Run(s.name, func(t *testing.T) { s.run(arrive(t, site, l)) })
+				}
+			}
+		})
+	}
+}
+
+// visit is one scenario on one line.
+type visit struct {
+	*testing.T
+	line
+	site *copies
+	ctx  context.Context
+}
+
+func arrive(t *testing.T, s *copies, l line) *visit {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return &visit{T: t, line: l, site: s, ctx: ctx}
+}
+
+// session connects the client of the go-sdk.
+func (v *visit) session(o *mcp.ClientOptions) *mcp.ClientSession {
+	v.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, o)
+	client.AddRoots(&mcp.Root{URI: "file:///test/root", Name: "Test Root"})
+	session, err := client.Connect(v.ctx, v.transport(v.T, v.site.site), &mcp.ClientSessionOptions{ProtocolVersion: string(v.era)})
+	if err != nil {
+		v.Fatal(err)
+	}
+	v.Cleanup(func() { session.Close() })
+	if got := session.InitializeResult().ProtocolVersion; got != string(v.era) {
+		v.Fatalf("the client and the server speak %s", got)
+	}
+	return session
+}
+
+// connect connects a client that sees its wire, and opens its session where
+// the era has one.
+func (v *visit) connect() *conn {
+	v.Helper()
+	c := v.bare()
+	if v.era == legacy {
+		c.initialize(string(legacy))
+	}
+	return c
+}
+
+// bare is connect without a session.
+func (v *visit) bare() *conn {
+	v.Helper()
+	return connect(v.T, v.dial(v.T, v.site.site, v.era), v.era)
+}
+
+// same compares what is the same as JSON. want is JSON.
+func (v *visit) same(what string, got any, want string) {
+	v.Helper()
+	text, err := json.Marshal(got)
+	if err != nil {
+		v.Fatal(err)
+	}
+	if diff := cmp.Diff(decoded(v.T, want), decoded(v.T, string(text))); diff != "" {
+		v.Errorf("%s is another (-want +got):\n%s", what, diff)
+	}
+}
+
+func decoded(t *testing.T, text string) (value any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+// one waits for what a handler of a client is told.
+func one[T any](v *visit, told <-chan T) (value T) {
+	v.Helper()
+	select {
+	case value = <-told:
+	case <-v.ctx.Done():
+		v.Fatal("the client is told nothing")
+	}
+	return value
+}
