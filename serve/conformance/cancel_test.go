@@ -1,0 +1,186 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// stuckTools each tell the host that they run, and then do not end: one waits
+// for the host, one for a timer, and one computes.
+const stuckTools = `
+tool "waits" {
+  timeout = "5m"
+  allow {
+    http "host" {
+      hosts            = [%[1]q]
+      methods          = ["POST"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    return (await http.host.post("http://%[1]s/hang")).text();
+  JS
+}
+tool "sleeps" {
+  timeout = "5m"
+  allow {
+    http "host" {
+      hosts            = [%[1]q]
+      methods          = ["POST"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    await http.host.post("http://%[1]s/");
+    await new Promise(done => setTimeout(done, 300_000));
+  JS
+}
+tool "computes" {
+  timeout = "5m"
+  allow {
+    http "host" {
+      hosts            = [%[1]q]
+      methods          = ["POST"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    await http.host.post("http://%[1]s/");
+    for (;;) {}
+  JS
+}
+`
+
+// stuck is a site with the stuck tools, and all that is known of their calls.
+type stuck struct {
+	*site
+	runs  chan struct{}         // a body runs
+	left  chan struct{}         // a body has given up what it asked the host for
+	ended chan engine.HookEvent // a call has ended
+}
+
+func serveStuck(t *testing.T) *stuck {
+	s := &stuck{runs: make(chan struct{}, 1), left: make(chan struct{}, 1), ended: make(chan engine.HookEvent, 1)}
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.runs <- struct{}{}
+		if r.URL.Path == "/hang" {
+			<-r.Context().Done()
+			s.left <- struct{}{}
+		}
+	}))
+	t.Cleanup(host.Close)
+	s.site = open(t, engine.Options{
+		Name: "test", Tools: fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, stuckTools, strings.TrimPrefix(host.URL, "http://")), Mode: 0o644}},
+		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+			if e.Phase != engine.Start {
+				s.ended <- e
+			}
+		}},
+	})
+	return s
+}
+
+// giveUp is a way in which a client gives up a call.
+type giveUp struct {
+	name string
+	on   func(line) bool
+	run  func(v *visit, s *stuck, tool string)
+}
+
+var waysToGiveUp = []giveUp{
+	{"the official client cancels", func(line) bool { return true }, clientCancels},
+	{"the client cancels by a notification", func(l line) bool { return l.name != "Streamable HTTP" || l.era == legacy }, notifies},
+	{"the client closes the stream of the call", func(l line) bool { return l.name == "Streamable HTTP" }, closesStream},
+	{"the connection is lost", func(l line) bool { return l.name != "stdio" }, hangsUp},
+	{"the client ends its session", func(l line) bool { return l.name == "Streamable HTTP" && l.era == legacy }, endsSession},
+}
+
+// TestAScriptStopsWhenItsClientGivesItUp gives up calls of scripts that do not
+// end by themselves, in each way that there is on each transport. What shows
+// that the script has stopped is its hook, which is told once nothing of the
+// body runs any more, and the host that it waited for.
+func TestAScriptStopsWhenItsClientGivesItUp(t *testing.T) {
+	for _, l := range lines {
+		s := serveStuck(t)
+		for _, way := range waysToGiveUp {
+			if !way.on(l) {
+				continue
+			}
+			for _, tool := range []string{"waits", "sleeps", "computes"} {
+				t.Run(l.name+" "+string(l.era)+"/"+way.name+"/"+tool, func(t *testing.T) {
+					v := arrive(t, &copies{site: s.site}, l)
+					way.run(v, s, tool)
+					if e := one(v, s.ended); e.Phase != engine.Failed || e.Tool != tool {
+						t.Errorf("%s ended with %s", e.Tool, e.Phase)
+					}
+					if tool == "waits" {
+						one(v, s.left)
+					}
+				})
+			}
+		}
+	}
+}
+
+func clientCancels(v *visit, s *stuck, tool string) {
+	session := v.session(nil)
+	ctx, cancel := context.WithCancel(v.ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool})
+		ended <- err
+	}()
+	one(v, s.runs)
+	cancel()
+	if err := one(v, ended); err == nil {
+		v.Error("the call has a result")
+	}
+}
+
+// begin begins a call, and returns when its body runs.
+func begin(v *visit, c *conn, s *stuck, tool string) (id int) {
+	v.Helper()
+	id = c.start("tools/call", object{"name": tool, "arguments": object{}})
+	one(v, s.runs)
+	return id
+}
+
+// notifies has its next request answered, and not the one that it cancelled.
+func notifies(v *visit, s *stuck, tool string) {
+	c := v.connect()
+	id := begin(v, c, s, tool)
+	c.notify("notifications/cancelled", object{"requestId": id, "reason": "of no use any more"})
+	s.ended <- one(v, s.ended)
+	c.get("tools/list", nil)
+	if m, answered := c.answers[id]; answered {
+		v.Errorf("the cancelled call is answered: %s %v", m.Result, m.Error)
+	}
+}
+
+func closesStream(v *visit, s *stuck, tool string) {
+	c := v.connect()
+	c.drop(fmt.Sprint(begin(v, c, s, tool)))
+}
+
+func hangsUp(v *visit, s *stuck, tool string) {
+	c := v.connect()
+	begin(v, c, s, tool)
+	c.hang()
+}
+
+func endsSession(v *visit, s *stuck, tool string) {
+	c := v.connect()
+	begin(v, c, s, tool)
+	if err := c.end(); err != nil {
+		v.Error(err)
+	}
+}
