@@ -17,7 +17,7 @@ var listenScenarios = []scenario{
 // subscriptions: two of one client, each of which is told of what it asked for.
 func listens(v *visit) {
 	c := v.connect()
-	tools, prompts := c.subscribe(object{"toolsListChanged": true}), c.subscribe(object{"promptsListChanged": true})
+	tools, prompts := c.subscribe(object{"toolsListChanged": true}, nil), c.subscribe(object{"promptsListChanged": true}, nil)
 	c.call("test_trigger_tool_change", nil)
 	c.call("test_trigger_prompt_change", nil)
 	for c.told("notifications/tools/list_changed") == nil || c.told("notifications/prompts/list_changed") == nil {
@@ -33,14 +33,14 @@ func listens(v *visit) {
 
 // subscribe opens a subscription, which is acknowledged before all else, and
 // returns what stands in _meta of all that is told on it.
-func (c *conn) subscribe(to object) string {
+func (c *conn) subscribe(to, meta object) string {
 	c.Helper()
-	id := c.start("subscriptions/listen", object{"notifications": to})
+	id := c.start("subscriptions/listen", object{"notifications": to, "_meta": meta})
 	c.read()
 	last := c.heard[len(c.heard)-1]
 	acknowledged := c.params(last)
-	meta, _ := acknowledged["_meta"].(object)
-	if last.Method != "notifications/subscriptions/acknowledged" || meta[metaSubscription] != float64(id) {
+	tag, _ := acknowledged["_meta"].(object)
+	if last.Method != "notifications/subscriptions/acknowledged" || tag[metaSubscription] != float64(id) {
 		c.Fatalf("at first the client is told %s %s", last.Method, last.Params)
 	}
 	return fmt.Sprintf(`{%q: %d}`, metaSubscription, id)
@@ -84,7 +84,7 @@ func clientHearsOfLists(v *visit) {
 
 func hearsOfResource(v *visit) {
 	c := v.connect()
-	meta := c.subscribe(object{"resourceSubscriptions": []string{watched}})
+	meta := c.subscribe(object{"resourceSubscriptions": []string{watched}}, nil)
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
 	v.same("the notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`", "_meta": `+meta+`}`)

@@ -43,7 +43,8 @@ func discovers(v *visit, c *conn, result object) {
 	}
 	v.same("what the server can do", result["capabilities"], `{
 		"completions": {}, "logging": {}, "prompts": {"listChanged": true},
-		"resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true}
+		"resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true},
+		"extensions": {"io.modelcontextprotocol/tasks": {}}
 	}`)
 	meta, _ := result["_meta"].(object)
 	if server, _ := meta[metaServer].(object); server["name"] != "mcpd-conformance" || server["version"] == "" {

@@ -88,15 +88,15 @@ func (c *streams) describe(h http.Header, m message) {
 		return
 	}
 	var said struct {
-		Name, URI string
-		Meta      map[string]any `json:"_meta"`
+		Name, URI, TaskID string
+		Meta              map[string]any `json:"_meta"`
 	}
 	// Params that are none are for the server to refuse.
 	_ = json.Unmarshal(m.Params, &said)
 	version, _ := said.Meta[metaVersion].(string)
 	h.Set("Mcp-Protocol-Version", cmp.Or(version, string(modern)))
 	h.Set("Mcp-Method", m.Method)
-	if name := cmp.Or(said.Name, said.URI); name != "" {
+	if name := cmp.Or(said.Name, said.URI, said.TaskID); name != "" {
 		h.Set("Mcp-Name", name)
 	}
 }

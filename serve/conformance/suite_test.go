@@ -26,7 +26,7 @@ var (
 
 // official are the scenarios of the suite that are about servers, by its names.
 // What the suite judges in the headers and status codes of HTTP it alone judges.
-var official = slices.Concat(lifecycleScenarios, toolScenarios, resourceScenarios, promptScenarios, askingScenarios, inputScenarios)
+var official = slices.Concat(lifecycleScenarios, toolScenarios, resourceScenarios, promptScenarios, askingScenarios, inputScenarios, taskScenarios)
 
 // ours are about what the suite has no scenario for.
 var ours = slices.Concat(listenScenarios, moreScenarios)
@@ -41,25 +41,13 @@ var elsewhere = map[string]string{
 	"http-custom-header-server-validation": "about the headers Mcp-Param-*",
 	"server-session-lifecycle":             "about the header Mcp-Session-Id, and DELETE",
 	"server-sse-polling":                   "about the header Last-Event-ID, and events without data",
-	"tasks-lifecycle":                      noTasks,
-	"tasks-capability-negotiation":         noTasks,
-	"tasks-wire-fields":                    noTasks,
-	"tasks-request-state-removal":          noTasks,
-	"tasks-mrtr-input":                     noTasks,
-	"tasks-request-headers":                noTasks,
-	"tasks-dispatch-and-envelope":          noTasks,
-	"tasks-status-notifications":           noTasks,
-	"tasks-required-task-error":            noTasks,
-	"tasks-mrtr-composition":               noTasks,
+	"tasks-request-headers":                "about the headers Mcp-Method and Mcp-Name",
 	"sep-2640-skills-directory":            noSkills,
 	"sep-2640-skills-enumeration":          noSkills,
 	"sep-2640-skills-manifest":             noSkills,
 }
 
-const (
-	noTasks  = "about an extension that the fixtures do not use"
-	noSkills = "about an extension that mcpd does not have"
-)
+const noSkills = "about an extension that mcpd does not have"
 
 // TestTheWholeSuiteIsAccountedFor has each scenario of the suite either run or
 // left out for a reason.
