@@ -3,15 +3,19 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
 )
 
 // stuckTools each tell the host that they run, and then do not end: one waits
@@ -96,6 +100,8 @@ type giveUp struct {
 	run  func(v *visit, s *stuck, tool string)
 }
 
+// On stdio nothing tells a connection that is lost from a client that has said
+// all: TestAScriptOutlivesTheInputOfStdioByTheGracePeriod.
 var waysToGiveUp = []giveUp{
 	{"the official client cancels", func(line) bool { return true }, clientCancels},
 	{"the client cancels by a notification", func(l line) bool { return l.name != "Streamable HTTP" || l.era == legacy }, notifies},
@@ -183,4 +189,47 @@ func endsSession(v *visit, s *stuck, tool string) {
 	if err := c.end(); err != nil {
 		v.Error(err)
 	}
+}
+
+// TestAScriptOutlivesTheInputOfStdioByTheGracePeriod: the client may be gone, or
+// wait for the answer to the last thing that it has said.
+func TestAScriptOutlivesTheInputOfStdioByTheGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan engine.HookEvent, 1)
+		e, err := engine.New(engine.Options{
+			Name: "test", CheckTool: serve.CheckTool,
+			Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
+tool "sleeps" {
+  timeout = "5m"
+  run = <<JS
+    await new Promise(done => setTimeout(done, 300_000));
+  JS
+}
+`)}},
+			Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+				if e.Phase != engine.Start {
+					ended <- e
+				}
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		front := serve.New(e, serve.Options{Grace: time.Minute})
+		began := time.Now()
+		call := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleeps","_meta":{%q:%q,%q:{}}}}`,
+			metaVersion, modern, metaCapabilities)
+		if err := front.Stdio(t.Context(), strings.NewReader(call), io.Discard); err != nil {
+			t.Error(err)
+		}
+		if e := <-ended; e.Phase != engine.Failed || time.Since(began) != time.Minute {
+			t.Errorf("after %s the call ended with %s", time.Since(began), e.Phase)
+		}
+		if err := front.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
