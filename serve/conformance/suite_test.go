@@ -74,6 +74,7 @@ func TestTheWholeSuiteIsAccountedFor(t *testing.T) {
 func TestEveryScenarioOnEveryTransport(t *testing.T) {
 	for _, l := range lines {
 		t.Run(l.name+" "+string(l.era), func(t *testing.T) {
+			t.Parallel()
 			site := serveFixtures(t)
 			for _, s := range slices.Concat(official, ours) {
 				if slices.Contains(s.eras, l.era) {
