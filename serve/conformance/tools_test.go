@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 logging is deprecated as of 2026-07-28, and is what older clients have
+
 package conformance_test
 
 import (
