@@ -18,7 +18,7 @@ type plain struct {
 	Large int64
 	Real  float64 `json:"real"`
 	Left  string  `json:"-"`
-	own   int //lint:ignore U1000 JSON has no say in what is not exported
+	own   int     //lint:ignore U1000 JSON has no say in what is not exported
 }
 
 type upper string
