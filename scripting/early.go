@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dop251/goja/file"
@@ -15,13 +16,14 @@ func (c *compilation) early(f features) (refused bool) {
 	if len(text.Body()) <= maxUnproven || len(f.modules) > 0 {
 		return false
 	}
-	s := scan{lexer: lexer{src: text.Body(), ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}}
+	s := scan{lexer: lexer{src: text.Body(), ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]lexeme{}, owned: map[string]bool{}}
 	if !s.run() {
 		return false
 	}
 	c.origin = origin{name: text.File(), text: text, body: segment{length: len(text.Body())}}
 	c.checkMembers(s.found)
 	c.checkNames(s.found)
+	c.checkPrivate(&s)
 	if s.uncalled() {
 		c.uncalled(file.Idx(s.start + 1))
 	}
@@ -49,6 +51,10 @@ type scan struct {
 	watched  func(string) bool
 	found    *analysis
 	doubtful map[string]bool
+	// private are the first uses of names like #a, and owned those that some
+	// class declares.
+	private map[string]lexeme
+	owned   map[string]bool
 	// past are the tokens before the present one, the last of them first.
 	past [3]lexeme
 	// outer are the tokens outside of all brackets, at most one more than a
@@ -85,6 +91,8 @@ func (s *scan) run() bool {
 // token notices a token that has another behind it and so many brackets around it.
 func (s *scan) token(t, next lexeme, depth int) {
 	switch {
+	case t.kind == tokenWord && t.text[0] == '#':
+		s.hidden(t, next)
 	case t.member:
 		s.member(t, next)
 	case t.kind != tokenWord && t.kind != tokenKeyword || !s.watched(t.text):
@@ -106,6 +114,17 @@ func (s *scan) member(t, next lexeme) {
 	s.found.members = append(s.found.members, member{object.text, t.text, file.Idx(t.start + 1), file.Idx(t.end + 1)})
 	if assigns(next.text) {
 		s.found.assigned[object.text+"."+t.text] = true
+	}
+}
+
+// hidden notices the private name of a member, behind a dot or in a class.
+func (s *scan) hidden(t, next lexeme) {
+	_, again := s.private[t.text]
+	switch {
+	case !t.member && next.text != "in":
+		s.owned[t.text] = true
+	case !again:
+		s.private[t.text] = t
 	}
 }
 
@@ -148,4 +167,14 @@ func (s *scan) uncalled() bool {
 		tokens, async = tokens[1:], true
 	}
 	return async && len(tokens) == 3 && tokens[1].text == ")" && tokens[2].text == "}"
+}
+
+// checkPrivate refuses private names that no class declares.
+func (c *compilation) checkPrivate(s *scan) {
+	for name, use := range s.private {
+		if !s.owned[name] && len(c.list) < maxReports {
+			c.fail(c.src.Text.Range(use.start, use.end), "script-syntax", fmt.Sprintf("private name %q must be declared in an enclosing class", name),
+				"add "+name+" to the class, or write the name without #")
+		}
+	}
 }

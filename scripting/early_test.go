@@ -52,8 +52,23 @@ func TestTheTokensTellWhatTheTreeTells(t *testing.T) {
 	}
 }
 
+func TestTheTokensTellPrivateNamesThatNoClassDeclares(t *testing.T) {
+	for _, body := range []string{
+		"class A { #a = 1; b() { return this.#c } } return new A().b()", "class A { b(o) { return #a in o && o } } return new A()",
+		"class A { b(o) { return o?.#a + o.#b } } return new A()",
+	} {
+		src := typed(body, 0)
+		_, list := Compile(src)
+		want := mistakes(src, list)
+		if diff := cmp.Diff(want, early(body, TS)); diff != "" || len(want) == 0 {
+			t.Errorf("%s (-tree +tokens):\n%s", body, diff)
+		}
+	}
+}
+
 func TestTheTokensTellNothingThatMayBeRight(t *testing.T) {
 	for _, body := range []string{
+		"class A { #a = 1; static #b() { return #a in A && A.#c } static get #c() { return 1 } static d() { return A?.#b() } } return A.d()",
 		"return vars.stage", "vars.nope = 1; return vars.nope", "return vars.toString()", "return http.crm.get('x')",
 		"const fetch = (a: string) => a; fetch('x')", "function fetch(a: string) { return a } fetch('x')", "let fetch; return fetch('x')",
 		"const { fetch } = input; return fetch('x')", "const f = (fetch: any) => { return fetch('x') }; return f(1)", "try {} catch (fetch) { return fetch('x') }",

@@ -13,8 +13,13 @@ const maxNesting = 1000
 // what compiling costs in the worst case.
 const maxWork = 2_000_000
 
-// maxFunctions bounds how deep arrow functions nest without brackets.
-const maxFunctions = 50
+// maxFunctions bounds how deep arrow functions nest without brackets, and
+// maxDefined other functions: the compiler compares the names in each with
+// those in all around it.
+const (
+	maxFunctions = 50
+	maxDefined   = 60
+)
 
 // The bounds of what is compared pairwise, or parsed again and again.
 const (
@@ -22,6 +27,7 @@ const (
 	maxUsings = 200  // using declarations
 	maxMarks  = 100  // decorators
 	maxMade   = 200  // async generators and for await, which become long
+	maxLoops  = 20   // for await in each other without brackets
 	maxFiles  = 200  // imports
 	maxCommas = 1000 // expressions in a row, and arguments of one call
 	maxAngles = 50   // < in one TypeScript statement, which may begin type arguments
@@ -215,7 +221,10 @@ func (g *gate) notice(t lexeme) {
 		g.await = true
 		if g.last.text == "for" {
 			g.lower(t)
+			g.count(t, &g.now.loops, maxLoops, "for await loops nest too deep", "at most 20 may be in each other; put the inner ones into functions")
 		}
+	case t.text == "function":
+		g.now.defining = true
 	case t.text == "export":
 		if len(g.levels) == 0 && g.export.end == 0 {
 			g.export = module{t.start, t.end}

@@ -25,6 +25,12 @@ type level struct {
 	// and made how many such functions are around this place.
 	making bool
 	made   int
+	// defining says that the body of a function follows, defined is how many
+	// such functions are around this place, and loops how many for await of
+	// this statement are in each other.
+	defining bool
+	defined  int
+	loops    int
 }
 
 // enter begins the level inside a bracket.
@@ -35,13 +41,20 @@ func (g *gate) enter(t lexeme) {
 		g.deepen(t)
 		made++
 	}
+	defined := g.now.defined
+	if g.now.defining && t.text == "{" {
+		g.now.defining = false
+		if defined++; defined > maxDefined {
+			g.fail(t.start, t.end, "functions nest too deep", "at most 60 may be in each other; move the inner ones out of the others")
+		}
+	}
 	pattern := g.now.names.pattern || g.importing == importOpen || declares(g.last)
 	g.levels = append(g.levels, g.now)
 	g.now = level{
 		names:     names{pattern: pattern},
 		outer:     g.now.outer + g.now.chain + 1,
 		functions: g.now.functions, doubts: g.now.doubts, angles: g.now.angles,
-		made: made, question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
+		made: made, defined: defined, question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
 	}
 }
 
@@ -67,7 +80,7 @@ func (g *gate) leave(t lexeme) {
 func (g *gate) reset() {
 	g.step()
 	g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
-	g.now.names.list, g.now.making = false, false
+	g.now.names.list, g.now.making, g.now.defining, g.now.loops = false, false, false, 0
 }
 
 // step begins a new expression of the same statement.

@@ -45,6 +45,8 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 		{"a namespace", each("import * as a from './a.js';", "a=2;", ""), "too many assignments to constants"},
 		{"async generators in each other", strings.Repeat("async function*f(){", 45) + strings.Repeat("}", 45), "async generators nest too deep"},
 		{"for await", each("", "for await(const a of b);", ""), "too many async generators and for await loops"},
+		{"for await in each other", strings.Repeat("for await(const a of b)", 25) + ";", "for await loops nest too deep"},
+		{"functions in each other", strings.Repeat("function f(){", 61) + strings.Repeat("}", 61), "functions nest too deep"},
 		{"licenses", each("", "/*! */", ""), "too many comments with licenses"},
 		{"flags", "return /a/gg", "a flag of this regular expression stands twice"},
 	} {
@@ -74,6 +76,8 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 		"sums":                    each("let a = 1;", "a = a * a * a + a;", ""),
 		"conditionals":            each("const a = 1;", "a ? a : a ? a : a;", ""),
 		"functions":               each("", "function f() {}", ""),
+		"functions in functions":  strings.Repeat("function f(a = {}) { return [", 60) + strings.Repeat("] }", 60),
+		"loops of functions":      each("", "for await (const a of b) for await (const c of a);", "")[:50*30],
 		"getters":                 each("", "({ get a() { return 1 }, get 'b'() {} }); { class A { get\n a(b) {} } }", "") + "let get = a => a; get(1)",
 		"?? with parentheses":     each("", "(a ?? b) || c; a ?? (b && c); x = a ?? b ? c || d : e && f;", "") + each("", "x = a ?? b\n!c || d\n", ""),
 		"?? beside a comma":       each("f(", "a ?? b, c || d,", ")") + each("x = [", "a ?? b, c || d,", "]"),
