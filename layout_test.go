@@ -20,7 +20,7 @@ const module = "github.com/mcpd/mcpd/"
 // below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
-	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks"},
+	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline"},
 	"identity":                 {},
@@ -46,7 +46,7 @@ var layout = map[string][]string{
 	"internal/jsongate":        {},
 	"internal/host":            {"scripting", "internal/grant", "internal/host/...", "internal/redact", "diag"},
 	"internal/host/...":        {"scripting", "internal/grant", "diag"},
-	"internal/mcp":             {"identity", "internal/jsongate"},
+	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
 	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate", "internal/transport/exchange"},
 	"internal/authn":           {"identity"},

@@ -24,6 +24,10 @@ type ToolOptions struct {
 	Name, Title, Description string
 	// Timeout bounds the running time; 0 means one second.
 	Timeout time.Duration
+	// Inline says that the function waits for nothing and soon returns, so that
+	// it need not run in a goroutine of its own. One that does not return then
+	// holds its call up past the timeout, as nobody can abandon it.
+	Inline bool
 	// NotIdempotent says that calling twice is not like calling once.
 	NotIdempotent bool
 	// ReadOnly, Destructive and OpenWorld are MCP's annotations; nil says nothing.
@@ -34,7 +38,7 @@ type ToolOptions struct {
 
 // Func is a tool written in Go. agent is who the caller claims to be. A
 // function that ignores ctx past its timeout is abandoned, not stopped: the
-// caller gets TIMEOUT while the goroutine runs on.
+// caller gets TIMEOUT while the goroutine runs on, unless the tool is Inline.
 type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (Out, error)
 
 // AddTool registers a tool whose schemas are made from In, which must be a
@@ -107,7 +111,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
 		Input: input, Output: output, PolicySchema: input.Raw(),
-		Body: goBody[In, Out]{gofunc.Func[identity.Agent, In, Out](run), gofunc.NewDecoder[In]()}, Where: diag.Range{File: "(go) " + o.Name},
+		Body: goBody[In, Out]{gofunc.Func[identity.Agent, In, Out](run), gofunc.NewDecoder[In](), o.Inline}, Where: diag.Range{File: "(go) " + o.Name},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description
@@ -121,6 +125,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 type goBody[In, Out any] struct {
 	fn      gofunc.Func[identity.Agent, In, Out]
 	decoder gofunc.Decoder[In]
+	inline  bool
 }
 
 // Run runs the function.
@@ -128,6 +133,9 @@ func (b goBody[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripti
 	in, err := b.decoder.Decode(i.Args, i.Input)
 	if err != nil {
 		return scripting.Outcome{}, err
+	}
+	if b.inline {
+		return b.fn.RunInline(ctx, i.Caller.Agent.Clone(), in)
 	}
 	return b.fn.Run(ctx, i.Caller.Agent.Clone(), in)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/tasks"
 )
@@ -104,7 +105,7 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	if response, handled := b.asTask(ctx, r); handled {
 		return response
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := deadline.WithCancel(ctx)
 	defer cancel(nil)
 	defer b.life.leave(b.life.enter(cancel))
 	request := engine.Request{

@@ -67,6 +67,31 @@ func TestItEndsLikeOneOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
+// TestItIsCancelledLikeOneOfTheStandardLibrary, with and without anybody who
+// waits for that.
+func TestItIsCancelledLikeOneOfTheStandardLibrary(t *testing.T) {
+	for _, waited := range []bool{false, true} {
+		parent, cancelParent := context.WithTimeout(t.Context(), time.Hour)
+		defer cancelParent()
+		ctx, cancel := deadline.WithCancel(parent)
+		if at, ok := ctx.Deadline(); !ok || time.Until(at) > time.Hour {
+			t.Errorf("the deadline of the parent is lost: %v", at)
+		}
+		if waited {
+			ctx.Done()
+		}
+		if ctx.Err() != nil {
+			t.Errorf("it has ended with %v", ctx.Err())
+		}
+		cancel(errParent)
+		cancel(nil)
+		<-ctx.Done()
+		if err, cause := ctx.Err(), context.Cause(ctx); !errors.Is(err, context.Canceled) || !errors.Is(cause, errParent) {
+			t.Errorf("it ended with %v because of %v", err, cause)
+		}
+	}
+}
+
 func TestContextsMadeOfItEndWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := deadline.WithTimeout(t.Context(), time.Second)

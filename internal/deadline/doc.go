@@ -1,3 +1,4 @@
 // Package deadline bounds work that mostly ends at once: a [WithTimeout] has a
-// timer only when somebody waits for the end of its context.
+// timer, and a [WithCancel] is known to its parent, only when somebody waits for
+// the end of the context.
 package deadline

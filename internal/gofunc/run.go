@@ -21,7 +21,10 @@ type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out
 // second kind is that of ctx: the function then runs on, and nobody waits for it.
 func (fn Func[Agent, In, Out]) Run(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
 	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, ended: make(chan struct{})}
-	go r.run(ctx)
+	go func() {
+		defer close(r.ended)
+		r.run(ctx)
+	}()
 	// Most functions end at once: who gives way to them need not wait for ctx,
 	// which may take a timer.
 	runtime.Gosched()
@@ -38,6 +41,18 @@ func (fn Func[Agent, In, Out]) Run(ctx context.Context, agent Agent, in In) (scr
 	}
 }
 
+// RunInline runs the function in the goroutine of the caller, however long it
+// takes. Otherwise it is like [Func.Run]: what comes of a function that returns
+// when ctx is done is the error of ctx.
+func (fn Func[Agent, In, Out]) RunInline(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
+	r := run[Agent, In, Out]{fn: fn, agent: agent, in: in}
+	r.run(ctx)
+	if err := ctx.Err(); err != nil {
+		return scripting.Outcome{}, err
+	}
+	return r.outcome, nil
+}
+
 // run is one call of a function. What comes of it is there once ended is closed.
 type run[Agent, In, Out any] struct {
 	fn    Func[Agent, In, Out]
@@ -50,7 +65,6 @@ type run[Agent, In, Out any] struct {
 }
 
 func (r *run[Agent, In, Out]) run(ctx context.Context) {
-	defer close(r.ended)
 	defer func() {
 		if cause := recover(); cause != nil {
 			r.fail(scripting.HostPanic, fmt.Errorf("panic: %v", cause))

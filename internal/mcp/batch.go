@@ -9,6 +9,7 @@ type batch struct {
 	isBatch bool
 	pending []pending
 	replies []Reply // of what does not wait
+	served  func()  // called when the text is no longer needed, on a connection
 	// alone is their room when there is one message.
 	alone struct {
 		pending [1]pending

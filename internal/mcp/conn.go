@@ -44,27 +44,43 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 // the connection until served is called, which may be nil. Receive must not be
 // called by two goroutines at once.
 func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
-	switch messages, f := c.receive(ctx, text, served); {
-	case f == nil:
-	case f.refusal == Unavailable:
-		c.turnAway(messages)
-	default:
-		c.answer(refuse(nil, f))
+	if b := c.take(ctx, text, served); b != nil {
+		go c.serve(b)
 	}
 }
 
 // Deliver is [Conn.Receive] for a text that came in on a side channel, which is
 // told when the text cannot be taken in: the reply is zero when it was.
 func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
-	if _, f := c.receive(ctx, text, served); f != nil {
+	b, _, f := c.receive(ctx, text, served)
+	if f != nil {
 		return refuse(nil, f)
+	}
+	if b != nil {
+		go c.serve(b)
 	}
 	return Reply{}
 }
 
-// receive takes the next text in. The fault is that of the text as a whole, or
-// says that nothing new may begin.
-func (c *Conn) receive(ctx context.Context, text []byte, served func()) ([]message, *fault) {
+// take takes the next text in and answers it, unless that may take long: then
+// it returns what is to be served.
+func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
+	b, messages, f := c.receive(ctx, text, served)
+	switch {
+	case f == nil:
+		return b
+	case f.refusal == Unavailable:
+		c.turnAway(messages)
+	default:
+		c.answer(refuse(nil, f))
+	}
+	return nil
+}
+
+// receive takes the next text in, and returns the batch when to serve it may
+// take long. The fault is that of the text as a whole, or says that nothing new
+// may begin.
+func (c *Conn) receive(ctx context.Context, text []byte, served func()) (*batch, []message, *fault) {
 	if served == nil {
 		served = func() {}
 	}
@@ -74,23 +90,23 @@ func (c *Conn) receive(ctx context.Context, text []byte, served func()) ([]messa
 	messages, isBatch, f := parse(text, c.server.options.Limits)
 	if f != nil {
 		served()
-		return nil, f
+		return nil, nil, f
 	}
 	if !c.work.begin() {
 		served()
-		return messages, draining()
+		return nil, messages, draining()
 	}
 	b, f := c.server.acceptAll(ctx, c.origin, messages, isBatch)
 	if f == nil && b.slow() {
-		go c.serve(b, served)
-		return nil, nil
+		b.served = served
+		return b, nil, nil
 	}
 	defer served()
 	defer c.work.done()
 	if f == nil {
 		c.serveNow(ctx, b)
 	}
-	return nil, f
+	return nil, nil, f
 }
 
 // serveNow serves what does not take long.
@@ -131,9 +147,10 @@ func (c *Conn) Close() {
 	c.server.work.done()
 }
 
-func (c *Conn) serve(b *batch, served func()) {
+// serve serves what [Conn.take] has returned.
+func (c *Conn) serve(b *batch) {
 	defer c.work.done()
-	defer served()
+	defer b.served()
 	c.answer(b.serve())
 }
 

@@ -70,7 +70,7 @@ func (p *pending) serve() Reply {
 	defer p.end()
 	r, f := p.run(p.ctx)
 	switch {
-	case context.Cause(p.ctx) == errCancelled, r == nil && f == nil:
+	case p.ctx.Err() != nil && context.Cause(p.ctx) == errCancelled, r == nil && f == nil:
 		return Reply{}
 	case f != nil:
 		return p.refuse(f)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/mcpd/mcpd/internal/deadline"
 )
 
 // maxInflight bounds the requests that one client has under way at once.
@@ -35,7 +37,7 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 	if f.byID == nil {
 		f.byID = map[string]context.CancelCauseFunc{}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := deadline.WithCancel(ctx)
 	f.byID[key] = cancel
 	return ctx, func() {
 		f.mu.Lock()

@@ -11,25 +11,30 @@ import (
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
-// receive hands the lines of in, up to the limit in bytes, to the connection. An end of in is no error,
-// and neither is one that comes once everything is over.
-func receive(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int) error {
+// receive hands the lines of in, up to the limit in bytes, to the connection,
+// and calls ended at their end. That of in is no error, and neither is one that
+// comes once everything is over.
+func receive(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended func(error)) {
 	lines := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, tooLong, err := readLine(lines, limit)
-		switch {
-		case tooLong:
-			conn.Reject(fmt.Sprintf("the line is longer than %d bytes", limit))
-		case len(bytes.TrimSpace(line)) > 0:
-			conn.Receive(ctx, line, nil)
+	var err error // that came with the last line
+	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
+		for err == nil {
+			var tooLong bool
+			text, tooLong, err = readLine(lines, limit)
+			switch {
+			case tooLong:
+				conn.Reject(fmt.Sprintf("the line is longer than %d bytes", limit))
+			case len(bytes.TrimSpace(text)) > 0:
+				return text, nil, true
+			}
 		}
-		switch {
-		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("read a message: %w", err)
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			ended(nil)
+		} else {
+			ended(fmt.Errorf("read a message: %w", err))
 		}
-	}
+		return nil, nil, false
+	})
 }
 
 // readLine returns the next line, without its end, in memory of its own. A line

@@ -39,7 +39,7 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 		return ErrDraining
 	}
 	read := make(chan error, 1)
-	go func() { read <- receive(ctx, in, conn, s.MaxMessage()) }()
+	go receive(ctx, in, conn, s.MaxMessage(), func(err error) { read <- err })
 
 	var err error
 	select {

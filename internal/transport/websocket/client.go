@@ -22,7 +22,7 @@ type client struct {
 	options Options
 
 	closing atomic.Bool // no more time is given
-	partial bool        // a message has begun; only the reading goroutine touches it
+	partial bool        // a message has begun; only who reads touches it
 
 	mu  sync.Mutex // held while a message is written
 	err error      // of the first write that failed
@@ -42,8 +42,7 @@ func (c *client) serve(ctx context.Context, s *mcp.Server, peer mcp.Peer) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { c.keep(ctx, conn, s.Draining()) })
-	c.receive(ctx, conn)
-	cancel()
+	c.receive(ctx, conn, cancel)
 	conn.Close()
 	keeper.Wait()
 	c.linger()
@@ -58,23 +57,25 @@ func (c *client) linger() {
 	_, _ = io.Copy(io.Discard, c.socket.NetConn())
 }
 
-// receive hands messages to the connection until there are no more.
-func (c *client) receive(ctx context.Context, conn *mcp.Conn) {
+// receive hands messages to the connection until there are no more, and then
+// calls ended.
+func (c *client) receive(ctx context.Context, conn *mcp.Conn, ended func()) {
 	c.alive()
 	c.socket.SetPongHandler(func(string) error {
 		c.alive()
 		return nil
 	})
-	for {
+	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
 		share := c.options.Room.Share()
 		text, err := c.read(share)
 		if err != nil {
 			share.Give()
 			c.reject(err)
-			return
+			ended()
+			return nil, nil, false
 		}
-		conn.Receive(ctx, text, share.Give)
-	}
+		return text, share.Give, true
+	})
 }
 
 // The messages that end the connection.
