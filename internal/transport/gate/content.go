@@ -54,28 +54,39 @@ func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) *boun
 	if refused {
 		limit = min(limit, dropTime)
 	}
-	b := &boundBody{ReadCloser: r.Body, deadlines: *http.NewResponseController(w), share: Share{room: g.room}}
+	b := &boundBody{
+		ReadCloser: r.Body, clock: g.clock, until: time.Now().Add(limit),
+		deadlines: *http.NewResponseController(w), share: Share{room: g.room},
+	}
 	if r.ContentLength < 0 {
 		// Any other is as long as it says, which has been looked at.
 		b.ReadCloser = http.MaxBytesReader(w, r.Body, g.maxBody)
 	}
-	// Where the writer knows no deadlines there is no connection to hold up.
-	_ = b.deadlines.SetReadDeadline(time.Now().Add(limit))
+	g.clock.add(b)
 	r.Body = b
 	return b
 }
 
-// boundBody takes room for what is read of it. It takes the read deadline off
-// the connection when the body is all there: what is read from then on is the
-// next request, or that the client is gone.
+// boundBody takes room for what is read of it, within its time. The connection
+// has a read deadline only once that is up, or nobody reads on: what is read
+// behind the body is the next request, or that the client is gone.
 type boundBody struct {
 	io.ReadCloser
+	clock     *clock
+	until     time.Time
 	deadlines http.ResponseController
 	share     Share
 }
 
-// leave gives back the room.
-func (b *boundBody) leave() { b.share.Give() }
+// leave gives back the room. What has not come of the body is read by the
+// server, within the same time.
+func (b *boundBody) leave() {
+	if b.clock.remove(b) {
+		// Where the writer knows no deadlines there is no connection to hold up.
+		_ = b.deadlines.SetReadDeadline(b.until)
+	}
+	b.share.Give()
+}
 
 // Read reads from the body.
 func (b *boundBody) Read(p []byte) (int, error) {
@@ -83,7 +94,8 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	if !b.share.Take(n) {
 		return 0, ErrCrowded
 	}
-	if err == io.EOF {
+	if err == io.EOF && !b.clock.remove(b) {
+		// It came whole when its time was just up.
 		_ = b.deadlines.SetReadDeadline(time.Time{})
 	}
 	return n, err

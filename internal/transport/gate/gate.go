@@ -43,6 +43,7 @@ type Gate struct {
 	bodyTime time.Duration
 	tooLarge refusal
 	room     *Room
+	clock    *clock
 }
 
 // New returns a gate. The error names every host and origin that is malformed.
@@ -54,6 +55,7 @@ func New(o Options) (*Gate, error) {
 	if g.bodyTime <= 0 {
 		g.bodyTime = DefaultBodyTime
 	}
+	g.clock = newClock(g.bodyTime)
 	g.tooLarge = refuse(http.StatusRequestEntityTooLarge, invalid, fmt.Sprintf("the request body is longer than %d bytes", g.maxBody))
 	var errs []error
 	for _, h := range o.Hosts {
