@@ -30,7 +30,6 @@ type pump struct {
 	turn  uint64 // counts the messages that were served by who has read them
 	seen  uint64 // turn when watch last fired
 	busy  bool   // such a message is under way, and nobody reads
-	taken uint64 // the last turn during which reading was taken over
 	slow  bool   // the message that ended last was not quick
 }
 
@@ -103,8 +102,8 @@ func (p *pump) begin() (turn uint64, apart bool) {
 func (p *pump) end(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken == turn {
-		return false
+	if !p.busy || p.turn != turn {
+		return false // it was taken over
 	}
 	p.busy = false
 	return true
@@ -131,6 +130,6 @@ func (p *pump) overdue() bool {
 		p.armed = false
 		return false
 	}
-	p.busy, p.armed, p.slow, p.taken = false, false, true, p.turn
+	p.busy, p.armed, p.slow = false, false, true
 	return true
 }
