@@ -132,6 +132,9 @@ func (c *Conn) BelongsTo(p identity.Principal) bool { return same(c.origin.peer.
 // The calls under way go on to their end.
 func (c *Conn) End() { c.work.end() }
 
+// Ending is closed when nothing new may begin.
+func (c *Conn) Ending() <-chan struct{} { return c.work.ending }
+
 // Done is closed when the connection is to be closed: nothing new may begin,
 // and nothing is under way any more.
 func (c *Conn) Done() <-chan struct{} { return c.work.idle }

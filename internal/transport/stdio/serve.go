@@ -13,7 +13,7 @@ import (
 var ErrDraining = errors.New("the server is shutting down")
 
 // errCut is returned when calls were cancelled that outlived the input for too long.
-var errCut = errors.New("calls did not end in time after the input had ended")
+var errCut = errors.New("calls did not end in time and were cut off")
 
 // errStuck is returned when the client stopped reading and everything had to end.
 var errStuck = errors.New("the client does not take what is written to it")
@@ -23,8 +23,7 @@ const patience = 5 * time.Second
 
 // Serve serves one client until in ends, the client asks for shutdown, or the
 // server drains; what is under way then comes to its end before Serve returns.
-// Calls that outlive the end of in by more than grace are cancelled: who sent
-// them is gone. When ctx ends, what is under way is cancelled: to let it finish,
+// Calls that outlive this by more than grace are cancelled. When ctx ends, what is under way is cancelled: to let it finish,
 // call [mcp.Server.Drain] first. The error is that of in or out, or says that
 // calls were cut off; an end of in is none.
 //
@@ -44,13 +43,12 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 	var err error
 	select {
 	case err = <-read:
-		conn.End()
-		err = errors.Join(err, outlast(ctx, conn, grace))
-		cancel()
-	case <-conn.Done():
+	case <-conn.Ending():
 	case <-ctx.Done():
 	}
 	conn.End()
+	err = errors.Join(err, outlast(ctx, conn, grace))
+	cancel()
 	if !settled(ctx, conn) {
 		return errors.Join(err, w.failure(), errStuck)
 	}

@@ -22,9 +22,12 @@ import (
 const grace = 10 * time.Second
 
 const (
-	ping     = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
-	pong     = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
-	metadata = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	ping       = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+	pong       = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
+	shutdown   = `{"jsonrpc":"2.0","id":9,"method":"shutdown"}` + "\n"
+	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n"
+	legacyWait = `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"wait"}}` + "\n"
+	metadata   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 )
 
 func call(tool string) string {
@@ -103,25 +106,33 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 	})
 }
 
-// TestCallsDoNotOutliveTheInputForEver: whoever called is gone, and a call may
-// run for a day.
+// TestCallsDoNotOutliveTheInputForEver, nor the client's goodbye: whoever called
+// is gone, and a call may run for a day.
 func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in, client := io.Pipe()
-		served := make(chan error, 1)
-		server := newServer(t, mcptest.Tools()...)
-		go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, grace) }()
-		io.WriteString(client, call("wait"))
-		client.Close()
-		began := time.Now()
-		if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
-			t.Errorf("Serve returned %v", err)
-		}
-		// The end of the input is seen once reading goes on beside the call.
-		if took := time.Since(began); took < grace || took > grace+10*time.Millisecond {
-			t.Errorf("the call went on for %v, not for %v", took, grace)
-		}
-	})
+	for name, leave := range map[string]func(client io.WriteCloser){
+		"the input ends":        func(client io.WriteCloser) { client.Close() },
+		"the client shuts down": func(client io.WriteCloser) { io.WriteString(client, shutdown) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in, client := io.Pipe()
+				served := make(chan error, 1)
+				server := newServer(t, mcptest.Tools()...)
+				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, grace) }()
+				io.WriteString(client, initialize)
+				io.WriteString(client, legacyWait)
+				leave(client)
+				began := time.Now()
+				if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
+					t.Errorf("Serve returned %v", err)
+				}
+				// The end is seen once reading goes on beside the call.
+				if took := time.Since(began); took < grace || took > grace+10*time.Millisecond {
+					t.Errorf("the call went on for %v, not for %v", took, grace)
+				}
+			})
+		})
+	}
 }
 
 func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
@@ -145,7 +156,6 @@ func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
 }
 
 func TestDrainAndShutdownEndTheServing(t *testing.T) {
-	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n"
 	for _, test := range []struct {
 		name string
 		end  func(t *testing.T, s *mcp.Server, client io.Writer)
@@ -156,7 +166,7 @@ func TestDrainAndShutdownEndTheServing(t *testing.T) {
 			}
 		}},
 		{"shutdown", func(_ *testing.T, _ *mcp.Server, client io.Writer) {
-			io.WriteString(client, initialize+`{"jsonrpc":"2.0","id":1,"method":"shutdown"}`+"\n")
+			io.WriteString(client, initialize+shutdown)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
