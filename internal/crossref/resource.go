@@ -10,9 +10,12 @@ import (
 	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
-// maxCompared is how many pairs of templates are compared. Beyond it a warning
-// may be missing.
-const maxCompared = 100_000
+// maxCompared is how many pairs of templates are compared, and maxSteps how many
+// steps that may take in all. Beyond them a warning may be missing.
+const (
+	maxCompared = 100_000
+	maxSteps    = 2_000_000
+)
 
 // defineResources remembers the resources, folders and templates of a file.
 func (c *checker) defineResources(f *hclfile.Definitions) {
@@ -56,13 +59,13 @@ func (c *checker) claim(taken map[string]diag.Range, uri string, where diag.Rang
 
 // checkTemplates warns of templates that match the same URIs.
 func (c *checker) checkTemplates() {
-	compared := 0
+	compared, steps := 0, maxSteps
 	for i, t := range c.templates {
 		for _, earlier := range c.templates[:i] {
-			if compared++; compared > maxCompared {
+			if compared++; compared > maxCompared || steps == 0 {
 				return
 			}
-			if !t.URITemplate.Overlaps(earlier.URITemplate) {
+			if !t.URITemplate.Overlaps(earlier.URITemplate, &steps) {
 				continue
 			}
 			c.report(diag.Diagnostic{

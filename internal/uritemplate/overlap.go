@@ -3,13 +3,14 @@ package uritemplate
 import "strings"
 
 // Overlaps reports whether some URI may match both templates. It never misses
-// one; in a rare case of pairs it reports one that there is not.
-func (t *Template) Overlaps(other *Template) bool {
+// one as long as it has steps left, which it counts down; in a rare case of pairs
+// it reports one that there is not.
+func (t *Template) Overlaps(other *Template, steps *int) bool {
 	a, b := t.Prefix(), other.Prefix()
 	if !strings.HasPrefix(a, b) && !strings.HasPrefix(b, a) {
 		return false
 	}
-	return meet(t.machine(), other.machine())
+	return meet(t.machine(), other.machine(), steps)
 }
 
 // class is a set of characters: one byte, or all that values of a kind hold.
@@ -49,7 +50,8 @@ type step struct {
 // machine is a template as states, of which the last is the end.
 type machine []state
 
-func (t *Template) machine() machine {
+// newMachine returns the template as a machine.
+func (t *Template) newMachine() machine {
 	m := machine{{}}
 	for i := range t.parts {
 		p := &t.parts[i]
@@ -104,19 +106,20 @@ func (m machine) pair(p *part, name string, first bool) machine {
 	return m
 }
 
-// meet reports whether one text leads through both machines.
-func meet(a, b machine) bool {
+// meet reports whether one text leads through both machines, unless it runs out
+// of steps before it knows.
+func meet(a, b machine, steps *int) bool {
 	type pair struct{ a, b int }
-	seen := map[pair]bool{}
-	var open []pair
+	seen := make([]uint64, (len(a)*len(b)+63)/64)
+	open := make([]pair, 0, 64)
 	visit := func(p pair) {
-		if !seen[p] {
-			seen[p] = true
+		at := p.a*len(b) + p.b
+		if bit := uint64(1) << (at % 64); seen[at/64]&bit == 0 {
+			seen[at/64] |= bit
 			open = append(open, p)
 		}
 	}
-	visit(pair{0, 0})
-	for len(open) > 0 {
+	for visit(pair{0, 0}); len(open) > 0 && *steps > 0; *steps-- {
 		at := open[len(open)-1]
 		open = open[:len(open)-1]
 		if at.a == len(a)-1 && at.b == len(b)-1 {

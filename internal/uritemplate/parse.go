@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Error says what keeps a text from being a template that can be matched back.
@@ -45,6 +46,7 @@ func Parse(text string) (*Template, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	p.t.machine = sync.OnceValue(p.t.newMachine)
 	return p.t, nil
 }
 

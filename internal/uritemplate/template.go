@@ -14,6 +14,8 @@ type Template struct {
 	text  string
 	parts []part
 	names []string
+	// machine is what overlaps are found by, made when it is first asked for.
+	machine func() machine
 }
 
 // kind says what a part stands for.
