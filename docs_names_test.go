@@ -40,7 +40,7 @@ func TestTheManualNamesEveryCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := regexp.MustCompile(`(?:(?:fail|warn|refuse)\((?:[^"()]*, )?|\b[cC]ode[A-Za-z]*:? *=? *)"([a-z0-9]+(?:-[a-z0-9]+)*)"`)
+	made := regexp.MustCompile(`(?:(?:fail|warn|refuse)\((?:(?:[^"()]|"[^"]*")*?, )?|\b[cC]ode[A-Za-z]*:? *=? *)"([a-z0-9]+(?:-[a-z0-9]+)*)"`)
 	found := 0
 	for _, file := range goFiles(t) {
 		dir := path.Dir(file)

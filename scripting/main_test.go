@@ -70,7 +70,7 @@ func call(p *Program, input string) Call {
 	}
 }
 
-// run compiles and runs a body and returns how it ended.
+// runBody compiles and runs a body and returns how it ended.
 func runBody(t testing.TB, body, input string) Outcome {
 	t.Helper()
 	return runWith(t, call(compiled(t, tool(body)), input), &fakeHost{})

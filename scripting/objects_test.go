@@ -2,6 +2,8 @@ package scripting
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -43,7 +45,8 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 		{"matching text with text", `["a.b".match("."), "ab".search("b"), [..."aba".matchAll("a")].length, "x".match(/(x)/)[1]].map(String)`, `["a","1","2","x"]`},
 		{"errors", `[new ToolError("t") instanceof Error, new ToolError("t").name, "" + new RpcError(-1, "m"), new RpcError(-1, "m", { a: 1 }).data.a, new HostError("h", { code: "C" }).code, Object.prototype.toString.call(new ToolError("x"))]`,
 			`[true,"ToolError","RpcError: m",1,"C","[object Error]"]`},
-		{"an RpcError without a code", `(() => { try { new RpcError("x", "m") } catch (e) { return e.message } })()`, `"RpcError(code, message, data): code must be an integer"`},
+		{"an RpcError without a code", `["x", undefined, 1.5, NaN, 2 ** 31].map(code => { try { return new RpcError(code, "m").code } catch (e) { return e.message } })`,
+			`["` + strings.Join(slices.Repeat([]string{"RpcError(code, message, data): code must be an integer"}, 5), `","`) + `"]`},
 		{"globals by computed name", `["log", "URL", "crypto", "input", "RegExp", "JSON", "ev" + "al"].map(n => typeof globalThis[n])`, `["object","function","object","object","function","object","function"]`},
 		{"globals by two names", `[globalThis.input === input, globalThis.log === log, globalThis.RegExp === RegExp, globalThis.JSON === JSON, Object.isFrozen(globalThis.vars)]`, `[true,true,true,true,true]`},
 		{"globals that are replaced", `(() => { globalThis.log = 1; globalThis.mine = 2; return [globalThis.log, globalThis.mine] })()`, `[1,2]`},

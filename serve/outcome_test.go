@@ -218,7 +218,7 @@ func canonical(raw json.RawMessage) string {
 	return string(encoded)
 }
 
-// textOf returns the value behind MCP content: structured if there is any.
+// valueOf returns the value behind MCP content: structured if there is any.
 func valueOf(structured json.RawMessage, content []contentBlock) string {
 	if structured != nil {
 		return canonical(structured)

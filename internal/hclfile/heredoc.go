@@ -23,7 +23,8 @@ type heredoc struct {
 	cut int
 }
 
-// rawTags are the heredoc tags whose text is code, and the language of each.
+// rawLanguage returns the language of the code behind a heredoc tag; false when
+// its text is none.
 func rawLanguage(tag string) (string, bool) {
 	switch tag {
 	case "JS":

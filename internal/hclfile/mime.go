@@ -74,8 +74,11 @@ func (d *decoder) mimeType(body *hclsyntax.Body, name string) string {
 	return s
 }
 
+// maxMIMEType bounds a media type, in bytes.
+const maxMIMEType = 128
+
 // isMIMEType reports whether s is a media type (RFC 9110 section 8.3.1).
 func isMIMEType(s string) bool {
 	base, _, err := mime.ParseMediaType(s)
-	return err == nil && strings.Contains(base, "/") && len(s) <= maxPatternName
+	return err == nil && strings.Contains(base, "/") && len(s) <= maxMIMEType
 }

@@ -180,7 +180,6 @@ func TestLimitsLetTheLastOneThrough(t *testing.T) {
 		{"tokens in an array", `[1,2,3]`, `[1,2,3,4]`, Limits{Tokens: 4}, TooMany},
 		{"tokens in an object", `{"a":1}`, `{"a":{}}`, Limits{Tokens: 3}, TooMany},
 		{"the absent limits are the client's", nested(32, "[", "]"), nested(33, "[", "]"), Limits{}, TooDeep},
-		{"upstream", nested(64, "[", "]"), nested(65, "[", "]"), Upstream(), TooDeep},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if err := Check([]byte(row.within), row.limits); err != nil {

@@ -16,10 +16,6 @@ type Limits struct {
 // Client returns the limits for what clients send: 4 MiB, 32 levels, 50,000 tokens.
 func Client() Limits { return Limits{Bytes: 4 << 20, Depth: 32, Tokens: 50_000} }
 
-// Upstream returns the limits for what upstream servers and worker processes
-// send: 64 MiB, 64 levels, 1,000,000 tokens.
-func Upstream() Limits { return Limits{Bytes: 64 << 20, Depth: 64, Tokens: 1_000_000} }
-
 // withDefaults returns the limits with every absent one filled in.
 func (l Limits) withDefaults() Limits {
 	d := Client()

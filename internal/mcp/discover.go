@@ -18,12 +18,13 @@ func discover(_ context.Context, c *call) (*result, *fault) {
 	if info.Instructions != "" {
 		b = appendText(b, "instructions", info.Instructions)
 	}
-	more := appendCaching(nil, c.server.options.ListTTL, false)
+	more := appendCaching(nil, 0, false)
 	return &result{members: b, more: more, revision: info.Revision}, nil
 }
 
 // appendCaching appends the members that tell modern clients how long a result
-// may be kept and by whom (2026-07-28 server/utilities/caching).
+// may be kept and by whom (2026-07-28 server/utilities/caching). A TTL of 0 has
+// them ask each time, so that none misses a reload.
 func appendCaching(dst []byte, ttl time.Duration, private bool) []byte {
 	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), ttl.Milliseconds(), 10)
 	if private {

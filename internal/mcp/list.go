@@ -71,7 +71,7 @@ func (c *call) list(ctx context.Context, k Kind) (*result, *fault) {
 		r.more = appendString(append(r.more, `"nextCursor":`...), cursorAt(list.Hash, to))
 	}
 	if c.era == modern {
-		r.more = appendCaching(r.more, c.server.options.ListTTL, list.Private)
+		r.more = appendCaching(r.more, 0, list.Private)
 	} else {
 		c.origin.session.seen[k].Store(&list.Hash)
 	}

@@ -20,15 +20,9 @@ type Options struct {
 	Limits jsongate.Limits
 	// PageSize is how many tools a page of a list holds; 0 stands for 1000.
 	PageSize int
-	// ListTTL is how long clients may keep a list without asking again
-	// (ttlMs). 0 tells them to ask each time.
-	ListTTL time.Duration
 	// SessionIdle is how long a legacy HTTP session lives without a request
 	// or an open stream; 0 stands for 30 minutes.
 	SessionIdle time.Duration
-	// Sessions is how many legacy HTTP sessions there may be; 0 stands for
-	// 10,000. One more makes the server forget the one that was idle longest.
-	Sessions int
 	// Quiet is how long after a change of the tools clients are told of it,
 	// so that several changes are told at once; 0 stands for 20 ms.
 	Quiet time.Duration
@@ -50,9 +44,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = 30 * time.Minute
-	}
-	if o.Sessions <= 0 {
-		o.Sessions = 10_000
 	}
 	if o.Quiet <= 0 {
 		o.Quiet = 20 * time.Millisecond
@@ -94,7 +85,7 @@ func New(b Backend, o Options) *Server {
 		conns: map[*Conn]struct{}{},
 	}
 	s.changes = watch(b, o.Quiet)
-	s.sessions = newSessions(o.Sessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
+	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
 	s.tasks, _ = b.(TaskBackend)
 	s.methods, s.capabilities = assemble(features(s.tasks != nil))
 	return s

@@ -9,6 +9,10 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
+// maxSessions is how many legacy sessions of HTTP there may be. One more ends
+// the one that was idle longest.
+const maxSessions = 10_000
+
 // sessions keeps the legacy sessions of HTTP, which outlive their requests.
 type sessions struct {
 	// fixed at creation

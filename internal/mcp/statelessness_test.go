@@ -81,3 +81,34 @@ func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
 		}
 	})
 }
+
+func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		var heard recorder
+		receive, end := connect(t, s, &heard)
+		const lists = `"notifications":{"toolsListChanged":true}`
+		receive(string(request(10, "subscriptions/listen", lists)))
+		receive(string(request(11, "subscriptions/listen", lists)))
+		receive(string(request(12, "tools/call", `"name":"wait"`)))
+		receive(string(request(13, "tools/call", `"name":"ask"`)))
+		receive(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}`)
+		receive(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12}}`)
+		drained := make(chan error, 1)
+		go func() { drained <- s.Drain(t.Context()) }()
+		synctest.Wait()
+		end()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		var cancelled []string
+		for _, frame := range heard.all() {
+			if strings.Contains(frame, "notifications/cancelled") {
+				cancelled = append(cancelled, frame)
+			}
+		}
+		if len(cancelled) != 1 || !strings.Contains(cancelled[0], `"requestId":11`) {
+			t.Errorf("the server has cancelled %q", cancelled)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/url"
 	"strings"
 )
@@ -50,7 +51,7 @@ func (b *block) check() error {
 	case "text":
 		return needs(b.Text != nil, "a text block needs text, a string")
 	case "image", "audio":
-		return needs(isBase64(b.Data) && b.MIMEType != "", "an "+b.Type+" block needs data in base64, and a mimeType")
+		return needs(isBase64(b.Data) && isMIMEType(b.MIMEType), "an "+b.Type+" block needs data in base64, and a mimeType, a type and a subtype")
 	case "resource":
 		r := b.Resource
 		return needs(r != nil && isURI(r.URI) && (r.Text != nil) != (r.Blob != nil) && (r.Text != nil || isBase64(r.Blob)),
@@ -67,6 +68,12 @@ func needs(met bool, otherwise string) error {
 		return nil
 	}
 	return errors.New(otherwise)
+}
+
+// isMIMEType reports whether s is a type and a subtype (RFC 9110 section 8.3.1).
+func isMIMEType(s string) bool {
+	base, _, err := mime.ParseMediaType(s)
+	return err == nil && strings.Contains(base, "/")
 }
 
 // isURI reports whether clients take s for an absolute URI.

@@ -95,14 +95,18 @@ func appendMessage(dst []byte, m message) ([]byte, error) {
 
 // appendBlocks appends one message for each block of an array.
 func appendBlocks(dst []byte, role string, content []byte) ([]byte, error) {
-	if _, err := decodeBlocks(content); err != nil {
+	checked, err := decodeBlocks(content)
+	if err != nil {
 		return nil, err
 	}
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(content, &blocks); err != nil {
 		return nil, err
 	}
-	for _, block := range blocks {
+	for i, block := range blocks {
+		if checked[i].Type == "resource" && !isMIMEType(checked[i].Resource.MIMEType) {
+			return nil, fmt.Errorf("block %d: a resource in a prompt needs a mimeType, a type and a subtype", i+1)
+		}
 		dst = appendBlock(dst, role, block)
 	}
 	return dst, nil

@@ -2,6 +2,7 @@ package reply_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/reply"
@@ -17,7 +18,7 @@ func told(made json.RawMessage, err error) string {
 }
 
 func TestBlocksThatClientsWouldRefuseAreRefused(t *testing.T) {
-	const image = "block 1: an image block needs data in base64, and a mimeType"
+	const image = "block 1: an image block needs data in base64, and a mimeType, a type and a subtype"
 	const resource = "block 1: a resource block needs a resource with an absolute uri, and with text, or with a blob in base64"
 	for _, c := range []struct{ block, contents string }{
 		{`{"type":"text","text":"x"}`, `{"contents":[{"uri":"a:b","mimeType":"text/plain","text":"x"}]}`},
@@ -28,6 +29,9 @@ func TestBlocksThatClientsWouldRefuseAreRefused(t *testing.T) {
 		{`{"type":"image","mimeType":"image/png","data":"%%%"}`, image},
 		{`{"type":"image","mimeType":"image/png","data":"AQ\nI="}`, image},
 		{`{"type":"image","mimeType":"image/png"}`, image},
+		{`{"type":"image","data":"AQI="}`, image},
+		{`{"type":"image","mimeType":"picture","data":"AQI="}`, image},
+		{`{"type":"audio","mimeType":"audio wav","data":"AQI="}`, strings.Replace(image, "image", "audio", 1)},
 		{`{"type":"resource","resource":{"uri":"x:y","blob":"AQI="}}`, `{"contents":[{"uri":"x:y","blob":"AQI="}]}`},
 		{`{"type":"resource","resource":{"uri":"x:y","blob":"#"}}`, resource},
 		{`{"type":"resource","resource":{"uri":"x:y","text":"x","blob":"AQI="}}`, resource},
@@ -48,13 +52,17 @@ func TestBlocksThatClientsWouldRefuseAreRefused(t *testing.T) {
 
 func TestWhatIsNoMessageIsToldAsSuch(t *testing.T) {
 	const wrong = "the prompt must return messages: [{ role, content }]"
+	const untyped = "message 1: block 1: a resource in a prompt needs a mimeType, a type and a subtype"
 	for value, want := range map[string]string{
 		`null`: wrong, `{}`: wrong, `1`: wrong, `["a"]`: wrong, `{"messages":[]}`: wrong, `[{"type":"text","text":"x"}]`: wrong,
-		`[]`:                               `{"messages":[]}`,
-		`{"content":"x"}`:                  `message 1: its role must be "user" or "assistant"`,
-		`{"role":"user"}`:                  "message 1: it needs content: a string, or what content.text() and its kin make",
-		`{"role":"user","content":null}`:   "message 1: its content must be a string, a block, or an array of blocks",
-		`{"role":"user","content":"x"}`:    `{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`,
+		`[]`:                             `{"messages":[]}`,
+		`{"content":"x"}`:                `message 1: its role must be "user" or "assistant"`,
+		`{"role":"user"}`:                "message 1: it needs content: a string, or what content.text() and its kin make",
+		`{"role":"user","content":null}`: "message 1: its content must be a string, a block, or an array of blocks",
+		`{"role":"user","content":"x"}`:  `{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`,
+		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","text":"x"}}}`:                         untyped,
+		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text","blob":"AQI="}}}`:    untyped,
+		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text/plain","text":"x"}}}`: `{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text/plain","text":"x"}}}]}`,
 		`[{"role":"user","content":[{}]}]`: `message 1: block 1: its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`,
 	} {
 		if got := told(reply.Messages("", &scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {

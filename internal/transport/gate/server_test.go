@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -136,29 +137,28 @@ func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
 
 // The deadline of a body must not cut off an answer that takes longer.
 func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
-	const bodyTime = 20 * time.Millisecond
-	gone := make(chan bool, 1)
-	s := httptest.NewServer(newGate(t, Options{BodyTime: bodyTime}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan bool, 1)
+		client, ended := onPipe(t, newGate(t, Options{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-r.Context().Done():
+				gone <- true
+			case <-time.After(5 * DefaultBodyTime):
+				gone <- false
+			}
+		})), nil)
+		if _, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+			t.Fatal(err)
 		}
-		select {
-		case <-r.Context().Done():
-			gone <- true
-		case <-time.After(5 * bodyTime):
-			gone <- false
+		if <-gone {
+			t.Error("the request ended with the deadline of its body")
 		}
-	})))
-	defer s.Close()
-	resp, err := http.Post(s.URL, "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if <-gone {
-		t.Error("the request ended with the deadline of its body")
-	}
-	http.DefaultClient.CloseIdleConnections()
+		_ = client.Close()
+		ended()
+	})
 }
 
 func TestConnectionsBeyondTheCapsAreClosed(t *testing.T) {

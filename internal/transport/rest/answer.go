@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
-// headerRequestID names the request in its answer, as logs and the audit do.
+// headerRequestID names the request in its answer, as logs do.
 const headerRequestID = "X-Request-Id"
 
 // writeTime is how long a client may take to receive an answer.
