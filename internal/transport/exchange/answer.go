@@ -3,7 +3,9 @@ package exchange
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +20,10 @@ type Options struct {
 	WriteTimeout time.Duration
 	// KeepAlive is how long a stream may be silent before a comment is sent on it.
 	KeepAlive time.Duration
+	// Logger is told of clients that are dropped as they do not read.
+	Logger *slog.Logger
+	// Transport is what the log calls the transport.
+	Transport string
 }
 
 // Answer is the response to one request: JSON, or a stream of server-sent
@@ -128,11 +134,19 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 		a.err = a.flush()
 	}
 	if a.err != nil {
+		a.dropped(a.err)
 		a.cancel()
 	} else {
 		a.timer.Reset(a.options.KeepAlive)
 	}
 	return a.err
+}
+
+// dropped tells the operator of a write that took too long.
+func (a *Answer) dropped(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		a.options.Logger.Info("a client does not read: it is dropped", "transport", a.options.Transport, "waited", a.options.WriteTimeout)
+	}
 }
 
 // open sends the head of a stream, once.
@@ -212,10 +226,13 @@ func (a *Answer) plain(r mcp.Reply) {
 		a.w.Header().Set("Retry-After", "1")
 	}
 	if r.Frame.Len() <= buffered {
-		writeJSON(a.w, statusOf(r.Refusal), r.Frame)
+		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame)
 		return
 	}
 	a.limit()
-	writeJSON(a.w, statusOf(r.Refusal), r.Frame)
-	_ = a.flush()
+	err := writeJSON(a.w, statusOf(r.Refusal), r.Frame)
+	if err == nil {
+		err = a.flush()
+	}
+	a.dropped(err)
 }

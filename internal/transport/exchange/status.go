@@ -9,15 +9,16 @@ import (
 
 // Refuse answers a request that does not reach the protocol.
 func Refuse(w http.ResponseWriter, status int, reason string) {
-	writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame)
+	_ = writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame)
 }
 
-// writeJSON writes the whole response. A write that fails has nobody to tell.
-func writeJSON(w http.ResponseWriter, status int, f mcp.Frame) {
+// writeJSON writes the whole response.
+func writeJSON(w http.ResponseWriter, status int, f mcp.Frame) error {
 	h, values := w.Header(), [...]string{"application/json", strconv.Itoa(f.Len())}
 	h["Content-Type"], h["Content-Length"] = values[:1:1], values[1:]
 	w.WriteHeader(status)
-	_, _ = f.WriteTo(w)
+	_, err := f.WriteTo(w)
+	return err
 }
 
 // statusOf maps a refusal to HTTP (2026-07-28 basic/transports/streamable-http,

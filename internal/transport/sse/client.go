@@ -3,10 +3,8 @@ package sse
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 
@@ -84,9 +82,6 @@ func (h *handler) write(answer *exchange.Answer, waiting *outbox) {
 		}
 		if err := answer.Send(f); err != nil {
 			waiting.abandon()
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				h.options.Logger.Info("a client does not read its stream: it is dropped", "transport", "sse", "waited", h.options.WriteTimeout)
-			}
 			return
 		}
 	}

@@ -129,5 +129,5 @@ func unknownSession(w http.ResponseWriter) {
 }
 
 func (h *handler) bounds() exchange.Options {
-	return exchange.Options{WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive}
+	return exchange.Options{WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive, Logger: h.options.Logger, Transport: "sse"}
 }

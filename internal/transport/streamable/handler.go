@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -27,6 +28,8 @@ type Options struct {
 	// Keep is how long the events of a stream are kept on which nothing
 	// happens; 0 stands for 5 minutes.
 	Keep time.Duration
+	// Logger is told of clients that are dropped; nil stands for nobody.
+	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -45,12 +48,15 @@ func (o Options) withDefaults() Options {
 	if o.Keep <= 0 {
 		o.Keep = 5 * time.Minute
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	return o
 }
 
 // answers returns the bounds of each response.
 func (o Options) answers() exchange.Options {
-	return exchange.Options{WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive}
+	return exchange.Options{WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Logger: o.Logger, Transport: "http"}
 }
 
 // The headers of the transport, in canonical form.

@@ -2,10 +2,12 @@ package streamable_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -279,11 +281,15 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		ended <- ctx.Err()
 		return mcptest.Text("")
 	}
-	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond}, tool)
+	var log bytes.Buffer
+	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}, tool)
 	text, header := call("hello")
 	s.do(t.Context(), "POST", text, header...)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
+	}
+	if !strings.Contains(log.String(), "it is dropped") {
+		t.Errorf("the log says %q", &log)
 	}
 }
 
