@@ -48,8 +48,11 @@ func (d *decoder) checkArgument(name string, attr *hclsyntax.Attribute, r *rule,
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
 			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 	default:
-		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name),
-			orList(r.didYouMean(name), "its arguments are", r.argNames()))
+		detail := orList(r.didYouMean(name), "its arguments are", r.argNames())
+		if inner := r.homes(name); len(inner) == 1 && detail == "" {
+			detail = fmt.Sprintf("it belongs in %s: %s { %s = … }", article(inner[0]), header(inner[0], r.block(inner[0])), name)
+		}
+		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name), orList(detail, "its blocks are", r.blockNames()))
 	}
 }
 
