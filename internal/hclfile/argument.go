@@ -84,10 +84,19 @@ func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, 
 
 // oneOf decodes a string that is one of the given words.
 func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
-	s, ok := d.text(body, name)
+	attr := body.Attributes[name]
+	if attr == nil {
+		return "", false
+	}
+	v, ok := d.eval.value(attr.Expr)
 	if !ok {
 		return "", false
 	}
+	if !hasKind(v, stringKind) {
+		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be a string, not %s", name, typeOf(v)), "write "+quoted(words))
+		return "", false
+	}
+	s := v.AsString()
 	for _, w := range words {
 		if s == w {
 			return s, true
@@ -97,7 +106,7 @@ func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (str
 	if detail == "" {
 		detail = "write " + quoted(words)
 	}
-	d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), detail)
+	d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), detail)
 	return "", false
 }
 
