@@ -125,9 +125,14 @@ func quoted(words []string) string {
 // maxDuration bounds every time that a file may set.
 const maxDuration = 24 * time.Hour
 
-// duration decodes a time such as "1s". It returns fallback when the argument
-// is absent or was reported.
+// duration decodes a time such as "1s", at most maxDuration. It returns
+// fallback when the argument is absent or was reported.
 func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Duration) time.Duration {
+	return d.durationWithin(body, name, fallback, maxDuration)
+}
+
+// durationWithin is duration with a bound of its own.
+func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, most time.Duration) time.Duration {
 	attr := body.Attributes[name]
 	if attr == nil {
 		return fallback
@@ -146,11 +151,16 @@ func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Dura
 		d.fail("bad-value", where, fmt.Sprintf("%q is not a duration", name), "write a number with a unit, such as \"5s\", \"500ms\" or \"2m\"")
 		return fallback
 	}
-	if t <= 0 || t > maxDuration {
-		d.fail("bad-value", where, fmt.Sprintf("%q must be more than nothing and at most %s", name, "24h"), "")
+	if t <= 0 || t > most {
+		d.fail("bad-value", where, fmt.Sprintf("%q must be more than nothing and at most %s", name, short(most)), "")
 		return fallback
 	}
 	return t
+}
+
+// short writes a time without the units of which there are none.
+func short(t time.Duration) string {
+	return strings.Replace(strings.Replace(t.String(), "m0s", "m", 1), "h0m", "h", 1)
 }
 
 // units of sizes, in bytes.
