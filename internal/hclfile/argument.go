@@ -116,10 +116,16 @@ func quoted(words []string) string {
 	for i, w := range words {
 		q[i] = strconv.Quote(w)
 	}
-	if len(q) < 2 {
-		return strings.Join(q, "")
+	return orOf(q)
+}
+
+// orOf returns `a, b or c`.
+func orOf(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
 	}
-	return strings.Join(q[:len(q)-1], ", ") + " or " + q[len(q)-1]
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // maxDuration bounds every time that a file may set.

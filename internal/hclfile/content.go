@@ -90,7 +90,7 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 	}
 	detail := r.didYouMean(b.Type)
 	if outer := parents(b.Type); len(outer) > 0 && r.synonym(b.Type) == "" {
-		detail = "it belongs in " + article(outer[0])
+		detail = "it belongs in " + article(orOf(outer))
 	}
 	for _, inner := range r.blocks {
 		if r.block(inner).hasBlock(b.Type) {
