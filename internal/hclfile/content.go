@@ -67,8 +67,11 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 		return
 	}
 	if len(b.Labels) != len(br.labels) {
-		d.fail("wrong-labels", d.f.rng(b.DefRange()), fmt.Sprintf("%s with %s", article(b.Type), countLabels(len(b.Labels))),
-			fmt.Sprintf("write %s { … }", header(b.Type, br)))
+		detail := fmt.Sprintf("write %s { … }", header(b.Type, br))
+		if b.Type == "mock" {
+			detail = mockForms
+		}
+		d.fail("wrong-labels", d.f.rng(b.DefRange()), fmt.Sprintf("%s with %s", article(b.Type), countLabels(len(b.Labels))), detail)
 	}
 	first, again := seen[b.Type]
 	if !again {
