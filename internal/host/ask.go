@@ -93,7 +93,9 @@ func (h *Call) mayAsk(method string, params askParams) error {
 			most = defaultTokens
 		}
 		if params.MaxTokens > most {
-			return &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens is more than the %d that the grant allows", most)}
+			return &scripting.HostError{
+				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 where the body does not say, is more than the %d that the grant allows", most),
+			}
 		}
 		if len(params.Tools) > 0 {
 			return allowed(granted.Sample, can.SampleTools, "sampling", "tools")
