@@ -249,6 +249,26 @@ func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
 	}
 }
 
+func TestASampleWithoutABoundIsToldItsDefaultWhereTheGrantIsSmaller(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("sample.hcl", `
+tool "a" {
+  allow {
+    ask {
+      sample     = true
+      max_tokens = 500
+    }
+  }
+  run = "return await sample({ prompt: 'x' });"
+}
+`)})
+	request := asked("", nil)
+	request.Name, request.Arguments, request.Can = "a", nil, engine.Capabilities{Sample: true}
+	r := s.Execute(t.Context(), request)
+	if r.Err == nil || !strings.Contains(r.Err.Message, "1000 where the body does not say, is more than the 500") {
+		t.Errorf("got %+v", r)
+	}
+}
+
 func TestMocksAnswerWhatABodyAsksInItsTests(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("ask.hcl", `
 tool "a" {

@@ -120,6 +120,7 @@ func TestEveryKindPassesThePipeline(t *testing.T) {
 		{engine.Request{Kind: engine.Resources, Name: "docs://h/deep/b.bin"}, "", `{"contents":[{"uri":"docs://h/deep/b.bin","mimeType":"application/octet-stream","blob":"/wA="}]}`, "", `resource docs docs://h/deep/b.bin {}`},
 		{engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}, "stranger", "", "POLICY_DENIED not for strangers", `resource docs docs://h/a.md {}`},
 		{engine.Request{Kind: engine.Resources, Name: "docs://h/aa.md"}, "", "", `TOOL_NOT_FOUND no resource named "docs://h/aa.md"; did you mean "docs://h/a.md"?`, `resource docs://h/aa.md docs://h/aa.md `},
+		{engine.Request{Kind: engine.Resources, Name: "motd"}, "", "", `TOOL_NOT_FOUND no resource named "motd"; did you mean "note://motd"?`, `resource motd motd `},
 		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}, "", `{"description":"Plans","messages":[{"role":"user","content":{"type":"text","text":"Plan monday"}}]}`, "", `prompt plan  {"day":"monday"}`},
 		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"sunday"}`)}, "", "", "POLICY_DENIED sunday is free", `prompt plan  {"day":"sunday"}`},
 		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"hour":"9"}`)}, "", "", "INVALID_INPUT the arguments do not fit the prompt's input schema: /day is required", `prompt plan  {"hour":"9"}`},

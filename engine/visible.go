@@ -120,7 +120,8 @@ func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
 	return v
 }
 
-// nearest returns the address of a visible item that the caller may have meant.
+// nearest returns the address of a visible item that the caller may have meant:
+// the resource of that name, or one whose address is much the same.
 func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) string {
 	visible := s.visible(ctx, req.Kind, server.looking(req.Caller))
 	names := make([]string, 0, len(visible.Tools)+len(visible.Offers))
@@ -128,6 +129,9 @@ func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) str
 		names = append(names, tool.item.Address)
 	}
 	for _, offer := range visible.Offers {
+		if offer.item.Name == req.Name {
+			return offer.item.Address
+		}
 		names = append(names, offer.item.Address)
 	}
 	return diag.Suggest(req.Name, names)

@@ -90,7 +90,7 @@ func (c *compiler) unknownMember(operand ast.Expr, name string) problem {
 		p.code, p.ofTool = codeArgument, true
 		p.summary = fmt.Sprintf("%s has no argument %q", c.toolName(), strings.Join(append(names[1:], name), "."))
 		if meant == "" {
-			p.detail += fmt.Sprintf("; where only some tools take it, ask first: has(%s.%s) && ...", strings.Join(names, "."), name)
+			p.detail += fmt.Sprintf("; where only some take it, ask first: has(%s.%s) && ...", strings.Join(names, "."), name)
 		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))

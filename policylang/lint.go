@@ -1,6 +1,7 @@
 package policylang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -130,10 +131,13 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 		}
 		warned[name] = true
 		start, end := x.places.extent(e)
+		detail := fmt.Sprintf("ask first, as in has(%s) && ...", name)
+		if c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool" { // others have no defaults
+			detail += ", or give the argument a default"
+		}
 		c.report(x.places, start, end, problem{
-			severity: diag.Warning, code: codeOptional, ofTool: true,
+			severity: diag.Warning, code: codeOptional, ofTool: true, detail: detail,
 			summary: fmt.Sprintf("%s may be left out, and then this %s", name, x.role.withoutAnswer()),
-			detail:  fmt.Sprintf("ask first, as in has(%s) && ..., or give the argument a default", name),
 		})
 	})
 }

@@ -32,6 +32,10 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		return "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl", true
 	case "input":
 		return c.insteadOfInput(), true
+	case "uri":
+		return "only resources have a uri; what the body works on is " + c.subject(), true
+	case "params":
+		return "only resources and completions have params; what the body works on is " + c.subject(), true
 	case "event":
 		return "only hooks have an event; what the body works on is " + c.subject(), true
 	}

@@ -11,7 +11,7 @@ import (
 func TestMistakesInAnAskAreToldAtOnce(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`elicit()`, `elicit: an object is needed, with message, schema, url and elicitationId`},
-		{`elicit("k")`, `elicit: an object is needed, with message, schema, url and elicitationId`},
+		{`elicit("k")`, `elicit: a string is the key of a question; the question itself is missing: write elicit({ message, schema })`},
 		{`elicit(["a"])`, `elicit: an object is needed, with message, schema, url and elicitationId`},
 		{`elicit({ message: "m" })`, `elicit: schema or url is missing`},
 		{`elicit({ schema: {} })`, `elicit: message is missing`},
@@ -35,7 +35,8 @@ func TestMistakesInAnAskAreToldAtOnce(t *testing.T) {
 		{`elicit.form({ message: "m", url: "https://a" })`, `elicit.form: there is no member url; there is message and schema`},
 		{`elicit.url({ message: "m" })`, `elicit.url: url is missing`},
 		{`sample({})`, `sample: prompt or messages is missing`},
-		{`sample("What is it?")`, `sample: a key must be 1 to 64 letters, digits, _, . and -`},
+		{`sample("What is it?")`, `sample: a string is the key of a question; the question itself is missing: write sample({ prompt })`},
+		{`sample("what is it", { prompt: "a" })`, `sample: a key must be 1 to 64 letters, digits, _, . and -`},
 		{`sample({ prompt: "a", messages: [{}] })`, `sample: a prompt is the only message; there cannot be messages too`},
 		{`sample({ messages: [] })`, `sample: messages must be an array that is not empty`},
 		{`sample({ messages: ["a"] })`, `sample: messages[0]: an object is needed, with role and content`},

@@ -51,6 +51,10 @@ func TestBodiesAreToldWhatTheirKindLacks(t *testing.T) {
 			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a resource sees uri, and the variables of its template as params`}},
 		{"input in a completion", "return input.id", Complete, nil, []string{
 			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a completion sees value, and what is filled in already as params`}},
+		{"params in a tool", "return params.id", Tool, nil, []string{
+			`tools.d/t.hcl:5:8 "params": error: params is not defined`, `only resources and completions have params; what the body works on is input`}},
+		{"uri in a completion", "return uri", Complete, nil, []string{
+			`tools.d/t.hcl:5:8 "uri": error: uri is not defined`, `only resources have a uri; what the body works on is params`}},
 		{"event in a prompt", "return event.id", Prompt, nil, []string{
 			`tools.d/t.hcl:5:8 "event": error: event is not defined`, `only hooks have an event; what the body works on is input`}},
 		{"a parameter", "return params.idd", Resource, []string{"id", "name"}, []string{

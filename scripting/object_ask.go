@@ -87,10 +87,17 @@ func (r *run) requestObject(request *askRequest) goja.Value {
 	return o
 }
 
+// askForms are calls that ask, by the names of the globals whose last argument
+// is a question.
+var askForms = map[string]string{"elicit": "elicit({ message, schema })", "sample": "sample({ prompt })"}
+
 // askKey splits the arguments (key?, what).
 func (r *run) askKey(name string, c goja.FunctionCall) (key string, what goja.Value) {
 	first := c.Argument(0)
 	if _, text := first.(goja.String); text {
+		if question := askForms[name]; question != "" && len(c.Arguments) == 1 {
+			panic(r.typeError(name + ": a string is the key of a question; the question itself is missing: write " + question))
+		}
 		r.checkKey(name, first.String())
 		return first.String(), c.Argument(1)
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,9 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	f.closing.Do(func() {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
 		defer cancel()
-		f.closeErr = f.drain(bounded)
+		if err := f.drain(bounded); err != nil {
+			f.closeErr = fmt.Errorf("the grace period of %s is over: %w", f.options.Grace, err)
+		}
 		f.backend.life.end(errCut)
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
@@ -243,14 +246,15 @@ func (f *Front) Shutdown(ctx context.Context) error {
 }
 
 // drain refuses what is new, and waits for the calls and clients that there are.
+// Of what is late it names one: the others wait for that.
 func (f *Front) drain(ctx context.Context) error {
 	// The engine refuses new calls from now on, whichever route they take.
-	drained := make(chan error, 2)
-	go func() { drained <- f.backend.tasks.Drain(ctx) }()
-	go func() { drained <- f.engine.Drain(ctx) }()
-	var late error
-	if err := f.mcp.Drain(ctx); err != nil {
-		late = fmt.Errorf("drain clients: %w", err)
+	calls, tasks := make(chan error, 1), make(chan error, 1)
+	go func() { calls <- f.engine.Drain(ctx) }()
+	go func() { tasks <- f.backend.tasks.Drain(ctx) }()
+	clients := f.mcp.Drain(ctx)
+	if clients != nil {
+		clients = fmt.Errorf("drain clients: %w", clients)
 	}
-	return errors.Join(late, <-drained, <-drained)
+	return cmp.Or(<-calls, <-tasks, clients)
 }

@@ -92,7 +92,8 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 			<-running
 			<-events // of the start
 			d.stop()
-			if err := <-d.ended; err == nil || strings.Count(err.Error(), "calls still run") != 1 {
+			if err := <-d.ended; err == nil || !strings.HasPrefix(err.Error(), "the grace period of ") ||
+				strings.Count(err.Error(), "still run") != 1 || strings.Contains(err.Error(), "\n") {
 				t.Errorf("the server ended with %v", err)
 			}
 			select {

@@ -15,6 +15,10 @@ import (
 // revision is that of MCP which the command line speaks.
 const revision = "2026-07-28"
 
+// missingCapability is the code of the error of MCP that says that the client
+// cannot be asked what a body asks.
+const missingCapability = -32021
+
 // ask sends one request of MCP to the server. name is what the request is of;
 // it may be empty.
 func (r remote) ask(ctx context.Context, method, name string, params map[string]any) (reply, error) {
@@ -60,6 +64,7 @@ func answered(body []byte) (r reply, err error) {
 	var message struct {
 		Result json.RawMessage
 		Error  *struct {
+			Code    int
 			Message string
 			Data    answerData
 		}
@@ -69,7 +74,11 @@ func answered(body []byte) (r reply, err error) {
 	}
 	switch {
 	case message.Error != nil:
-		failed := answer{Error: cmp.Or(message.Error.Data.Code, "INVALID_INPUT"), Message: cmp.Or(message.Error.Data.Message, message.Error.Message)}
+		code := "INVALID_INPUT"
+		if message.Error.Code == missingCapability {
+			code = "EXECUTION_ERROR" // as a call that asks fails without a server
+		}
+		failed := answer{Error: cmp.Or(message.Error.Data.Code, code), Message: cmp.Or(message.Error.Data.Message, message.Error.Message)}
 		if details := message.Error.Data.Details; string(details) != "null" {
 			failed.Details = details
 		}

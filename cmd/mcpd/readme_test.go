@@ -131,19 +131,31 @@ func (r *reader) save(block string) error {
 func (r *reader) run(block string) (string, error) {
 	var b strings.Builder
 	b.WriteString("```console\n")
-	for _, line := range strings.Split(block, "\n") {
-		command, ok := strings.CutPrefix(line, "$ ")
+	lines := strings.Split(block, "\n")
+	for i := 0; i < len(lines); i++ {
+		command, ok := strings.CutPrefix(lines[i], "$ ")
 		if !ok {
 			continue
+		}
+		for ; unfinished(command) && i+1 < len(lines); i++ {
+			command += "\n" + lines[i+1]
 		}
 		output, err := r.command(command)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", command, err)
 		}
 		fmt.Fprintf(&b, "$ %s\n%s", command, output)
+		if output != "" && !strings.HasSuffix(output, "\n") {
+			b.WriteByte('\n') // a terminal would show the prompt there
+		}
 		r.commands++
 	}
 	return b.String() + "```", nil
+}
+
+// unfinished reports whether the shell waits for another line of a command.
+func unfinished(command string) bool {
+	return strings.HasSuffix(command, `\`) || strings.Count(command, "'")%2 == 1
 }
 
 const readmePort = "127.0.0.1:8080"
@@ -176,7 +188,7 @@ var varying = []struct {
 	shown   string
 }{
 	{regexp.MustCompile(`"took_ms": [0-9.e-]+`), `"took_ms": 0.25`},
-	{regexp.MustCompile(`"version": "[^"]+"`), `"version": "0.1.0-dev"`},
+	{regexp.MustCompile(`("version": ?)"[^"]+"`), `${1}"0.1.0-dev"`},
 	{regexp.MustCompile(`"go": "[^"]+"`), `"go": "go1.26.8"`},
 	{regexp.MustCompile(`"platform": "[^"]+"`), `"platform": "linux/amd64"`},
 }

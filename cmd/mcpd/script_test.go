@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"mcpd": main})
+	testscript.Main(m, map[string]func(){"mcpd": main, "curl": curl})
 }
 
 // TestScripts runs every scenario of testdata/script against the real binary.

@@ -70,9 +70,10 @@ func (c *compiler) file(def *hclfile.Folder, name string, content []byte, hash h
 }
 
 // shadows reports a file of a folder whose URI a file of another folder has,
-// once for each two folders. That of a resource block is meant to win.
+// once for each two folders. That of a resource block is meant to win, and two
+// folders of one prefix crossref has reported.
 func (k *linker) shadows(first, second *Item) {
-	if first.folder == nil || second.folder == nil {
+	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
 		return
 	}
 	pair := [2]*hclfile.Folder{first.folder, second.folder}

@@ -84,10 +84,19 @@ func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, 
 
 // oneOf decodes a string that is one of the given words.
 func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
-	s, ok := d.text(body, name)
+	attr := body.Attributes[name]
+	if attr == nil {
+		return "", false
+	}
+	v, ok := d.eval.value(attr.Expr)
 	if !ok {
 		return "", false
 	}
+	if !hasKind(v, stringKind) {
+		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be a string, not %s", name, typeOf(v)), "write "+quoted(words))
+		return "", false
+	}
+	s := v.AsString()
 	for _, w := range words {
 		if s == w {
 			return s, true
@@ -97,7 +106,7 @@ func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (str
 	if detail == "" {
 		detail = "write " + quoted(words)
 	}
-	d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), detail)
+	d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), detail)
 	return "", false
 }
 
@@ -107,18 +116,29 @@ func quoted(words []string) string {
 	for i, w := range words {
 		q[i] = strconv.Quote(w)
 	}
-	if len(q) < 2 {
-		return strings.Join(q, "")
+	return orOf(q)
+}
+
+// orOf returns `a, b or c`.
+func orOf(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
 	}
-	return strings.Join(q[:len(q)-1], ", ") + " or " + q[len(q)-1]
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // maxDuration bounds every time that a file may set.
 const maxDuration = 24 * time.Hour
 
-// duration decodes a time such as "1s". It returns fallback when the argument
-// is absent or was reported.
+// duration decodes a time such as "1s", at most maxDuration. It returns
+// fallback when the argument is absent or was reported.
 func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Duration) time.Duration {
+	return d.durationWithin(body, name, fallback, maxDuration)
+}
+
+// durationWithin is duration with a bound of its own.
+func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, most time.Duration) time.Duration {
 	attr := body.Attributes[name]
 	if attr == nil {
 		return fallback
@@ -137,11 +157,16 @@ func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Dura
 		d.fail("bad-value", where, fmt.Sprintf("%q is not a duration", name), "write a number with a unit, such as \"5s\", \"500ms\" or \"2m\"")
 		return fallback
 	}
-	if t <= 0 || t > maxDuration {
-		d.fail("bad-value", where, fmt.Sprintf("%q must be more than nothing and at most %s", name, "24h"), "")
+	if t <= 0 || t > most {
+		d.fail("bad-value", where, fmt.Sprintf("%q must be more than nothing and at most %s", name, short(most)), "")
 		return fallback
 	}
 	return t
+}
+
+// short writes a time without the units of which there are none.
+func short(t time.Duration) string {
+	return strings.Replace(strings.Replace(t.String(), "m0s", "m", 1), "h0m", "h", 1)
 }
 
 // units of sizes, in bytes.

@@ -20,7 +20,8 @@ const (
 var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
 
 // ask decodes an ask block. It notes the places of the block as "ask", and of
-// what it grants as "ask.elicit" and so on.
+// what it grants as "ask.elicit" and so on. What is granted in words that were
+// reported counts as granted, so that the body that asks is not reported too.
 func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
 	r := rules["ask"]
 	d.check(b.Body, r, "an ask block", b.DefRange())
@@ -30,12 +31,16 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	reported := false
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
+		if attr == nil && meant(b.Body, r, name) {
+			*granted, reported = true, true
+			ranges["ask."+name] = ranges["ask"]
+		}
 		if attr == nil {
 			continue
 		}
 		ranges["ask."+name] = d.f.rng(attr.SrcRange)
 		ok := false
-		*granted, ok = d.boolean(body, name, false)
+		*granted, ok = d.boolean(body, name, true)
 		reported = reported || !ok
 	}
 	a.MaxRounds, _ = d.whole(body, "max_rounds", 1, maxAskRounds)

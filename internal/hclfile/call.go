@@ -17,8 +17,9 @@ func callArgs() []argument { return args("labels", "timeout", "ask_timeout") }
 // call decodes what a block says of every call of it.
 func (d *decoder) call(b *hclsyntax.Block) Call {
 	c := Call{
-		Labels:  d.textMap(b.Body, "labels"),
-		Timeout: d.duration(b.Body, "timeout", DefaultTimeout), AskTimeout: d.duration(b.Body, "ask_timeout", DefaultAskTimeout),
+		Labels:     d.textMap(b.Body, "labels"),
+		Timeout:    d.duration(b.Body, "timeout", DefaultTimeout),
+		AskTimeout: d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout),
 	}
 	if allow := first(b.Body, "allow"); allow != nil {
 		c.Grant, c.GrantRanges = d.allow(allow)

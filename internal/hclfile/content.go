@@ -48,8 +48,11 @@ func (d *decoder) checkArgument(name string, attr *hclsyntax.Attribute, r *rule,
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
 			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 	default:
-		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name),
-			orList(r.didYouMean(name), "its arguments are", r.argNames()))
+		detail := orList(r.didYouMean(name), "its arguments are", r.argNames())
+		if inner := r.homes(name); len(inner) == 1 && detail == "" {
+			detail = fmt.Sprintf("it belongs in %s: %s { %s = … }", article(inner[0]), header(inner[0], r.block(inner[0])), name)
+		}
+		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name), orList(detail, "its blocks are", r.blockNames()))
 	}
 }
 
@@ -64,8 +67,11 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 		return
 	}
 	if len(b.Labels) != len(br.labels) {
-		d.fail("wrong-labels", d.f.rng(b.DefRange()), fmt.Sprintf("%s with %s", article(b.Type), countLabels(len(b.Labels))),
-			fmt.Sprintf("write %s { … }", header(b.Type, br)))
+		detail := fmt.Sprintf("write %s { … }", header(b.Type, br))
+		if b.Type == "mock" {
+			detail = mockForms
+		}
+		d.fail("wrong-labels", d.f.rng(b.DefRange()), fmt.Sprintf("%s with %s", article(b.Type), countLabels(len(b.Labels))), detail)
 	}
 	first, again := seen[b.Type]
 	if !again {
@@ -87,7 +93,7 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 	}
 	detail := r.didYouMean(b.Type)
 	if outer := parents(b.Type); len(outer) > 0 && r.synonym(b.Type) == "" {
-		detail = "it belongs in " + article(outer[0])
+		detail = "it belongs in " + article(orOf(outer))
 	}
 	for _, inner := range r.blocks {
 		if r.block(inner).hasBlock(b.Type) {

@@ -12,6 +12,10 @@ import (
 // does not say.
 const DefaultAskTimeout = 5 * time.Minute
 
+// maxAskTimeout is how long a call can wait for its client at most, which is
+// how long the seal of what it waits for holds.
+const maxAskTimeout = 10 * time.Minute
+
 // Call is what a definition says of every call of it.
 type Call struct {
 	// Labels are for policies; clients never see them.

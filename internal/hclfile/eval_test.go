@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -28,10 +29,13 @@ func evaluate(t *testing.T, expr string) (string, diag.List) {
 		t.Fatal(problems)
 	}
 	defs, problems := file.Decode(Scope{Vars: vars, Locals: locals, ReadFile: func(name string) ([]byte, error) {
-		if name != "crm/data.txt" {
-			return nil, errors.New("no such file")
+		switch name {
+		case "crm/data.txt":
+			return []byte("content"), nil
+		case "crm/locked.txt":
+			return nil, errors.New("permission denied")
 		}
-		return []byte("content"), nil
+		return nil, fmt.Errorf("open: %w", fs.ErrNotExist)
 	}})
 	return strings.TrimSuffix(strings.TrimPrefix(string(defs.Tests[0].Input), `{"v":`), "}"), problems
 }
@@ -102,7 +106,8 @@ func TestExpressionsThatCannotBeComputed(t *testing.T) {
 		`1 ? 2 : 3`: `a condition must be true or false, not a number`, `[for x in 1 : x]`: `only a list or an object can be looped over`,
 		`{ for x in ["a", "a"] : x => 1 }`: `two items have the key "a"`, `{ for x in [[]] : x => 1 }`: `a key must be a string, not a list`,
 		`{ a = 1, a = 2 }`: `the key "a" stands twice`, `{ a.b = 1 }`: `neither a word nor a string`,
-		`file("gone.txt")`: `the file "gone.txt" cannot be read; no such file`, `file("../../x")`: `leaves the tools folder`, `file("/etc/passwd")`: `leaves the tools folder`,
+		`file("gone.txt")`:   `there is no file "crm/gone.txt" in the tools folder; correct the path`,
+		`file("locked.txt")`: `the file "locked.txt" cannot be read; permission denied`, `file("../../x")`: `leaves the tools folder`, `file("/etc/passwd")`: `leaves the tools folder`,
 		`file("")`: `leaves the tools folder`, `file("a\\b")`: `leaves the tools folder`, `file(1)`: `file() takes one argument`, `1e999`: `outside the range`, `1e308 * 1e308`: `the result is not a number`,
 	} {
 		t.Run(expr, func(t *testing.T) {

@@ -94,8 +94,13 @@ func (d *decoder) appendMessage(out []byte, x hclsyntax.Expression, v cty.Value)
 		d.fail("bad-value", d.f.rng(x.Range()), "this is no message", "write { role = \"user\", text = \"…\" }, or the role \"assistant\", or content = { … } instead of the text")
 	}
 	out = append(appendString(append(out, `{"role":`...), role), `,"content":`...)
+	text := member(v, "text")
 	if hasMember(v, "content") {
-		return append(appendJSON(out, v.GetAttr("content")), '}')
+		content := v.GetAttr("content")
+		if !hasKind(content, stringKind) {
+			return append(appendJSON(out, content), '}')
+		}
+		text = content.AsString() // as a body may write a text
 	}
-	return append(appendString(append(out, `{"type":"text","text":`...), member(v, "text")), "}}"...)
+	return append(appendString(append(out, `{"type":"text","text":`...), text), "}}"...)
 }

@@ -13,7 +13,7 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 	d.begin(b)
 	h := Hook{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
-		On: d.events(b.Body), Targets: d.targets(b.Body),
+		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
 		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
 	}
 	if allow := first(b.Body, "allow"); allow != nil {

@@ -27,12 +27,16 @@ type Icon struct {
 	Range diag.Range
 }
 
-// icons decodes the icon blocks in body.
+// icons decodes the icon blocks in body, without those that have no source:
+// that is told where they stand.
 func (d *decoder) icons(body *hclsyntax.Body, r *rule) []Icon {
 	var icons []Icon
 	for _, b := range blocks(body, r) {
-		if b.Type == "icon" {
-			icons = append(icons, d.icon(b))
+		if b.Type != "icon" {
+			continue
+		}
+		if i := d.icon(b); i.Src != "" {
+			icons = append(icons, i)
 		}
 	}
 	return icons

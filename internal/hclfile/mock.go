@@ -9,6 +9,9 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
+// mockForms says how a mock block begins.
+const mockForms = `write mock "http.NAME" "GET /path" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	d.check(b.Body, rules["mock"], "a mock block", b.DefRange())

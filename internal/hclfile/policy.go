@@ -17,7 +17,7 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 	d.begin(b)
 	p := Policy{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
-		Targets: d.targets(b.Body), Disclose: DiscloseReason,
+		Targets: d.targets(b.Body, rules["policy"]), Disclose: DiscloseReason,
 		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"),
 	}
 	d.decision(b)

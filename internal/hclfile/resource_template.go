@@ -33,6 +33,12 @@ func (d *decoder) template(b *hclsyntax.Block) Template {
 
 // uriTemplate decodes the template of the URIs, nil when it was reported.
 func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *uritemplate.Template {
+	for _, traversal := range hclsyntax.Variables(attr.Expr) {
+		if root := traversal.RootName(); len(traversal) == 1 && root != "var" && root != "local" {
+			d.fail("unknown-name", d.f.rng(traversal.SourceRange()), fmt.Sprintf("there is no value %q", root), fmt.Sprintf("write {%s} for a variable of the template", root))
+			return nil
+		}
+	}
 	text, ok := d.text(body, attr.Name)
 	if !ok {
 		return nil

@@ -84,6 +84,17 @@ func (r *rule) blockNames() []string {
 	return names
 }
 
+// homes returns the types of the blocks within this one that hold an argument.
+func (r *rule) homes(argument string) []string {
+	var found []string
+	for _, name := range r.blockNames() {
+		if r.block(name).arg(argument) != nil {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
 // parents returns the types of the blocks that blocks of a type stand in,
 // sorted, without those that give the type a meaning of their own.
 func parents(block string) []string {

@@ -2,7 +2,9 @@ package hclfile
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -75,7 +77,12 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 	}
 	content, err := e.scope.ReadFile(name)
 	if err != nil {
-		e.fail("unreadable-file", where, fmt.Sprintf("the file %s cannot be read", e.show(written)), clip(err.Error()))
+		summary, detail := fmt.Sprintf("the file %s cannot be read", e.show(written)), clip(err.Error())
+		if errors.Is(err, fs.ErrNotExist) {
+			summary = fmt.Sprintf("there is no file %s in the tools folder", e.show(name))
+			detail = "correct the path, which is relative to the folder of this file, or make the file"
+		}
+		e.fail("unreadable-file", where, summary, detail)
 		return "", nil, false
 	}
 	sum := sha256.Sum256(content)

@@ -6,21 +6,18 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// targets decodes what a policy or a hook is about.
-func (d *decoder) targets(body *hclsyntax.Body) Targets {
+// targets decodes what a policy or a hook, whose rule is r, is about. One whose
+// list is written wrong covers nothing: it was not meant to cover everything.
+func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
 	t := Targets{
 		Tools:     d.names(body, "tools", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"),
 		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
 		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
 	}
-	lists := []*[]Name{&t.Tools, &t.Resources, &t.Prompts}
-	for _, list := range lists {
-		if *list == nil {
-			continue
-		}
-		for _, other := range lists {
-			if *other == nil {
-				*other = []Name{}
+	if meant(body, r, "tools", "resources", "prompts") {
+		for _, list := range []*[]Name{&t.Tools, &t.Resources, &t.Prompts} {
+			if *list == nil {
+				*list = []Name{}
 			}
 		}
 	}

@@ -20,6 +20,7 @@ test "a prompt" {
     messages = [
       { role = "user", text = "Review \"INC-1\"" },
       { role = "assistant", content = { type = "image", data = "AAAA" } },
+      { role = "user", content = "Thanks" },
     ]
   }
 }
@@ -34,7 +35,8 @@ test "no arguments" {
 		resource.Expect.MIMEType != "text/plain" || resource.TargetRange.Start.Line != 3 {
 		t.Errorf("got %+v", resource)
 	}
-	const want = `[{"role":"user","content":{"type":"text","text":"Review \"INC-1\""}},{"role":"assistant","content":{"data":"AAAA","type":"image"}}]`
+	const want = `[{"role":"user","content":{"type":"text","text":"Review \"INC-1\""}},{"role":"assistant","content":{"data":"AAAA","type":"image"}},` +
+		`{"role":"user","content":{"type":"text","text":"Thanks"}}]`
 	if string(prompt.Expect.Messages) != want || prompt.Prompt != "review" || string(prompt.Input) != `{"id":"INC-1"}` {
 		t.Errorf("got %+v with %s", prompt, prompt.Expect.Messages)
 	}

@@ -3,6 +3,8 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/scripting"
@@ -82,35 +84,42 @@ func (h *Call) mayAsk(method string, params askParams) error {
 	switch method {
 	case "elicitation/create":
 		if params.Mode == "url" {
-			return allowed(granted.Elicit, can.URL, `{"elicitation":{"url":{}}}`)
+			return allowed(granted.Elicit, can.URL, "elicitation", "url")
 		}
-		return allowed(granted.Elicit, can.Form, `{"elicitation":{}}`)
+		return allowed(granted.Elicit, can.Form, "elicitation")
 	case "sampling/createMessage":
 		most := granted.MaxTokens
 		if most == 0 {
 			most = defaultTokens
 		}
 		if params.MaxTokens > most {
-			return &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens is more than the %d that the grant allows", most)}
+			return &scripting.HostError{
+				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 where the body does not say, is more than the %d that the grant allows", most),
+			}
 		}
 		if len(params.Tools) > 0 {
-			return allowed(granted.Sample, can.SampleTools, `{"sampling":{"tools":{}}}`)
+			return allowed(granted.Sample, can.SampleTools, "sampling", "tools")
 		}
-		return allowed(granted.Sample, can.Sample, `{"sampling":{}}`)
+		return allowed(granted.Sample, can.Sample, "sampling")
 	case "roots/list":
-		return allowed(granted.Roots, can.Roots, `{"roots":{}}`)
+		return allowed(granted.Roots, can.Roots, "roots")
 	}
 	return &scripting.HostError{Code: scripting.Invalid, Message: "no client can be asked for " + method}
 }
 
-// allowed refuses what is not granted, and what the client cannot answer.
-func allowed(granted, possible bool, required string) error {
+// allowed refuses what is not granted, and what the client cannot answer, which
+// lacks the capability at the path then.
+func allowed(granted, possible bool, capability ...string) error {
 	switch {
 	case !granted:
 		return &scripting.HostError{Code: scripting.NotGranted, Message: "this may not be asked"}
 	case !possible:
+		required := "{}"
+		for _, name := range slices.Backward(capability) {
+			required = fmt.Sprintf(`{%q:%s}`, name, required)
+		}
 		return &scripting.HostError{
-			Code: scripting.Capability, Message: "the client cannot be asked this",
+			Code: scripting.Capability, Message: "the client cannot be asked this: it lacks the capability " + strings.Join(capability, "."),
 			Details: []byte(`{"requiredCapabilities":` + required + `}`),
 		}
 	}

@@ -104,7 +104,7 @@ func (c *call) admitLegacy() *fault {
 	}
 	known := c.handler.eras&legacy != 0
 	if c.origin.session == nil && !(known && c.handler.early) {
-		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in _meta")
+		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in params._meta: " + keyVersion)
 	}
 	if !known {
 		return c.unknownMethod()

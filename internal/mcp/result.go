@@ -2,7 +2,10 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -139,7 +142,7 @@ func errorData(caller identity.Caller, e *CallError) []byte {
 }
 
 // errorText returns what a model reads: the message, and for bad arguments
-// every violation on a line of its own, with its path.
+// every violation that it does not tell, on a line of its own with its path.
 func errorText(e *CallError) string {
 	if e.Code != InvalidInput {
 		return e.Message
@@ -154,12 +157,11 @@ func errorText(e *CallError) string {
 		if !ok {
 			return string(text)
 		}
-		path := unquoted(member(v, "path"))
-		if len(path) == 0 {
-			path = []byte("(arguments)")
+		path, message := string(unquoted(member(v, "path"))), string(unquoted(member(v, "message")))
+		if strings.Contains(e.Message, strings.TrimPrefix(path+" "+message, " ")) {
+			continue
 		}
-		text = append(append(append(text, "\n"...), path...), ": "...)
-		text = append(text, unquoted(member(v, "message"))...)
+		text = fmt.Appendf(text, "\n%s: %s", cmp.Or(path, "(arguments)"), message)
 	}
 }
 

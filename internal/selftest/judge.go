@@ -96,6 +96,9 @@ func (o Outcome) why() string {
 	if at := strings.Index(cause, "\n    at "); at >= 0 {
 		return why + strings.ReplaceAll(cause[at:], "\n    ", "\n")
 	}
+	if cause == o.Message {
+		return why
+	}
 	return why + "\n" + cause
 }
 

@@ -70,6 +70,11 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 			selftest.Outcome{Code: "POLICY_DENIED", Message: "denied by policy", DeniedBy: "night", Cause: errors.New("a.hcl:1:2: no such key")},
 			[]string{"the call failed with POLICY_DENIED: denied by policy\n(policy \"night\")\na.hcl:1:2: no such key"},
 		},
+		{
+			"a cause that is the message", hclfile.Expect{},
+			selftest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom")},
+			[]string{"the call failed with EXECUTION_ERROR: boom"},
+		},
 		{"another error", hclfile.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
 		{"another policy", hclfile.Expect{DeniedBy: "day"}, denied, []string{`the call was denied by policy "night", want "day"`}},
 		{
