@@ -12,6 +12,8 @@ type structured struct {
 	blocks goja.Value
 }
 
+var errBytes = errors.New("it is bytes; return content.image, content.audio or content.resource of them, or Array.from(bytes)")
+
 // result makes the call's result of what the body returned.
 func (r *run) result(value goja.Value) (result *Result, failure *Failure) {
 	problem := r.guarded("the result cannot be returned", func() (err error) {
@@ -55,6 +57,10 @@ func (r *run) guarded(what string, f func() error) *Failure {
 func (r *run) read(value goja.Value) (*Result, error) {
 	if rich, ok := r.richOf(value); ok {
 		return r.readRich(rich)
+	}
+	if _, bytes := r.bytesOf(value); bytes {
+		// As JSON it would be an object with a member for each byte.
+		return nil, errBytes
 	}
 	out, err := r.json(value)
 	if err != nil {
