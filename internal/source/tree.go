@@ -21,6 +21,9 @@ const (
 	// maxLinks is how many linked folders a path may pass, so that links in a
 	// circle come to an end. A mounted volume passes one.
 	maxLinks = 2
+	// maxDeep is how many folders may be too deep until no more are looked for:
+	// a few links in a circle make millions.
+	maxDeep = 20
 )
 
 // Tree is the tools folder as it was last read. Its methods are called by one
@@ -34,8 +37,10 @@ type Tree struct {
 	// linked says that files were reached through links, so that only a rescan
 	// tells what the change of another file means for them.
 	linked bool
-	// full says that the folder holds more files than are read.
+	// full says that the folder holds more files than are read. deep counts
+	// folders that are too deep.
 	full bool
+	deep int
 	// problems are those of the folder itself: of names, links and rights.
 	problems diag.List
 	// warnings are those of hidden files, by path.
@@ -82,7 +87,7 @@ func (t *Tree) rescan() {
 	old := t.units
 	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
 	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
-	t.full, t.linked = false, false
+	t.full, t.linked, t.deep = false, false, 0
 	if t.fsys == nil {
 		return
 	}
@@ -90,14 +95,16 @@ func (t *Tree) rescan() {
 }
 
 func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
-	entries, err := fs.ReadDir(t.fsys, folder)
-	switch {
-	case err != nil:
-		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
-		return
-	case depth > maxDepth || links > maxLinks:
+	if depth > maxDepth || links > maxLinks {
 		t.refuse(folder, "folder-too-deep", fmt.Sprintf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks),
 			"look for a link that points at a folder above it")
+		t.deep++
+		t.full = t.deep == maxDeep
+		return
+	}
+	entries, err := fs.ReadDir(t.fsys, folder)
+	if err != nil {
+		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
 		return
 	}
 	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
