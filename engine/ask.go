@@ -65,7 +65,8 @@ func (x *execution) resumed(ctx context.Context) (Result, *CallError) {
 		return Result{}, invalidParams(err.Error())
 	}
 	if !complete {
-		return x.ask(store, pause, pause.Asks)
+		// Another state would be another right to go on from here.
+		return asks(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.server.options.Now()))
 	}
 	claim, err := store.Claim(ctx, pause.Owner, pause.Nonce, pause.Expires)
 	switch {
@@ -127,15 +128,20 @@ func (x *execution) suspended(ctx context.Context, pause *asking.Pause, asks []s
 }
 
 // ask is the result of a leg that leaves asks open.
-func (x *execution) ask(store state.Store, pause *asking.Pause, asks []state.Ask) (Result, *CallError) {
-	requests, err := asking.Requests(asks)
-	if err != nil {
-		return Result{}, failed(ExecutionError, err, "the tool asks what cannot be read")
-	}
+func (x *execution) ask(store state.Store, pause *asking.Pause, open []state.Ask) (Result, *CallError) {
 	wait := min(x.entry.AskTimeout, maxAskWait)
-	sealed, err := pause.Seal(state.NewSealer(store, x.server.options.Now), asks, wait, x.server.options.Now())
+	sealed, err := pause.Seal(state.NewSealer(store, x.server.options.Now), open, wait, x.server.options.Now())
 	if err != nil {
 		return Result{}, badState(err)
+	}
+	return asks(open, sealed, wait)
+}
+
+// asks is the result that asks the client what is open.
+func asks(open []state.Ask, sealed string, wait time.Duration) (Result, *CallError) {
+	requests, err := asking.Requests(open)
+	if err != nil {
+		return Result{}, failed(ExecutionError, err, "the tool asks what cannot be read")
 	}
 	return Result{Ask: &Ask{Requests: requests, State: sealed, Wait: wait}}, nil
 }

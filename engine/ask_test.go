@@ -184,8 +184,8 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	other := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{"else": json.RawMessage(`{"action":"accept"}`)}}
 	again := mustAsk(t, s.Execute(t.Context(), asked("web", other)))
-	if again.Requests[0].Key != "first" || again.State == ask.State {
-		t.Errorf("asked again: %+v", again.Requests)
+	if again.Requests[0].Key != "first" || again.State != ask.State || again.Wait <= 0 || again.Wait > ask.Wait {
+		t.Errorf("asked again: %+v", again)
 	}
 	wrong := &engine.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
 	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
@@ -201,6 +201,26 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	}
 	if e.n.Load() != 1 {
 		t.Errorf("%d effects, want 1", e.n.Load())
+	}
+}
+
+// TestAskingAgainMakesNoSecondCallOfOne sends a state without answers, before
+// and after it is used, and uses everything that comes of it.
+func TestAskingAgainMakesNoSecondCallOfOne(t *testing.T) {
+	e := startEffects(t)
+	s := deployServer(t, e, "")
+	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	nothing := &engine.Resume{State: ask.State}
+	before := mustAsk(t, s.Execute(t.Context(), asked("web", nothing)))
+	mustAsk(t, s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`))))
+	after := mustAsk(t, s.Execute(t.Context(), asked("web", nothing)))
+	for _, again := range []*engine.Ask{before, after} {
+		if r := mustAsk(t, s.Execute(t.Context(), asked("web", answers(again, `{"ok":true}`)))); r.Requests[0].Key != "second" {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if e.n.Load() != 2 {
+		t.Errorf("%d effects, want 2", e.n.Load())
 	}
 }
 

@@ -51,8 +51,12 @@ func (e *CallError) public() *CallError {
 
 // logFailure tells the operator what the caller is not told.
 func (x *execution) logFailure(ctx context.Context, err *CallError) {
+	called := x.req.Name
+	if x.entry != nil {
+		called = x.entry.Address // without what a URI gives a template
+	}
 	attrs := []slog.Attr{
-		slog.String(x.req.Kind.String(), x.req.Name), slog.String("call_id", x.id),
+		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),
 		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("code", string(err.Code)),
 	}
 	level := slog.LevelInfo

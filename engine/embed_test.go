@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -191,5 +192,27 @@ tool "typed" {
 	got, err := s.Call(t.Context(), "typed", nil)
 	if failed := codeOf(t, err); failed.Code != engine.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
 		t.Errorf("got %v, with %s", failed, got.Value)
+	}
+}
+
+func TestAnArgumentThatAGoToolCannotReadIsTheCallersMistake(t *testing.T) {
+	log := &logBuffer{}
+	s := server(t, engine.Options{Tools: files(), Logger: log.logger()})
+	type in struct {
+		When time.Time `json:"when"`
+	}
+	err := engine.AddTool(s, engine.ToolOptions{Name: "since"}, func(_ context.Context, _ identity.Agent, i in) (int, error) {
+		return i.When.Year(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Call(t.Context(), "since", map[string]any{"when": "hunter2"})
+	failed := codeOf(t, err)
+	if failed.Code != engine.InvalidInput || len(failed.Violations) != 1 || failed.Violations[0].Path != "/when" || failed.Schema == nil {
+		t.Errorf("got %+v", failed)
+	}
+	if strings.Contains(failed.Message+log.String(), "hunter2") {
+		t.Errorf("the argument is repeated:\n%s\n%s", failed.Message, log)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -238,7 +239,10 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 	}
 	began := x.server.options.Now()
 	outcome, err := x.body.Run(bounded, call)
+	var input *gofunc.InputError
 	switch {
+	case errors.As(err, &input):
+		return Result{}, invalidInput(x.entry.Item, []Violation{{Path: input.Path, Message: input.Reason()}})
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded):

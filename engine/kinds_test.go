@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -223,5 +224,22 @@ func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testi
 	}
 	if diff := cmp.Diff([]string{"docs://h/b.md"}, changed); diff != "" {
 		t.Errorf("one that is gone: changed (-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatAURIGivesATemplateIsNotLogged(t *testing.T) {
+	log := &logBuffer{}
+	s := server(t, engine.Options{Logger: log.logger(), Tools: files("t.hcl", `
+resource_template "patient" {
+  uri_template = "patient://{name}"
+  run          = "throw new Error('no such patient')"
+}
+`)})
+	r := s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: "patient://hunter2"})
+	if r.Err == nil || r.Err.Code != engine.ExecutionError {
+		t.Fatalf("got %+v", r)
+	}
+	if got := log.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "resource=patient://{name}") {
+		t.Errorf("the log says\n%s", got)
 	}
 }

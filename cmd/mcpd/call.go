@@ -173,7 +173,7 @@ func answerOf(r engine.Result) answer {
 func printAnswer(e env, a answer, raw bool) error {
 	failed := &exitError{code: exitFindings}
 	if raw {
-		if err := printJSON(e.stdout, a); err != nil {
+		if err := printJSON(e.text(), a); err != nil {
 			return err
 		}
 		if a.Error != "" {
@@ -187,13 +187,13 @@ func printAnswer(e env, a answer, raw bool) error {
 	}
 	var text string
 	if a.Content == nil && json.Unmarshal(a.Result, &text) == nil {
-		_, err := fmt.Fprintln(e.stdout, text)
+		_, err := fmt.Fprintln(e.text(), text)
 		return err
 	}
 	if a.Content != nil && string(a.Result) == "null" {
-		return printJSON(e.stdout, a.Content)
+		return printJSON(e.text(), a.Content)
 	}
-	return printJSON(e.stdout, a.Result)
+	return printJSON(e.text(), a.Result)
 }
 
 // stackOf shows the author where a body failed; clients never see it.

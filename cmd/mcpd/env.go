@@ -24,6 +24,8 @@ type env struct {
 	environ []string
 	// colour says that stderr is a terminal whose user has not asked for plain text.
 	colour bool
+	// screen says that stdout is a terminal.
+	screen bool
 	// self is the path of this program and name the name that it was started by;
 	// self is empty where it cannot be found.
 	self, name string
@@ -56,6 +58,7 @@ func processEnv() env {
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, environ: os.Environ(),
 		colour:  !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+		screen:  term.IsTerminal(int(os.Stdout.Fd())),
 		signals: processSignals,
 		disk: disk{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,

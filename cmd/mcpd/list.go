@@ -46,7 +46,7 @@ func list(cmd *cobra.Command, e env, f *files, names []string, asJSON bool) erro
 		return err
 	}
 	if asJSON {
-		return printJSON(e.stdout, all.rows())
+		return printJSON(e.text(), all.rows())
 	}
 	return all.print(e)
 }

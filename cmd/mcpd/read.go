@@ -74,9 +74,9 @@ func (r reply) print(e env, raw bool, show func(io.Writer, json.RawMessage) erro
 	case r.failed.Error != "":
 		return printAnswer(e, r.failed, raw)
 	case raw:
-		return printJSON(e.stdout, r.result)
+		return printJSON(e.text(), r.result)
 	default:
-		return show(e.stdout, r.result)
+		return show(e.text(), r.result)
 	}
 }
 

@@ -60,7 +60,7 @@ func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		err = printJSON(e.stdout, testReport(results, failed))
+		err = printJSON(e.text(), testReport(results, failed))
 	} else {
 		err = printTests(e, results, failed)
 	}
@@ -110,7 +110,7 @@ func printTests(e env, results []engine.TestResult, failed int) error {
 		}
 		for _, failure := range r.Failures {
 			text := strings.ReplaceAll(printable(failure), "\n", "\n          ")
-			if _, err := fmt.Fprintf(e.stdout, "      %s: %s\n", r.Range, text); err != nil {
+			if _, err := fmt.Fprintf(e.text(), "      %s: %s\n", r.Range, text); err != nil {
 				return err
 			}
 		}

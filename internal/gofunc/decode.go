@@ -3,7 +3,6 @@ package gofunc
 import (
 	"encoding"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 )
@@ -44,16 +43,27 @@ func NewDecoder[In any]() Decoder[In] {
 }
 
 // Decode returns the arguments, which are valid. args and text are the same, decoded and
-// as JSON.
+// as JSON. The error is an [*InputError].
 func (d Decoder[In]) Decode(args map[string]any, text []byte) (in In, err error) {
 	if d.plain != nil && d.fill(reflect.ValueOf(&in).Elem(), args) {
 		return in, nil
 	}
 	in = *new(In)
-	if err := json.Unmarshal(text, &in); err != nil {
-		return in, fmt.Errorf("decode arguments: %w", err)
+	if json.Unmarshal(text, &in) == nil {
+		return in, nil
+	}
+	// encoding/json takes no 1.0 for an integer; args have it as 1.
+	in = *new(In)
+	if !decode(args, &in) {
+		return in, &InputError{Path: unread[In](args)}
 	}
 	return in, nil
+}
+
+// decode reports whether encoding/json makes what to points at of the arguments.
+func decode(args map[string]any, to any) bool {
+	text, err := json.Marshal(args)
+	return err == nil && json.Unmarshal(text, to) == nil
 }
 
 // fill reports whether the struct holds all of its arguments.

@@ -91,6 +91,30 @@ func TestAnIntegerMayBeWrittenWithAFraction(t *testing.T) {
 	}
 }
 
+type mixed struct {
+	List []int     `json:"a/list"`
+	When time.Time `json:"when,omitzero"`
+}
+
+func TestAnIntegerAmongOthersMayBeWrittenWithAFraction(t *testing.T) {
+	in, err := gofunc.NewDecoder[mixed]().Decode(map[string]any{"a/list": []any{int64(1), int64(20)}}, []byte(`{"a/list":[1.0,2e1]}`))
+	if diff := cmp.Diff(mixed{List: []int{1, 20}}, in); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+func TestAnArgumentThatATypeCannotHoldIsNamedAndNotRepeated(t *testing.T) {
+	for text, path := range map[string]string{`{"a/list":[1],"when":"soon"}`: "/when", `{"a/list":[1e300]}`: "/a~1list"} {
+		_, err := gofunc.NewDecoder[mixed]().Decode(decoded(t, text), []byte(text))
+		if want := path + " is not of the form that the tool can read"; err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	if _, err := gofunc.NewDecoder[time.Time]().Decode(map[string]any{}, []byte(`{}`)); err == nil || strings.HasPrefix(err.Error(), "/") {
+		t.Errorf("a type that decodes itself: got %v", err)
+	}
+}
+
 func TestPlainArgumentsAreNotDecodedTwice(t *testing.T) {
 	d, args := gofunc.NewDecoder[plain](), map[string]any{"text": "a", "real": 1.5}
 	if got := testing.AllocsPerRun(100, func() { _, _ = d.Decode(args, nil) }); got > 1 {

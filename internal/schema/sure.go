@@ -36,10 +36,18 @@ func isSureStruct(t reflect.Type) bool {
 		if !f.Anonymous && (!f.IsExported() || f.Tag.Get("json") == "-") {
 			continue
 		}
-		_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || strings.Contains(options, "string") || !isSure(f.Type) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || !isPlainName(name) || strings.Contains(options, "string") || !isSure(f.Type) {
 			return false
 		}
 	}
 	return true
+}
+
+// isPlainName reports whether encoding/json surely takes a name as it is: one
+// with other characters, such as quotes, it may replace by that of the field.
+func isPlainName(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
+	})
 }

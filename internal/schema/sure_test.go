@@ -14,11 +14,17 @@ type sound struct {
 	Yes    bool   `json:"yes,omitempty"`
 	Count  int
 	Small  uint8   `json:"small"`
+	Large  uint64  `json:"large.one-two_3"`
 	Real   float32 `json:"real,omitzero"`
 	Within struct {
 		A int64 `json:"a"`
 	} `json:"within"`
 	Left chan int `json:"-"`
+}
+
+type oddlyNamed struct {
+	//lint:ignore SA5008 encoding/json takes the name of the field instead
+	N int `json:"it's"`
 }
 
 type ownWay string
@@ -30,7 +36,7 @@ func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
 	if err != nil || !s.Sure() {
 		t.Fatalf("sure: %v, %v", s.Sure(), err)
 	}
-	filled := sound{Text: "\xff", Yes: true, Count: -1 << 62, Small: 255, Real: -1.5}
+	filled := sound{Text: "\xff", Yes: true, Count: -1 << 62, Small: 255, Large: 1<<64 - 1, Real: -1.5}
 	filled.Within.A = 1<<63 - 1
 	for _, value := range []sound{{}, filled} {
 		text, err := json.Marshal(value)
@@ -58,6 +64,7 @@ func TestWhatATypeDoesNotTellIsChecked(t *testing.T) {
 		}](): schema.For[struct {
 			N int `json:",string"`
 		}],
+		reflect.TypeFor[oddlyNamed](): schema.For[oddlyNamed],
 	}
 	for name, of := range checked {
 		s, err := of()

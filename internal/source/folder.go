@@ -27,6 +27,8 @@ type Listed struct {
 type listing struct {
 	files []Listed
 	err   error
+	// looked counts the entries that were looked at.
+	looked int
 }
 
 // List returns the regular files at any depth below a folder, in bytewise order
@@ -37,7 +39,7 @@ func (t *Tree) List(root string) ([]Listed, error) {
 	defer t.opening.Unlock()
 	known, ok := t.listings[root]
 	if !ok {
-		known.err = t.walk(root, "", 0, 0, &known.files)
+		known.err = t.walk(root, "", 0, 0, &known)
 		switch {
 		case errors.Is(known.err, fs.ErrNotExist):
 			known.err = errors.New("there is no such folder")
@@ -50,10 +52,10 @@ func (t *Tree) List(root string) ([]Listed, error) {
 	return known.files, known.err
 }
 
-// walk adds the files below a folder to files; opening is held. Linked folders
+// walk adds the files below a folder to a listing; opening is held. Linked folders
 // are followed as far as [Tree.Update] follows them: a mounted ConfigMap holds
 // its folders as links.
-func (t *Tree) walk(root, below string, depth, links int, files *[]Listed) error {
+func (t *Tree) walk(root, below string, depth, links int, l *listing) error {
 	if t.fsys == nil {
 		return fs.ErrNotExist
 	}
@@ -65,20 +67,23 @@ func (t *Tree) walk(root, below string, depth, links int, files *[]Listed) error
 		return err
 	}
 	for _, entry := range entries {
-		if err := t.list(root, path.Join(below, entry.Name()), entry, depth, links, files); err != nil {
+		if err := t.list(root, path.Join(below, entry.Name()), entry, depth, links, l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// list adds an entry of a folder to files, or what is below it.
-func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, files *[]Listed) error {
+// list adds an entry of a folder to a listing, or what is below it.
+func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, l *listing) error {
+	if l.looked++; l.looked > maxEntries {
+		return fmt.Errorf("it holds more than %d entries, of which links make many", maxEntries)
+	}
 	if Hidden(entry.Name()) {
 		return nil
 	}
 	if entry.IsDir() {
-		return t.walk(root, name, depth+1, links, files)
+		return t.walk(root, name, depth+1, links, l)
 	}
 	if entry.Type()&fs.ModeSymlink != 0 {
 		t.linked = true
@@ -89,13 +94,13 @@ func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, file
 	case err != nil:
 		return nil
 	case info.IsDir():
-		return t.walk(root, name, depth+1, links, files)
+		return t.walk(root, name, depth+1, links, l)
 	case !info.Mode().IsRegular():
 		return nil
-	case len(*files) == maxListed:
+	case len(l.files) == maxListed:
 		return fmt.Errorf("it holds more than %d files", maxListed)
 	}
-	*files = append(*files, Listed{Name: name, Size: info.Size()})
+	l.files = append(l.files, Listed{Name: name, Size: info.Size()})
 	return nil
 }
 

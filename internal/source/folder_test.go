@@ -2,8 +2,11 @@ package source_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -126,5 +129,26 @@ func TestWhatDefinitionsNameIsBoundedTogether(t *testing.T) {
 	tree.Update(nil, false) // and this one none
 	if _, _, err := tree.Open("64.bin"); err != nil {
 		t.Errorf("once nothing else is held: %v", err)
+	}
+}
+
+// wide is a folder in which the entries of every folder are many, and no files.
+type wide struct{ fstest.MapFS }
+
+func (w wide) ReadDir(name string) ([]fs.DirEntry, error) {
+	some, err := w.MapFS.ReadDir(name)
+	return slices.Repeat(some, 100), err
+}
+
+// The folders of wide hold a million entries, but no file to count.
+func TestAFolderOfTooManyEntriesIsRefused(t *testing.T) {
+	pipe := &fstest.MapFile{Mode: fs.ModeNamedPipe}
+	tree := source.New(wide{fstest.MapFS{"docs/a/b/pipe": pipe}}, "tools.d")
+	tree.Update(nil, true)
+	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error too-many-files tools.d"}) {
+		t.Errorf("the tools folder: %v", codes)
+	}
+	if _, err := tree.List("docs"); err == nil || !strings.Contains(err.Error(), "entries") {
+		t.Errorf("the folder: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,5 +45,19 @@ func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
 	tree.Update([]string{"docs/out.txt"}, false)
 	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error bad-link tools.d/docs/out.txt"}) {
 		t.Errorf("a link that leads out is told as %v", codes)
+	}
+}
+
+func TestManyLinksInACircleComeToAnEndSoon(t *testing.T) {
+	folder := t.TempDir()
+	for n := range 25 {
+		if err := os.Symlink(".", filepath.Join(folder, fmt.Sprint("link", n))); err != nil {
+			t.Skipf("SKIPPED: this system makes no links: %v", err)
+		}
+	}
+	tree := source.New(source.Dir(folder), "tools.d")
+	tree.Update(nil, true)
+	if _, codes := names(t, tree); len(codes) == 0 || len(codes) > 20 {
+		t.Errorf("%d problems", len(codes))
 	}
 }

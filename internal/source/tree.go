@@ -18,9 +18,15 @@ const (
 	maxReferenced = 4 << 20 // of a file that definitions refer to
 	maxDepth      = 32
 	maxFiles      = 50_000
+	// maxEntries is how many entries of folders are looked at, of which those
+	// behind a link count once for each link.
+	maxEntries = 500_000
 	// maxLinks is how many linked folders a path may pass, so that links in a
 	// circle come to an end. A mounted volume passes one.
 	maxLinks = 2
+	// maxDeep is how many folders may be too deep until no more are looked for:
+	// a few links in a circle make millions.
+	maxDeep = 20
 )
 
 // Tree is the tools folder as it was last read. Its methods are called by one
@@ -34,8 +40,10 @@ type Tree struct {
 	// linked says that files were reached through links, so that only a rescan
 	// tells what the change of another file means for them.
 	linked bool
-	// full says that the folder holds more files than are read.
-	full bool
+	// full says that the folder holds more files than are read. looked counts
+	// the entries that were looked at, deep the folders that are too deep.
+	full         bool
+	looked, deep int
 	// problems are those of the folder itself: of names, links and rights.
 	problems diag.List
 	// warnings are those of hidden files, by path.
@@ -82,7 +90,7 @@ func (t *Tree) rescan() {
 	old := t.units
 	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
 	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
-	t.full, t.linked = false, false
+	t.full, t.linked, t.looked, t.deep = false, false, 0, 0
 	if t.fsys == nil {
 		return
 	}
@@ -90,14 +98,16 @@ func (t *Tree) rescan() {
 }
 
 func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
-	entries, err := fs.ReadDir(t.fsys, folder)
-	switch {
-	case err != nil:
-		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
-		return
-	case depth > maxDepth || links > maxLinks:
+	if depth > maxDepth || links > maxLinks {
 		t.refuse(folder, "folder-too-deep", fmt.Sprintf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks),
 			"look for a link that points at a folder above it")
+		t.deep++
+		t.full = t.deep == maxDeep
+		return
+	}
+	entries, err := fs.ReadDir(t.fsys, folder)
+	if err != nil {
+		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
 		return
 	}
 	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
@@ -114,12 +124,7 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 		t.warnHidden(name)
 		return
 	}
-	if t.full {
-		return
-	}
-	if len(t.units) == maxFiles {
-		t.full = true
-		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d tool files", maxFiles), "split it over several servers")
+	if t.isFull() {
 		return
 	}
 	isDir := entry.IsDir()
@@ -139,6 +144,21 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 	case isToolFile(name):
 		t.read(name, old[name])
 	}
+}
+
+// isFull reports whether nothing more is read, and says why, once.
+func (t *Tree) isFull() bool {
+	t.looked++
+	switch {
+	case t.full:
+	case len(t.units) == maxFiles:
+		t.full = true
+		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d tool files", maxFiles), "split it over several servers")
+	case t.looked > maxEntries:
+		t.full = true
+		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d entries", maxEntries), "look for links to folders that hold many others")
+	}
+	return t.full
 }
 
 // apply reads the named paths anew. It reports false when only a rescan can

@@ -115,10 +115,14 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	if t.running.Draining() {
 		return ErrDraining
 	}
-	var h held
-	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) (err error) {
-		h, err = answer(s, answers)
-		return err
+	leg, used := Leg{Caller: caller, Tool: s.Tool}, []string(nil)
+	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
+		h, err := answer(s, answers)
+		if err != nil || s.Status != state.Working {
+			return err
+		}
+		leg.Body, leg.Resume, used = h.Body, &Resume{h.State, h.Answers}, h.Used
+		return t.mayBegin(&leg)
 	})
 	switch {
 	case errors.Is(err, state.ErrEnded) || errors.Is(err, errUnchanged):
@@ -127,7 +131,7 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 		return err
 	case now.Status == state.Working:
 		t.answered(s.ID)
-		t.begin(ctx, store, now, Leg{Caller: caller, Tool: now.Tool, Body: h.Body, Resume: &Resume{h.State, h.Answers}}, h.Used)
+		t.begin(ctx, store, now, leg, used)
 	}
 	return nil
 }

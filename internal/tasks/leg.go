@@ -5,9 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/state"
 )
+
+// maxRunning bounds what the legs that run hold of their calls together, in
+// bytes. No request waits for them that would take room of a transport.
+const maxRunning = 64 << 20
+
+// size is what a leg holds of its call, in bytes.
+func (l *Leg) size() (bytes int) {
+	bytes = len(l.Body)
+	if l.Resume != nil {
+		for key, answer := range l.Resume.Responses {
+			bytes += len(key) + len(answer)
+		}
+	}
+	return bytes
+}
+
+// mayBegin returns a [*FullError] when a leg has to wait for others; mu is held.
+func (t *Tasks) mayBegin(leg *Leg) error {
+	if t.bytes+leg.size() > maxRunning {
+		return &FullError{What: "running tasks", Wait: time.Second}
+	}
+	return nil
+}
 
 // Why a leg is ended before its time.
 var (
@@ -25,17 +49,18 @@ const (
 )
 
 // begin runs a leg of a task in the background; mu is held. used are the keys
-// that the client was asked under before.
+// that the client was asked under before. mayBegin has let it begin.
 func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg Leg, used []string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.options.Now()), errExpired)
 	t.legs[task.ID] = end
+	t.bytes += leg.size()
 	t.running.Begin()
 	go func() {
 		defer t.running.End()
 		defer release()
 		outcome := t.options.Runner.Run(ctx, leg)
-		t.settle(store, task, func(s *state.Task) error { return t.apply(s, leg, used, outcome) })
+		t.settle(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, outcome) })
 	}()
 }
 
@@ -56,9 +81,10 @@ func (t *Tasks) apply(s *state.Task, leg Leg, used []string, o Outcome) error {
 
 // settle stores what a task has come to when its leg has ended. One that was
 // cancelled or has expired meanwhile stays what it is.
-func (t *Tasks) settle(store Store, task state.Task, change func(*state.Task) error) {
+func (t *Tasks) settle(store Store, task state.Task, leg *Leg, change func(*state.Task) error) {
 	t.mu.Lock()
 	delete(t.legs, task.ID)
+	t.bytes -= leg.size()
 	now, err := store.UpdateTask(task.Owner, task.ID, change)
 	if err != nil && !over(err) {
 		reason := unkept

@@ -136,6 +136,8 @@ type Tasks struct {
 	mu sync.Mutex
 	// legs end the leg that runs of a task.
 	legs map[string]context.CancelCauseFunc
+	// bytes is what these legs hold of their calls.
+	bytes int
 	// waits fire when a task has waited for too long.
 	waits map[string]*time.Timer
 	// unsaved are tasks whose end could not be stored, with its reason.
@@ -173,11 +175,15 @@ func (t *Tasks) Start(ctx context.Context, caller identity.Caller, c Call) (Task
 	if t.running.Draining() {
 		return Task{}, ErrDraining
 	}
+	leg := Leg{Caller: caller, Tool: c.Tool, Body: c.Body, Resume: c.Resume}
+	if err := t.mayBegin(&leg); err != nil {
+		return Task{}, err
+	}
 	made, err := store.CreateTask(state.Task{Owner: state.OwnerOf(caller.Principal), Tool: c.Tool, TTL: c.TTL, Poll: poll})
 	if err != nil {
 		return Task{}, err
 	}
-	t.begin(ctx, store, made, Leg{Caller: caller, Tool: c.Tool, Body: c.Body, Resume: c.Resume}, nil)
+	t.begin(ctx, store, made, leg, nil)
 	return seen(made)
 }
 

@@ -192,9 +192,6 @@ func (a *Answer) limit() {
 func (a *Answer) Finish(r mcp.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.timer != nil {
-		a.timer.Stop()
-	}
 	switch {
 	case !a.streams:
 		a.plain(r)
@@ -202,6 +199,9 @@ func (a *Answer) Finish(r mcp.Reply) {
 		_ = a.event("", r.Frame)
 	}
 	a.finished = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
 	if a.limited {
 		// The connection may carry other requests, which have times of their own.
 		_ = a.control.SetWriteDeadline(time.Time{})

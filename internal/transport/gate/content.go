@@ -76,16 +76,31 @@ type boundBody struct {
 	until     time.Time
 	deadlines http.ResponseController
 	share     Share
+	kept      bool // the room stays taken when the request has been served
 }
 
-// leave gives back the room. What has not come of the body is read by the
-// server, within the same time.
+// leave gives back the room, unless somebody keeps it. What has not come of the
+// body is read by the server, within the same time.
 func (b *boundBody) leave() {
 	if b.clock.remove(b) {
 		// Where the writer knows no deadlines there is no connection to hold up.
 		_ = b.deadlines.SetReadDeadline(b.until)
 	}
-	b.share.Give()
+	if !b.kept {
+		b.share.Give()
+	}
+}
+
+// Keep has the body of a request, which its handler has read, take its room
+// until give is called, though the request be served before. Only the handler
+// may call Keep; a body that passed no gate takes no room.
+func Keep(r *http.Request) (give func()) {
+	b, ok := r.Body.(*boundBody)
+	if !ok {
+		return func() {}
+	}
+	b.kept = true
+	return b.share.Give
 }
 
 // Read reads from the body.

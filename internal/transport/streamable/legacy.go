@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // primingVersion is the revision from which on a stream begins with an event
@@ -26,9 +27,12 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, text []b
 		x.CloseStream = s.close
 	}
 	c := h.newCarrier(w, r, s, 0)
+	give := gate.Keep(r)
 	go func() {
 		defer cancel()
-		s.finish(h.server.Exchange(ctx, text, x))
+		reply := h.server.Exchange(ctx, text, x)
+		give()
+		s.finish(reply)
 	}()
 	c.carry(nil)
 }
