@@ -93,16 +93,9 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 	if run == nil {
 		return nil, fmt.Errorf("the function is nil")
 	}
-	input, err := schema.For[In]()
-	if err == nil && !input.IsObject() {
-		err = errors.New("it must be a struct")
-	}
+	input, output, err := schema.ForFunc[In, Out]()
 	if err != nil {
-		return nil, fmt.Errorf("input: %w", err)
-	}
-	output, err := schema.For[Out]()
-	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return nil, err
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = time.Second

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -27,6 +28,22 @@ func For[T any]() (*Schema, error) {
 	}
 	compiled.sure = isSure(reflect.TypeFor[T]())
 	return compiled, nil
+}
+
+// ForFunc returns the schemas of what a function takes, which must be a struct,
+// and of what it returns.
+func ForFunc[In, Out any]() (input, output *Schema, err error) {
+	input, err = For[In]()
+	if err == nil && !input.IsObject() {
+		err = errors.New("it must be a struct")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("input: %w", err)
+	}
+	if output, err = For[Out](); err != nil {
+		return nil, nil, fmt.Errorf("output: %w", err)
+	}
+	return input, output, nil
 }
 
 // IsObject reports whether the schema is of objects alone.
