@@ -99,7 +99,7 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	}
 	who := authn.Door{Authenticate: authn.Anonymous()}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who, Logger: f.engine.Logger()}))
+	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: f.engine.Logger()}))
 	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()}))
 	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()})
 	mux.Handle("/sse", streams)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // Options bound how a response is written. Each must be set.
@@ -20,6 +21,9 @@ type Options struct {
 	WriteTimeout time.Duration
 	// KeepAlive is how long a stream may be silent before a comment is sent on it.
 	KeepAlive time.Duration
+	// Room bounds the answers that wait for their clients to read them; nil
+	// stands for no bound.
+	Room *gate.Room
 	// Logger is told of clients that are dropped as they do not read.
 	Logger *slog.Logger
 	// Transport is what the log calls the transport.
@@ -192,6 +196,8 @@ func (a *Answer) limit() {
 func (a *Answer) Finish(r mcp.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	r, give := a.within(r)
+	defer give()
 	switch {
 	case !a.streams:
 		a.plain(r)
@@ -212,6 +218,19 @@ func (a *Answer) Finish(r mcp.Reply) {
 // an answer that is no longer waits for its client after that alone, as long as
 // the connection lets it.
 const buffered = 2 << 10
+
+// within returns the reply, or what is said in its place where there is no room
+// for it to wait until the client has read it.
+func (a *Answer) within(r mcp.Reply) (_ mcp.Reply, give func()) {
+	if a.options.Room == nil || r.Frame.Len() <= buffered {
+		return r, func() {}
+	}
+	share := a.options.Room.Share()
+	if !share.Take(r.Frame.Len()) {
+		return mcp.Refuse(mcp.Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more"), func() {}
+	}
+	return r, share.Give
+}
 
 // plain answers without a stream. The caller holds mu.
 func (a *Answer) plain(r mcp.Reply) {

@@ -1,11 +1,15 @@
 package exchange
 
 import (
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // TestAStreamThatHasEndedIsNotHeld looks for the timer that would hold on to
@@ -16,5 +20,27 @@ func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
 	a.Finish(mcp.Refuse(mcp.Malformed, "the end"))
 	if a.timer.Stop() {
 		t.Error("a comment is still to come")
+	}
+}
+
+// TestAnAnswerForWhichThereIsNoRoomIsLost has the room taken by another answer.
+func TestAnAnswerForWhichThereIsNoRoomIsLost(t *testing.T) {
+	room := gate.NewRoom(10_000)
+	large := mcp.Refuse(mcp.Served, strings.Repeat("x", 6000))
+	answer := func() int {
+		w := httptest.NewRecorder()
+		New(w, Options{WriteTimeout: time.Hour, Room: room, Logger: slog.New(slog.DiscardHandler)}, func() {}).Finish(large)
+		return w.Code
+	}
+	other := room.Share()
+	other.Take(6000)
+	if got := answer(); got != http.StatusServiceUnavailable {
+		t.Errorf("without room the status is %d", got)
+	}
+	other.Give()
+	for range 3 {
+		if got := answer(); got != http.StatusOK {
+			t.Errorf("with room the status is %d", got)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
@@ -28,6 +29,9 @@ type Options struct {
 	// Keep is how long the events of a stream are kept on which nothing
 	// happens; 0 stands for 5 minutes.
 	Keep time.Duration
+	// Room bounds the answers that wait for their clients to read them; nil
+	// stands for no bound.
+	Room *gate.Room
 	// Logger is told of clients that are dropped; nil stands for nobody.
 	Logger *slog.Logger
 }
@@ -56,7 +60,7 @@ func (o Options) withDefaults() Options {
 
 // answers returns the bounds of each response.
 func (o Options) answers() exchange.Options {
-	return exchange.Options{WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Logger: o.Logger, Transport: "http"}
+	return exchange.Options{WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Room: o.Room, Logger: o.Logger, Transport: "http"}
 }
 
 // The headers of the transport, in canonical form.
