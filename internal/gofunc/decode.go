@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"unicode"
 )
 
 // Decoder makes an In of the arguments of a call, the way encoding/json does.
@@ -34,7 +35,7 @@ func NewDecoder[In any]() Decoder[In] {
 		case name == "":
 			name = f.Name
 		}
-		if f.Anonymous || !isPlain(f.Type) || strings.Contains(options, "string") {
+		if f.Anonymous || !isPlain(f.Type) || strings.Contains(options, "string") || !isName(name) {
 			return Decoder[In]{}
 		}
 		fields = append(fields, field{name, i})
@@ -103,6 +104,14 @@ func set(field reflect.Value, value any) bool {
 		return false
 	}
 	return true
+}
+
+// isName reports whether encoding/json surely takes a name that a tag gives:
+// others, such as those with quotes, it ignores.
+func isName(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 }
 
 // isPlain reports whether encoding/json has no choice of what a value of the

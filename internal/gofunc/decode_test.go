@@ -46,6 +46,11 @@ type quoted struct {
 	N int `json:"n,string"`
 }
 
+// unnamed has a tag that encoding/json takes for no name.
+type unnamed struct {
+	Quote string `json:"it's\\"`
+}
+
 // decodes holds what the decoder makes of arguments against encoding/json.
 func decodes[In any](t *testing.T, text string) {
 	t.Helper()
@@ -77,6 +82,7 @@ func TestArgumentsAreDecodedAsByEncodingJSON(t *testing.T) {
 	decodes[rich](t, `{"text":"a","upper":"b","list":[1,2],"when":"2026-07-28T00:00:00Z","number":12,"quoted":"3","inner":{"A":4}}`)
 	decodes[renamed](t, `{"upper":"b"}`)
 	decodes[quoted](t, `{"n":"3"}`)
+	decodes[unnamed](t, `{"it's\\":"x","Quote":"y"}`)
 	decodes[map[string]any](t, `{"a":{"b":1}}`)
 }
 
