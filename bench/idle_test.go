@@ -60,6 +60,26 @@ func TestAnOpenStreamIsSmall(t *testing.T) {
 	}
 }
 
+// TestAnIdleWebSocketIsSmall opens WebSockets, each of which has said ping. Both
+// ends of its connection are counted.
+func TestAnIdleWebSocketIsSmall(t *testing.T) {
+	sockets := 200
+	if os.Getenv("MCPD_LONG") != "" {
+		sockets = 1000
+	}
+	site := openSite(t)
+	site.upgrade(t)
+	before := inUse()
+	for range sockets {
+		site.upgrade(t)
+	}
+	if cost := (inUse() - before) / int64(sockets); cost > maxOpen {
+		t.Errorf("an idle WebSocket costs %d bytes", cost)
+	} else {
+		t.Logf("an idle WebSocket costs %d bytes", cost)
+	}
+}
+
 // site is a server of HTTP with a connection to it.
 type site struct {
 	address string
@@ -140,6 +160,27 @@ func (s *site) listen(t *testing.T, session string) {
 	fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\n\r\n", s.address, session)
 	if got, _, err := readHead(bufio.NewReaderSize(conn, 512)); err != nil || got != 200 {
 		t.Fatalf("%d, %v", got, err)
+	}
+}
+
+// upgrade opens a WebSocket, and waits for the answer to a ping on it.
+func (s *site) upgrade(t *testing.T) {
+	t.Helper()
+	conn := s.dial(t)
+	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: mcp\r\n\r\n", s.address)
+	answers := bufio.NewReaderSize(conn, 512)
+	if got, _, err := readHead(answers); err != nil || got != 101 {
+		t.Fatalf("%d, %v", got, err)
+	}
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	// One frame of text, masked with zeros (RFC 6455 section 5.2).
+	frame := append([]byte{0x81, 0x80 | byte(len(ping)), 0, 0, 0, 0}, ping...)
+	if _, err := conn.Write(frame); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := answers.Peek(2); err != nil || answer[0] != 0x81 {
+		t.Fatalf("%x, %v", answer, err)
 	}
 }
 

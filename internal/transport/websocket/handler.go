@@ -67,7 +67,6 @@ func New(s *mcp.Server, o Options) http.Handler {
 		server: s, options: o.withDefaults(),
 		upgrader: websocket.Upgrader{
 			HandshakeTimeout: 10 * time.Second,
-			ReadBufferSize:   4 << 10,
 			WriteBufferPool:  &sync.Pool{},
 			Subprotocols:     []string{subprotocol},
 			// The gate before this handler has judged the Origin.
