@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
@@ -11,7 +12,7 @@ import (
 // builtin are tools that no file defines; their ranges say where they are from.
 func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name) diag.List {
 	c := &checker{
-		config: config, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{},
+		config: config, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), hooks: newNamespace("hook"),
 	}
@@ -48,7 +49,10 @@ type checker struct {
 	uris, prefixes map[string]diag.Range
 	folders        []*hclfile.Folder
 	templates      []*hclfile.Template
-	problems       diag.List
+	// grants are those of tools and prompts by their kind and name, and of
+	// resources by their URI. What is written in Go has none here.
+	grants   map[string]grant.Set
+	problems diag.List
 }
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }
@@ -59,12 +63,14 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
 		c.ceiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
+		c.grants["tool "+tool.Name] = tool.Grant
 	}
 	c.defineResources(f)
 	for i := range f.Prompts {
 		prompt := &f.Prompts[i]
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
 		c.ceiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
+		c.grants["prompt "+prompt.Name] = prompt.Grant
 	}
 }
 
@@ -91,6 +97,7 @@ func (c *checker) checkTests(tests []hclfile.Test) {
 		if test.Expect.Error != "TOOL_NOT_FOUND" {
 			c.checkTarget(test)
 		}
+		c.checkMocks(test)
 		if by := test.Expect.DeniedBy; by != "" {
 			c.known(c.policies, by, test.Expect.DeniedByRange)
 		}

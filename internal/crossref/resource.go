@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/uritemplate"
 )
@@ -24,6 +25,7 @@ func (c *checker) defineResources(f *hclfile.Definitions) {
 		c.define(c.resources, r.Name, r.NameRange)
 		c.ceiling("resource", r.Name, r.Grant, r.GrantRanges)
 		c.claim(c.uris, r.URI, r.URIRange, "a second resource has the URI")
+		c.grants["resource "+r.URI] = r.Grant
 	}
 	for i := range f.Folders {
 		folder := &f.Folders[i]
@@ -81,19 +83,8 @@ func (c *checker) checkTemplates() {
 
 // checkURI reports a URI that no resource, folder or template can have.
 func (c *checker) checkURI(uri string, where diag.Range) {
-	if _, known := c.uris[uri]; known {
+	if _, known := c.grantOf(uri); known {
 		return
-	}
-	for _, folder := range c.folders {
-		if _, known := folder.File(uri); known {
-			return
-		}
-	}
-	read := uritemplate.NewURI(uri)
-	for _, t := range c.templates {
-		if _, known := t.URITemplate.Match(read); known {
-			return
-		}
 	}
 	detail := diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris)))
 	if detail == "" {
@@ -102,4 +93,24 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 	c.report(diag.Diagnostic{
 		Code: "unknown-resource", Range: where, Summary: fmt.Sprintf("there is no resource with the URI %q", uri), Detail: detail,
 	})
+}
+
+// grantOf returns what the resource with a URI is granted, and false when no
+// resource, folder or template can have it.
+func (c *checker) grantOf(uri string) (granted grant.Set, known bool) {
+	if granted, known = c.grants["resource "+uri]; known {
+		return granted, true
+	}
+	for _, folder := range c.folders {
+		if _, known := folder.File(uri); known {
+			return grant.Set{}, true
+		}
+	}
+	read := uritemplate.NewURI(uri)
+	for _, t := range c.templates {
+		if _, known := t.URITemplate.Match(read); known {
+			return t.Grant, true
+		}
+	}
+	return grant.Set{}, false
 }

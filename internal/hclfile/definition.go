@@ -196,7 +196,8 @@ type TestAgent struct {
 
 // Mock answers one host call of a test.
 type Mock struct {
-	// Object is the granted object, such as "http.crm".
+	// Object is the granted object, such as "http.crm", "" when what is written
+	// is none.
 	Object string
 	// Request is the method and the path, such as "GET /customers/C-1042".
 	Request string

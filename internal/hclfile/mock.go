@@ -23,6 +23,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 		d.askMock(b)
 	case near != "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
+		m.Object = ""
 	default:
 		d.httpMock(b, &m)
 	}
@@ -41,6 +42,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", or \"elicit\", \"sample\" or \"roots\"")
+		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
 	if status, ok := d.whole(b.Body, "status", 100, 599); ok {

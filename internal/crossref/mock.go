@@ -1,0 +1,71 @@
+package crossref
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// checkMocks reports mocks of what the subject of a test is not granted, which
+// could never answer.
+func (c *checker) checkMocks(test *hclfile.Test) {
+	what, granted, known := c.subject(test)
+	if !known {
+		return
+	}
+	objects := objectsOf(granted)
+	for _, m := range test.Mocks {
+		if m.Object == "" || slices.Contains(objects, m.Object) {
+			continue // whoever decoded the file has told what is no object
+		}
+		c.report(diag.Diagnostic{
+			Code: "unknown-grant", Range: m.Range,
+			Summary: fmt.Sprintf("%s is not granted %s, so nothing asks this mock", what, m.Object),
+			Detail:  mockAdvice(m.Object, objects),
+		})
+	}
+}
+
+// mockAdvice says what to do about a mock of an object that is none of the granted.
+func mockAdvice(object string, granted []string) string {
+	name, isHTTP := strings.CutPrefix(object, "http.")
+	grants := fmt.Sprintf("ask { %s = true }", object)
+	if isHTTP {
+		grants = fmt.Sprintf("http %q { hosts = [...] }", name)
+	}
+	if guess := diag.DidYouMean(object, granted); guess != "" {
+		return guess
+	}
+	if len(granted) > 0 {
+		return fmt.Sprintf("granted is %s; add %s to its allow block, or remove the mock", strings.Join(granted, ", "), grants)
+	}
+	return fmt.Sprintf("add an allow block with %s to it, or remove the mock", grants)
+}
+
+// subject returns what a test is of and what that is granted, and false when
+// no file defines it.
+func (c *checker) subject(test *hclfile.Test) (what string, granted grant.Set, known bool) {
+	if test.Resource != "" {
+		granted, known = c.grantOf(test.Resource)
+		return "the resource", granted, known
+	}
+	kind, name := "tool", test.Tool
+	if test.Prompt != "" {
+		kind, name = "prompt", test.Prompt
+	}
+	granted, known = c.grants[kind+" "+name]
+	return fmt.Sprintf("%s %q", kind, name), granted, known
+}
+
+// objectsOf returns what mocks call the objects that are granted.
+func objectsOf(granted grant.Set) []string {
+	var objects []string
+	for _, http := range granted.HTTP {
+		objects = append(objects, "http."+http.Name)
+	}
+	return append(objects, granted.Ask.Names()...)
+}
