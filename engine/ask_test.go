@@ -342,5 +342,8 @@ test "an answer that does not fit" {
 		if diff := cmp.Diff(want[i], r.Failures); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", r.Name, diff)
 		}
+		if len(r.Notes) != 0 {
+			t.Errorf("%s: %q", r.Name, r.Notes)
+		}
 	}
 }

@@ -22,8 +22,10 @@ type TestResult struct {
 	Target string
 	// Failures are what was wanted and not found; a test without any has passed.
 	Failures []string
-	Took     time.Duration
-	Range    diag.Range
+	// Notes are what may not be meant: mocks that nothing asked.
+	Notes []string
+	Took  time.Duration
+	Range diag.Range
 }
 
 // Passed reports whether the test found what it wanted.
@@ -114,7 +116,7 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 	}
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
-		Failures: selftest.Judge(&test.Expect, outcome, mocks), Took: s.options.Now().Sub(began),
+		Failures: selftest.Judge(&test.Expect, outcome, mocks), Notes: selftest.Notes(mocks), Took: s.options.Now().Sub(began),
 	}
 }
 

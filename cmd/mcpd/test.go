@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,8 +109,12 @@ func printTests(e env, results []engine.TestResult, failed int) error {
 		if _, err := fmt.Fprintf(e.stdout, "%s  %s: %s\n", mark, r.Target, diag.Printable(r.Name)); err != nil {
 			return err
 		}
-		for _, failure := range r.Failures {
-			text := strings.ReplaceAll(printable(failure), "\n", "\n          ")
+		told := slices.Clone(r.Failures)
+		for _, note := range r.Notes {
+			told = append(told, "note: "+note)
+		}
+		for _, text := range told {
+			text = strings.ReplaceAll(printable(text), "\n", "\n          ")
 			if _, err := fmt.Fprintf(e.text(), "      %s: %s\n", r.Range, text); err != nil {
 				return err
 			}
@@ -126,12 +131,13 @@ func testReport(results []engine.TestResult, failed int) any {
 		Kind     string   `json:"kind"`
 		Passed   bool     `json:"passed"`
 		Failures []string `json:"failures"`
+		Notes    []string `json:"notes"`
 		TookMS   float64  `json:"took_ms"`
 		Where    string   `json:"where"`
 	}
 	rows := make([]row, len(results))
 	for i, r := range results {
-		rows[i] = row{r.Name, r.Target, r.Kind.String(), r.Passed(), append([]string{}, r.Failures...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
+		rows[i] = row{r.Name, r.Target, r.Kind.String(), r.Passed(), append([]string{}, r.Failures...), append([]string{}, r.Notes...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
 	}
 	return struct {
 		Passed int   `json:"passed"`

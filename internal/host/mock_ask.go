@@ -3,7 +3,6 @@ package host
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 )
 
 // askObjects are what mocks call the methods that a client is asked by.
@@ -18,14 +17,13 @@ func (m *Mocks) Asked(key, method string) (answer json.RawMessage, ok bool) {
 	object := askObjects()[method]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls = append(m.calls, object+" "+key)
-	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == key })
-	if i < 0 {
+	mock, ok := m.find(object, key)
+	if !ok {
 		example := map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object]
 		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  %s\n}", object, key, example))
 		return nil, false
 	}
-	return askAnswer(object, m.known[i].Body), true
+	return askAnswer(object, mock.Body), true
 }
 
 // askAnswer returns the answer that a mock stands for: the whole of it, or what

@@ -31,10 +31,11 @@ type Mocks struct {
 	mu      sync.Mutex
 	calls   []string
 	missing []string
+	used    []bool // of known, by index
 }
 
 // NewMocks returns mocks that know these answers.
-func NewMocks(known []Mock) *Mocks { return &Mocks{known: known} }
+func NewMocks(known []Mock) *Mocks { return &Mocks{known: known, used: make([]bool, len(known))} }
 
 // Calls returns the host calls that were made, in order, such as
 // "http.crm GET /customers/C-1042".
@@ -49,6 +50,30 @@ func (m *Mocks) Missing() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.missing)
+}
+
+// Unused returns the mocks that answered nothing.
+func (m *Mocks) Unused() []Mock {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var unused []Mock
+	for i, used := range m.used {
+		if !used {
+			unused = append(unused, m.known[i])
+		}
+	}
+	return unused
+}
+
+// find notes a call, and returns the mock that answers it. It needs mu.
+func (m *Mocks) find(object, request string) (Mock, bool) {
+	m.calls = append(m.calls, object+" "+request)
+	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == request })
+	if i < 0 {
+		return Mock{}, false
+	}
+	m.used[i] = true
+	return m.known[i], true
 }
 
 // answer answers a request under an http grant. A request without a mock
@@ -68,13 +93,12 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 	object, line := "http."+name, request.Method+" "+target
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls = append(m.calls, object+" "+line)
-	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == line })
-	if i < 0 {
+	mock, ok := m.find(object, line)
+	if !ok {
 		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  json = {}\n}", object, line))
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
 	}
-	return mockAnswer(m.known[i], request.URL)
+	return mockAnswer(mock, request.URL)
 }
 
 func mockAnswer(mock Mock, target string) ([]byte, error) {

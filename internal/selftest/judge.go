@@ -49,6 +49,16 @@ func Judge(want *hclfile.Expect, got Outcome, mocks *host.Mocks) []string {
 	return j.failures
 }
 
+// Notes returns what a test may not have meant: mocks that answered nothing,
+// because the call came to an end without them, or because none asks them.
+func Notes(mocks *host.Mocks) []string {
+	var notes []string
+	for _, m := range mocks.Unused() {
+		notes = append(notes, fmt.Sprintf("nothing asked the mock %q %q", m.Object, m.Request))
+	}
+	return notes
+}
+
 type judge struct {
 	want     *hclfile.Expect
 	got      Outcome
