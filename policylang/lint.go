@@ -126,20 +126,45 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 			return
 		}
 		name := strings.Join(path(e), ".")
-		if warned[name] || !c.mayLack(e) || c.mayLack(e.AsSelect().Operand()) {
+		later := x.role != roleReason && c.mayFollow(e)
+		if warned[name] || !later && (!c.mayLack(e) || c.mayLack(e.AsSelect().Operand())) {
 			return
 		}
 		warned[name] = true
-		start, end := x.places.extent(e)
+		if later {
+			c.reportNode(x.places, e, laterProblem(name, x.role))
+			return
+		}
 		detail := fmt.Sprintf("ask first, as in has(%s) && ...", name)
 		if c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool" { // others have no defaults
 			detail += ", or give the argument a default"
 		}
-		c.report(x.places, start, end, problem{
+		c.reportNode(x.places, e, problem{
 			severity: diag.Warning, code: codeOptional, ofTool: true, detail: detail,
 			summary: fmt.Sprintf("%s may be left out, and then this %s", name, x.role.withoutAnswer()),
 		})
 	})
+}
+
+// laterProblem is what to say of a required argument that a completion may lack.
+func laterProblem(name string, r role) problem {
+	ask := "has(%s) && ..."
+	if r == roleAllow {
+		ask = "!has(%s) || ..."
+	}
+	return problem{
+		severity: diag.Warning, code: codeOptional, ofTool: true,
+		summary: name + " is not there yet while an argument before it is completed, and then this denies the completion",
+		detail:  "ask first, as in " + fmt.Sprintf(ask, name),
+	}
+}
+
+// mayFollow reports whether e reads an argument that a completion may lack,
+// and that nothing asks for.
+func (c *compiler) mayFollow(e ast.Expr) bool {
+	names := path(e)
+	return c.tool != nil && len(names) == 2 && names[0] == "args" &&
+		slices.Contains(c.tool.Later, names[1]) && !c.asked[strings.Join(names, ".")]
 }
 
 // mayLack reports whether e reads an argument that a call may leave out, and

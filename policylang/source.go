@@ -33,6 +33,9 @@ type Tool struct {
 	// Schema is the JSON Schema of the tool's arguments, with those that
 	// `from` supplies. Nil means that nothing is known of them.
 	Schema json.RawMessage
+	// Later are required arguments that a completion may lack, because another
+	// one before them is completed.
+	Later []string
 	// Range is where the tool stands.
 	Range diag.Range
 }

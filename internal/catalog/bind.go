@@ -18,7 +18,7 @@ func (k *linker) addPolicies(entries []*Entry) {
 	found := make([]diag.List, len(entries))
 	source.Parallel(len(entries), func(i int) {
 		e := entries[i]
-		schemaHash := sha256.Sum256(e.PolicySchema)
+		schemaHash := sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
 		for j := range first {
 			found[i] = append(found[i], k.bind(e, &first[j], schemaHash)...)
 		}
@@ -61,7 +61,7 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 		if known := k.cache.policies[key]; known != nil {
 			return known, nil
 		}
-		return k.found.env.Compile(sourceOf(p), policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Range: e.Where})
+		return k.found.env.Compile(sourceOf(p), policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Later: e.Offer.later(), Range: e.Where})
 	})
 	if problems.HasErrors() {
 		return problems

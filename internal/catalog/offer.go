@@ -45,6 +45,23 @@ func (o *Offer) Completion(argument string) (body Body, known bool) {
 	return nil, false
 }
 
+// later returns the required arguments that stand behind one that is completed:
+// who completes that one has not filled them in yet.
+func (o *Offer) later() []string {
+	if o == nil {
+		return nil
+	}
+	var names []string
+	completes := false
+	for i := range o.Arguments {
+		if completes && o.Arguments[i].Required {
+			names = append(names, o.Arguments[i].Name)
+		}
+		completes = completes || o.Arguments[i].completion != nil
+	}
+	return names
+}
+
 // match returns the variables of the template in a URI, and false when there
 // are none.
 func (o *Offer) match(uri *uritemplate.URI) (map[string]string, bool) {

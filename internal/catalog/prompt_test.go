@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -74,5 +75,44 @@ func TestArgumentsThatMakeNoURIAreAFailure(t *testing.T) {
 		if reply, failure := run(t, file, Prompts, "p", map[string]any{"a": a}); failure != "message 2: with these arguments its uri is not absolute" {
 			t.Errorf("%q gives %s, %q", a, reply, failure)
 		}
+	}
+}
+
+func TestARuleOnAnArgumentThatIsFilledInLaterIsAWarning(t *testing.T) {
+	const file = `prompt "p" {
+  argument "first" { required = true }
+  argument "team" { values = ["red", "blue"] }
+  argument "id" { required = true }
+  message "user" { text = "{{id}}" }
+}
+policy "before" {
+  deny   = "args.first == 'x'"
+  reason = "no"
+}
+policy "after" {
+  deny   = "args.id == 'x' || args.id == 'y'"
+  reason = <<CEL
+    "not " + args.id
+  CEL
+}
+policy "allows" {
+  allow  = "args.id != 'x'"
+  reason = "no"
+}
+policy "asks" {
+  when   = "has(args.id)"
+  allow  = "args.id != 'x'"
+  reason = "no"
+}
+`
+	built := New(Options{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(file)}}}).Build(Change{All: true}, nil)
+	const early = "warning: args.id is not there yet while an argument before it is completed, and then this denies the completion; ask first, as in "
+	want := []string{"t.hcl:12:13: " + early + "has(args.id) && ...", "t.hcl:18:13: " + early + "!has(args.id) || ..."}
+	var got []string
+	for _, p := range built.Problems.Sort() {
+		got = append(got, p.String())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
