@@ -33,7 +33,12 @@ type analysis struct {
 	promised []member
 	// held are the variables that are declared with such an answer, and the
 	// object whose method answers: const r = http.crm.get(url).
-	held    map[string]string
+	held map[string]string
+	// answered are members of what a granted object has answered with:
+	// (await elicit(form)).content, const { text } = await http.crm.get(url).
+	answered []member
+	// settled are the variables that are declared with that, and the object.
+	settled map[string]string
 	unicode []*ast.RegExpLiteral
 }
 
@@ -48,7 +53,7 @@ func analyse(body ast.Node) *analysis {
 	a := &analysis{
 		refs: map[string]file.Idx{}, bound: map[string]bool{},
 		probed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
-		again: map[string]bool{}, held: map[string]string{},
+		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{},
 	}
 	a.node(body)
 	return a
@@ -140,33 +145,6 @@ func named(key ast.Expression) bool {
 	return false
 }
 
-// unawaited notices a member of a promise that a host object answers with.
-func (a *analysis) unawaited(n *ast.DotExpression) {
-	if root := answering(n.Left); root != "" {
-		a.promised = append(a.promised, member{root, n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()})
-	}
-}
-
-// answering returns the name root of an expression root.NAME.METHOD(...) or
-// root(...), or nothing.
-func answering(n ast.Expression) string {
-	call, _ := n.(*ast.CallExpression)
-	if call == nil {
-		return ""
-	}
-	if id, ok := call.Callee.(*ast.Identifier); ok {
-		return id.Name.String()
-	}
-	if method, ok := call.Callee.(*ast.DotExpression); ok {
-		if object, ok := method.Left.(*ast.DotExpression); ok {
-			if id, ok := object.Left.(*ast.Identifier); ok {
-				return id.Name.String()
-			}
-		}
-	}
-	return ""
-}
-
 func (a *analysis) member(object ast.Expression, name string, start, end file.Idx) {
 	if path := staticPath(object); path != "" {
 		a.members = append(a.members, member{path, name, start, end})
@@ -209,9 +187,7 @@ func (a *analysis) binding(n *ast.Binding) {
 	a.declare(n.Target)
 	if n.Initializer != nil {
 		a.destructured(n.Target, n.Initializer)
-		if id, ok := n.Target.(*ast.Identifier); ok && answering(n.Initializer) != "" {
-			a.held[id.Name.String()] = answering(n.Initializer)
-		}
+		a.answer(n)
 		a.node(n.Initializer)
 	}
 }
@@ -264,19 +240,25 @@ func (a *analysis) declareProperty(property ast.Property) {
 func (a *analysis) destructured(target, source ast.Node) {
 	pattern, ok := target.(*ast.ObjectPattern)
 	id, named := source.(*ast.Identifier)
-	if !ok || !named {
-		return
+	if ok && named {
+		a.members = append(a.members, taken(id.Name.String(), pattern)...)
 	}
+}
+
+// taken returns the members of an object that a pattern names.
+func taken(object string, pattern *ast.ObjectPattern) []member {
+	var members []member
 	for _, property := range pattern.Properties {
 		switch p := property.(type) {
 		case *ast.PropertyShort:
-			a.member(id, p.Name.Name.String(), p.Name.Idx, p.Name.Idx1())
+			members = append(members, member{object, p.Name.Name.String(), p.Name.Idx, p.Name.Idx1()})
 		case *ast.PropertyKeyed:
 			if key, ok := p.Key.(*ast.StringLiteral); ok {
-				a.member(id, key.Value.String(), key.Idx, key.Idx1())
+				members = append(members, member{object, key.Value.String(), key.Idx, key.Idx1()})
 			}
 		}
 	}
+	return members
 }
 
 // awaits reports whether the function's own level uses await.

@@ -21,6 +21,7 @@ func (c *compilation) check(found *analysis) {
 	c.checkMembers(found)
 	c.checkNames(found)
 	c.checkPromises(found)
+	c.checkAnswers(found)
 	for _, literal := range found.unicode {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-regexp",
@@ -170,47 +171,6 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 	c.report(diag.Diagnostic{
 		Severity: severity, Code: code, Summary: fmt.Sprintf(summary, m.name), Detail: detail,
 	}, m.start, m.end)
-}
-
-// checkPromises tells members that are asked of a promise where its value was meant.
-func (c *compilation) checkPromises(found *analysis) {
-	for _, m := range found.promised {
-		if call, ok := c.promising(found, m.object); ok {
-			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
-		}
-	}
-	for _, m := range found.members {
-		if found.again[m.object] || found.assigned[m.object] {
-			continue
-		}
-		if call, ok := c.promising(found, found.held[m.object]); ok {
-			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await %s", m.object, call))
-		}
-	}
-}
-
-// promising returns how a granted object is called that answers with a promise.
-func (c *compilation) promising(found *analysis, object string) (call string, ok bool) {
-	if _, free := found.free(object); !free {
-		return "", false
-	}
-	switch {
-	case object == "http":
-		return "http.NAME.get(url)", true
-	case slices.Contains(c.granted("ask"), object):
-		return object + "(…)", true
-	}
-	return "", false
-}
-
-func (c *compilation) checkPromise(m member, detail string) {
-	switch {
-	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
-	default:
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
-		}, m.start, m.end)
-	}
 }
 
 // granted returns the names of the granted objects of a kind.

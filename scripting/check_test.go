@@ -35,12 +35,27 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 		{"a method of a grant", "return http.crm.fetch('/x')", Tool, []string{
 			`tools.d/t.hcl:5:17 "fetch": warning: http.crm has no member "fetch"`, `did you mean "patch"? there is get, post, put, patch, delete, request`}},
 		{"members that exist", "log.info(call.id, agent.metadata.team, JSON.stringify({})); return crypto.subtle.digest('SHA-1', input.x)", Tool, nil},
+		{"a member of a response", "const r = await http.crm.get('/x'); return r.ok && r.data", Tool, []string{
+			`tools.d/t.hcl:5:54 "data": warning: a response has no member "data"`, `there is status, ok, url, headers, text, json, bytes`}},
+		{"a member of a form", "const r = await elicit({ message: 'a', schema: {} }); return r.ok", Tool, []string{
+			`tools.d/t.hcl:5:64 "ok": warning: what elicit answers has no member "ok"`, `there is action, content`}},
+		{"a member of what a model writes", "return (await sample({ prompt: 'a' })).text", Tool, []string{
+			`tools.d/t.hcl:5:40 "text": warning: what sample answers has no member "text"`, `there is role, content, model, stopReason, _meta`}},
+		{"a member of an answer that is taken apart", "const { contents } = await elicit({ message: 'a', schema: {} }); return contents", Tool, []string{
+			`tools.d/t.hcl:5:9 "contents": warning: what elicit answers has no member "contents"`, `did you mean "content"? there is action, content`}},
+		{"answers of many forms", "const r = await ask({ ok: elicit.form({ message: 'a', schema: {} }) }); const l = await roots(); return r.ok && l.length", Tool, nil},
+		{"a variable that is no answer any more", "let r = await elicit({ message: 'a', schema: {} }); r = { ok: 1 }; return r.ok", Tool, nil},
+		{"a second variable of the name", "const r = await elicit({ message: 'a', schema: {} }); return [r.content].map((r) => r.ok)", Tool, nil},
+		{"a member that the body gives an answer", "const r = await http.crm.get('/x'); r.data = r.json(); return r.data", Tool, nil},
 		{"a member that the body makes", "console.table = console.log; console.table(1)", Tool, nil},
 		{"an object of its own", "const log = { err() {} }; log.err()", Tool, nil},
 		{"what every object has", "return log.toString()", Tool, nil},
 	} {
 		src := tool(c.body)
 		src.Kind = c.kind
+		for _, asked := range []string{"ask", "elicit", "sample", "roots"} {
+			src.Objects = append(src.Objects, Object{"ask", asked})
+		}
 		_, list := Compile(src)
 		got := told(src, list)
 		if len(list) == 1 {

@@ -1,0 +1,148 @@
+package scripting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja/ast"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// unawaited notices a member of a promise that a host object answers with, or
+// of the answer itself.
+func (a *analysis) unawaited(n *ast.DotExpression) {
+	name, start, end := n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()
+	if root := answering(n.Left); root != "" {
+		a.promised = append(a.promised, member{root, name, start, end})
+	}
+	if root := awaited(n.Left); root != "" {
+		a.answered = append(a.answered, member{root, name, start, end})
+	}
+}
+
+// answer notices what is declared with the promise of an answer, or with an answer.
+func (a *analysis) answer(n *ast.Binding) {
+	switch target := n.Target.(type) {
+	case *ast.Identifier:
+		if root := answering(n.Initializer); root != "" {
+			a.held[target.Name.String()] = root
+		}
+		if root := awaited(n.Initializer); root != "" {
+			a.settled[target.Name.String()] = root
+		}
+	case *ast.ObjectPattern:
+		if root := awaited(n.Initializer); root != "" {
+			a.answered = append(a.answered, taken(root, target)...)
+		}
+	}
+}
+
+// awaited returns the name root of await root.NAME.METHOD(...) or await
+// root(...), or nothing.
+func awaited(n ast.Expression) string {
+	if await, ok := n.(*ast.AwaitExpression); ok {
+		return answering(await.Argument)
+	}
+	return ""
+}
+
+// answering returns the name root of an expression root.NAME.METHOD(...) or
+// root(...), or nothing.
+func answering(n ast.Expression) string {
+	call, _ := n.(*ast.CallExpression)
+	if call == nil {
+		return ""
+	}
+	if id, ok := call.Callee.(*ast.Identifier); ok {
+		return id.Name.String()
+	}
+	if method, ok := call.Callee.(*ast.DotExpression); ok {
+		if object, ok := method.Left.(*ast.DotExpression); ok {
+			if id, ok := object.Left.(*ast.Identifier); ok {
+				return id.Name.String()
+			}
+		}
+	}
+	return ""
+}
+
+// checkPromises tells members that are asked of a promise where its value was meant.
+func (c *compilation) checkPromises(found *analysis) {
+	for _, m := range found.promised {
+		if call, ok := c.promising(found, m.object); ok {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
+		}
+	}
+	for _, m := range found.members {
+		if found.again[m.object] || found.assigned[m.object] {
+			continue
+		}
+		if call, ok := c.promising(found, found.held[m.object]); ok {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await %s", m.object, call))
+		}
+	}
+}
+
+// checkAnswers tells members that no answer of a granted object has.
+func (c *compilation) checkAnswers(found *analysis) {
+	for _, m := range found.answered {
+		c.checkAnswer(found, m.object, m)
+	}
+	for _, m := range found.members {
+		if object, ok := found.settled[m.object]; ok && !found.again[m.object] && !found.assigned[m.object] && !found.assigned[m.object+"."+m.name] {
+			c.checkAnswer(found, object, m)
+		}
+	}
+}
+
+func (c *compilation) checkAnswer(found *analysis, object string, m member) {
+	names := answerMembers(object)
+	if _, ok := c.promising(found, object); !ok || names == nil || inherited(m.name) {
+		return
+	}
+	what := "what " + object + " answers"
+	if object == "http" {
+		what = "a response"
+	}
+	c.checkMember(m, names, diag.Warning, "undefined-name", what+" has no member %q", "there is "+strings.Join(names, ", "))
+}
+
+// answerMembers returns the members of what a granted object answers, and
+// nothing where they differ. What a model writes comes as the client sends it.
+func answerMembers(object string) []string {
+	switch object {
+	case "http":
+		return []string{"status", "ok", "url", "headers", "text", "json", "bytes"}
+	case "elicit":
+		return []string{"action", "content"}
+	case "sample":
+		return []string{"role", "content", "model", "stopReason", "_meta"}
+	}
+	return nil
+}
+
+// promising returns how a granted object is called that answers with a promise.
+func (c *compilation) promising(found *analysis, object string) (call string, ok bool) {
+	if _, free := found.free(object); !free {
+		return "", false
+	}
+	switch {
+	case object == "http":
+		return "http.NAME.get(url)", true
+	case slices.Contains(c.granted("ask"), object):
+		return object + "(…)", true
+	}
+	return "", false
+}
+
+func (c *compilation) checkPromise(m member, detail string) {
+	switch {
+	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
+	default:
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
+		}, m.start, m.end)
+	}
+}
