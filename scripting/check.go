@@ -127,6 +127,9 @@ func (c *compilation) checkMembers(found *analysis) {
 				"variables are declared by variable blocks in mcpd.hcl")
 		case m.object == c.subject() && c.src.Kind != Hook && c.src.Inputs != nil:
 			what, advice := c.declares()
+			if what == "parameter" && len(c.src.Inputs) > 0 {
+				advice += ": " + strings.Join(c.src.Inputs, ", ")
+			}
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
 		case m.object == "http":
 			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
