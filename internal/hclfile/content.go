@@ -1,7 +1,9 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -13,12 +15,13 @@ import (
 // check reports everything in body that its rule does not allow. what names
 // the block for messages, such as "a tool block"; head is its range.
 func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Range) {
-	for name, attr := range body.Attributes {
-		d.checkArgument(name, attr, r, what)
+	told := &lists{}
+	for _, attr := range strangers(body, r) {
+		d.checkStranger(attr, r, what, told)
 	}
 	seen := map[string]hcl.Range{}
 	for _, b := range body.Blocks {
-		d.checkBlock(b, r, what, seen)
+		d.checkBlock(b, r, what, seen, told)
 	}
 	for _, a := range r.args {
 		if a.required && !meant(body, r, a.name) {
@@ -38,27 +41,61 @@ func missingDetail(a argument) string {
 	}
 }
 
-func (d *decoder) checkArgument(name string, attr *hclsyntax.Attribute, r *rule, what string) {
-	where := attr.NameRange
-	switch a := r.arg(name); {
-	case a != nil && a.later:
+// checkStranger reports an argument that the rule does not allow.
+func (d *decoder) checkStranger(attr *hclsyntax.Attribute, r *rule, what string, told *lists) {
+	name, where := attr.Name, attr.NameRange
+	switch {
+	case r.arg(name) != nil:
 		d.notSupported(where, fmt.Sprintf("the argument %q", name))
-	case a != nil || r.open:
 	case r.hasBlock(name):
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
 			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 	default:
-		detail := orList(r.didYouMean(name), "its arguments are", r.argNames())
-		if inner := r.homes(name); len(inner) == 1 && detail == "" {
-			detail = fmt.Sprintf("it belongs in %s: %s { %s = … }", article(inner[0]), header(inner[0], r.block(inner[0])), name)
-		}
-		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name), orList(detail, "its blocks are", r.blockNames()))
+		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name), told.insteadOf(name, r))
 	}
 }
 
-func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range) {
+// lists are the lists of names that were told of one block.
+type lists struct{ told []string }
+
+// once returns a list, and of one that was told before no more than that.
+func (l *lists) once(list string) string {
+	if slices.Contains(l.told, list) {
+		return "the names that it may have are told above"
+	}
+	if list != "" {
+		l.told = append(l.told, list)
+	}
+	return list
+}
+
+// insteadOf says what to write in place of an argument that the rule does not know.
+func (l *lists) insteadOf(name string, r *rule) string {
+	if guess := r.didYouMean(name); guess != "" {
+		return guess
+	}
+	if path := r.wayTo(name); path != "" {
+		return path
+	}
+	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blockNames()))
+}
+
+// strangers returns the arguments of a block that the rule does not allow, in
+// the order of the file.
+func strangers(body *hclsyntax.Body, r *rule) []*hclsyntax.Attribute {
+	var found []*hclsyntax.Attribute
+	for name, attr := range body.Attributes {
+		if a := r.arg(name); a == nil && !r.open || a != nil && a.later {
+			found = append(found, attr)
+		}
+	}
+	slices.SortFunc(found, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
+	return found
+}
+
+func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, told *lists) {
 	if !r.hasBlock(b.Type) {
-		d.unknownBlock(b, r, what)
+		d.unknownBlock(b, r, what, told)
 		return
 	}
 	br := r.block(b.Type)
@@ -81,7 +118,7 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 	}
 }
 
-func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
+func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *lists) {
 	where := d.f.rng(b.TypeRange)
 	if a := r.arg(b.Type); a != nil {
 		d.fail("unknown-block", where, fmt.Sprintf("%q is an argument of %s, not a block", b.Type, what), missingDetail(*a))
@@ -100,8 +137,8 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string) {
 			detail = "it belongs in " + article(inner)
 		}
 	}
-	if detail = orList(detail, "its blocks are", r.blockNames()); detail == "" {
-		detail = "it holds arguments only"
+	if detail == "" {
+		detail = cmp.Or(told.once(orList("", "its blocks are", r.blockNames())), "it holds arguments only")
 	}
 	d.fail("unknown-block", where, fmt.Sprintf("%s has no block %q", what, b.Type), detail)
 }

@@ -1,6 +1,9 @@
 package hclfile
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // form says how the value of an argument is written, which matters to
 // HCL's JSON syntax, where every one of them is a string.
@@ -93,6 +96,20 @@ func (r *rule) homes(argument string) []string {
 		}
 	}
 	return found
+}
+
+// wayTo says in which block within this one an argument belongs, "" when there
+// is no such block, or several. What is granted lies two blocks deep.
+func (r *rule) wayTo(argument string) string {
+	path := argument + " = …"
+	inner := r.homes(argument)
+	if len(inner) == 0 && slices.Contains(askNames, argument) && r.hasBlock("allow") {
+		inner, path = []string{"allow"}, "ask { "+path+" }"
+	}
+	if len(inner) != 1 {
+		return ""
+	}
+	return fmt.Sprintf("it belongs in %s: %s { %s }", article(inner[0]), header(inner[0], r.block(inner[0])), path)
 }
 
 // parents returns the types of the blocks that blocks of a type stand in,
