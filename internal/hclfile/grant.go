@@ -35,6 +35,7 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		set.HTTP = append(set.HTTP, d.http(inner))
 		ranges["http."+inner.Labels[0]] = d.f.rng(inner.DefRange())
 	}
+	presume(b.Body, r, &set)
 	return set, ranges
 }
 

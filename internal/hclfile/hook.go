@@ -22,6 +22,7 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 			d.fail("bad-grant", where, "a hook has nobody to ask", "remove it: the call that a hook is told of does not wait for it")
 		}
 	}
+	presume(b.Body, rules["hook"], &h.Grant)
 	if run := d.run(b.Body); run != nil {
 		h.Run = *run
 	}
