@@ -35,8 +35,8 @@ type CallError struct {
 	// Schema is the current input schema, so that a caller with an old list
 	// recovers; set for [InvalidInput] alone.
 	Schema json.RawMessage `json:"-"`
-	// Nearest is the name of a tool that the caller may see and may have
-	// meant; set for [ToolNotFound] alone, and often empty.
+	// Nearest is the name, the URI or the template of a URI that the caller may
+	// see and may have meant; set for [ToolNotFound] alone, and often empty.
 	Nearest string `json:"-"`
 	// RemovedIn is the revision that removed what was called, when the caller
 	// could see it before; set for [ToolNotFound] alone, and often empty.

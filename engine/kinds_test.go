@@ -243,3 +243,33 @@ resource_template "patient" {
 		t.Errorf("the log says\n%s", got)
 	}
 }
+
+func TestAURIThatOnlyThePatternOfATemplateRefusesIsToldTheTemplate(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("crm.hcl", `
+resource_template "secret" {
+  uri_template = "crm://{+any}"
+  param "any" { pattern = "^never$" }
+  text = "x"
+}
+resource_template "customer" {
+  uri_template = "crm://customers/{id}"
+  param "id" { pattern = "^C-[0-9]+$" }
+  text = "x"
+}
+policy "hidden" {
+  resources = ["secret"]
+  deny      = "true"
+  reason    = "no"
+}
+`)})
+	for uri, want := range map[string]string{
+		"crm://customers/1":    `no resource named "crm://customers/1"; did you mean "crm://customers/{id}"?`,
+		"crm://customers/1/2":  `no resource named "crm://customers/1/2"`,
+		"docs://customers/C-1": `no resource named "docs://customers/C-1"`,
+	} {
+		r := s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri})
+		if r.Err == nil || r.Err.Code != engine.ToolNotFound || r.Err.Message != want {
+			t.Errorf("%s: got %v, want %s", uri, r.Err, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -121,7 +122,7 @@ func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
 }
 
 // nearest returns the address of a visible item that the caller may have meant:
-// the resource of that name, or one whose address is much the same.
+// the resource of that name, one whose address is much the same, or a template of its shape.
 func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) string {
 	visible := s.visible(ctx, req.Kind, server.looking(req.Caller))
 	names := make([]string, 0, len(visible.Tools)+len(visible.Offers))
@@ -134,5 +135,7 @@ func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) str
 		}
 		names = append(names, offer.item.Address)
 	}
-	return diag.Suggest(req.Name, names)
+	return cmp.Or(diag.Suggest(req.Name, names), s.catalog.Shaped(req.Kind, req.Name, func(e *catalog.Entry) bool {
+		return server.hides(ctx, s, e, req.Caller)
+	}))
 }
