@@ -71,7 +71,7 @@ func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
 		case <-ctx.Done():
 			return nil, unanswered("the call was cancelled while its client was asked")
 		case <-c.origin.ending:
-			return nil, unanswered("the connection ends, and its client was asked")
+			return nil, unanswered("the server ends the connection before its client has answered; connect again and repeat the call")
 		}
 	}
 	return resume, nil
