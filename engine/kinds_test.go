@@ -273,3 +273,31 @@ policy "hidden" {
 		}
 	}
 }
+
+func TestWhatCanBeReadCanBeSubscribedTo(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", `
+resource_template "t" {
+  uri_template = "x:{id}"
+  text = "x"
+}
+resource "literal" {
+  uri  = format("y:%04094d", 1)
+  text = "x"
+}
+resource_folder "f" {
+  root       = "f"
+  uri_prefix = "z:"
+}
+`, "f/"+strings.Repeat("a", 4094), "fits", "f/"+strings.Repeat("b", 4095), "is too long")})
+	for uri, there := range map[string]bool{
+		"x:" + strings.Repeat("a", 4094): true, "x:" + strings.Repeat("a", 4095): false,
+		"y:" + strings.Repeat("0", 4093) + "1": true,
+		"z:" + strings.Repeat("a", 4094):       true, "z:" + strings.Repeat("b", 4095): false,
+	} {
+		read := s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri}).Err == nil
+		serves := s.Serves(t.Context(), identity.Caller{}, uri)
+		if read != there || serves != there {
+			t.Errorf("of %.3s of %d bytes: is read %v, is served %v", uri, len(uri), read, serves)
+		}
+	}
+}

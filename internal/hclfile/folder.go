@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
 // Bounds of a resource folder.
@@ -108,7 +110,7 @@ func (d *decoder) extensions(body *hclsyntax.Body) map[string]string {
 }
 
 // Offers reports whether a file of the folder is a resource, by its path below
-// Root. Tool files never are.
+// Root. Tool files never are, nor is one whose URI would be too long to read.
 func (f *Folder) Offers(name string) bool {
 	if strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json") {
 		return false
@@ -121,7 +123,7 @@ func (f *Folder) Offers(name string) bool {
 		}
 		return false
 	}
-	return matches(f.Glob) && !matches(f.Exclude)
+	return matches(f.Glob) && !matches(f.Exclude) && len(f.URI(name)) <= uritemplate.MaxURI
 }
 
 // URI returns the URI of a file, by its path below Root.

@@ -1,13 +1,13 @@
 package hclfile
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-)
 
-// maxURI is the length of a URI in bytes.
-const maxURI = 2 << 10
+	"github.com/mcpd/mcpd/internal/uritemplate"
+)
 
 // uri decodes an argument that is an absolute URI.
 func (d *decoder) uri(body *hclsyntax.Body, name string) (string, bool) {
@@ -24,8 +24,8 @@ func (d *decoder) uri(body *hclsyntax.Body, name string) (string, bool) {
 
 // checkURI says what keeps s from being an absolute URI (RFC 3986 section 3).
 func checkURI(s string) (problem, detail string) {
-	if len(s) > maxURI {
-		return "the URI is too long", "write at most 2048 bytes"
+	if len(s) > uritemplate.MaxURI {
+		return "the URI is too long", fmt.Sprintf("write at most %d bytes", uritemplate.MaxURI)
 	}
 	if i := badURIByte(s); i >= 0 {
 		switch {

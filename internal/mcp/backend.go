@@ -17,6 +17,7 @@ type Backend interface {
 	Call(ctx context.Context, r Request) Response
 	// Serves reports whether the URI names a resource that the caller may
 	// read, listed or not: only of such ones is a client told that they change.
+	// It is false of a URI that is too long to be kept for every client.
 	Serves(ctx context.Context, c identity.Caller, uri string) bool
 	// Watch calls fn after each published state, until stop is called, with
 	// the URIs of resources whose contents are others than before. fn must not

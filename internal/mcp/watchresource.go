@@ -2,9 +2,6 @@ package mcp
 
 import "context"
 
-// maxURI bounds the URIs that a session keeps, in bytes.
-const maxURI = 4 << 10
-
 // subscribeResource has a legacy session hear of a resource (2025-11-25
 // server/resources, Subscriptions).
 func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
@@ -41,8 +38,8 @@ func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
 // subscribed returns the URI that the params name.
 func (c *call) subscribed() (string, *fault) {
 	uri, ok := text(member(c.params, "uri"))
-	if !ok || uri == "" || len(uri) > maxURI {
-		return "", invalidParams("params.uri must be a string that is neither empty nor long")
+	if !ok || uri == "" {
+		return "", invalidParams("params.uri must be a string that is not empty")
 	}
 	return uri, nil
 }

@@ -2,12 +2,15 @@ package uritemplate
 
 import "slices"
 
-// Bounds of a template and of the URIs that it matches.
+// Bounds of a template, in bytes and in variables.
 const (
 	MaxTemplate  = 512
 	MaxVariables = 32
-	MaxURI       = 8 << 10
 )
+
+// MaxURI is the length in bytes of every URI: in files, of what is read, and of
+// what is subscribed to.
+const MaxURI = 4 << 10
 
 // Template is a parsed template. It is immutable.
 type Template struct {
