@@ -16,7 +16,7 @@ import (
 // TestResult is how a test block ended.
 type TestResult struct {
 	Name string
-	// Target is the name of the tool or the prompt, or the URI of the resource,
+	// Target is the name of the tool or the prompt, or the URI or its template,
 	// that the test is of.
 	Kind   Kind
 	Target string
@@ -60,6 +60,8 @@ func (s *Server) runTests(ctx context.Context, snap *Snapshot, wanted func(*hclf
 // targetOf returns what a test is of.
 func targetOf(test *hclfile.Test) (k Kind, target string) {
 	switch {
+	case test.Resource != "" && test.Complete != "":
+		return Templates, test.Resource
 	case test.Resource != "":
 		return Resources, test.Resource
 	case test.Prompt != "":
@@ -92,7 +94,7 @@ func (s *Snapshot) entryOf(test *hclfile.Test) *catalog.Entry {
 func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test) TestResult {
 	k, target := targetOf(test)
 	request := Request{
-		Kind: k, Name: target, Arguments: test.Input, Caller: selftest.Caller(test), Via: ViaTest,
+		Kind: k, Name: target, Argument: test.Complete, Arguments: selftest.Arguments(test), Caller: selftest.Caller(test), Via: ViaTest,
 		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
 	x, mocks := s.begin(snap, request), selftest.Mocks(test)

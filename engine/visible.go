@@ -135,7 +135,5 @@ func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) str
 		}
 		names = append(names, offer.item.Address)
 	}
-	return cmp.Or(diag.Suggest(req.Name, names), s.catalog.Shaped(req.Kind, req.Name, func(e *catalog.Entry) bool {
-		return server.hides(ctx, s, e, req.Caller)
-	}))
+	return cmp.Or(diag.Suggest(req.Name, names), s.catalog.Shaped(req.Kind, req.Name, func(e *catalog.Entry) bool { return server.hides(ctx, s, e, req.Caller) }))
 }

@@ -12,7 +12,7 @@ import (
 // builtin are tools that no file defines; their ranges say where they are from.
 func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name) diag.List {
 	c := &checker{
-		config: config, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{},
+		config: config, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), hooks: newNamespace("hook"),
 	}
@@ -51,8 +51,11 @@ type checker struct {
 	templates      []*hclfile.Template
 	// grants are those of tools and prompts by their kind and name, and of
 	// resources by their URI. What is written in Go has none here.
-	grants   map[string]grant.Set
-	problems diag.List
+	grants map[string]grant.Set
+	// arguments are those of prompts by "prompt " and their name, and of
+	// templates by "template " and their text.
+	arguments map[string][]string
+	problems  diag.List
 }
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }
@@ -71,6 +74,10 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
 		c.ceiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
 		c.grants["prompt "+prompt.Name] = prompt.Grant
+		c.arguments["prompt "+prompt.Name] = []string{}
+		for _, a := range prompt.Arguments {
+			c.arguments["prompt "+prompt.Name] = append(c.arguments["prompt "+prompt.Name], a.Name)
+		}
 	}
 }
 
@@ -106,6 +113,8 @@ func (c *checker) checkTests(tests []hclfile.Test) {
 
 func (c *checker) checkTarget(test *hclfile.Test) {
 	switch {
+	case test.Complete != "":
+		c.checkCompletion(test)
 	case test.Resource != "":
 		c.checkURI(test.Resource, test.TargetRange)
 	case test.Prompt != "":

@@ -49,6 +49,10 @@ func mockAdvice(object string, granted []string) string {
 // subject returns what a test is of and what that is granted, and false when
 // no file defines it.
 func (c *checker) subject(test *hclfile.Test) (what string, granted grant.Set, known bool) {
+	if test.Resource != "" && test.Complete != "" {
+		granted, known = c.grants["template "+test.Resource]
+		return "the template", granted, known
+	}
 	if test.Resource != "" {
 		granted, known = c.grantOf(test.Resource)
 		return "the resource", granted, known

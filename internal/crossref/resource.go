@@ -39,6 +39,8 @@ func (c *checker) defineResources(f *hclfile.Definitions) {
 		c.ceiling("template", t.Name, t.Grant, t.GrantRanges)
 		if t.URITemplate != nil {
 			c.templates = append(c.templates, t)
+			c.grants["template "+t.URITemplate.String()] = t.Grant
+			c.arguments["template "+t.URITemplate.String()] = t.URITemplate.Names()
 		}
 	}
 }

@@ -163,13 +163,17 @@ type Hook struct {
 type Test struct {
 	Name string
 	Tool string
-	// Resource is a URI.
+	// Resource is a URI, or the template of one where Complete is set.
 	Resource string
 	Prompt   string
+	// Complete is the argument of the prompt or the variable of the template that
+	// is completed, "" when none is.
+	Complete      string
+	CompleteRange diag.Range
 	// TargetRange is where the one that is set is written.
 	TargetRange diag.Range
-	// Input is a JSON object, {} when the test gives none. That of a prompt
-	// holds strings alone.
+	// Input is a JSON object, {} when the test gives none. That of a prompt, and
+	// of a completion, holds strings alone.
 	Input     json.RawMessage
 	Principal *TestPrincipal
 	Agent     *TestAgent
@@ -218,6 +222,8 @@ type Expect struct {
 	// Messages are those of a prompt as MCP has them, an array of objects with
 	// "role" and "content"; nil when they are not looked at.
 	Messages json.RawMessage
+	// Values are those of a completion, nil when they are not looked at.
+	Values []string
 	// Error is an error code such as "INVALID_INPUT"; "" wants success.
 	Error string
 	// MessageMatches is an RE2 pattern for the message of the error.

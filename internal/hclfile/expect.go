@@ -34,6 +34,9 @@ func (d *decoder) expect(b *hclsyntax.Block, target string) Expect {
 	if calls, ok := d.strings(b.Body, "calls"); ok {
 		e.Calls = textsOf(calls)
 	}
+	if values, ok := d.strings(b.Body, "values"); ok {
+		e.Values = textsOf(values)
+	}
 	d.checkExpect(b)
 	d.checkKind(b, target)
 	return e
@@ -45,7 +48,7 @@ func (d *decoder) checkExpect(b *hclsyntax.Block) {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write output = …, text = … or error = …")
 	}
 	for _, failure := range []string{"error", "message_matches", "denied_by"} {
-		for _, success := range []string{"output", "text", "mime_type", "messages"} {
+		for _, success := range []string{"output", "text", "mime_type", "messages", "values"} {
 			f, s := b.Body.Attributes[failure], b.Body.Attributes[success]
 			if f == nil || s == nil {
 				continue
@@ -58,10 +61,13 @@ func (d *decoder) checkExpect(b *hclsyntax.Block) {
 
 // checkKind reports expectations of what the call does not return.
 func (d *decoder) checkKind(b *hclsyntax.Block, target string) {
-	for _, only := range []struct{ argument, target string }{{"output", "tool"}, {"mime_type", "resource"}, {"messages", "prompt"}} {
+	for _, only := range []struct{ argument, target string }{{"output", "tool"}, {"mime_type", "resource"}, {"messages", "prompt"}, {"values", completion}} {
 		if attr := b.Body.Attributes[only.argument]; attr != nil && target != "" && target != only.target {
 			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("a %s has no %q", target, only.argument), fmt.Sprintf("only a %s has it", only.target))
 		}
+	}
+	if text := b.Body.Attributes["text"]; text != nil && target == completion {
+		d.fail("contradiction", d.f.rng(text.NameRange), "a completion has no \"text\"", "write values = [ … ]")
 	}
 }
 

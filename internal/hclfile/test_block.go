@@ -48,11 +48,30 @@ func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
 		return ""
 	}
 	t.TargetRange = d.f.rng(b.Body.Attributes[target].Expr.Range())
+	complete := b.Body.Attributes["complete"]
 	if target == "resource" {
 		t.Resource = d.testedURI(b.Body)
+	} else {
+		d.testedName(b.Body, target, t)
+	}
+	if complete == nil {
 		return target
 	}
-	name, ok := d.text(b.Body, target)
+	if target == "tool" {
+		d.fail("contradiction", d.f.rng(complete.NameRange), "nothing completes the inputs of a tool", "name a prompt, or a template as the resource, or remove it")
+		return ""
+	}
+	t.Complete, _ = d.text(b.Body, "complete")
+	t.CompleteRange = d.f.rng(complete.Expr.Range())
+	return completion
+}
+
+// completion is what a test calls that has the argument complete.
+const completion = "completion"
+
+// testedName decodes the name of the tool or the prompt that a test calls.
+func (d *decoder) testedName(body *hclsyntax.Body, target string, t *Test) {
+	name, ok := d.text(body, target)
 	if ok && name == "" {
 		d.fail("bad-name", t.TargetRange, "the test names no "+target, "write the name of the "+target)
 	}
@@ -61,15 +80,17 @@ func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
 	} else {
 		t.Prompt = name
 	}
-	return target
 }
 
-// testedURI decodes the URI of the resource that a test reads.
+// testedURI decodes the URI of the resource that a test reads, or the template
+// of which it completes a variable.
 func (d *decoder) testedURI(body *hclsyntax.Body) string {
 	uri, ok := d.text(body, "resource")
 	switch {
 	case !ok:
 		return ""
+	case body.Attributes["complete"] != nil:
+		return uri
 	case !hasScheme(uri):
 		d.fail("bad-uri", d.f.rng(body.Attributes["resource"].Expr.Range()), "the URI is not absolute",
 			"write the URI of the resource, not its name, such as \"docs://handbook\"")
@@ -86,7 +107,7 @@ func (d *decoder) input(body *hclsyntax.Body, target string, t *Test) {
 	case attr == nil:
 	case target == "resource":
 		d.fail("contradiction", d.f.rng(attr.NameRange), "a resource has no input", "its values stand in the URI")
-	case target == "prompt":
+	case target == "prompt", target == completion:
 		if v, ok := d.objectArg(body, "input", &valueType{kind: mapKind, elem: &valueType{kind: stringKind}}); ok {
 			t.Input = appendJSON(nil, v)
 		}

@@ -179,6 +179,21 @@ func Caller(test *hclfile.Test) identity.Caller {
 	return caller
 }
 
+// Arguments returns the arguments of the call of a test. Of a completion they
+// are what was typed, as "value", and what else is filled in, as "params".
+func Arguments(test *hclfile.Test) json.RawMessage {
+	if test.Complete == "" {
+		return test.Input
+	}
+	var params map[string]string
+	_ = json.Unmarshal(test.Input, &params) // it holds strings alone
+	typed := params[test.Complete]
+	delete(params, test.Complete)
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{"value": typed, "params": params})
+	return encoded
+}
+
 // Answers returns the answers of the mocks by the keys of what is asked, and
 // false when one is missing.
 func Answers(mocks *host.Mocks, asked []asking.Request) (answers map[string]json.RawMessage, ok bool) {

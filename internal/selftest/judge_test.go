@@ -19,6 +19,8 @@ func TestATestPassesWhenItGetsWhatItWants(t *testing.T) {
 		want hclfile.Expect
 		got  selftest.Outcome
 	}{
+		{"the values of a completion", hclfile.Expect{Values: []string{"a"}}, selftest.Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
+		{"no values of a completion", hclfile.Expect{Values: []string{}}, selftest.Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
 		{"nothing is wanted but success", hclfile.Expect{}, selftest.Outcome{Value: []byte(`1`)}},
 		{
 			"the order of members and the spelling of numbers do not matter",
@@ -84,6 +86,10 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 				`the call was denied by policy "night", want "day"`,
 				`the message "closed" does not match "open"`,
 			},
+		},
+		{
+			"other values of a completion", hclfile.Expect{Values: []string{"a"}}, selftest.Outcome{Reply: []byte(`{"completion":{"values":["a","b"]}}`)},
+			[]string{`the values are ["a" "b"], want ["a"]`},
 		},
 		{
 			"host calls that were not made", hclfile.Expect{Calls: []string{"http.crm GET /a"}}, good,

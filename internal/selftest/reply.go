@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -11,7 +12,8 @@ type replied struct {
 		MIMEType   string `json:"mimeType"`
 		Text, Blob string
 	}
-	Messages []message
+	Messages   []message
+	Completion struct{ Values []string }
 }
 
 // message is a message of a prompt.
@@ -29,6 +31,9 @@ func (j *judge) reply() {
 	}
 	if text := got.text(); j.want.Text != nil && *j.want.Text != text {
 		j.fail("the text is %q, want %q", text, *j.want.Text)
+	}
+	if want, values := j.want.Values, got.Completion.Values; want != nil && !slices.Equal(want, values) {
+		j.fail("the values are %q, want %q", values, want)
 	}
 	if want := j.want.MIMEType; want != "" {
 		for _, c := range got.Contents {
