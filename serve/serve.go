@@ -93,7 +93,9 @@ func (f *Front) Handler() (http.Handler, error) {
 }
 
 func (f *Front) handler(l engine.Listen) (http.Handler, error) {
-	door, err := gate.New(gate.Options{Hosts: l.Hosts, Origins: l.Origins})
+	door, err := gate.New(gate.Options{
+		Hosts: l.Hosts, Origins: l.Origins, RPC: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
 	}

@@ -30,16 +30,17 @@ func (c *call) headers() http.Header {
 }
 
 // isModern reads the era from the header and from _meta (2026-07-28
-// basic/versioning, Backward Compatibility): what names no legacy revision, or
-// a method that legacy revisions do not have, is modern.
+// basic/versioning, Backward Compatibility): what names a revision that is no
+// legacy one, or a method that legacy revisions do not have, is modern.
 func (c *call) isModern() bool {
-	if v := c.meta.version; v != "" {
-		return !isLegacy(v)
+	inBody := c.meta.version
+	if inBody != "" && !isLegacy(inBody) {
+		return true
 	}
-	if v := c.headers().Get(headerVersion); v != "" {
-		return !isLegacy(v)
+	if inHeader := c.headers().Get(headerVersion); inHeader != "" {
+		return !isLegacy(inHeader)
 	}
-	return c.origin.session == nil && c.handler.eras == modern
+	return inBody == "" && c.origin.session == nil && c.handler.eras == modern
 }
 
 // admitModern checks the metadata of a request that carries all it needs to

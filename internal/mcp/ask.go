@@ -31,8 +31,8 @@ type AskRequest struct {
 
 // Resume is what the client answered to an [Ask].
 type Resume struct {
-	// State is that of the Ask. That of a modern client may be anything,
-	// or empty.
+	// State is that of the Ask. That of a modern client may be anything; it is
+	// empty when the client sent none.
 	State string
 	// Responses are the results by the keys of the requests, each a JSON
 	// object. A modern client may have left some out, and made some up.

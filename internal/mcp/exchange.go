@@ -43,6 +43,9 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 			return refuse(nil, unknownSession())
 		}
 	}
+	if !isBatch && o.session == nil && messages[0].bad == nil && messages[0].isResponse() {
+		return refuse(nil, malformed("a response needs the session on which it was asked for"))
+	}
 	b, f := s.acceptAll(ctx, o, messages, isBatch)
 	if f != nil {
 		return refuse(nil, f)

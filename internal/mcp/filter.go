@@ -26,8 +26,17 @@ func (c *call) filterOf(object []byte) (w filter, f *fault) {
 	if !isObject(object) {
 		return w, invalidParams("params.notifications must be an object")
 	}
-	wants := func(name string) bool { return string(member(object, name)) == "true" }
-	w.tools, w.resources, w.prompts = wants("toolsListChanged"), wants("resourcesListChanged"), wants("promptsListChanged")
+	for _, list := range [...]struct {
+		name  string
+		wants *bool
+	}{{"toolsListChanged", &w.tools}, {"resourcesListChanged", &w.resources}, {"promptsListChanged", &w.prompts}} {
+		switch value := member(object, list.name); {
+		case string(value) == "true":
+			*list.wants = true
+		case !isNull(value) && string(value) != "false":
+			return w, invalidParams("params.notifications." + list.name + " must be true or false")
+		}
+	}
 	if w.uris, f = namesOf(object, "resourceSubscriptions"); f != nil || c.server.tasks == nil {
 		return w, f
 	}

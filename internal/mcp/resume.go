@@ -11,8 +11,9 @@ func (c *call) resume(p *itemParams) (*Resume, *fault) {
 	var r Resume
 	if p.state != nil {
 		var ok bool
-		if r.State, ok = text(p.state); !ok {
-			return nil, invalidParams("params.requestState must be a string")
+		// No state is empty, and none at all would begin the call anew.
+		if r.State, ok = text(p.state); !ok || r.State == "" {
+			return nil, invalidParams("params.requestState must be a string that is not empty")
 		}
 	}
 	if p.responses == nil {

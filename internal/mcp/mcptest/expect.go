@@ -44,7 +44,7 @@ func Expect(text []byte, passes bool) Expected {
 	case stringOf(m["jsonrpc"]) != "2.0", badID && !isResponse:
 		return Expected{Reply: true, ID: id, Error: true}
 	case isResponse:
-		return Expected{}
+		return Expected{Reply: true, Error: true, Odd: true}
 	case stringOf(m["method"]) == "", !isParams(m["params"]):
 		return Expected{Reply: true, ID: id, Error: true, Odd: id == "" && stringOf(m["method"]) != ""}
 	}

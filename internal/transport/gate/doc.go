@@ -5,10 +5,10 @@
 // what names one of the server's own hosts (so that no foreign name can be
 // rebound to it), comes from no origin or an allowed one, and, where it posts,
 // posts plain JSON of bounded size that arrives in bounded time. Refusals are
-// the RFC's error JSON (section 14). [CheckListen], [Listen], [Guard] and [Limit] do the
-// same for the listener: where it may listen, how long it waits, and for how
-// many.
+// the RFC's error JSON (section 14), or JSON-RPC errors on the paths that the
+// options name. [CheckListen], [Listen], [Guard] and [Limit] do the same for the
+// listener: where it may listen, how long it waits, and for how many.
 //
 // The gate answers no preflight and sets no CORS header. It does not say who
-// calls, and knows no route.
+// calls, and no route passes it in another way.
 package gate

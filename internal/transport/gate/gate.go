@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,6 +34,9 @@ type Options struct {
 	// Room bounds the messages of all clients under way together, in bytes. 0
 	// means [DefaultRoom].
 	Room int64
+	// RPC are the paths of JSON-RPC: what is refused there is told as its error,
+	// elsewhere as that of the RFC (section 14).
+	RPC []string
 }
 
 // Gate decides which requests may enter. It is safe for concurrent use.
@@ -44,11 +48,12 @@ type Gate struct {
 	tooLarge refusal
 	room     *Room
 	clock    *clock
+	rpc      []string
 }
 
 // New returns a gate. The error names every host and origin that is malformed.
 func New(o Options) (*Gate, error) {
-	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: NewRoom(o.Room)}
+	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: NewRoom(o.Room), rpc: o.RPC}
 	if g.maxBody <= 0 {
 		g.maxBody = DefaultMaxBody
 	}
@@ -89,7 +94,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			defer g.bound(w, r, no != nil).leave()
 		}
 		if no != nil {
-			no.write(w, r)
+			no.write(w, r, slices.Contains(g.rpc, r.URL.Path))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -188,7 +189,7 @@ func TestEveryCombination(t *testing.T) {
 						want = 403
 					}
 					r := (&http.Request{
-						Method: content.method, Host: host.host, ContentLength: content.length, Body: http.NoBody,
+						Method: content.method, URL: &url.URL{Path: "/"}, Host: host.host, ContentLength: content.length, Body: http.NoBody,
 						Header: http.Header{"Origin": origin.origins, "Sec-Fetch-Site": site.site, "Content-Type": content.types},
 					}).WithContext(ctx)
 					if content.encoding != "" {

@@ -12,10 +12,11 @@ const (
 	invalid = "INVALID_INPUT"
 )
 
-// refusal is an answer that is ready to be sent.
+// refusal is an answer that is ready to be sent: the error JSON of the RFC, or
+// a JSON-RPC error without an id.
 type refusal struct {
-	status int
-	body   []byte
+	status    int
+	body, rpc []byte
 }
 
 var (
@@ -28,17 +29,24 @@ var (
 
 func refuse(status int, code, message string) refusal {
 	text, _ := json.Marshal(message) // a string always encodes
-	return refusal{status, []byte(`{"error":"` + code + `","message":` + string(text) + `}`)}
+	return refusal{
+		status: status, body: []byte(`{"error":"` + code + `","message":` + string(text) + `}`),
+		rpc: []byte(`{"jsonrpc":"2.0","error":{"code":-32600,"message":` + string(text) + `}}`),
+	}
 }
 
-func (no *refusal) write(w http.ResponseWriter, r *http.Request) {
+func (no *refusal) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
+	body := no.body
+	if asRPC {
+		body = no.rpc
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(no.body)))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(no.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(no.body) // a client that is gone needs no answer
+		_, _ = w.Write(body) // a client that is gone needs no answer
 	}
 }

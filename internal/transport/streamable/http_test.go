@@ -2,7 +2,6 @@ package streamable_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -281,16 +280,24 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		ended <- ctx.Err()
 		return mcptest.Text("")
 	}
-	var log bytes.Buffer
-	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}, tool)
+	log := make(lines, 10)
+	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, tool)
 	text, header := call("hello")
 	s.do(t.Context(), "POST", text, header...)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if !strings.Contains(log.String(), "it is dropped") {
-		t.Errorf("the log says %q", &log)
+	if line := <-log; !strings.Contains(line, "it is dropped") {
+		t.Errorf("the log says %q", line)
 	}
+}
+
+// lines passes on the lines of a log, which is written while its test runs.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }
 
 // TestThereIsAnEndToTheStreamsOfASession opens as many as there may be: one more

@@ -9,16 +9,17 @@ tool "test_error_handling" {
   JS
 }
 
-# The suite calls this one with and without the capability to sample, and wants
-# the error where it is missing. In this version no body can ask its client for
-# anything, so none could use the capability either: the error is the answer.
+# The suite calls this one without the capability to sample, and wants to hear
+# that it is missing: the body does nothing about it.
 tool "test_missing_capability" {
   description = "Needs a client that samples for it."
   read_only   = true
-  run         = <<JS
-    throw new RpcError(-32021, "this tool needs the client capability sampling", {
-      requiredCapabilities: { sampling: {} },
-    });
+  allow {
+    ask { sample = true }
+  }
+  run = <<JS
+    const messages = [{ role: "user", content: { type: "text", text: "Say hello" } }];
+    return (await sample({ messages, maxTokens: 10 })).content.text;
   JS
 }
 
@@ -30,10 +31,8 @@ test "the message is the text of the error" {
   }
 }
 
-test "an error of the protocol has a message too" {
+test "a client that can sample is asked" {
   tool = "test_missing_capability"
-  expect {
-    error           = "EXECUTION_ERROR"
-    message_matches = "^this tool needs the client capability sampling$"
-  }
+  mock "sample" "sample" { text = "hello" }
+  expect { text = "hello" }
 }
