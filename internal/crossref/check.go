@@ -10,9 +10,11 @@ import (
 
 // Check returns every mistake between the operator's file and the tool files.
 // builtin are tools that no file defines; their ranges say where they are from.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name) diag.List {
+// unread are the texts of tool files that could not be understood: what may be
+// defined there is not reported as missing.
+func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name, unread ...string) diag.List {
 	c := &checker{
-		config: config, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
+		config: config, unread: unread, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), hooks: newNamespace("hook"),
 	}
@@ -55,7 +57,9 @@ type checker struct {
 	// arguments are those of prompts by "prompt " and their name, and of
 	// templates by "template " and their text.
 	arguments map[string][]string
-	problems  diag.List
+	// unread are texts of files that may define more.
+	unread   []string
+	problems diag.List
 }
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }

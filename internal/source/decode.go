@@ -54,6 +54,21 @@ func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag
 	return defined, problems
 }
 
+// Unread returns the texts of the files, and of the blocks, that could not be
+// understood.
+func (t *Tree) Unread() []string {
+	var texts []string
+	for _, u := range t.sorted() {
+		switch {
+		case u.file == nil && u.parsed.HasErrors():
+			texts = append(texts, string(u.bytes))
+		case u.file != nil && u.file.Unread() != "":
+			texts = append(texts, u.file.Unread())
+		}
+	}
+	return texts
+}
+
 // parse parses the files that are new.
 func (t *Tree) parse(units []*unit) {
 	Parallel(len(units), func(i int) {
