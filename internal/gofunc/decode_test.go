@@ -48,6 +48,7 @@ type quoted struct {
 
 // unnamed has a tag that encoding/json takes for no name.
 type unnamed struct {
+	//lint:ignore SA5008 that it is no name is the point
 	Quote string `json:"it's\\"`
 }
 

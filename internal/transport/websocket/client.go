@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,8 +33,14 @@ type client struct {
 const farewell = time.Second
 
 // serve serves the client until it goes, asks for shutdown, or the server drains.
+// A panic costs no more than the connection, as one in a handler of net/http.
 func (c *client) serve(ctx context.Context, s *mcp.Server, peer mcp.Peer) {
 	defer c.socket.Close()
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.options.Logger.Error("a connection has panicked", "transport", "websocket", "cause", cause, "stack", string(debug.Stack()))
+		}
+	}()
 	conn := s.Connect(peer, c.send)
 	if conn == nil {
 		c.close(websocket.CloseGoingAway, "the server is shutting down")

@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -60,8 +61,8 @@ type handler struct {
 	upgrader websocket.Upgrader
 }
 
-// New returns the handler that upgrades requests to WebSocket. It returns when
-// the connection has ended.
+// New returns the handler that upgrades requests to WebSocket. It returns once
+// the connection is one; the connection ends when the server is drained.
 func New(s *mcp.Server, o Options) http.Handler {
 	return &handler{
 		server: s, options: o.withDefaults(),
@@ -103,5 +104,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
 	c := &client{socket: socket, options: h.options}
-	c.serve(r.Context(), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header})
+	// The handler returns, so that an idle connection does not hold on to what
+	// net/http has for a request, its stack above all.
+	go c.serve(context.WithoutCancel(r.Context()), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header})
 }
