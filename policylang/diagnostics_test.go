@@ -73,6 +73,11 @@ func printed(t *testing.T, archive *txtar.Archive) string {
 			all = append(all, e.CompileAny(src)...)
 		}
 	}
+	for _, d := range all {
+		if d.Detail == "" {
+			t.Errorf("%s: %s: nothing says what to do", d.Range, d.Summary)
+		}
+	}
 	var b bytes.Buffer
 	if err := (diag.Printer{Sources: sources}).Print(&b, all.Sort()); err != nil {
 		t.Fatal(err)

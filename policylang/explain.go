@@ -162,7 +162,8 @@ func (c *compiler) explainType(at *places, e ast.Expr, message string) {
 	if rest, ok := between(message, "expected type '", "'"); ok {
 		_, found, _ := strings.Cut(message, "' but found '")
 		c.reportNode(at, e, problem{code: codeType, ofTool: reads(e, "args"), summary: fmt.Sprintf(
-			"this must be %s, and it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'")))})
+			"this must be %s, and it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'"))),
+			detail: "compare it or convert it, as with ==, string(…) or int(…)"})
 		return
 	}
 	if t, ok := between(message, "expression of type '", "' cannot be range of a comprehension"); ok {

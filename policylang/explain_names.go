@@ -130,7 +130,7 @@ func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
 	}
 	c.report(at, start, end, problem{
 		code: codeType, ofTool: reads(e, "args"),
-		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: meant,
+		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: orElse(meant, "remove the member; only objects have some"),
 	})
 }
 

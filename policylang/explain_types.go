@@ -38,9 +38,13 @@ func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
 		}
 	case operators.Index:
 		p.summary = fmt.Sprintf("%s cannot be read with [%s]", typeWords(m.args[0]), typeWords(m.args[1]))
-		p.detail = orElse(dotted(args), "a list is read with an integer, a map with a key")
+		p.detail = "a list is read with an integer, a map with a key"
+		if !strings.HasPrefix(m.args[0], "list") {
+			p.detail = orElse(dotted(args), p.detail)
+		}
 	case operators.Negate:
 		p.summary = fmt.Sprintf("- needs a number, and this is %s", typeWords(m.args[0]))
+		p.detail = "convert it, as with int(...) or double(...)"
 	case operators.Modulo:
 		p.summary = fmt.Sprintf("%% does not work between %s and %s", typeWords(m.args[0]), typeWords(m.args[1]))
 		p.detail = "both sides must be integers; int(...) cuts a number off"

@@ -213,9 +213,9 @@ func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 		if !isString {
 			return
 		}
-		if what, why := unreadable(call.FunctionName(), text); what != "" {
+		if what, detail := unreadable(call.FunctionName(), text); what != "" {
 			ok = false
-			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what, detail: why})
+			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what, detail: detail})
 		}
 	})
 	return ok
@@ -223,7 +223,7 @@ func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 
 // unreadable says what a literal should be, and is not, to be an argument of
 // function, and why it is not where that is known.
-func unreadable(function string, text types.String) (what, why string) {
+func unreadable(function string, text types.String) (what, detail string) {
 	switch function {
 	case overloads.Matches:
 		if _, err := regexp.Compile(string(text)); err != nil {
@@ -231,19 +231,19 @@ func unreadable(function string, text types.String) (what, why string) {
 		}
 	case overloads.TypeConvertTimestamp:
 		if types.IsError(text.ConvertToType(types.TimestampType)) {
-			return "a timestamp, such as 2026-01-31T09:00:00Z", ""
+			return "a timestamp", "write a time with its zone, such as 2026-01-31T09:00:00Z"
 		}
 	case overloads.TypeConvertDuration:
 		if types.IsError(text.ConvertToType(types.DurationType)) {
-			return "a duration, such as 90m", ""
+			return "a duration", "write numbers with units, such as 90m or 1h30m"
 		}
 	case overloads.TypeConvertInt:
 		if types.IsError(text.ConvertToType(types.IntType)) {
-			return "an integer", ""
+			return "an integer", "write digits, as in int('42')"
 		}
 	case overloads.TypeConvertDouble:
 		if types.IsError(text.ConvertToType(types.DoubleType)) {
-			return "a number", ""
+			return "a number", "write digits, as in double('4.2')"
 		}
 	}
 	return "", ""

@@ -66,8 +66,8 @@ func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
 		{"an enum", "enum A { B }", `5:1 "enum"`, advice},
 		{"a type in a large body", "const x: string = 'a';" + string(padding), `5:8 ":"`, advice},
 		{"a type beside an import", "import a from './a.js'; const x: string = a;", `5:32 ":"`, advice},
-		{"a mistake in both", "const x: string = ;", `5:8 ":"`, ""},
-		{"a mistake in JavaScript", "const a = 1;\nreturn a +;", `6:11 ";"`, ""},
+		{"a mistake in both", "const x: string = ;", `5:8 ":"`, correctIt},
+		{"a mistake in JavaScript", "const a = 1;\nreturn a +;", `6:11 ";"`, correctIt},
 	} {
 		src := tool(c.body)
 		src.Import = importing(map[string]string{"a.js": "export default 1"})

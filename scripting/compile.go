@@ -257,7 +257,11 @@ func (c *compilation) syntaxError(err error) {
 		c.endsEarly()
 		return
 	}
-	c.fail(at, "script-syntax", plain(message), hint(message))
+	detail := hint(message)
+	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
+		detail = "write async in front of the function around it, which is what await stands in"
+	}
+	c.fail(at, "script-syntax", plain(message), detail)
 }
 
 // endsEarly tells a mistake that shows only behind the end of the body.

@@ -16,7 +16,7 @@ func (l *lexer) word() {
 		case strings.HasPrefix(rest, `\u{`):
 			end := strings.IndexByte(rest, '}')
 			if end < 0 || end > 12 {
-				l.fail(l.at, l.at+3, "this escape is never closed", "")
+				l.fail(l.at, l.at+3, "this escape is never closed", "write \\u{…} with up to 6 hexadecimal digits")
 				return
 			}
 			l.at += end + 1

@@ -13,15 +13,51 @@ func plain(message string) string {
 	return message
 }
 
-// hint says what to do about the engine's messages that do not say it themselves.
+// missingToken is asked about where one expression ends and another begins.
+const missingToken = "is an operator, a comma or a bracket missing in front of it?"
+
+// correctIt is what to do where a message says all that is known.
+const correctIt = "correct it, or what stands just in front of it"
+
+// advice is what to do about the messages of both compilers that hold a text.
+// The first that fits is taken.
+var advice = [...]struct{ part, advice string }{
+	{"Unexpected end of", "something before it is not finished"},
+	{"reserved word", "such a word cannot be a name"},
+	{"Unexpected identifier", missingToken},
+	{"Unexpected string", missingToken},
+	{"Unexpected number", missingToken},
+	{"already been declared", "give one of the two another name, or assign to the first"},
+	{"already exists", "give one of the two another name"},
+	{"Duplicate", "keep one of the two"},
+	{"with statement", "write the object in front of each of its members"},
+	{"Private field", "declare it in the class, as in class A { #x; }"},
+	{"Private name", "declare it in the class, as in class A { #x; }"},
+	{"Undefined label", "write the label in front of a loop around it, or leave it out"},
+	{"Illegal break", "break leaves a loop or a switch around it; to end the body write return"},
+	{"Illegal continue", "continue stands in a loop; to end the body write return"},
+	{"Missing initializer", "give it a value, or declare it with let"},
+	{"Missing catch or finally", "add catch (error) { … } behind it"},
+	{"newline after throw", "write what is thrown on the line of throw"},
+	{"coalesce expressions", "put one of the two in parentheses"},
+	{"before exponentiation", "put one of the two in parentheses"},
+	{"Lexical declaration", "put it in braces"},
+	{"left-hand side", "what is assigned to is a variable or a member; to compare, write ==="},
+	{"left-value", "what is assigned to is a variable or a member; to compare, write ==="},
+	{"Invalid assignment target", "what is assigned to is a variable or a member; to compare, write ==="},
+	{"must be last", "move it behind the others"},
+	{"nvalid regular expression", "write a backslash in front of a sign to match it as it is"},
+	{"Unterminated", "close it, or write a backslash in front of the sign to match it as it is"},
+	{"Unmatched", "remove it, or write a backslash in front of it to match it as it is"},
+	{`only be used inside an "async" function`, "write async in front of the function around it"},
+}
+
+// hint says what to do about a message of a compiler.
 func hint(message string) string {
-	switch {
-	case strings.Contains(message, "Unexpected end of input"):
-		return "something before it is not finished"
-	case strings.Contains(message, "reserved word"):
-		return "such a word cannot be a name"
-	case strings.Contains(message, "Unexpected identifier"), strings.Contains(message, "Unexpected string"), strings.Contains(message, "Unexpected number"):
-		return "is an operator, a comma or a bracket missing in front of it?"
+	for _, a := range advice {
+		if strings.Contains(message, a.part) {
+			return a.advice
+		}
 	}
-	return ""
+	return correctIt
 }

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -188,6 +189,7 @@ func (m *modules) report(problems []api.Message) {
 				d.Detail = plain(note.Text)
 			}
 		}
+		d.Detail = cmp.Or(d.Detail, hint(p.Text))
 		m.compilation.list = append(m.compilation.list, d)
 	}
 }

@@ -45,7 +45,7 @@ func (d *decoder) text(body *hclsyntax.Body, name string) (string, bool) {
 	}
 	s := v.AsString()
 	if len(s) > maxText {
-		d.fail("too-large", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is longer than %d KiB", name, maxText>>10), "")
+		d.fail("too-large", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is longer than %d KiB", name, maxText>>10), "make it shorter")
 		return "", false
 	}
 	return s, true
@@ -76,7 +76,7 @@ func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, 
 	}
 	n, accuracy := v.AsBigFloat().Int64()
 	if accuracy != big.Exact || n < int64(low) || n > int64(high) {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q must lie from %d to %d", name, low, high), "")
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write a whole number from %d to %d", low, high))
 		return 0, false
 	}
 	return int(n), true
@@ -158,7 +158,7 @@ func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, mo
 		return fallback
 	}
 	if t <= 0 || t > most {
-		d.fail("bad-value", where, fmt.Sprintf("%q must be more than nothing and at most %s", name, short(most)), "")
+		d.fail("bad-value", where, fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write a time above 0s and at most %s", short(most)))
 		return fallback
 	}
 	return t
@@ -189,7 +189,7 @@ func (d *decoder) size(body *hclsyntax.Body, name string, limit int64) int64 {
 		return 0
 	}
 	if n > limit/unit {
-		d.fail("bad-value", where, fmt.Sprintf("%q must be at most %d MiB", name, limit>>20), "")
+		d.fail("bad-value", where, fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write at most %dMiB", limit>>20))
 		return 0
 	}
 	return n * unit

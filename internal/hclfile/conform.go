@@ -1,7 +1,9 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -157,7 +159,7 @@ func (d *decoder) conformObject(x hclsyntax.Expression, v cty.Value, t *valueTyp
 		}
 		a := t.attr(key)
 		if a == nil {
-			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), diag.DidYouMean(key, t.names()))
+			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), cmp.Or(diag.DidYouMean(key, t.names()), "its attributes are "+strings.Join(t.names(), ", ")))
 			good = false
 		} else if !d.conform(at, value, a.typ, fmt.Sprintf("%q in %s", key, what)) {
 			good = false
@@ -165,7 +167,7 @@ func (d *decoder) conformObject(x hclsyntax.Expression, v cty.Value, t *valueTyp
 	}
 	for _, a := range t.attrs {
 		if !a.optional && !present[a.name] {
-			d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s lacks the attribute %q", what, a.name), "")
+			d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s lacks the attribute %q", what, a.name), fmt.Sprintf("write %s = …, or optional(…) in the type", a.name))
 			good = false
 		}
 	}

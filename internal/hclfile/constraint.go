@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -70,7 +71,7 @@ func (d *decoder) constraints(b *hclsyntax.Block, f *field) {
 
 func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l *bounds) (json.RawMessage, bool) {
 	if t.kind != anyKind && !slices.Contains(c.kinds, t.kind) {
-		d.fail("wrong-constraint", d.f.rng(b.Body.Attributes[c.name].NameRange), fmt.Sprintf("%q does not apply to %s", c.name, t.describe()), insteadOf(c.name, t.kind))
+		d.fail("wrong-constraint", d.f.rng(b.Body.Attributes[c.name].NameRange), fmt.Sprintf("%q does not apply to %s", c.name, t.describe()), cmp.Or(insteadOf(c.name, t.kind), "remove it, or change the type"))
 		return nil, false
 	}
 	switch {
@@ -132,7 +133,7 @@ func (d *decoder) pattern(body *hclsyntax.Body, l *bounds) (json.RawMessage, boo
 // regexp compiles an RE2 pattern, or reports why it cannot be.
 func (d *decoder) regexp(s string, x hclsyntax.Expression) *regexp.Regexp {
 	if len(s) > maxPattern {
-		d.fail("too-large", d.f.rng(x.Range()), fmt.Sprintf("the pattern is longer than %d KiB", maxPattern>>10), "")
+		d.fail("too-large", d.f.rng(x.Range()), fmt.Sprintf("the pattern is longer than %d KiB", maxPattern>>10), "make it shorter, or match in the body")
 		return nil
 	}
 	re, err := regexp.Compile(s)
@@ -155,7 +156,7 @@ func (d *decoder) contradictions(b *hclsyntax.Block, l *bounds) {
 		if okLow && okHigh && low.GreaterThan(high).True() {
 			first := b.Body.Attributes["min"+suffix]
 			d.fail("contradiction", d.f.rng(b.Body.Attributes["max"+suffix].Expr.Range()),
-				fmt.Sprintf("%q is smaller than %q, so that no value is allowed", "max"+suffix, "min"+suffix), "",
+				fmt.Sprintf("%q is smaller than %q, so that no value is allowed", "max"+suffix, "min"+suffix), "correct one of the two",
 				diag.Note{Range: d.f.rng(first.Expr.Range()), Message: fmt.Sprintf("%q is set here", "min"+suffix)})
 		}
 	}
@@ -222,7 +223,7 @@ func (d *decoder) withinLimits(attr *hclsyntax.Attribute, v cty.Value, l *bounds
 	if broken == "" {
 		return true
 	}
-	d.fail("contradiction", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the default breaks the field's own %q", broken), "")
+	d.fail("contradiction", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the default breaks the field's own %q", broken), "correct the default or the constraint")
 	return false
 }
 

@@ -218,7 +218,7 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 		}
 		sources = append(sources, attr)
 		if v, ok := d.eval.value(attr.Expr); ok && (hasKind(v, stringKind) && v.AsString() == "" || hasKind(v, listKind) && v.LengthInt() == 0) {
-			d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q is empty", name), "")
+			d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q is empty", name), "say where the secret comes from")
 		}
 	}
 	switch {

@@ -49,6 +49,9 @@ func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
 	return &evaluator{f: f, scope: s, problems: problems, work: baseWork + workPerByte*min(len(f.source), maxHCL)}
 }
 
+// askNull is what to do where a value is null.
+const askNull = "ask first whether the value is there: value == null ? other : value"
+
 func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) {
 	if len(*e.problems) >= maxCollected {
 		return
@@ -124,14 +127,14 @@ func (e *evaluator) computed(x hclsyntax.Expression) (cty.Value, bool) {
 		v, ok := e.items[x]
 		return v, ok
 	default:
-		e.fail("expression", x.Range(), "this expression cannot be computed", "")
+		e.fail("expression", x.Range(), "this expression cannot be computed", "write it with what the manual of the tool language lists under Expressions")
 		return cty.NilVal, false
 	}
 }
 
 func (e *evaluator) literal(x *hclsyntax.LiteralValueExpr) (cty.Value, bool) {
 	if x.Val.Type() == cty.Number && !representable(x.Val) {
-		e.fail("bad-value", x.SrcRange, "the number is outside the range of a 64-bit float", "")
+		e.fail("bad-value", x.SrcRange, "the number is outside the range of a 64-bit float", "write a smaller number")
 		return cty.NilVal, false
 	}
 	return x.Val, x.Val.IsKnown()
@@ -164,7 +167,7 @@ func (e *evaluator) template(x *hclsyntax.TemplateExpr) (cty.Value, bool) {
 // appendText adds v to the text of a template.
 func (e *evaluator) appendText(b *strings.Builder, v cty.Value, where hcl.Range) bool {
 	if v.IsNull() {
-		e.fail("wrong-type", where, "null cannot be part of a string", "")
+		e.fail("wrong-type", where, "null cannot be part of a string", askNull)
 		return false
 	}
 	s, err := convertTo(v, cty.String)
@@ -272,7 +275,7 @@ func (e *evaluator) key(x hclsyntax.Expression) (string, bool) {
 func (e *evaluator) text(v cty.Value, where hcl.Range) (string, bool) {
 	s, err := convertTo(v, cty.String)
 	if err != nil || s.IsNull() {
-		e.fail("wrong-type", where, fmt.Sprintf("a key must be a string, not %s", typeOf(v)), "")
+		e.fail("wrong-type", where, fmt.Sprintf("a key must be a string, not %s", typeOf(v)), "write text between quotes")
 		return "", false
 	}
 	return s.AsString(), true

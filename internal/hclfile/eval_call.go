@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -63,7 +64,7 @@ func (e *evaluator) arguments(x *hclsyntax.FunctionCallExpr) ([]cty.Value, bool)
 	}
 	last := args[len(args)-1]
 	if t := last.Type(); last.IsNull() || !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
-		e.fail("wrong-type", x.Args[len(args)-1].Range(), fmt.Sprintf("only a list can be spread with ..., not %s", typeOf(last)), "")
+		e.fail("wrong-type", x.Args[len(args)-1].Range(), fmt.Sprintf("only a list can be spread with ..., not %s", typeOf(last)), "remove the ..., or write a list in front of it")
 		return nil, false
 	}
 	if n := last.LengthInt(); !e.charge(n, x.Range()) {
@@ -80,7 +81,7 @@ func (e *evaluator) fit(x *hclsyntax.FunctionCallExpr, f function.Function, args
 		if rest != nil {
 			atLeast = "at least "
 		}
-		e.fail("wrong-type", x.Range(), fmt.Sprintf("%s() takes %s%s, not %d", x.Name, atLeast, count(len(params), "argument"), len(args)), "")
+		e.fail("wrong-type", x.Range(), fmt.Sprintf("%s() takes %s%s, not %d", x.Name, atLeast, count(len(params), "argument"), len(args)), signature(x.Name, params, rest))
 		return false
 	}
 	for i, a := range args {
@@ -90,7 +91,7 @@ func (e *evaluator) fit(x *hclsyntax.FunctionCallExpr, f function.Function, args
 		}
 		where := argRange(x, i)
 		if a.IsNull() && !param.AllowNull {
-			e.fail("wrong-type", where, fmt.Sprintf("an argument of %s() must not be null", x.Name), "")
+			e.fail("wrong-type", where, fmt.Sprintf("an argument of %s() must not be null", x.Name), askNull)
 			return false
 		}
 		if !e.fitCost(a, param.Type, where) {
@@ -98,12 +99,24 @@ func (e *evaluator) fit(x *hclsyntax.FunctionCallExpr, f function.Function, args
 		}
 		v, err := convertTo(a, param.Type)
 		if err != nil {
-			e.fail("wrong-type", where, fmt.Sprintf("%s() needs %s here, not %s", x.Name, nameOf(param.Type), typeOf(a)), "")
+			e.fail("wrong-type", where, fmt.Sprintf("%s() needs %s here, not %s", x.Name, nameOf(param.Type), typeOf(a)), signature(x.Name, params, rest))
 			return false
 		}
 		args[i] = v
 	}
 	return true
+}
+
+// signature says how a function is called, by the names of its parameters.
+func signature(name string, params []function.Parameter, rest *function.Parameter) string {
+	var names []string
+	for _, p := range params {
+		names = append(names, p.Name)
+	}
+	if rest != nil {
+		names = append(names, rest.Name+", …")
+	}
+	return fmt.Sprintf("write %s(%s)", name, strings.Join(names, ", "))
 }
 
 // fitCost charges for turning a list of mixed types into one of a common type.

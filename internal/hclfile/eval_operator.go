@@ -27,7 +27,7 @@ func (e *evaluator) condition(x hclsyntax.Expression) (result, ok bool) {
 	}
 	b, err := convertTo(v, cty.Bool)
 	if err != nil || b.IsNull() {
-		e.fail("wrong-type", x.Range(), fmt.Sprintf("a condition must be true or false, not %s", typeOf(v)), "")
+		e.fail("wrong-type", x.Range(), fmt.Sprintf("a condition must be true or false, not %s", typeOf(v)), "compare it with something, such as with == or >=")
 		return false, false
 	}
 	return b.True(), true
@@ -60,6 +60,14 @@ func (e *evaluator) unary(x *hclsyntax.UnaryOpExpr) (cty.Value, bool) {
 	return e.operate(x.Op, x, []hclsyntax.Expression{x.Val}, []cty.Value{v})
 }
 
+// operand says what to write beside an operator that takes values of type t.
+func operand(t cty.Type) string {
+	if t == cty.Bool {
+		return "compare it with something, such as with == or >="
+	}
+	return "write " + nameOf(t) + ", without quotes"
+}
+
 func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, parts []hclsyntax.Expression, operands []cty.Value) (cty.Value, bool) {
 	for i, param := range op.Impl.Params() {
 		if _, ok := e.measure(operands[i], parts[i].Range()); !ok {
@@ -70,7 +78,7 @@ func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, par
 		}
 		v, err := convertTo(operands[i], param.Type)
 		if err != nil || v.IsNull() {
-			e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), "")
+			e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), operand(param.Type))
 			return cty.NilVal, false
 		}
 		operands[i] = v

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -102,7 +103,7 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 	value := ctyjson.SimpleJSONValue{Value: cty.NullVal(cty.DynamicPseudoType)}
 	if len(v.Value) > 0 {
 		if err := value.UnmarshalJSON(v.Value); err != nil {
-			e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "")
+			e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "give it a value of its type")
 			return cty.NilVal, false
 		}
 	}
@@ -197,7 +198,7 @@ func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, 
 	t := v.Type()
 	switch {
 	case v.IsNull():
-		e.fail("wrong-type", where, fmt.Sprintf("null has no attribute %s", e.show(name)), "")
+		e.fail("wrong-type", where, fmt.Sprintf("null has no attribute %s", e.show(name)), askNull)
 	case t.IsObjectType() && t.HasAttribute(name):
 		return v.GetAttr(name), true
 	case t.IsMapType() && v.HasIndex(cty.StringVal(name)).True():
@@ -210,9 +211,9 @@ func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, 
 				}
 			}
 		}
-		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %s", e.show(name)), e.didYouMean(name, known))
+		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %s", e.show(name)), cmp.Or(e.didYouMean(name, known), "write an attribute that it has, or ask with lookup(object, \"name\", default)"))
 	default:
-		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %s", typeOf(v), e.show(name)), "")
+		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %s", typeOf(v), e.show(name)), "only objects have attributes; of a list, [0] is the first item and [*].name the attribute of each")
 	}
 	return cty.NilVal, false
 }
@@ -230,7 +231,7 @@ func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	t := v.Type()
 	switch {
 	case v.IsNull() || !v.IsKnown() || key.IsNull() || !key.IsKnown():
-		e.fail("wrong-type", where, "null cannot be indexed and is no index", "")
+		e.fail("wrong-type", where, "null cannot be indexed and is no index", askNull)
 		return cty.NilVal, false
 	case t.IsObjectType() || t.IsMapType():
 		name, ok := e.text(key, where)
@@ -241,7 +242,7 @@ func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	case t.IsTupleType() || t.IsListType():
 		return e.item(v, key, where)
 	default:
-		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be indexed", typeOf(v)), "")
+		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be indexed", typeOf(v)), "only lists and objects have items; remove the brackets")
 		return cty.NilVal, false
 	}
 }
@@ -249,7 +250,7 @@ func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 func (e *evaluator) item(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	n, err := convertTo(key, cty.Number)
 	if err != nil || !representable(n) {
-		e.fail("wrong-type", where, fmt.Sprintf("an index of a list must be a number, not %s", typeOf(key)), "")
+		e.fail("wrong-type", where, fmt.Sprintf("an index of a list must be a number, not %s", typeOf(key)), "count from 0, as in list[0]")
 		return cty.NilVal, false
 	}
 	i, accuracy := n.AsBigFloat().Int64()

@@ -71,6 +71,11 @@ func printed(t *testing.T, files []txtar.File) []byte {
 		}
 	}
 	problems = append(problems, loadTools(files, sources, config)...)
+	for _, p := range problems {
+		if p.Detail == "" {
+			t.Errorf("%s: %s: nothing says what to do", p.Range, p.Summary)
+		}
+	}
 	var out bytes.Buffer
 	if err := (diag.Printer{Sources: sources}).Print(&out, problems.Sort()); err != nil {
 		t.Fatal(err)

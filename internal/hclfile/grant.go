@@ -163,7 +163,7 @@ func hostShape(host string) (problem, detail string) {
 		return "the host has no port", fmt.Sprintf("write %q", clip(host)+":443")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); port != "*" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != port) {
-		return "the port of the host is not a number from 1 to 65535", ""
+		return "the port of the host is not a number from 1 to 65535", "write the host and its port, such as \"api.example.com:443\""
 	}
 	if !isHostName(name) {
 		return "this is not the name of a host", "use letters, digits, - and dots; write names of other scripts in their xn-- form"

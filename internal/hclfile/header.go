@@ -103,12 +103,12 @@ func (d *decoder) plainText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	}
 	s, err := convertTo(v, cty.String)
 	if err != nil || s.IsNull() {
-		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("the value of a header must be a string, not %s", typeOf(v)), "")
+		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("the value of a header must be a string, not %s", typeOf(v)), "write text between quotes")
 		return nil, false
 	}
 	text := s.AsString()
 	if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		d.fail("bad-value", d.f.rng(x.Range()), "the value of a header must be one line of printable text", "")
+		d.fail("bad-value", d.f.rng(x.Range()), "the value of a header must be one line of printable text", "remove line ends and control characters; base64encode(…) makes text of anything")
 		return nil, false
 	}
 	return []grant.Part{{Literal: text}}, true

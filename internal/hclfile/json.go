@@ -24,7 +24,7 @@ func (f *File) parseJSON() diag.List {
 	p := jsonParser{f: f, src: f.source}
 	if p.peek() != '{' {
 		p.skip()
-		p.fail(p.rng(0), "syntax", "the file must hold a JSON object", "")
+		p.fail(p.rng(0), "syntax", "the file must hold a JSON object", "write { \"tool\": { \"NAME\": { … } } }")
 		return p.problems
 	}
 	f.body = p.body(fileRules[f.kind])
@@ -272,7 +272,7 @@ func (p *jsonParser) scalar(word string, where hcl.Range) hclsyntax.Expression {
 			n, err = cty.ParseNumberVal(word)
 		}
 		if err != nil || n.IsNull() {
-			p.fail(where, "too-large", fmt.Sprintf("the number is longer than %d bytes", maxNumber), "")
+			p.fail(where, "too-large", fmt.Sprintf("the number is longer than %d bytes", maxNumber), fewerDigits)
 		}
 		v = n
 	}

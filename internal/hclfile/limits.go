@@ -33,6 +33,8 @@ const (
 	maxDefinitions = 2000
 	// maxNumber is the length of a number in bytes.
 	maxNumber = 64
+	// fewerDigits is what to do about a longer one.
+	fewerDigits = "write fewer digits; a number keeps 17 of them at most"
 
 	// maxValue is the size of one evaluated value.
 	maxValue = 1 << 20

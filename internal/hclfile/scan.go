@@ -194,7 +194,7 @@ func (s *scanner) endNumber(start int) {
 		s.at--
 	}
 	if s.at-start > maxNumber {
-		s.refuse("too-large", start, fmt.Sprintf("the number is longer than %d bytes", maxNumber), "")
+		s.refuse("too-large", start, fmt.Sprintf("the number is longer than %d bytes", maxNumber), fewerDigits)
 	}
 }
 

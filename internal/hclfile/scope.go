@@ -57,7 +57,7 @@ func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr, args []cty.Value) (n
 		return "", nil, false
 	}
 	if len(content) > maxValue || !utf8.Valid(content) {
-		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or is not text in UTF-8", e.show(written), maxValue>>10), "")
+		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or is not text in UTF-8", e.show(written), maxValue>>10), "make it smaller, and save it as UTF-8")
 		return "", nil, false
 	}
 	return name, content, true

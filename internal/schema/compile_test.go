@@ -80,7 +80,7 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 			`the schema refers to another document, and nothing is loaded from elsewhere (at /$ref of the schema); copy what is needed to "$defs", and write "#/$defs/name"`,
 		}},
 		{"a reference to nothing", `{"$ref":"#/$defs/x","items":{"$ref":"#x"}}`, []string{
-			`there is no anchor "x" (at /items/$ref of the schema)`, `there is nothing at "/$defs/x" in the schema (at /$ref of the schema)`,
+			`there is no anchor "x" (at /items/$ref of the schema); write "$anchor" where it should lead, or a path such as "#/$defs/name"`, `there is nothing at "/$defs/x" in the schema (at /$ref of the schema); write the path of a part that there is, such as "#/$defs/name"`,
 		}},
 		{"a reference to itself", `{"$ref":"#"}`, []string{"the schema refers to itself without end; a schema may refer to itself only from within a property or an item"}},
 		{"a circle", `{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"if":{"$ref":"#/$defs/a"},"then":true}}}`, []string{
@@ -98,8 +98,8 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 		}},
 		{"references into lists and scalars", `{"allOf":[{"$ref":"#/anyOf/1"},{"$ref":"#/anyOf/2"},{"$ref":"#/title/x"},{"$ref":"#/minimum"}],"anyOf":[true,true],"title":"t","minimum":1}`, []string{
 			"a schema must be an object, true or false (at /minimum of the schema)",
-			`there is nothing at "/anyOf/2" in the schema (at /allOf/1/$ref of the schema)`,
-			`there is nothing at "/title/x" in the schema (at /allOf/2/$ref of the schema)`,
+			`there is nothing at "/anyOf/2" in the schema (at /allOf/1/$ref of the schema); write the path of a part that there is, such as "#/$defs/name"`,
+			`there is nothing at "/title/x" in the schema (at /allOf/2/$ref of the schema); write the path of a part that there is, such as "#/$defs/name"`,
 		}},
 		{"dependencies of the wrong shape", `{"dependencies":{"a":[1],"b":1}}`, []string{
 			`"dependencies" must be an array of different names (at /dependencies/a of the schema)`,
@@ -110,8 +110,8 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"items as a list", `{"items":[{}]}`, []string{`"items" must be one schema (at /items of the schema); write "prefixItems" for a schema for each place`}},
 		{"items as a list before 2020-12", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{}],"additionalItems":false,"dependencies":{"a":["b"],"c":{}}}`, nil},
 		{"a default that does not fit", `{"properties":{"limit":{"type":"integer","default":"10"},"o":{"default":{"a":1},"properties":{"a":{"minimum":2}}}}}`, []string{
-			"the default does not fit its schema: /a must be at least 2 (at /properties/o/default of the schema)",
-			"the default does not fit its schema: it must be an integer, not a string (at /properties/limit/default of the schema)",
+			"the default does not fit its schema: /a must be at least 2 (at /properties/o/default of the schema); correct the default or its schema",
+			"the default does not fit its schema: it must be an integer, not a string (at /properties/limit/default of the schema); correct the default or its schema",
 		}},
 		{"a default null for none", `{"properties":{"limit":{"type":"integer","default":null}}}`, []string{
 			`warning: the default null does not fit the schema of "limit" and has no effect (at /properties/limit/default of the schema); remove it, or add "null" to the type`,

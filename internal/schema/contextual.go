@@ -112,13 +112,16 @@ func (d *document) compileContextual() *contextual {
 	return nil
 }
 
+// correctSchema is what to do about a mistake that only the message explains.
+const correctSchema = "correct it as JSON Schema 2020-12 has it"
+
 // failContextual reports why the other validator does not compile the schema.
 func (d *document) failContextual(err error) {
 	at := d.contextual
 	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		if inner, ok := errors.AsType[*jsonschema.ValidationError](e.Err); ok {
 			for _, f := range newTranslation(nil, false).faults(inner) {
-				d.fail(f.path, codeBad, "the schema is not valid: this "+f.message, "")
+				d.fail(f.path, codeBad, "the schema is not valid: this "+f.message, correctSchema)
 			}
 			if d.list.HasErrors() {
 				return
@@ -126,10 +129,10 @@ func (d *document) failContextual(err error) {
 		}
 	}
 	if errors.Is(err, errElsewhere) {
-		d.fail(at, codeRemote, "the schema refers to another document, and nothing is loaded from elsewhere", "")
+		d.fail(at, codeRemote, "the schema refers to another document, and nothing is loaded from elsewhere", "copy what is needed to \"$defs\", and write \"#/$defs/name\"")
 		return
 	}
-	d.fail(at, codeBad, fmt.Sprintf("the schema cannot be compiled: %s", clip(err.Error(), 4*longestSegment)), "")
+	d.fail(at, codeBad, fmt.Sprintf("the schema cannot be compiled: %s", clip(err.Error(), 4*longestSegment)), correctSchema)
 }
 
 // newCompiler returns a compiler of the other validator that asserts the same

@@ -75,7 +75,7 @@ func (c *completion) complete(m *guidedMember) bool {
 	}
 	text, err := appendMember(nil, m.name, json.RawMessage(m.fallback))
 	if err != nil {
-		c.document.fail(m.part.at, codeBad, "the default cannot be written as JSON", "")
+		c.document.fail(m.part.at, codeBad, "the default cannot be written as JSON", "write a JSON value")
 		return true
 	}
 	m.text = text
@@ -139,6 +139,6 @@ func (d *document) fits(m *guidedMember, value any) bool {
 	if found[0].path != "" {
 		what = found[0].path
 	}
-	d.fail(at, codeDefault, "the default does not fit its schema: "+what+" "+found[0].message, "")
+	d.fail(at, codeDefault, "the default does not fit its schema: "+what+" "+found[0].message, "correct the default or its schema")
 	return false
 }

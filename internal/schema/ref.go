@@ -67,7 +67,7 @@ func (d *document) target(p *part, keyword, ref string) *part {
 	}
 	target := d.anchors[resource.base+"#"+fragment]
 	if target == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, longestName)), "")
+		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, longestName)), "write \"$anchor\" where it should lead, or a path such as \"#/$defs/name\"")
 	}
 	return target
 }
@@ -100,7 +100,7 @@ func (d *document) pointed(resource *part, pointer, at string) *part {
 		}
 	}
 	if value == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, longestSegment)), "")
+		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, longestSegment)), "write the path of a part that there is, such as \"#/$defs/name\"")
 		return nil
 	}
 	return d.add(value, where, base)

@@ -1,0 +1,51 @@
+package scripting
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
+	for body, part := range map[string]string{
+		`const x = ;`:                                   "in front of it",
+		`let a = 1; let a = 2;`:                         "another name",
+		`const r = /(/;`:                                "backslash",
+		`const r = /a**/;`:                              "backslash",
+		`const r = /)/;`:                                "",
+		`with (input) {}`:                               "in front of each",
+		`class A { #x; } new A().#y;`:                   "in the class",
+		`for (;;) { continue far; }`:                    "label",
+		`break;`:                                        "a loop",
+		`const x; return x;`:                            "let",
+		`return { a: 1,, b: 2 };`:                       "",
+		`const f = () => { await x(); };`:               "async",
+		`try { f() }`:                                   "catch",
+		`1 = input.a;`:                                  "===",
+		`if (input.a) let b = 1;`:                       "",
+		`return input.a ?? 1 || 2;`:                     "parentheses",
+		`return -1 ** 2;`:                               "parentheses",
+		`function f(...a, b) {}`:                        "",
+		`class A { constructor() {} constructor() {} }`: "",
+		`return 1__0;`:                                  "",
+		`throw
+		1;`: "line of throw",
+		`const a = 1; a + ;`: "",
+	} {
+		for _, language := range []Language{JS, TS} {
+			src := tool(body)
+			src.Language = language
+			_, list := Compile(src)
+			if !list.HasErrors() {
+				continue
+			}
+			for _, d := range list {
+				if d.Detail == "" {
+					t.Errorf("%s: %s: nothing says what to do", body, d.Summary)
+				}
+			}
+			if detail := list[0].Detail; language == JS && !strings.Contains(detail, part) {
+				t.Errorf("%s: %s: %q does not say %q", body, list[0].Summary, detail, part)
+			}
+		}
+	}
+}
