@@ -89,6 +89,6 @@ func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision poli
 	case discloseGeneric:
 		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: decision.Err, deniedBy: p.Name}
 	default:
-		return &CallError{Code: PolicyDenied, Message: decision.Reason, cause: decision.Err, deniedBy: p.Name}
+		return &CallError{Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(decision.Reason), cause: decision.Err, deniedBy: p.Name}
 	}
 }

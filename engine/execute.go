@@ -216,7 +216,7 @@ func (x *execution) notFound(ctx context.Context) *CallError {
 
 // runBody runs the tool from its beginning, or from where it was suspended.
 func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
-	x.hide = redact.NewText(x.input, x.entry.Sensitive)
+	x.hide = redact.NewText(x.input, x.entry.Sensitive).And(x.snap.catalog.Sensitive)
 	if x.req.Resume != nil && x.req.Resume.State != "" {
 		return x.resumed(ctx)
 	}

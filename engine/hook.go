@@ -85,7 +85,7 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 	if len(inFiles) == 0 {
 		return
 	}
-	run := hooks.Run{Event: event.json(), CallID: x.id, Lane: x.lane, SecretKeys: x.snap.catalog.SecretKeys}
+	run := hooks.Run{Event: event.json(), CallID: x.id, Lane: x.lane, SecretKeys: x.snap.catalog.SecretKeys, Hide: x.snap.catalog.Sensitive}
 	for _, h := range inFiles {
 		x.server.hooks.Add(h.Hook, run)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
@@ -29,7 +30,9 @@ type Catalog struct {
 	Secrets       []secrets.Def
 	// SecretKeys maps the name of a secret to the key of its definition.
 	SecretKeys map[string]string
-	Tests      []hclfile.Test
+	// Sensitive takes the values of sensitive variables out of what is written.
+	Sensitive redact.Text
+	Tests     []hclfile.Test
 
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/redact"
 )
 
 // linker joins items, policies and hooks into a catalog.
@@ -32,6 +33,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
 		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
 		SecretKeys:    map[string]string{},
+		Sensitive:     sensitive(config.Variables, found.vars),
 		Tests:         found.tests,
 	}, sound: newSoundPolicies(b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
 	k.addSecrets()
@@ -50,6 +52,17 @@ func said(first, second hclfile.Server) hclfile.Server {
 	first.Description = cmp.Or(first.Description, second.Description)
 	first.Instructions = cmp.Or(first.Instructions, second.Instructions)
 	return first
+}
+
+// sensitive hides the values of the sensitive variables among vars.
+func sensitive(variables map[string]hclfile.Variable, vars []byte) redact.Text {
+	var pointers []string
+	for name, v := range variables {
+		if v.Sensitive {
+			pointers = append(pointers, "/"+name)
+		}
+	}
+	return redact.NewText(vars, pointers)
 }
 
 func (k *linker) addSecrets() {

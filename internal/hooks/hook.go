@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -51,4 +52,6 @@ type Run struct {
 	Lane   uint64
 	// SecretKeys name the definitions of secrets that hold for the call.
 	SecretKeys map[string]string
+	// Hide takes sensitive variables out of what the run writes.
+	Hide redact.Text
 }

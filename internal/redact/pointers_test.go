@@ -58,3 +58,15 @@ func TestSensitiveValuesAreHiddenInText(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestTwoTextsHideTheLongestFirst(t *testing.T) {
+	short, long := redact.NewText([]byte(`["hunter"]`), []string{"/*"}), redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
+	for _, hide := range []redact.Text{short.And(long), long.And(short)} {
+		if got := hide.Hide("hunter2, hunter"); got != "[sensitive], [sensitive]" {
+			t.Error(got)
+		}
+	}
+	if got := (redact.Text{}).And(long).Hide("hunter2") + long.And(redact.Text{}).Hide("hunter2"); got != "[sensitive][sensitive]" {
+		t.Error(got)
+	}
+}

@@ -30,8 +30,23 @@ func NewText(raw json.RawMessage, pointers []string) Text {
 	for _, pointer := range pointers {
 		t.collect(value, steps(pointer))
 	}
-	// The longest first, so that no part of a value is left over.
-	slices.SortFunc(t.values, func(a, b string) int { return len(b) - len(a) })
+	return t.sorted()
+}
+
+// And returns a Text that hides what either of the two hides.
+func (t Text) And(other Text) Text {
+	switch {
+	case len(other.values) == 0:
+		return t
+	case len(t.values) == 0:
+		return other
+	}
+	return Text{slices.Concat(t.values, other.values)}.sorted()
+}
+
+// sorted puts the longest first, so that no part of a value is left over.
+func (t Text) sorted() Text {
+	slices.SortStableFunc(t.values, func(a, b string) int { return len(b) - len(a) })
 	return t
 }
 
