@@ -23,6 +23,13 @@ const correctIt = "correct it, or what stands just in front of it"
 // The first that fits is taken.
 var advice = [...]struct{ part, advice string }{
 	{"Unexpected end of", "something before it is not finished"},
+	{"matching export", "export it there, or correct the name"},
+	{"there is no file", "correct the path, which is relative to the folder of the file that imports it, or make the file"},
+	{"packages cannot be imported", "name a file of the tools folder, as in \"./file.js\""},
+	{"only import declarations", "write import { name } from \"./file.js\""},
+	{"can be imported, with their full name", "write the whole name, as in \"./file.js\""},
+	{"outside of the tools folder", "put the file into the tools folder, and name it there"},
+	{"have more than", "import less"},
 	{"reserved word", "such a word cannot be a name"},
 	{"Unexpected identifier", missingToken},
 	{"Unexpected string", missingToken},

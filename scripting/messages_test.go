@@ -49,3 +49,16 @@ func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
 		}
 	}
 }
+
+func TestMistakesOfImportsComeWithAdvice(t *testing.T) {
+	for path, part := range map[string]string{
+		"lodash": "./file.js", "./no.js": "make the file", "../no.js": "into the tools folder", "./a": "whole name", "./a.js": "export it there",
+	} {
+		src := tool(`import { b } from "` + path + `"; return b;`)
+		src.Import = importing(map[string]string{"a.js": "export const a = 1;"})
+		_, list := Compile(src)
+		if len(list) != 1 || !strings.Contains(list[0].Detail, part) {
+			t.Errorf("%s: %v does not say %q", path, list, part)
+		}
+	}
+}

@@ -73,10 +73,10 @@ func (m *modules) resolvePath(args api.OnResolveArgs) (api.OnResolveResult, erro
 		return api.OnResolveResult{Path: entryPath, Namespace: namespace}, nil
 	}
 	if args.Kind != api.ResolveJSImportStatement {
-		return api.OnResolveResult{}, errors.New(`only import declarations can load a file; write import { name } from "./file.js"`)
+		return api.OnResolveResult{}, errors.New("only import declarations can load a file")
 	}
 	if !strings.HasPrefix(args.Path, "./") && !strings.HasPrefix(args.Path, "../") {
-		return api.OnResolveResult{}, fmt.Errorf("packages cannot be imported; name a file of the tools folder, as in %q", "./"+args.Path+".js")
+		return api.OnResolveResult{}, errors.New("packages cannot be imported")
 	}
 	from := args.Importer
 	if from == entryPath {
