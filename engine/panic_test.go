@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// bugged is an emitter and an executor with a bug in every method.
+type bugged struct{ scripting.Executor }
+
+func (bugged) Progress(float64, *float64, string)  { panic("hunter2") }
+func (bugged) Log(string, string, json.RawMessage) { panic("hunter2") }
+func (bugged) CloseStream()                        { panic("hunter2") }
+func (bugged) Run(context.Context, scripting.Call, scripting.Host) (scripting.Outcome, error) {
+	panic("hunter2")
+}
+
+func TestAPanicBelowABodyEndsItsCallWithOneTerminalHook(t *testing.T) {
+	const tools = `
+tool "tells" {
+  run = <<JS
+    progress(1, 2, "half");
+    return "told";
+  JS
+}
+tool "logs" {
+  run = <<JS
+    log.info("told");
+    return "told";
+  JS
+}
+`
+	for name, call := range map[string]struct {
+		tool     string
+		executor scripting.Executor
+		emit     engine.Emitter
+	}{
+		"an emitter of progress": {tool: "tells", emit: bugged{}},
+		"an emitter of logs":     {tool: "logs", emit: bugged{}},
+		"an executor":            {tool: "tells", executor: bugged{scripting.Inline()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen recorder
+			s := server(t, engine.Options{Tools: files("tools.hcl", tools), Executor: call.executor, Hooks: []engine.Hook{seen.hook}})
+			result := s.Execute(t.Context(), engine.Request{Name: call.tool, Caller: identity.Caller{Principal: identity.Anonymous()}, Emit: call.emit})
+			if result.Err == nil || result.Err.Code != engine.ExecutionError {
+				t.Errorf("got %s, %v", result.Value, result.Err)
+			}
+			if diff := cmp.Diff([]string{"start " + call.tool, "error " + call.tool + " EXECUTION_ERROR"}, seen.events); diff != "" {
+				t.Errorf("hooks (-want +got)\n%s", diff)
+			}
+			if result.Err != nil && strings.Contains(result.Err.Message, "hunter2") {
+				t.Errorf("the caller is told %q", result.Err.Message)
+			}
+		})
+	}
+}
