@@ -88,7 +88,7 @@ func isScriptPath(s string) bool {
 // body refuses code that is empty.
 func (d *decoder) body(b Body, where diag.Range) *Body {
 	if strings.TrimSpace(b.Text.Body()) == "" {
-		d.fail("bad-value", where, "the code is empty", "write what is to be computed; a body that does nothing is return;")
+		d.fail("bad-value", where, "the code is empty", "write what is to be computed")
 		return nil
 	}
 	return &b
