@@ -114,7 +114,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	found.report(b.config.Problems)
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
-	found.report(crossref.Check(found.config, defined, namesOf(registered)))
+	found.report(crossref.Check(found.config, defined, namesOf(registered), b.tree.Unread()...))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
 		found.tests = append(found.tests, d.Tests...)

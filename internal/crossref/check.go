@@ -9,9 +9,11 @@ import (
 
 // Check returns every mistake between the operator's file and the tool files.
 // builtin are tools that no file defines; their ranges say where they are from.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name) diag.List {
+// unread are the texts of tool files that could not be understood: what may be
+// defined there is not reported as missing.
+func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name, unread ...string) diag.List {
 	c := &checker{
-		config: config, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{},
+		config: config, unread: unread, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), hooks: newNamespace("hook"),
 	}
@@ -48,6 +50,7 @@ type checker struct {
 	uris, prefixes map[string]diag.Range
 	folders        []*hclfile.Folder
 	templates      []*hclfile.Template
+	unread         []string
 	problems       diag.List
 }
 

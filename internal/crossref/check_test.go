@@ -228,3 +228,26 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestWhatAFileThatIsNotUnderstoodMayDefineIsNotMissing(t *testing.T) {
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+tool "one" { run = "return 1" }
+policy "p" {
+  tools  = ["two", "three", "t*"]
+  deny   = "false"
+  reason = "no"
+}
+test "t" {
+  tool = "two"
+  expect { output = 1 }
+}
+test "u" {
+  resource = "page://two"
+  expect { text = "2" }
+}
+`)}, nil, "tool \"two\" {\n  title = .5\n}\n")
+	want := []string{`a.hcl:4:20: error: there is no tool named "three"; define it, or correct the name`}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
@@ -48,6 +49,13 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 	})
 }
 
+// mayBeUnread reports whether a file that could not be understood holds the
+// name between quotes, as a definition would.
+func (c *checker) mayBeUnread(name string) bool {
+	quoted := strconv.Quote(name)
+	return slices.ContainsFunc(c.unread, func(text string) bool { return strings.Contains(text, quoted) })
+}
+
 // exist checks the names and patterns that a definition is about.
 func (c *checker) exist(of string, about hclfile.Targets) {
 	c.existIn(c.tools, of, about.Tools)
@@ -59,6 +67,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
+		case strings.Contains(name.Text, "*") && len(c.unread) > 0:
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
 		case !slices.ContainsFunc(n.names(), name.Matches):
@@ -73,7 +82,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 
 // known reports a name that does not exist.
 func (c *checker) known(n *namespace, name string, where diag.Range) {
-	if _, ok := n.places[name]; ok {
+	if _, ok := n.places[name]; ok || c.mayBeUnread(name) {
 		return
 	}
 	detail := diag.DidYouMean(name, n.names())

@@ -81,7 +81,7 @@ func (c *checker) checkTemplates() {
 
 // checkURI reports a URI that no resource, folder or template can have.
 func (c *checker) checkURI(uri string, where diag.Range) {
-	if _, known := c.uris[uri]; known {
+	if _, known := c.uris[uri]; known || len(c.unread) > 0 { // a template there may match it
 		return
 	}
 	for _, folder := range c.folders {

@@ -54,6 +54,17 @@ func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag
 	return defined, problems
 }
 
+// Unread returns the texts of the files that could not be understood.
+func (t *Tree) Unread() []string {
+	var texts []string
+	for _, u := range t.sorted() {
+		if u.file == nil && u.parsed.HasErrors() {
+			texts = append(texts, string(u.bytes))
+		}
+	}
+	return texts
+}
+
 // parse parses the files that are new.
 func (t *Tree) parse(units []*unit) {
 	Parallel(len(units), func(i int) {
