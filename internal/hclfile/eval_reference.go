@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -51,6 +52,9 @@ func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 		known = append(known, b.name)
 	}
 	detail := diag.DidYouMean(root, known)
+	if word := strings.ToLower(root); word == "true" || word == "false" || word == "null" {
+		detail = "write " + word
+	}
 	if detail == "" && len(x.Traversal) == 1 {
 		detail = fmt.Sprintf("if it is text, put it in quotes: %q", root)
 	}
@@ -100,12 +104,13 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 	if cached, ok := e.vars[name]; ok {
 		return cached, true
 	}
-	value := ctyjson.SimpleJSONValue{Value: cty.NullVal(cty.DynamicPseudoType)}
-	if len(v.Value) > 0 {
-		if err := value.UnmarshalJSON(v.Value); err != nil {
-			e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "give it a value of its type")
-			return cty.NilVal, false
-		}
+	if len(v.Value) == 0 {
+		return cty.NilVal, false // why is told where the variable is declared
+	}
+	var value ctyjson.SimpleJSONValue
+	if err := value.UnmarshalJSON(v.Value); err != nil {
+		e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "give it a value of its type")
+		return cty.NilVal, false
 	}
 	if e.vars == nil {
 		e.vars = map[string]cty.Value{}

@@ -28,6 +28,9 @@ var wordings = []wording{
 	{"Invalid character", "Curly quotes", "these quotes are not straight", `write "…" with straight quotes`},
 	{"Invalid character", `The ";" character`, `nothing ends with ";" here`, "remove it, and begin a new line"},
 	{"Missing newline after argument", "", "something follows the argument on its line", `begin a new line; within a string a quote is written \"`},
+	{"Missing argument separator", "", `a comma or ")" is missing here`, "write it in front of what stands here"},
+	{"Missing item separator", "", `a comma or "]" is missing here`, "write it in front of what stands here"},
+	{"Missing attribute separator", "", "a comma or a new line is missing here", "write it in front of what stands here"},
 	{"Unclosed configuration block", "", "this block is never closed", `add the "}" that ends it, or the one that a block within it lacks`},
 }
 
@@ -58,6 +61,8 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 		d.Summary, d.Detail = "there is no escape "+text, escapeHint(text)
 	case summary == "Invalid expression" && strings.HasPrefix(f.source[from:], "<<"):
 		d.Summary, d.Detail = noHeredoc, "write the tag right behind <<, without quotes: <<JS"
+	case summary == "Invalid expression" && strings.HasPrefix(detail, "Expected the start of an expression"):
+		d.Summary, d.Detail = "no value stands here", "write text in quotes, a number such as 0.5, true, false, null, [ … ], { … } or var.NAME"
 	case summary != "Argument or block definition required":
 	case text == "}":
 		d.Summary, d.Detail = `no block is open for this "}"`, "remove it, or the one above that ends a block too early"

@@ -20,8 +20,9 @@ type Config struct {
 	// Sources are the file and the *.mcpdvars files, by the names that
 	// Problems use.
 	Sources map[string][]byte
-	// Config is never nil: without a file, or with a broken one, it is the
-	// defaults, and Problems tell.
+	// Config is never nil: without a file, or with one that cannot be
+	// understood, it is the defaults with what the file seems to declare, and
+	// Problems tell.
 	Config   *hclfile.Config
 	Problems diag.List
 }
@@ -53,7 +54,7 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 		c.Problems = append(c.Problems, problems...)
 	}
 	if c.Config == nil {
-		c.Config = &hclfile.Config{}
+		c.Config = hclfile.UnreadConfig(c.Bytes)
 	}
 	return c
 }
