@@ -3,11 +3,9 @@ package hclfile
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
@@ -48,7 +46,9 @@ type File struct {
 	// embedded are the strings of a JSON file that were parsed on their own.
 	embedded []diag.Text
 	body     *hclsyntax.Body
-	locals   []Local
+	// unread is the text of blocks that HCL could not parse.
+	unread string
+	locals []Local
 }
 
 // Local is a declared local value.
@@ -161,17 +161,8 @@ func (f *File) parseHCL(src []byte) diag.List {
 			Detail:  "split it into several files",
 		}}
 	}
-	parsed, found := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
-	f.body = parsed.Body.(*hclsyntax.Body)
-	problems := f.syntaxProblems(found)
-	if slices.ContainsFunc(problems, isFatal) {
-		f.body = nil
-	}
-	return problems
+	return f.parseText(text)
 }
-
-// isFatal reports whether a mistake leaves the syntax tree incomplete.
-func isFatal(d diag.Diagnostic) bool { return d.Severity == diag.Error && d.Code != "duplicate" }
 
 // finish sorts what was found and cuts it to [maxDiagnostics].
 func (f *File) finish(l diag.List) diag.List {

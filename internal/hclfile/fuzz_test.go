@@ -270,8 +270,8 @@ func FuzzFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		before, problems := Parse(Source{Path: "x.hcl", Bytes: src}, ToolsKind)
 		once, more := Format(Source{Path: "x.hcl", Bytes: src})
-		if before == nil || once == nil {
-			if (before == nil) != (once == nil) {
+		if broken := before == nil || before.Unread() != ""; broken || once == nil {
+			if broken != (once == nil) {
 				t.Fatalf("parsing says %v, formatting says %v", problems, more)
 			}
 			return

@@ -54,12 +54,16 @@ func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag
 	return defined, problems
 }
 
-// Unread returns the texts of the files that could not be understood.
+// Unread returns the texts of the files, and of the blocks, that could not be
+// understood.
 func (t *Tree) Unread() []string {
 	var texts []string
 	for _, u := range t.sorted() {
-		if u.file == nil && u.parsed.HasErrors() {
+		switch {
+		case u.file == nil && u.parsed.HasErrors():
 			texts = append(texts, string(u.bytes))
+		case u.file != nil && u.file.Unread() != "":
+			texts = append(texts, u.file.Unread())
 		}
 	}
 	return texts
