@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -106,8 +107,9 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	if err != nil {
 		return engine.Result{}, err
 	}
+	quiet := unsaid{logger.Handler(), new(atomic.Pointer[slog.Record])}
 	if !f.log.forMachines() {
-		logger = slog.New(unsaid{logger.Handler()})
+		logger = slog.New(quiet)
 	}
 	s, err := f.files.open(e, engine.Options{Logger: logger})
 	if err != nil {
@@ -122,7 +124,11 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 		return engine.Result{}, err
 	}
 	request.Caller, request.Emit = callerOf(e, agent), printer{e}
-	return s.Execute(ctx, request), nil
+	result := s.Execute(ctx, request)
+	if result.Err != nil {
+		err = quiet.tell(ctx, result.Err.Message)
+	}
+	return result, err
 }
 
 // callerOf is the user who types.

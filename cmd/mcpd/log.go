@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 )
@@ -54,7 +55,11 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 // unsaid is a handler without the records of what call prints itself: how the
 // load ended, and that the call failed. They are known by attributes that only
 // the engine sets: those of what a script logs are not the script's to choose.
-type unsaid struct{ slog.Handler }
+// How a call failed waits in last until it is known what is printed of it.
+type unsaid struct {
+	slog.Handler
+	last *atomic.Pointer[slog.Record]
+}
 
 // Handle passes on what call does not print itself, causes of failures too that
 // callers are not told.
@@ -69,8 +74,29 @@ func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 	_, failed := attrs["code"]
 	// A cause with a stack is what the script threw, which is the message.
 	printed := attrs["cause"] == "" || strings.Contains(attrs["cause"], "\n    at ")
-	if loaded || mistaken || failed && printed {
+	switch {
+	case loaded || mistaken || failed && printed:
+		return nil
+	case failed:
+		u.last.Store(&r)
 		return nil
 	}
 	return u.Handler.Handle(ctx, r)
+}
+
+// tell passes on how the call failed, unless its cause is the message that is printed.
+func (u unsaid) tell(ctx context.Context, message string) error {
+	r := u.last.Load()
+	if r == nil {
+		return nil
+	}
+	told := false
+	r.Attrs(func(a slog.Attr) bool {
+		told = told || a.Key == "cause" && a.Value.String() == message
+		return true
+	})
+	if told {
+		return nil
+	}
+	return u.Handler.Handle(ctx, *r)
 }
