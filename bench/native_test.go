@@ -111,7 +111,7 @@ func TestANativeCallCostsNoMoreThanABareHandler(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			mcpd, bare := p.mcpd(t), p.bare(t)
 			var c costs
-			for range 101 {
+			for range 401 {
 				c.add(mcpd, bare)
 			}
 			t.Logf("%.0f ns, %.0f ns bare, ratio %.2f", median(c.mcpd), median(c.bare), median(c.ratio))

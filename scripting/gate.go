@@ -225,6 +225,9 @@ func (g *gate) notice(t lexeme) {
 		}
 	case t.text == "function":
 		g.now.defining = true
+		if last := g.last.text; g.ts && (last == "}" || last == "{" || last == ";" || last == "") {
+			g.count(t, &g.now.siblings, maxCommas, "too many functions", "at most 1,000 may stand beside each other in TypeScript; put them into files and import these")
+		}
 	case t.text == "export":
 		if len(g.levels) == 0 && g.export.end == 0 {
 			g.export = module{t.start, t.end}

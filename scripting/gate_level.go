@@ -31,6 +31,9 @@ type level struct {
 	defining bool
 	defined  int
 	loops    int
+	// siblings are the functions beside each other here, of which a compiler
+	// makes expressions in a row.
+	siblings int
 }
 
 // enter begins the level inside a bracket.

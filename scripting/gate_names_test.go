@@ -101,3 +101,24 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 		t.Error(refused.summary)
 	}
 }
+
+// TestFunctionsBesideEachOtherAreCountedInTypeScript: of those in a block its
+// compiler makes one statement.
+func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
+	body := strings.Repeat("function f() { return [function () {}] }\n", maxCommas)
+	for _, c := range []struct {
+		body     string
+		language Language
+		want     string
+	}{
+		{body, TS, ""}, {body + "function g() {}", TS, "too many functions"}, {body + "function g() {}", JS, ""},
+	} {
+		summary := ""
+		if _, refused := inspect(c.body, c.language); refused != nil {
+			summary = refused.summary
+		}
+		if summary != c.want {
+			t.Errorf("%d bytes of %v: got %q, want %q", len(c.body), c.language, summary, c.want)
+		}
+	}
+}
