@@ -21,69 +21,54 @@ const maxIdle = 32 << 10
 // TestAnIdleSessionOverHTTPIsSmall opens legacy sessions, which then have no
 // connection: 10,000, which is as many as there may be, with MCPD_LONG.
 func TestAnIdleSessionOverHTTPIsSmall(t *testing.T) {
-	quiet(t)
-	sessions := 1000
-	if os.Getenv("MCPD_LONG") != "" {
-		sessions = 10_000
-	}
 	site := openSite(t)
 	site.open(t, 10)
-	before := inUse()
-	site.open(t, sessions)
-	if cost := (inUse() - before) / int64(sessions); cost > maxIdle {
-		t.Errorf("an idle session costs %d bytes", cost)
-	} else {
-		t.Logf("an idle session costs %d bytes", cost)
-	}
+	judgeIdle(t, scaled(1000, 10_000), func(n int) { site.open(t, n) })
 }
 
 // TestAnOpenStreamIsSmall opens sessions with a stream each, which stays open.
-// Both ends of its connection are counted.
 func TestAnOpenStreamIsSmall(t *testing.T) {
-	quiet(t)
-	streams := 200
-	if os.Getenv("MCPD_LONG") != "" {
-		streams = 2000
-	}
 	site := openSite(t)
 	site.listen(t, site.open(t, 1)[0])
-	before := inUse()
-	for _, id := range site.open(t, streams) {
-		site.listen(t, id)
-	}
-	if cost := (inUse() - before) / int64(streams); cost > maxIdle {
-		t.Errorf("a session with an open stream costs %d bytes", cost)
-	} else {
-		t.Logf("a session with an open stream costs %d bytes", cost)
-	}
+	judgeIdle(t, scaled(200, 2000), func(n int) {
+		for _, id := range site.open(t, n) {
+			site.listen(t, id)
+		}
+	})
 }
 
-// TestAnIdleWebSocketIsSmall opens WebSockets, each of which has said ping. Both
-// ends of its connection are counted.
+// TestAnIdleWebSocketIsSmall opens WebSockets, each of which has said ping.
 func TestAnIdleWebSocketIsSmall(t *testing.T) {
-	quiet(t)
-	sockets := 200
-	if os.Getenv("MCPD_LONG") != "" {
-		sockets = 1000
-	}
 	site := openSite(t)
 	site.upgrade(t)
-	before := inUse()
-	for range sockets {
-		site.upgrade(t)
-	}
-	if cost := (inUse() - before) / int64(sockets); cost > maxIdle {
-		t.Errorf("an idle WebSocket costs %d bytes", cost)
-	} else {
-		t.Logf("an idle WebSocket costs %d bytes", cost)
-	}
+	judgeIdle(t, scaled(200, 1000), func(n int) {
+		for range n {
+			site.upgrade(t)
+		}
+	})
 }
 
-// quiet skips what the race detector would falsify.
-func quiet(t *testing.T) {
+// scaled returns how many to open: more with MCPD_LONG.
+func scaled(few, many int) int {
+	if os.Getenv("MCPD_LONG") != "" {
+		return many
+	}
+	return few
+}
+
+// judgeIdle opens so many of something, and judges what one costs. The race
+// detector takes memory of its own, so that nothing is judged with it.
+func judgeIdle(t *testing.T, n int, open func(n int)) {
 	t.Helper()
 	if raced {
 		t.Skip("the race detector takes memory of its own")
+	}
+	before := inUse()
+	open(n)
+	cost := (inUse() - before) / int64(n)
+	t.Logf("one costs %d bytes", cost)
+	if cost > maxIdle {
+		t.Errorf("one costs %d bytes, more than %d", cost, maxIdle)
 	}
 }
 

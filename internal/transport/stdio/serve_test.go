@@ -126,8 +126,8 @@ func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
 				if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
 					t.Errorf("Serve returned %v", err)
 				}
-				// The end is seen once reading goes on beside the call.
-				if took := time.Since(began); took < grace || took > grace+10*time.Millisecond {
+				// The end may be seen once reading goes on beside the call, after a millisecond.
+				if took := time.Since(began); took < grace || took > grace+time.Millisecond {
 					t.Errorf("the call went on for %v, not for %v", took, grace)
 				}
 			})
