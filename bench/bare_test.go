@@ -21,16 +21,15 @@ type addOut struct {
 	Sum float64 `json:"sum"`
 }
 
-// native returns a server with one tool in Go, which is inline or runs in a
-// goroutine of its own.
-func native(tb testing.TB, inline bool) *engine.Server {
+// native returns a server with one tool in Go.
+func native(tb testing.TB) *engine.Server {
 	tb.Helper()
 	s, err := engine.New(engine.Options{Name: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close(context.Background()) })
-	err = engine.AddTool(s, engine.ToolOptions{Name: "add", Inline: inline}, func(_ context.Context, _ identity.Agent, in addIn) (addOut, error) {
+	err = engine.AddTool(s, engine.ToolOptions{Name: "add"}, func(_ context.Context, _ identity.Agent, in addIn) (addOut, error) {
 		return addOut{in.A + in.B}, nil
 	})
 	if err != nil {

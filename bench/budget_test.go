@@ -12,14 +12,14 @@ import (
 )
 
 func TestANativeCallStaysWithinItsAllocations(t *testing.T) {
-	s := native(t, false)
+	s := native(t)
 	request := engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`), Caller: addRequest.Caller}
 	inProcess := testing.AllocsPerRun(200, func() {
 		if r := s.Execute(t.Context(), request); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 	})
-	overHTTP := allocsOf(t, handler(t, false))
+	overHTTP := allocsOf(t, handler(t))
 	bare := allocsOf(t, http.HandlerFunc(bareHTTP))
 	t.Logf("%.0f in process, %.0f over HTTP, %.0f with a bare handler", inProcess, overHTTP, bare)
 	if inProcess > 22 {

@@ -81,7 +81,7 @@ type site struct {
 
 func openSite(t *testing.T) *site {
 	t.Helper()
-	front := serve.New(native(t, false), serve.Options{})
+	front := serve.New(native(t), serve.Options{})
 	h, err := front.Handler()
 	if err != nil {
 		t.Fatal(err)

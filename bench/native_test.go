@@ -26,25 +26,19 @@ type pair struct {
 
 func pairs() []pair {
 	return []pair{
-		{"http", httpOf(true), bareOverHTTP},
-		{"stdio", stdioOf(true), bareOverStdio},
-		{"http in a goroutine", httpOf(false), bareOverHTTP},
-		{"stdio in a goroutine", stdioOf(false), bareOverStdio},
+		{"http", nativeOverHTTP, bareOverHTTP},
+		{"stdio", nativeOverStdio, bareOverStdio},
 	}
 }
 
-func httpOf(inline bool) func(testing.TB) func() {
-	return func(tb testing.TB) func() { return overHTTP(tb, handler(tb, inline)) }
-}
+func nativeOverHTTP(tb testing.TB) func() { return overHTTP(tb, handler(tb)) }
 
 func bareOverHTTP(tb testing.TB) func() { return overHTTP(tb, http.HandlerFunc(bareHTTP)) }
 
-func stdioOf(inline bool) func(testing.TB) func() {
-	return func(tb testing.TB) func() {
-		front := serve.New(native(tb, inline), serve.Options{})
-		tb.Cleanup(func() { _ = front.Shutdown(context.Background()) })
-		return overStdio(tb, func(in io.Reader, out io.Writer) error { return front.Stdio(context.Background(), in, out) })
-	}
+func nativeOverStdio(tb testing.TB) func() {
+	front := serve.New(native(tb), serve.Options{})
+	tb.Cleanup(func() { _ = front.Shutdown(context.Background()) })
+	return overStdio(tb, func(in io.Reader, out io.Writer) error { return front.Stdio(context.Background(), in, out) })
 }
 
 func bareOverStdio(tb testing.TB) func() { return overStdio(tb, bareStdio) }
@@ -121,9 +115,9 @@ func TestANativeCallCostsNoMoreThanABareHandler(t *testing.T) {
 }
 
 // handler returns the handler of a server with one tool in Go.
-func handler(tb testing.TB, inline bool) http.Handler {
+func handler(tb testing.TB) http.Handler {
 	tb.Helper()
-	front := serve.New(native(tb, inline), serve.Options{})
+	front := serve.New(native(tb), serve.Options{})
 	h, err := front.Handler()
 	if err != nil {
 		tb.Fatal(err)

@@ -59,7 +59,7 @@ func (x *execution) resumed(ctx context.Context) (Result, *CallError) {
 	if err != nil {
 		return Result{}, badState(err)
 	}
-	x.root, x.leg = pause.Root, pause.Leg+1
+	x.root, x.leg = pause.Root, int32(pause.Leg)+1
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
 		return Result{}, invalidParams(err.Error())

@@ -197,36 +197,6 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 	}
 }
 
-// TestAnInlineFunctionCostsNoMoreThanItsCall: it is not abandoned, but what it
-// returns too late does not count, and neither does its panic.
-func TestAnInlineFunctionCostsNoMoreThanItsCall(t *testing.T) {
-	s := unloaded(t, engine.Options{})
-	for name, run := range map[string]engine.Func[struct{}, int]{
-		"returns": func(context.Context, identity.Agent, struct{}) (int, error) { return 1, nil },
-		"panics":  func(context.Context, identity.Agent, struct{}) (int, error) { panic("boom") },
-		"late": func(ctx context.Context, _ identity.Agent, _ struct{}) (int, error) {
-			<-ctx.Done()
-			return 1, nil
-		},
-	} {
-		if err := engine.AddTool(s, engine.ToolOptions{Name: name, Timeout: 10 * time.Millisecond, Inline: true}, run); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]engine.Code{}
-	for _, name := range []string{"returns", "panics", "late"} {
-		if r := s.Execute(t.Context(), engine.Request{Name: name}); r.Err != nil {
-			got[name] = r.Err.Code
-		}
-	}
-	if diff := cmp.Diff(map[string]engine.Code{"panics": engine.ExecutionError, "late": engine.Timeout}, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
 func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
 	folder := files("add.hcl", addTool)
 	var kinds []engine.EventKind

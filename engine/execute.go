@@ -27,10 +27,11 @@ type execution struct {
 	req    Request
 	id     string
 	// root and leg are those of hook events; empty while they are not known.
-	root  string
-	leg   int
-	lane  uint64
-	began time.Time
+	root    string
+	leg     int32
+	settled bool // the call has ended
+	lane    uint64
+	began   time.Time
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
@@ -50,20 +51,46 @@ type execution struct {
 // the error.
 func (s *Server) Execute(ctx context.Context, req Request) Result {
 	running := s.inFlight.Begin()
-	defer s.inFlight.End()
 	snap, loadErr := s.loaded(ctx)
 	x := s.begin(snap, req)
+	defer func() {
+		if !x.settled {
+			s.inFlight.End() // a Go hook or policy has ended the goroutine
+		}
+	}()
 	x.fire(ctx, HookEvent{Phase: Start})
 	result, err := x.attempt(ctx, running, loadErr)
+	if result.Left {
+		return result
+	}
+	return x.settle(ctx, result, err)
+}
+
+// settle ends the call.
+func (x *execution) settle(ctx context.Context, result Result, err *CallError) Result {
+	x.settled = true
+	defer x.server.inFlight.End()
 	if err != nil {
 		result = Result{Err: err}
-		s.failedCalls.Add(1)
+		x.server.failedCalls.Add(1)
 		x.logFailure(ctx, err)
 	}
-	result.Revision, result.CallID = snap.catalog.Revision, x.id
+	result.Revision, result.CallID = x.snap.catalog.Revision, x.id
 	x.fireLast(ctx, result)
-	s.calls.Add(1)
+	x.server.calls.Add(1)
 	return result
+}
+
+// Late ends the call in the place of the goroutine that its function holds.
+func (x *execution) Late(ctx context.Context, reason error) {
+	err := x.timedOut()
+	switch {
+	case errors.Is(reason, gofunc.ErrExited):
+		err = failed(ExecutionError, reason, "the %s failed inside the server", x.entry.Kind)
+	case !errors.Is(reason, context.DeadlineExceeded):
+		err = canceled(ctx)
+	}
+	x.req.Late.Answer(x.settle(ctx, Result{}, err))
 }
 
 func (s *Server) begin(snap *Snapshot, req Request) *execution {
@@ -237,12 +264,17 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 			Emit:   x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
+	if x.req.Late != nil {
+		call.Late = x
+	}
 	began := x.server.options.Now()
 	outcome, err := x.body.Run(bounded, call)
 	var input *gofunc.InputError
 	switch {
 	case errors.As(err, &input):
 		return Result{}, invalidInput(x.entry.Item, []Violation{{Path: input.Path, Message: input.Reason()}})
+	case errors.Is(err, gofunc.ErrLeft):
+		return Result{Left: true}, nil
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -24,10 +24,6 @@ type ToolOptions struct {
 	Name, Title, Description string
 	// Timeout bounds the running time; 0 means one second.
 	Timeout time.Duration
-	// Inline says that the function waits for nothing and soon returns, so that
-	// it need not run in a goroutine of its own. One that does not return then
-	// holds its call up past the timeout, as nobody can abandon it.
-	Inline bool
 	// NotIdempotent says that calling twice is not like calling once.
 	NotIdempotent bool
 	// ReadOnly, Destructive and OpenWorld are MCP's annotations; nil says nothing.
@@ -37,8 +33,8 @@ type ToolOptions struct {
 }
 
 // Func is a tool written in Go. agent is who the caller claims to be. A
-// function that ignores ctx past its timeout is abandoned, not stopped: the
-// caller gets TIMEOUT while the goroutine runs on, unless the tool is Inline.
+// function that ignores ctx past its timeout is left behind, not stopped: the
+// caller gets TIMEOUT while the function runs on.
 type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (Out, error)
 
 // AddTool registers a tool whose schemas are made from In, which must be a
@@ -47,7 +43,7 @@ type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (O
 // Tools may be added while the server runs; while the files have mistakes, the
 // tool is served from the next good load on.
 func AddTool[In, Out any](s *Server, o ToolOptions, run Func[In, Out]) error {
-	item, err := newGoTool(o, run)
+	item, err := newGoTool(o, run, &s.watchdog)
 	if err != nil {
 		return fmt.Errorf("add tool %q: %w", o.Name, err)
 	}
@@ -86,7 +82,7 @@ func (s *Server) register(item *catalog.Item) error {
 	return nil
 }
 
-func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, error) {
+func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog) (*catalog.Item, error) {
 	if !hclfile.IsName(o.Name) {
 		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", Tools.MaxAddress())
 	}
@@ -104,7 +100,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
 		Input: input, Output: output, PolicySchema: input.Raw(),
-		Body: goBody[In, Out]{gofunc.Func[identity.Agent, In, Out](run), gofunc.NewDecoder[In](), o.Inline}, Where: diag.Range{File: "(go) " + o.Name},
+		Body: goBody[In, Out]{gofunc.Func[identity.Agent, In, Out](run), gofunc.NewDecoder[In](), w}, Where: diag.Range{File: "(go) " + o.Name},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description
@@ -118,7 +114,8 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out]) (*catalog.Item, er
 type goBody[In, Out any] struct {
 	fn      gofunc.Func[identity.Agent, In, Out]
 	decoder gofunc.Decoder[In]
-	inline  bool
+	// watchdog looks after functions that hold the goroutine of their call.
+	watchdog *gofunc.Watchdog
 }
 
 // Run runs the function.
@@ -127,8 +124,8 @@ func (b goBody[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripti
 	if err != nil {
 		return scripting.Outcome{}, err
 	}
-	if b.inline {
-		return b.fn.RunInline(ctx, i.Caller.Agent.Clone(), in)
+	if i.Late == nil {
+		return b.fn.RunApart(ctx, i.Caller.Agent.Clone(), in)
 	}
-	return b.fn.Run(ctx, i.Caller.Agent.Clone(), in)
+	return b.fn.Run(ctx, b.watchdog, i.Late, i.Caller.Agent.Clone(), in)
 }

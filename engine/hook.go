@@ -73,7 +73,7 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 		return
 	}
 	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
-	event.CallID, event.RootID, event.Leg = x.id, x.root, x.leg
+	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.leg)
 	event.Via, event.Caller = x.req.Via, x.req.Caller
 	event.Revision, event.Arguments = x.snap.catalog.Revision, x.visibleArguments()
 	if event.Phase != Start {

@@ -34,6 +34,8 @@ const (
 // of a prompt, or for the completion of an argument.
 type Request struct {
 	Kind Kind
+	// Can says what the client can be asked for in the midst of the call.
+	Can Capabilities
 	// Name is the name of the tool or the prompt, the URI of the resource, or
 	// the template.
 	Name string
@@ -48,10 +50,14 @@ type Request struct {
 	Via Via
 	// Emit receives what the tool tells while it runs; nil drops it.
 	Emit Emitter
-	// Can says what the client can be asked for in the midst of the call.
-	Can Capabilities
 	// Resume goes on with a call that has asked; nil when the call begins.
 	Resume *Resume
+	// Late receives the result, from another goroutine, when the call ends while
+	// a tool in Go that ignores its ctx holds the one that makes the call:
+	// [Server.Execute] then returns once the tool has, with what is Left. It must
+	// not wait for Execute. Nil has tools in Go run in goroutines of their own,
+	// so that Execute always returns in time.
+	Late Answerer
 	// refused is why the arguments did not pass the gate.
 	refused error
 }
@@ -59,6 +65,9 @@ type Request struct {
 // Emitter receives what a tool tells its caller before the result. Its methods
 // may be called from any goroutine until the call returns, and must not block.
 type Emitter = host.Emitter
+
+// Answerer receives the result of a call.
+type Answerer interface{ Answer(Result) }
 
 // Result is the outcome of a call: a value, a reply, or Err.
 type Result struct {
@@ -68,6 +77,8 @@ type Result struct {
 	// Steady says that the reply stays the same until the files change, and
 	// Public that every caller may have it.
 	Steady, Public bool
+	// Left says that [Request.Late] has received the result, and this is none.
+	Left bool
 	// Value is what the tool returned, as JSON; "null" when it returned nothing.
 	Value json.RawMessage
 	// Content is a JSON array of MCP content blocks, set on every success of a tool.

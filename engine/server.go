@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/secrets"
@@ -33,6 +34,7 @@ type Server struct {
 	current  atomic.Pointer[Snapshot]
 	sequence atomic.Uint64
 	inFlight lanes.Calls
+	watchdog gofunc.Watchdog
 
 	calls, failedCalls atomic.Uint64
 

@@ -118,13 +118,22 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	if r.Emit != nil {
 		request.Emit = r.Emit
 	}
+	if r.Late != nil {
+		request.Late = late{r.Late}
+	}
 	return responseOf(b.engine.Execute(ctx, request))
 }
+
+// late passes on the result of a call that holds its goroutine.
+type late struct{ to mcp.Answerer }
+
+// Answer passes the result on.
+func (l late) Answer(result engine.Result) { l.to.Answer(responseOf(result)) }
 
 func responseOf(result engine.Result) mcp.Response {
 	response := mcp.Response{
 		Result: result.Reply, Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
-		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID,
+		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID, Left: result.Left,
 	}
 	if result.Steady {
 		response.TTL, response.Public = steadyTTL, result.Public

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
@@ -175,6 +176,10 @@ type Invocation struct {
 	Executor scripting.Executor
 	// Host serves the body; the body adds its own grants.
 	Host host.Call
+	// Late is told of the end of the call when a body in Go goes on past it, and
+	// holds the goroutine that it was given: the outcome is then
+	// [gofunc.ErrLeft]. Nil has such bodies run in goroutines of their own.
+	Late gofunc.Late
 }
 
 // Hook is a hook block with what it wants to know of.

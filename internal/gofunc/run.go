@@ -1,6 +1,6 @@
 // Package gofunc runs the Go function behind a tool so that nothing it does
 // costs more than its own call: its panic is recovered, and one that ignores its
-// deadline is abandoned.
+// deadline is left behind.
 package gofunc
 
 import (
@@ -16,50 +16,63 @@ import (
 // Func is a function behind a tool. Agent says who calls it.
 type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out, error)
 
-// Run runs the function in a goroutine of its own until it returns or ctx is
+// RunApart runs the function in a goroutine of its own until it returns or ctx is
 // done, and tells what came of it in the terms of a script. An error of the
 // second kind is that of ctx: the function then runs on, and nobody waits for it.
-func (fn Func[Agent, In, Out]) Run(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
-	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, ended: make(chan struct{})}
+func (fn Func[Agent, In, Out]) RunApart(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
+	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in}
+	ended := make(chan struct{})
 	go func() {
-		defer close(r.ended)
+		defer close(ended)
 		r.run(ctx)
 	}()
 	// Most functions end at once: who gives way to them need not wait for ctx,
 	// which may take a timer.
 	runtime.Gosched()
 	select {
-	case <-r.ended:
+	case <-ended:
 		return r.outcome, nil
 	default:
 	}
 	select {
-	case <-r.ended:
+	case <-ended:
 		return r.outcome, nil
 	case <-ctx.Done():
 		return scripting.Outcome{}, ctx.Err()
 	}
 }
 
-// RunInline runs the function in the goroutine of the caller, however long it
-// takes. Otherwise it is like [Func.Run]: what comes of a function that returns
-// when ctx is done is the error of ctx.
-func (fn Func[Agent, In, Out]) RunInline(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
-	r := run[Agent, In, Out]{fn: fn, agent: agent, in: in}
+// Run is like [Func.RunApart], but runs the function in the goroutine of the
+// caller, which it holds until it returns. The watchdog tells late when ctx ends
+// before that: then the error is [ErrLeft], and the call is nobody's concern any
+// more. A function that ends its goroutine has late told of that, there.
+func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late Late, agent Agent, in In) (scripting.Outcome, error) {
+	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, stay: stay{ctx: ctx, late: late}}
+	w.begin(&r.stay)
+	returned := false
+	defer func() {
+		if !returned && w.end(&r.stay) {
+			late.Late(ctx, ErrExited)
+		}
+	}()
 	r.run(ctx)
+	returned = true
+	if !w.end(&r.stay) {
+		return scripting.Outcome{}, ErrLeft
+	}
 	if err := ctx.Err(); err != nil {
 		return scripting.Outcome{}, err
 	}
 	return r.outcome, nil
 }
 
-// run is one call of a function. What comes of it is there once ended is closed.
+// run is one call of a function.
 type run[Agent, In, Out any] struct {
 	fn    Func[Agent, In, Out]
 	agent Agent
 	in    In
+	stay  stay // of a function that holds the goroutine of its call
 
-	ended   chan struct{}
 	outcome scripting.Outcome
 	result  scripting.Result
 }

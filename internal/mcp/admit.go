@@ -12,7 +12,9 @@ func (c *call) admit() (f *fault) {
 	if c.meta, f = parseMeta(c.item.meta); f != nil {
 		return f
 	}
-	c.handler = c.server.methods[c.method]
+	if c.handler = c.server.methods[c.method]; c.handler == nil {
+		c.handler = &method{}
+	}
 	if c.isModern() {
 		c.era = modern
 		return c.admitModern()

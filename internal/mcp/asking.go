@@ -10,7 +10,7 @@ import (
 // converse has the backend carry out a request, and asks the client in between
 // as often as the call wants it: by requests of its own where the client is a
 // legacy one, and by the result where it is modern.
-func (c *call) converse(ctx context.Context, r *Request, e *emitter) Response {
+func (c *call) converse(ctx context.Context, r *Request) Response {
 	for {
 		response := c.server.backend.Call(ctx, *r)
 		if response.Ask == nil || response.Err != nil {
@@ -19,8 +19,8 @@ func (c *call) converse(ctx context.Context, r *Request, e *emitter) Response {
 		if response.Err = c.mayAsk(r, response.Ask); response.Err != nil || c.era == modern {
 			return response
 		}
-		if e != nil {
-			e.out.settle()
+		if c.emitter != nil {
+			c.emitter.out.settle()
 		}
 		if r.Resume, response.Err = c.ask(ctx, response.Ask); response.Err != nil {
 			return response

@@ -37,6 +37,30 @@ func (b *batch) slow() bool {
 	return false
 }
 
+// mayEndLate has its one request answered late when it comes to that.
+func (b *batch) mayEndLate() {
+	if !b.isBatch {
+		b.pending[0].alone = b
+	}
+}
+
+// left reports whether its one request was answered late: then nobody has to
+// do with it any more.
+func (b *batch) left() bool { return !b.isBatch && b.pending[0].left }
+
+// answer answers its one request, while the goroutine that serves it is held.
+func (b *batch) answer(r *result, f *fault) {
+	p := &b.pending[0]
+	reply := p.reply(r, f)
+	p.end()
+	if conn := b.origin.conn; conn != nil {
+		conn.finish(b, reply)
+		return
+	}
+	defer p.server.work.done()
+	b.origin.late.Late(reply)
+}
+
 // serve serves what is pending, all of it at once, and returns the one reply.
 func (b *batch) serve() Reply {
 	if !b.isBatch {

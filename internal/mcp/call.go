@@ -13,9 +13,15 @@ type call struct {
 	message
 	item itemParams
 	meta meta
-	// handler is the method; zero until it is known that there is one.
-	handler method
+	// handler is the method; one that serves nothing when there is no such.
+	handler *method
 	era     era
+	// left says that the call was answered while the backend holds its goroutine,
+	// and alone is the batch of which it is all, where it can be; nil otherwise.
+	left  bool
+	alone *batch
+	// emitter tells what comes before the result; nil when there is nothing to tell.
+	emitter *emitter
 }
 
 // result is the result of a method, as pieces of JSON.

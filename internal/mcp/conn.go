@@ -152,9 +152,21 @@ func (c *Conn) Close() {
 
 // serve serves what [Conn.take] has returned.
 func (c *Conn) serve(b *batch) {
+	b.mayEndLate()
+	var r Reply
+	defer func() {
+		if !b.left() {
+			c.finish(b, r)
+		}
+	}()
+	r = b.serve()
+}
+
+// finish answers what was served, of which nothing is left to do.
+func (c *Conn) finish(b *batch, r Reply) {
 	defer c.work.done()
 	defer b.served()
-	c.answer(b.serve())
+	c.answer(r)
 }
 
 func (c *Conn) answer(r Reply) {

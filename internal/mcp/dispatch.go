@@ -65,10 +65,14 @@ func (p *pending) accept(ctx context.Context) Reply {
 }
 
 // serve runs the request and returns the reply: none when nobody waits for it
-// any more.
+// any more, or when it was answered late.
 func (p *pending) serve() Reply {
 	defer p.end()
-	r, f := p.run(p.ctx)
+	return p.reply(p.run(p.ctx))
+}
+
+// reply returns the reply that a result or a fault is.
+func (p *pending) reply(r *result, f *fault) Reply {
 	switch {
 	case p.ctx.Err() != nil && context.Cause(p.ctx) == errCancelled, r == nil && f == nil:
 		return Reply{}

@@ -24,9 +24,9 @@ type emitter struct {
 	last float64
 }
 
-// emitter returns the emitter of a call; nil when nothing of what the tool
+// emitterOf returns the emitter of a call; nil when nothing of what the tool
 // tells would be sent.
-func (c *call) emitter(ctx context.Context, tool string, level int32) *emitter {
+func (c *call) emitterOf(ctx context.Context, tool string, level int32) *emitter {
 	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 && c.origin.closeStream == nil {
 		return nil
 	}

@@ -19,7 +19,14 @@ type Exchange struct {
 	// CloseStream closes the connection that carries what Emit sends, while the
 	// client comes back for the rest. Nil where that cannot be.
 	CloseStream func()
+	// Late ends the response when Exchange cannot return in time, and nil has the
+	// backend see to it that it always can.
+	Late Late
 }
+
+// Late ends a response, with the reply, while the goroutine of
+// [Server.Exchange] is held, which then returns nothing of it.
+type Late interface{ Late(Reply) }
 
 // Exchange serves a text: one message, or a batch. The headers of the peer
 // mirror the message. ctx ends when the client is gone. The text is not
@@ -28,7 +35,12 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	if !s.work.begin() {
 		return refuse(nil, draining())
 	}
-	defer s.work.done()
+	var b *batch
+	defer func() {
+		if b == nil || !b.left() {
+			s.work.done()
+		}
+	}()
 	messages, isBatch, f := parse(text, s.options.Limits)
 	if f != nil {
 		return refuse(nil, f)
@@ -46,15 +58,17 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	if !isBatch && o.session == nil && messages[0].bad == nil && messages[0].isResponse() {
 		return refuse(nil, malformed("a response needs the session on which it was asked for"))
 	}
-	b, f := s.acceptAll(ctx, o, messages, isBatch)
-	if f != nil {
+	if b, f = s.acceptAll(ctx, o, messages, isBatch); f != nil {
 		return refuse(nil, f)
+	}
+	if o.late != nil {
+		b.mayEndLate()
 	}
 	return b.serve()
 }
 
 func (s *Server) exchangeOrigin(x Exchange) origin {
-	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, ending: s.work.ending}
+	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
 	if o.peer.Headers == nil {
 		o.peer.Headers = http.Header{}
 	}

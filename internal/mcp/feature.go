@@ -39,12 +39,12 @@ func features(withTasks bool) []feature {
 }
 
 // assemble joins the features to a method table and the capabilities of either era.
-func assemble(features []feature) (methods map[string]method, capabilities [2][]byte) {
-	methods = map[string]method{}
+func assemble(features []feature) (methods map[string]*method, capabilities [2][]byte) {
+	methods = map[string]*method{}
 	old, now := []byte{'{'}, []byte{'{'}
 	for _, f := range features {
 		for _, m := range f.methods {
-			methods[m.name] = m
+			methods[m.name] = &m
 		}
 		if f.declared&legacy != 0 {
 			old = appendValue(old, f.capability, []byte(f.settings))

@@ -23,7 +23,7 @@ type inflight struct {
 	byID map[string]context.CancelCauseFunc
 }
 
-// add registers a request; end takes it out again and frees its context.
+// add registers a request; end takes it out again and frees its context, once.
 func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end func(), _ *fault) {
 	key := idKey(id)
 	f.mu.Lock()
@@ -39,11 +39,15 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 	}
 	ctx, cancel := deadline.WithCancel(ctx)
 	f.byID[key] = cancel
+	ended := false
 	return ctx, func() {
 		f.mu.Lock()
-		delete(f.byID, key)
-		f.mu.Unlock()
-		cancel(nil)
+		defer f.mu.Unlock()
+		if !ended {
+			ended = true
+			delete(f.byID, key)
+			cancel(nil)
+		}
 	}, nil
 }
 

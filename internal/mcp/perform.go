@@ -56,13 +56,17 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 	if r.Resume, f = c.resume(p); f != nil {
 		return nil, f
 	}
-	e := c.emitter(ctx, r.Name, level)
-	if e != nil {
-		defer e.stop(c.server.options.Logger)
-		r.Emit = e
+	if c.emitter = c.emitterOf(ctx, r.Name, level); c.emitter != nil {
+		defer c.silence()
+		r.Emit = c.emitter
 	}
-	response := c.converse(ctx, &r, e)
+	if c.alone != nil && r.Kind == Tools {
+		r.Late = c
+	}
+	response := c.converse(ctx, &r)
 	switch {
+	case response.Left:
+		return nil, nil
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
 	case response.Task != nil:
@@ -71,6 +75,24 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 		return c.inputRequired(&response), nil
 	}
 	return c.succeeded(&r, &response), nil
+}
+
+// silence sees to it that nothing more precedes the answer.
+func (c *call) silence() {
+	if c.emitter != nil && !c.left {
+		c.emitter.stop(c.server.options.Logger)
+	}
+}
+
+// Answer answers the call of a tool, which has failed, in the place of the
+// goroutine that the backend holds.
+func (c *call) Answer(response Response) {
+	c.silence()
+	c.left = true
+	r := Request{Kind: Tools}
+	r.Name, _ = text(c.item.name)
+	r.Caller, _ = c.caller() // which was no error before
+	c.alone.answer(c.failed(&r, response.Err, response.Revision))
 }
 
 // claimError returns the CallError that claims are refused with.

@@ -36,14 +36,14 @@ type pump struct {
 
 // Pump receives texts from the client as [Conn.Receive] does, one after the
 // other, until next says that there are no more. It calls next from one
-// goroutine at a time, though not always from the same. Pump may return some
-// time after that, when what is under way has ended: what must happen at the
-// end of the input at once, next must do.
+// goroutine at a time, though not always from the same. Pump returns then; what
+// was received may still be under way.
 func (c *Conn) Pump(ctx context.Context, next func() (text []byte, served func(), more bool)) {
 	p := &pump{conn: c, ctx: ctx, next: next, done: make(chan struct{})}
 	p.watch = time.AfterFunc(time.Hour, p.look)
 	p.watch.Stop()
-	p.run()
+	// Not here: a call may hold the goroutine past its end.
+	go p.run()
 	<-p.done
 	p.watch.Stop()
 }
@@ -65,11 +65,25 @@ func (p *pump) run() {
 			go p.serve(b)
 			continue
 		}
-		p.serve(b)
-		if !p.end(turn) {
+		if !p.serveHere(b, turn) {
 			return
 		}
 	}
+}
+
+// serveHere serves a message in the goroutine that has read it, and reports
+// whether reading is still its matter. What a tool may do to the goroutine
+// (runtime.Goexit) does not end reading.
+func (p *pump) serveHere(b *batch, turn uint64) (reads bool) {
+	exits := true
+	defer func() {
+		if reads = p.end(turn); reads && exits {
+			go p.run()
+		}
+	}()
+	p.serve(b)
+	exits = false
+	return false
 }
 
 // serve serves a message, and notes whether it was quick.

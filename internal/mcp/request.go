@@ -31,6 +31,16 @@ type Request struct {
 	Can Capabilities
 	// Resume is what the client was asked and answered; nil when the call begins.
 	Resume *Resume
+	// Late receives the failure of a tool, from another goroutine, when the call
+	// ends but holds the goroutine that has made it: what that returns in the end
+	// has Left. Nil has the backend answer in time by itself.
+	Late Answerer
+}
+
+// Answerer receives the response to a request.
+type Answerer interface {
+	// Answer returns when the client has been answered.
+	Answer(Response)
 }
 
 // Emitter receives what a call tells before its result. Its methods may be

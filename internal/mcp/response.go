@@ -15,6 +15,8 @@ type Response struct {
 	// Rich says that the tool itself made the content blocks, so that Value
 	// alone does not tell all.
 	Rich bool
+	// Left says that [Request.Late] has received the response, and this is none.
+	Left bool
 	// Structured is the value for structuredContent; nil when there is none.
 	Structured json.RawMessage
 	// Result is the success of what is no tool, as a JSON object:

@@ -61,7 +61,7 @@ type Server struct {
 	backend      Backend
 	tasks        TaskBackend // nil when the backend has no tasks
 	options      Options
-	methods      map[string]method
+	methods      map[string]*method
 	capabilities [2][]byte // what initialize and server/discover declare
 	work         *work
 	sessions     *sessions
@@ -136,6 +136,9 @@ type origin struct {
 	emit func(Frame) error
 	// closeStream has the client come back for the rest; nil when it cannot.
 	closeStream func()
+	// late ends the response of an exchange whose goroutine is held; nil where
+	// that cannot be.
+	late Late
 	// ending is closed when what may take forever is to end.
 	ending <-chan struct{}
 	// conn is the connection that is a session of its own; nil when the client

@@ -37,6 +37,7 @@ type Options struct {
 type Answer struct {
 	// fixed at creation
 	w       http.ResponseWriter
+	chunks  bool // a stream consists of chunks (RFC 9112 section 7.1)
 	control http.ResponseController
 	options Options
 	cancel  func() // ends the request when its client is gone
@@ -51,10 +52,10 @@ type Answer struct {
 
 var errFinished = errors.New("the response has ended")
 
-// New returns the response that w writes. cancel is called when the client is
-// gone, or takes too long.
-func New(w http.ResponseWriter, o Options, cancel func()) *Answer {
-	return &Answer{w: w, control: *http.NewResponseController(w), options: o, cancel: cancel}
+// New returns the response to r that w writes. cancel is called when the client
+// is gone, or takes too long.
+func New(w http.ResponseWriter, r *http.Request, o Options, cancel func()) *Answer {
+	return &Answer{w: w, chunks: r.ProtoMajor == 1 && r.ProtoMinor == 1, control: *http.NewResponseController(w), options: o, cancel: cancel}
 }
 
 // Begin makes the response a stream at once.
@@ -192,10 +193,19 @@ func (a *Answer) limit() {
 	_ = a.control.SetWriteDeadline(time.Now().Add(a.options.WriteTimeout))
 }
 
-// Finish ends the response with the reply. Nothing is written after it.
+// Finish ends the response with the reply. Nothing is written after it, and a
+// response that has ended stays as it is.
 func (a *Answer) Finish(r mcp.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.finish(r)
+}
+
+// finish is Finish for who holds mu.
+func (a *Answer) finish(r mcp.Reply) {
+	if a.finished {
+		return
+	}
 	r, give := a.within(r)
 	defer give()
 	switch {
