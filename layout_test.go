@@ -34,7 +34,7 @@ var layout = map[string][]string{
 	"internal/content":         {},
 	"internal/cputime":         {},
 	"internal/deadline":        {},
-	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact"},
+	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/gofunc"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
 	"internal/gofunc":          {"scripting"},
 	"internal/lanes":           {},

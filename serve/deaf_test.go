@@ -187,6 +187,12 @@ func frontOf(t *testing.T, tools string, hooks ...engine.Hook) *serve.Front {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return frontFor(t, s)
+}
+
+// frontFor loads the files of an engine and returns a front that serves it.
+func frontFor(t *testing.T, s *engine.Server) *serve.Front {
+	t.Helper()
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -114,7 +118,7 @@ func outcomeCalls() []call {
 		calls = append(calls, call{"endless", `{}`})
 	}
 	for range 4 {
-		calls = append(calls, call{"huge", `{}`})
+		calls = append(calls, call{"huge", `{}`}, call{"go_add", `{"a":1,"b":2}`}, call{"go_stuck", `{}`}, call{"go_add", `{"a":"x","b":2}`}, call{"go_panics", `{}`}, call{"go_exits", `{}`})
 	}
 	for _, args := range []string{`null`, `[1]`, `[]`, `"{}"`, `7`, `-0.5`, `true`, ` [ {"a":1} ] `} {
 		calls = append(calls, call{"add", args}, call{"polite", args}, call{"denied", args}, call{"closed", args}, call{"nothing_like_it", args})
@@ -197,7 +201,44 @@ func checkSpread(t *testing.T, calls []call, at func(int) outcome) {
 
 func newFront(t *testing.T, log *hookLog) *serve.Front {
 	t.Helper()
-	return frontOf(t, outcomeTools, log.hook)
+	s, err := engine.New(engine.Options{
+		Name: "test", Hooks: []engine.Hook{log.hook}, CheckTool: serve.CheckTool,
+		Tools: fstest.MapFS{"t.hcl": {Data: []byte(outcomeTools), Mode: 0o644}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addGoTools(t, s)
+	return frontFor(t, s)
+}
+
+// addGoTools adds tools in Go that end in all ways. The one that is stuck stays
+// so until all else has ended: nothing may wait for it.
+func addGoTools(t *testing.T, s *engine.Server) {
+	t.Helper()
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	type pair struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	type none struct{}
+	for _, err := range []error{
+		engine.AddTool(s, engine.ToolOptions{Name: "go_add"}, func(_ context.Context, _ identity.Agent, in pair) (int, error) { return in.A + in.B, nil }),
+		engine.AddTool(s, engine.ToolOptions{Name: "go_stuck", Timeout: 20 * time.Millisecond}, func(context.Context, identity.Agent, none) (int, error) {
+			<-end
+			return 1, nil
+		}),
+		engine.AddTool(s, engine.ToolOptions{Name: "go_panics"}, func(context.Context, identity.Agent, none) (int, error) { panic("boom") }),
+		engine.AddTool(s, engine.ToolOptions{Name: "go_exits"}, func(context.Context, identity.Agent, none) (int, error) {
+			runtime.Goexit()
+			return 1, nil
+		}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // canonical returns JSON with sorted keys, so that encodings compare.

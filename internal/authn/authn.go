@@ -15,9 +15,8 @@ type Authenticator func(*http.Request) (identity.Principal, error)
 // Anonymous returns the Authenticator of a server without credentials: nothing
 // is proved about anyone.
 func Anonymous() Authenticator {
-	return func(*http.Request) (identity.Principal, error) {
-		return identity.Anonymous(), nil
-	}
+	anonymous := identity.Anonymous()
+	return func(*http.Request) (identity.Principal, error) { return anonymous, nil }
 }
 
 // Local returns the principal of the operating-system user who holds the other

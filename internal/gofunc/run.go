@@ -78,12 +78,16 @@ type run[Agent, In, Out any] struct {
 }
 
 func (r *run[Agent, In, Out]) run(ctx context.Context) {
+	returned := false
 	defer func() {
 		if cause := recover(); cause != nil {
 			r.fail(scripting.HostPanic, fmt.Errorf("panic: %v", cause))
+		} else if !returned {
+			r.fail(scripting.HostPanic, ErrExited)
 		}
 	}()
 	out, err := r.fn(ctx, r.agent, r.in)
+	returned = true
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.fail(scripting.Timeout, err)

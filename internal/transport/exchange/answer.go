@@ -37,7 +37,6 @@ type Options struct {
 type Answer struct {
 	// fixed at creation
 	w       http.ResponseWriter
-	chunks  bool // a stream consists of chunks (RFC 9112 section 7.1)
 	control http.ResponseController
 	options Options
 	cancel  func() // ends the request when its client is gone
@@ -52,10 +51,10 @@ type Answer struct {
 
 var errFinished = errors.New("the response has ended")
 
-// New returns the response to r that w writes. cancel is called when the client
-// is gone, or takes too long.
-func New(w http.ResponseWriter, r *http.Request, o Options, cancel func()) *Answer {
-	return &Answer{w: w, chunks: r.ProtoMajor == 1 && r.ProtoMinor == 1, control: *http.NewResponseController(w), options: o, cancel: cancel}
+// New returns the response that w writes. cancel is called when the client is
+// gone, or takes too long.
+func New(w http.ResponseWriter, o Options, cancel func()) *Answer {
+	return &Answer{w: w, control: *http.NewResponseController(w), options: o, cancel: cancel}
 }
 
 // Begin makes the response a stream at once.

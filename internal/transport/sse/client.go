@@ -36,7 +36,7 @@ type delivery struct {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, peer mcp.Peer) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := exchange.New(w, r, h.bounds(), cancel)
+	answer := exchange.New(w, h.bounds(), cancel)
 	waiting := newOutbox()
 	conn := h.server.Connect(peer, waiting.put)
 	if conn == nil {

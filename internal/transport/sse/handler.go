@@ -117,7 +117,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if reply, ok := c.deliver(r.Context(), delivery{text: text, served: share.Give}); ok {
-		exchange.New(w, r, h.bounds(), func() {}).Finish(reply)
+		exchange.New(w, h.bounds(), func() {}).Finish(reply)
 		return
 	}
 	share.Give()

@@ -50,7 +50,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 	session, refusal := h.server.Session(peer, id)
 	if refusal != mcp.Served {
-		h.turnAway(w, r, refusal)
+		h.turnAway(w, refusal)
 		return
 	}
 	last := r.Header.Get(headerLastEvent)
@@ -78,7 +78,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, session *mcp.Session, s *stream, after int) {
 	source, refusal := h.server.OpenStream(r.Context(), peer, session.ID())
 	if refusal != mcp.Served {
-		h.turnAway(w, r, refusal)
+		h.turnAway(w, refusal)
 		return
 	}
 	defer source.Close()
@@ -93,6 +93,6 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, 
 	c.carry(source)
 }
 
-func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	exchange.New(w, r, h.options.answers(), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+func (h *handler) turnAway(w http.ResponseWriter, refusal mcp.Refusal) {
+	exchange.New(w, h.options.answers(), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

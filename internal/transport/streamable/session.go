@@ -29,7 +29,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (peer mcp.Peer, id string, ok bool) {
 	if no, ok := mcp.RefuseVersion(r.Header); !ok {
-		exchange.New(w, r, h.options.answers(), func() {}).Finish(no)
+		exchange.New(w, h.options.answers(), func() {}).Finish(no)
 		return peer, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {
