@@ -38,6 +38,7 @@ var layout = map[string][]string{
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
 	"internal/gofunc":          {"scripting"},
 	"internal/lanes":           {},
+	"internal/ratelimit":       {},
 	"internal/grant":           {},
 	"internal/schema":          {"diag"},
 	"internal/jsongate":        {},
