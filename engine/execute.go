@@ -118,7 +118,7 @@ func (x *execution) attempt(ctx context.Context, running int64, loadErr error) (
 	if err := x.decide(ctx, facts); err != nil {
 		return Result{}, err
 	}
-	return x.runBody(ctx)
+	return x.limited(ctx, facts)
 }
 
 // admit refuses calls that the server has no room or no snapshot for.

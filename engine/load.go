@@ -104,6 +104,7 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	}
 	s.builder.Served()
 	s.current.Store(snap)
+	s.limits.Keep(snap.catalog.RateLimits)
 }
 
 // announce tells the log and listeners how a load ended.

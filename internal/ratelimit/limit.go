@@ -21,18 +21,25 @@ func (r Rate) interval() time.Duration {
 	return (r.Per + time.Duration(r.Calls) - 1) / time.Duration(r.Calls)
 }
 
-// String returns the rate in words, such as "60 a minute".
+// String returns the rate in words, such as "60 calls a minute".
 func (r Rate) String() string {
 	per := r.Per.String()
 	switch r.Per {
 	case time.Second:
-		per = "second"
+		per = "a second"
 	case time.Minute:
-		per = "minute"
+		per = "a minute"
 	case time.Hour:
-		per = "hour"
+		per = "an hour"
 	}
-	return fmt.Sprintf("%d a %s", r.Calls, per)
+	return calls(r.Calls) + " " + per
+}
+
+func calls(n int) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
 }
 
 // ID tells limits apart. Limits of equal ID share their counters, so that these
@@ -96,13 +103,9 @@ func (r *Refusal) Message() string {
 	switch {
 	case said != "":
 	case r.Busy:
-		said = fmt.Sprintf("too many calls at once: at most %d may run", r.Limit.Concurrency)
+		said = fmt.Sprintf("over the limit of %s at once", calls(r.Limit.Concurrency))
 	default:
-		said = fmt.Sprintf("too many calls: at most %s", r.Limit.Rate)
+		said = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
 	}
-	seconds := max(1, (r.Wait+time.Second-1)/time.Second)
-	if seconds == 1 {
-		return said + "; try again in 1 second"
-	}
-	return fmt.Sprintf("%s; try again in %d seconds", said, seconds)
+	return fmt.Sprintf("%s; try again in %d s", said, max(1, (r.Wait+time.Second-1)/time.Second))
 }

@@ -273,10 +273,12 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		refusal Refusal
 		want    string
 	}{
-		{Refusal{Limit: rated, Wait: 1}, "too many calls: at most 60 a minute; try again in 1 second"},
-		{Refusal{Limit: rated, Wait: 2*time.Second + 1}, "too many calls: at most 60 a minute; try again in 3 seconds"},
-		{Refusal{Limit: rated, Wait: time.Second, Busy: true}, "too many calls at once: at most 3 may run; try again in 1 second"},
-		{Refusal{Limit: &said, Wait: time.Hour}, "Ask less often; try again in 3600 seconds"},
+		{Refusal{Limit: rated, Wait: 1}, "over the limit of 60 calls a minute; try again in 1 s"},
+		{Refusal{Limit: rated, Wait: 2*time.Second + 1}, "over the limit of 60 calls a minute; try again in 3 s"},
+		{Refusal{Limit: rated, Wait: time.Second, Busy: true}, "over the limit of 3 calls at once; try again in 1 s"},
+		{Refusal{Limit: limit("l", 1, time.Hour, 1, 1), Wait: time.Hour}, "over the limit of 1 call an hour; try again in 3600 s"},
+		{Refusal{Limit: limit("l", 1, time.Second, 1, 1), Wait: time.Second, Busy: true}, "over the limit of 1 call at once; try again in 1 s"},
+		{Refusal{Limit: &said, Wait: time.Hour}, "Ask less often; try again in 3600 s"},
 	} {
 		if got := test.refusal.Message(); got != test.want {
 			t.Errorf("told %q, want %q", got, test.want)
