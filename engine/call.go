@@ -30,8 +30,8 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (Result, error
 	}
 	if string(encoded) == "null" {
 		request.Arguments = nil
-	} else {
-		request.refused = jsongate.Check(encoded, jsongate.Client())
+	} else if err := jsongate.Check(encoded, jsongate.Client()); err != nil {
+		request.refused = &CallError{Code: InvalidInput, Message: err.Error()}
 	}
 	result := s.Execute(ctx, request)
 	if result.Err != nil {

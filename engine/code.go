@@ -16,7 +16,7 @@ const (
 	InvalidInput Code = "INVALID_INPUT"
 	// ToolNotFound says that there is no such tool, or none that this caller may know of.
 	ToolNotFound Code = "TOOL_NOT_FOUND"
-	// PolicyDenied says that a policy forbids the call.
+	// PolicyDenied says that a policy or a limit forbids the call.
 	PolicyDenied Code = "POLICY_DENIED"
 	// ExecutionError says that the tool failed, or that its result broke its output schema.
 	ExecutionError Code = "EXECUTION_ERROR"
@@ -50,10 +50,12 @@ type CallError struct {
 	RPC *RPCError `json:"-"`
 	// RetryAfter is how long to wait before trying again; 0 means that waiting does not help.
 	RetryAfter time.Duration `json:"-"`
+	// Limited says that a limit is against the call for now; set for [PolicyDenied] alone.
+	Limited bool `json:"-"`
 	// Overloaded says that the server had no room for the call, or is shutting down.
 	Overloaded bool `json:"-"`
 
-	// deniedBy names the policy that denied.
+	// deniedBy names the policy or the limit that denied.
 	deniedBy string
 	// cause is what the operator's log says beside the message.
 	cause error

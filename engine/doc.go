@@ -9,9 +9,9 @@
 // The start hook fires; the tool is found; what its policies say without the
 // arguments is asked, so that a call that is surely denied ends before its
 // arguments are looked at; values of `from` inputs and defaults are filled in
-// and the arguments are validated; policies decide; the body runs under its
-// deadline; the result is validated; and exactly one of the end and error
-// hooks fires, however the call ended.
+// and the arguments are validated; policies decide, and limits count; the body
+// runs under its deadline; the result is validated; and exactly one of the end
+// and error hooks fires, however the call ended.
 //
 // # The path of a reload
 //

@@ -27,11 +27,13 @@ type execution struct {
 	req    Request
 	id     string
 	// root and leg are those of hook events; empty while they are not known.
-	root    string
-	leg     int32
-	settled bool // the call has ended
-	lane    uint64
-	began   time.Time
+	root  string
+	leg   int32
+	gone  bool // the call has left the server
+	lane  uint64
+	began time.Time
+	// release gives back what limits have counted; nil when none do.
+	release func()
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
@@ -53,11 +55,7 @@ func (s *Server) Execute(ctx context.Context, req Request) Result {
 	running := s.inFlight.Begin()
 	snap, loadErr := s.loaded(ctx)
 	x := s.begin(snap, req)
-	defer func() {
-		if !x.settled {
-			s.inFlight.End() // a Go hook or policy has ended the goroutine
-		}
-	}()
+	defer x.leave()
 	x.fire(ctx, HookEvent{Phase: Start})
 	result, err := x.attempt(ctx, running, loadErr)
 	if result.Left {
@@ -68,8 +66,6 @@ func (s *Server) Execute(ctx context.Context, req Request) Result {
 
 // settle ends the call.
 func (x *execution) settle(ctx context.Context, result Result, err *CallError) Result {
-	x.settled = true
-	defer x.server.inFlight.End()
 	if err != nil {
 		result = Result{Err: err}
 		x.server.failedCalls.Add(1)
@@ -81,16 +77,30 @@ func (x *execution) settle(ctx context.Context, result Result, err *CallError) R
 	return result
 }
 
+// leave gives back what the call has taken, once.
+func (x *execution) leave() {
+	if x.gone {
+		return
+	}
+	x.gone = true
+	if x.release != nil {
+		x.release()
+	}
+	x.server.inFlight.End()
+}
+
 // Late ends the call in the place of the goroutine that its function holds.
 func (x *execution) Late(ctx context.Context, reason error) {
 	err := x.timedOut()
 	switch {
-	case errors.Is(reason, gofunc.ErrExited):
+	case errors.Is(reason, catalog.ErrExited):
 		err = failed(ExecutionError, reason, "the %s failed inside the server", x.entry.Kind)
 	case !errors.Is(reason, context.DeadlineExceeded):
 		err = canceled(ctx)
 	}
-	x.req.Late.Answer(x.settle(ctx, Result{}, err))
+	result := x.settle(ctx, Result{}, err)
+	x.leave()
+	x.req.Late.Answer(result)
 }
 
 func (s *Server) begin(snap *Snapshot, req Request) *execution {
@@ -136,7 +146,8 @@ func (x *execution) attempt(ctx context.Context, running int64, loadErr error) (
 		return Result{}, err
 	}
 	if err := x.req.refused; err != nil {
-		return Result{}, &CallError{Code: InvalidInput, Message: err.Error(), Schema: x.inputSchema()}
+		err.Schema = x.inputSchema()
+		return Result{}, err
 	}
 	if err := x.fillIn(ctx, facts); err != nil {
 		return Result{}, err
@@ -145,7 +156,7 @@ func (x *execution) attempt(ctx context.Context, running int64, loadErr error) (
 	if err := x.decide(ctx, facts); err != nil {
 		return Result{}, err
 	}
-	return x.runBody(ctx)
+	return x.limited(ctx, facts)
 }
 
 // admit refuses calls that the server has no room or no snapshot for.
@@ -197,7 +208,7 @@ func fromValues(ctx context.Context, item *catalog.Item, facts policylang.Input)
 	for _, input := range item.From {
 		value, err := input.Expr.Eval(ctx, facts)
 		if err == nil {
-			err = fits(input.Schema, value)
+			err = input.Schema.Fits(value)
 		}
 		if err != nil {
 			return nil, failed(PolicyDenied, fmt.Errorf("input %s: %w", input.Name, err),
@@ -208,17 +219,9 @@ func fromValues(ctx context.Context, item *catalog.Item, facts policylang.Input)
 	return values, nil
 }
 
-// fits returns why a value does not fit its schema.
-func fits(s *schema.Schema, value any) error {
-	if violations := s.Value(encode(value)); len(violations) > 0 {
-		return errors.New(describe(violations))
-	}
-	return nil
-}
-
 func invalidInput(item *catalog.Item, violations []Violation) *CallError {
 	return &CallError{
-		Code: InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, describe(violations)),
+		Code: InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.Sentence(violations)),
 		Violations: violations, Schema: bytes.Clone(item.Input.Raw()),
 	}
 }
@@ -273,7 +276,7 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 	switch {
 	case errors.As(err, &input):
 		return Result{}, invalidInput(x.entry.Item, []Violation{{Path: input.Path, Message: input.Reason()}})
-	case errors.Is(err, gofunc.ErrLeft):
+	case errors.Is(err, catalog.ErrLeft):
 		return Result{Left: true}, nil
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)

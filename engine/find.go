@@ -50,22 +50,10 @@ func (x *execution) fillOther() *CallError {
 		}
 		return nil
 	}
-	var typed struct {
-		Value  string            `json:"value"`
-		Params map[string]string `json:"params"`
+	var err error
+	if x.args, x.input, err = x.entry.Offer.Typed(x.req.Argument, x.req.Arguments); err != nil {
+		return invalidParams(err.Error())
 	}
-	if len(x.req.Arguments) > 0 && json.Unmarshal(x.req.Arguments, &typed) != nil {
-		return invalidParams("a completion takes a value and what is filled in, all of them strings")
-	}
-	x.args = map[string]any{}
-	params := map[string]string{}
-	for name, value := range typed.Params {
-		if _, known := x.entry.Offer.Completion(name); known {
-			x.args[name], params[name] = value, value
-		}
-	}
-	x.args[x.req.Argument] = typed.Value
-	x.input = encode(map[string]any{"value": typed.Value, "params": params})
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/schema"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // ToolOptions describe a tool that is written in Go (RFC section 8).
@@ -100,7 +99,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog
 		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
 		Input: input, Output: output, PolicySchema: input.Raw(),
-		Body: goBody[In, Out]{gofunc.Func[identity.Agent, In, Out](run), gofunc.NewDecoder[In](), w}, Where: diag.Range{File: "(go) " + o.Name},
+		Body: gofunc.NewBody(gofunc.Func[identity.Agent, In, Out](run), w), Where: diag.Range{File: "(go) " + o.Name},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description
@@ -108,24 +107,4 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog
 	item.Settle()
 	item.Key = sha256.Sum256(encode(metadataOf(item)))
 	return item, nil
-}
-
-// goBody is a body in Go.
-type goBody[In, Out any] struct {
-	fn      gofunc.Func[identity.Agent, In, Out]
-	decoder gofunc.Decoder[In]
-	// watchdog looks after functions that hold the goroutine of their call.
-	watchdog *gofunc.Watchdog
-}
-
-// Run runs the function.
-func (b goBody[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	in, err := b.decoder.Decode(i.Args, i.Input)
-	if err != nil {
-		return scripting.Outcome{}, err
-	}
-	if i.Late == nil {
-		return b.fn.RunApart(ctx, i.Caller.Agent.Clone(), in)
-	}
-	return b.fn.Run(ctx, b.watchdog, i.Late, i.Caller.Agent.Clone(), in)
 }

@@ -68,7 +68,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	if built.Catalog != nil {
 		snap = newSnapshot(built.Catalog, before, s.options.Now())
 		if !built.Problems.HasErrors() && built.Catalog.Reload.RequireTests {
-			report.Tests = s.runTests(ctx, snap, func(test *hclfile.Test) bool { return before.differs(snap, test) })
+			report.Tests = s.runTests(ctx, snap, func(test *hclfile.Test) bool { return before == nil || !before.catalog.Tested(snap.catalog, test) })
 			if ctx.Err() != nil {
 				return report, fmt.Errorf("run tests: %w", ctx.Err())
 			}
@@ -104,6 +104,7 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	}
 	s.builder.Served()
 	s.current.Store(snap)
+	s.limits.Keep(snap.catalog.RateLimits)
 }
 
 // announce tells the log and listeners how a load ended.

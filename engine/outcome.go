@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -46,16 +46,7 @@ func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 }
 
 func (x *execution) brokenOutput(violations []Violation) *CallError {
-	return failed(ExecutionError, fmt.Errorf("%s\n    at %s (%s)", describe(violations), x.entry.Name, x.entry.Where), "the tool's result does not fit its output schema: %s", describe(violations))
-}
-
-// describe returns what breaks a schema in one line.
-func describe(violations []Violation) string {
-	places := make([]string, len(violations))
-	for i, v := range violations {
-		places[i] = strings.TrimPrefix(v.Path+" "+v.Message, " ")
-	}
-	return strings.Join(places, "; ")
+	return failed(ExecutionError, fmt.Errorf("%s\n    at %s (%s)", schema.Sentence(violations), x.entry.Name, x.entry.Where), "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
 }
 
 // failure turns the way a body failed into the error of the call.
@@ -85,7 +76,7 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 		return err
 	case scripting.CapabilityError:
 		err := failed(ExecutionError, f, "%s", f.Message)
-		err.Required = requiredOf(f.Details)
+		err.Required = f.RequiredCapabilities()
 		return err
 	case scripting.ToolError:
 		err := failed(ExecutionError, f, "%s", f.Message)
@@ -111,15 +102,4 @@ func orNull(value []byte) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return value
-}
-
-// requiredOf returns the capabilities that the details of a CapabilityError name.
-func requiredOf(details []byte) json.RawMessage {
-	var d struct {
-		Required json.RawMessage `json:"requiredCapabilities"`
-	}
-	if json.Unmarshal(details, &d) != nil || d.Required == nil {
-		return json.RawMessage("{}")
-	}
-	return d.Required
 }

@@ -59,7 +59,7 @@ type Request struct {
 	// so that Execute always returns in time.
 	Late Answerer
 	// refused is why the arguments did not pass the gate.
-	refused error
+	refused *CallError
 }
 
 // Emitter receives what a tool tells its caller before the result. Its methods

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 		return nil, err
 	}
 	return s.runTests(ctx, snap, func(test *hclfile.Test) bool {
-		_, target := targetOf(test)
+		_, target := catalog.TargetOf(test)
 		return strings.Contains(test.Name, only) || strings.Contains(target, only)
 	}), nil
 }
@@ -57,42 +56,8 @@ func (s *Server) runTests(ctx context.Context, snap *Snapshot, wanted func(*hclf
 	return results
 }
 
-// targetOf returns what a test is of.
-func targetOf(test *hclfile.Test) (k Kind, target string) {
-	switch {
-	case test.Resource != "" && test.Complete != "":
-		return Templates, test.Resource
-	case test.Resource != "":
-		return Resources, test.Resource
-	case test.Prompt != "":
-		return Prompts, test.Prompt
-	}
-	return Tools, test.Tool
-}
-
-// differs reports whether a test, what it is of or a policy of that has
-// changed since the snapshot s, which may be nil.
-func (s *Snapshot) differs(next *Snapshot, test *hclfile.Test) bool {
-	if s == nil || !s.catalog.Reload.RequireTests || s.catalog.DenyByDefault != next.catalog.DenyByDefault || !slices.ContainsFunc(s.catalog.Tests, func(t hclfile.Test) bool { return t.Hash == test.Hash }) {
-		return true
-	}
-	old, now := s.entryOf(test), next.entryOf(test)
-	return old == nil || now == nil || old.Item != now.Item ||
-		!slices.EqualFunc(old.Rules, now.Rules, func(a, b catalog.Policy) bool { return a.Compiled == b.Compiled })
-}
-
-// entryOf returns what a test is of, nil when it is not there.
-func (s *Snapshot) entryOf(test *hclfile.Test) *catalog.Entry {
-	k, target := targetOf(test)
-	if k != Resources {
-		return s.catalog.Entry(k, target)
-	}
-	e, _ := s.catalog.Read(target)
-	return e
-}
-
 func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test) TestResult {
-	k, target := targetOf(test)
+	k, target := catalog.TargetOf(test)
 	request := Request{
 		Kind: k, Name: target, Argument: test.Complete, Arguments: selftest.Arguments(test), Caller: selftest.Caller(test), Via: ViaTest,
 		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -29,6 +30,7 @@ type Server struct {
 	hooks   *hooks.Runner
 	brokers host.Brokers
 	states  *state.Lazy
+	limits  ratelimit.Store
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]
@@ -74,6 +76,7 @@ func New(o Options) (*Server, error) {
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.brokers = host.NewBrokers(store, o.Logger)
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
+	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks))
 	return s, nil
@@ -116,6 +119,7 @@ func (s *Server) Status() Status {
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
 		status.Revision, status.Since = snap.Revision(), snap.since
+		status.Limits = len(snap.catalog.RateLimits)
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
 		status.Resources, status.Templates, status.Prompts = len(snap.offers[Resources]), len(snap.offers[Templates]), len(snap.offers[Prompts])
 	}

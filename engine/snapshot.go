@@ -13,7 +13,7 @@ import (
 const defaultConcurrency = 256
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
-// hooks and what the server says of itself. It is immutable but for what it
+// limits, hooks and what the server says of itself. It is immutable but for what it
 // remembers about its own lists, and owns nothing that needs closing.
 type Snapshot struct {
 	catalog *catalog.Catalog

@@ -14,7 +14,7 @@ type Status struct {
 	Since time.Time
 	// Tools, Resources and the others count what the snapshot holds. Files of
 	// folders are resources.
-	Tools, Resources, Templates, Prompts, Policies, Hooks int
+	Tools, Resources, Templates, Prompts, Policies, Limits, Hooks int
 	// Synchronized says that the snapshot is made of the files as last read.
 	// It is false after a load that failed.
 	Synchronized bool

@@ -19,19 +19,27 @@ const (
 	roleDeny   role = "deny"
 	roleReason role = "reason"
 	roleFrom   role = "from"
+	roleKey    role = "key"
 )
 
 // compiler turns the texts of one policy, for one tool, into expressions and
 // collects what is wrong with them.
 type compiler struct {
 	scope *scope
-	// policy and tool are for messages; a `from` expression has no policy, and
-	// a policy that covers nothing has no tool.
-	policy *Source
-	tool   *Tool
+	// owner and tool are for messages: the policy or the limit that the text
+	// belongs to, which a `from` expression has not, and the tool, which one that
+	// covers nothing has not.
+	owner *owner
+	tool  *Tool
 	// asked are the arguments, dotted, whose presence was asked for so far.
 	asked map[string]bool
 	diags diag.List
+}
+
+// owner is what a text belongs to, such as policy "p", and where that stands.
+type owner struct {
+	what, name string
+	where      diag.Range
 }
 
 // expression is a compiled text. It is immutable.
@@ -161,7 +169,7 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 // checkResult sees to it that the expression gives what its role needs.
 func (c *compiler) checkResult(at *places, got *types.Type) bool {
 	want := types.BoolType
-	if at.role == roleReason {
+	if at.role == roleReason || at.role == roleKey {
 		want = types.StringType
 	}
 	if at.role == roleFrom || got.Kind() == types.DynKind || got.Kind() == want.Kind() {
@@ -172,7 +180,7 @@ func (c *compiler) checkResult(at *places, got *types.Type) bool {
 		detail = "turn it into one with string(...)"
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code:    codeResult,
+		code: codeResult, ofTool: at.role == roleKey && reads(at.tree, "args"),
 		summary: fmt.Sprintf("%s must be %s, and this is %s", at.role, typeName(want), typeName(got)),
 		detail:  detail,
 	})

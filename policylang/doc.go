@@ -1,8 +1,8 @@
-// Package policylang is the one door to CEL, the language of policies and of
-// `from` values.
+// Package policylang is the one door to CEL, the language of policies, of the
+// keys of limits and of `from` values.
 //
 // An [Env] knows the operator's variables and compiles: a [Source] for one
-// [Tool] becomes a [Policy], a text becomes an [Expr]. Everything that an
+// [Tool] becomes a [Policy], a [KeySource] a [Key], a text becomes an [Expr]. Everything that an
 // expression can read has a type, the arguments from the JSON Schema of the
 // tool's input, so that most mistakes are diagnostics, in the places of the
 // file, before anything is served. A policy judges an [Input]; its [Decision]

@@ -116,13 +116,17 @@ func (e *Env) Compile(src Source, t Tool) (*Policy, diag.List) {
 	}
 	s, err := e.scopeFor(t.Schema)
 	if err != nil {
-		return nil, diag.List{{
-			Code: codeSchema, Summary: fmt.Sprintf("the arguments of tool %q have no schema that can be read", t.Name),
-			Detail: err.Error(), Range: t.Range,
-		}}
+		return nil, diag.List{schemaProblem(t, err)}
 	}
-	c := compiler{scope: s, policy: &src, tool: &t}
+	c := compiler{scope: s, owner: src.owner(), tool: &t}
 	return c.policyOf(src), c.diags
+}
+
+func schemaProblem(t Tool, err error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: codeSchema, Summary: fmt.Sprintf("the arguments of tool %q have no schema that can be read", t.Name),
+		Detail: err.Error(), Range: t.Range,
+	}
 }
 
 // CompileAny checks a policy that covers no tool yet, taking any arguments.
@@ -136,7 +140,7 @@ func (e *Env) CompileAny(src Source) diag.List {
 	if err != nil {
 		return diag.List{{Code: codeSchema, Summary: err.Error(), Range: src.Range}}
 	}
-	c := compiler{scope: s, policy: &src}
+	c := compiler{scope: s, owner: src.owner()}
 	c.policyOf(src)
 	return c.diags
 }
@@ -151,7 +155,7 @@ func (e *Env) compileUniversal(src Source) (*Policy, diag.List) {
 	if ok {
 		return known.policy, slices.Clone(known.diags)
 	}
-	c := compiler{scope: e.plain, policy: &src}
+	c := compiler{scope: e.plain, owner: src.owner()}
 	p := c.policyOf(src)
 	e.mu.Lock()
 	defer e.mu.Unlock()

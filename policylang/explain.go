@@ -46,10 +46,8 @@ func (c *compiler) report(at *places, start, end int, p problem) {
 		Severity: p.severity, Code: p.code, Summary: p.summary, Detail: p.detail,
 		Range: at.at(start, end),
 	}
-	if c.policy != nil {
-		d.Notes = append(d.Notes, diag.Note{
-			Range: c.policy.Range, Message: fmt.Sprintf("in policy %q", c.policy.Name),
-		})
+	if o := c.owner; o != nil {
+		d.Notes = append(d.Notes, diag.Note{Range: o.where, Message: fmt.Sprintf("in %s %q", o.what, o.name)})
 	}
 	if p.ofTool && c.tool != nil {
 		d.Notes = append(d.Notes, diag.Note{

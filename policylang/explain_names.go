@@ -73,11 +73,11 @@ func (c *compiler) explainMember(at *places, e ast.Expr, name string) {
 		operand = e.AsCall().Args()[0]
 	}
 	start, end := at.point(e.ID())
-	c.report(at, start, end, c.unknownMember(operand, name))
+	c.report(at, start, end, c.unknownMember(at.role, operand, name))
 }
 
 // unknownMember says that what operand reads has no member of this name.
-func (c *compiler) unknownMember(operand ast.Expr, name string) problem {
+func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem {
 	names, owner := path(operand), c.scope.shapeOf(operand)
 	p := problem{code: codeName, summary: fmt.Sprintf("there is no member %q", name)}
 	if owner == nil {
@@ -90,7 +90,7 @@ func (c *compiler) unknownMember(operand ast.Expr, name string) problem {
 		p.code, p.ofTool = codeArgument, true
 		p.summary = fmt.Sprintf("%s has no argument %q", c.toolName(), strings.Join(append(names[1:], name), "."))
 		if meant == "" {
-			p.detail += fmt.Sprintf("; where only some take it, ask first: has(%s.%s) && ...", strings.Join(names, "."), name)
+			p.detail += "; where only some take it, ask first: " + r.asking(strings.Join(names, ".")+"."+name)
 		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))

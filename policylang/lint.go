@@ -26,13 +26,18 @@ func (c *compiler) lint(x *expression, tree *ast.AST) {
 			c.lintEnum(x.places, e)
 		}
 	})
-	if x.role == roleAllow && x.names["agent"] && !x.names["principal"] {
-		c.lintClaimed(x, tree.Expr())
+	switch {
+	case x.role == roleAllow && x.names["agent"] && !x.names["principal"]:
+		c.lintClaimed(x, tree.Expr(), "this allow rests only on what the agent claims to be",
+			"any caller can claim any agent_id; ask for principal.* as well, or for agent.verified")
+	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"]:
+		c.lintClaimed(x, tree.Expr(), "this key rests only on what the agent claims to be",
+			"any caller can claim another agent_id and is counted anew; use principal.id or source.ip")
 	}
 }
 
 // lintClaimed warns of trust in what a caller says of itself.
-func (c *compiler) lintClaimed(x *expression, tree ast.Expr) {
+func (c *compiler) lintClaimed(x *expression, tree ast.Expr, summary, detail string) {
 	verified := false
 	visit(tree, func(e ast.Expr) {
 		verified = verified || slices.Equal(path(e), []string{"agent", "verified"})
@@ -41,9 +46,7 @@ func (c *compiler) lintClaimed(x *expression, tree ast.Expr) {
 		return
 	}
 	c.report(x.places, 0, len(x.text.Body()), problem{
-		severity: diag.Warning, code: codeClaimed,
-		summary: "this allow rests only on what the agent claims to be",
-		detail:  "any caller can claim any agent_id; ask for principal.* as well, or for agent.verified",
+		severity: diag.Warning, code: codeClaimed, summary: summary, detail: detail,
 	})
 }
 
@@ -60,6 +63,8 @@ func (c *compiler) lintConstant(x *expression) {
 	}
 	effect := "it never denies"
 	switch {
+	case x.role == roleKey:
+		effect = "leave it out to count all calls together"
 	case x.role == roleWhen && value == types.True:
 		effect = "leave it out"
 	case x.role == roleWhen:
@@ -135,7 +140,7 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 			c.reportNode(x.places, e, laterProblem(name, x.role))
 			return
 		}
-		detail := fmt.Sprintf("ask first, as in has(%s) && ...", name)
+		detail := "ask first, as in " + x.role.asking(name)
 		if c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool" { // others have no defaults
 			detail += ", or give the argument a default"
 		}
@@ -148,14 +153,14 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 
 // laterProblem is what to say of a required argument that a completion may lack.
 func laterProblem(name string, r role) problem {
-	ask := "has(%s) && ..."
+	ask := r.asking(name)
 	if r == roleAllow {
-		ask = "!has(%s) || ..."
+		ask = fmt.Sprintf("!has(%s) || ...", name)
 	}
 	return problem{
 		severity: diag.Warning, code: codeOptional, ofTool: true,
 		summary: name + " is not there yet while an argument before it is completed, and then this denies the completion",
-		detail:  "ask first, as in " + fmt.Sprintf(ask, name),
+		detail:  "ask first, as in " + ask,
 	}
 }
 
@@ -184,6 +189,14 @@ func (r role) withoutAnswer() string {
 		return "gives no reason"
 	}
 	return "denies the call"
+}
+
+// asking is how an expression asks for an argument before it reads it.
+func (r role) asking(name string) string {
+	if r == roleKey {
+		return fmt.Sprintf("has(%s) ? %[1]s : ''", name)
+	}
+	return fmt.Sprintf("has(%s) && ...", name)
 }
 
 // presenceTests returns what has() asks for in e, dotted.
@@ -217,7 +230,7 @@ func (c *compiler) checkStrays(at *places, tree *ast.AST) bool {
 		}
 		ok = false
 		start, end := at.point(e.ID())
-		c.report(at, start, end, c.unknownMember(e.AsSelect().Operand(), name))
+		c.report(at, start, end, c.unknownMember(at.role, e.AsSelect().Operand(), name))
 	})
 	return ok
 }

@@ -54,6 +54,8 @@ type textKey struct {
 	whole diag.Range
 }
 
+func (s Source) owner() *owner { return &owner{"policy", s.Name, s.Range} }
+
 func (s Source) key() sourceKey {
 	k := sourceKey{
 		name: s.Name, reason: s.Reason, whole: s.Range, allows: s.Allow != nil,
@@ -76,9 +78,13 @@ func keyOfText(t *diag.Text) textKey {
 // arguments. It errs to the side of yes.
 func (s Source) mayReadArgs() bool {
 	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.ReasonExpr} {
-		if t != nil && (len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")) {
+		if t != nil && mayReadArgs(*t) {
 			return true
 		}
 	}
 	return false
+}
+
+func mayReadArgs(t diag.Text) bool {
+	return len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")
 }

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -99,6 +100,16 @@ func (f *Failure) Error() string {
 		fmt.Fprintf(&b, "\n    at %s (%s)", function, frame.Range)
 	}
 	return b.String()
+}
+
+// RequiredCapabilities returns those that the details of a CapabilityError name,
+// as a JSON object.
+func (f *Failure) RequiredCapabilities() json.RawMessage {
+	var details struct{ RequiredCapabilities json.RawMessage }
+	if json.Unmarshal(f.Details, &details) != nil || details.RequiredCapabilities == nil {
+		return json.RawMessage("{}")
+	}
+	return details.RequiredCapabilities
 }
 
 // Frame is one call on the stack of a failure.

@@ -49,7 +49,7 @@ func check(cmd *cobra.Command, e env, f *files, asJSON bool) error {
 	}
 	status := s.Status()
 	_, err = fmt.Fprintf(e.stdout, "ok: %s, %s, %s, revision %s\n", offered(status),
-		countPolicies(status.Policies), count(status.Hooks, "hook"), status.Revision[:12])
+		countRules(status), count(status.Hooks, "hook"), status.Revision[:12])
 	return err
 }
 
@@ -71,9 +71,14 @@ func (f *files) printReport(e env, report engine.Report, err error) error {
 	return err
 }
 
-func countPolicies(n int) string {
-	if n == 1 {
-		return "1 policy"
+// countRules counts the policies, and the limits where there are some.
+func countRules(status engine.Status) string {
+	rules := "1 policy"
+	if status.Policies != 1 {
+		rules = fmt.Sprintf("%d policies", status.Policies)
 	}
-	return fmt.Sprintf("%d policies", n)
+	if status.Limits > 0 {
+		rules += ", " + count(status.Limits, "limit")
+	}
+	return rules
 }

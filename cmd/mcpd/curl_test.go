@@ -19,12 +19,15 @@ func curl() {
 
 func runCurl(args []string) error {
 	var url, body string
+	headers := false
 	header := http.Header{"Accept": {"*/*"}}
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
 		switch {
 		case arg == "-s":
+		case arg == "-i":
+			headers = true
 		case (arg == "-H" || arg == "-d") && len(args) == 0:
 			return fmt.Errorf("%s needs a value", arg)
 		case arg == "-H":
@@ -39,10 +42,11 @@ func runCurl(args []string) error {
 			return fmt.Errorf("this stand-in does not know %s", arg)
 		}
 	}
-	return post(os.Stdout, url, header, body)
+	return post(os.Stdout, url, header, body, headers)
 }
 
-func post(out io.Writer, url string, header http.Header, body string) error {
+// post prints the answer, with its status and headers where they are wanted.
+func post(out io.Writer, url string, header http.Header, body string, headers bool) error {
 	request, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return err
@@ -53,6 +57,13 @@ func post(out io.Writer, url string, header http.Header, body string) error {
 		return err
 	}
 	defer answer.Body.Close()
+	if headers {
+		fmt.Fprintln(out, answer.Proto, answer.Status)
+		if err := answer.Header.Write(out); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
 	_, err = io.Copy(out, answer.Body)
 	return err
 }

@@ -18,7 +18,7 @@ func (k *linker) addPolicies(entries []*Entry) {
 	found := make([]diag.List, len(entries))
 	source.Parallel(len(entries), func(i int) {
 		e := entries[i]
-		schemaHash := sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
+		schemaHash := schemaHashOf(e)
 		for j := range first {
 			found[i] = append(found[i], k.bind(e, &first[j], schemaHash)...)
 		}
@@ -29,8 +29,8 @@ func (k *linker) addPolicies(entries []*Entry) {
 			found[i] = append(found[i], k.bind(e, &last[j], schemaHash)...)
 		}
 	})
-	k.cache.policies = k.sound.all()
-	if k.sound.full() {
+	k.cache.policies = k.policies.all()
+	if k.policies.full() {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
 			Summary: fmt.Sprintf("the policies that read args cover too many items: more than %d pairs of a policy and different inputs", k.maxPolicies),
@@ -53,21 +53,31 @@ func (k *linker) checkIdle(policies []hclfile.Policy, entries []*Entry) {
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
 func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.List {
-	if !covers(p.Targets, e.Kind, e.Name) || k.sound.full() {
+	if !covers(p.Targets, e.Kind, e.Name) || k.policies.full() {
 		return nil
 	}
-	key := policyKey{p.Hash, schemaHash}
-	compiled, problems := k.sound.compile(key, func() (*policylang.Policy, diag.List) {
+	key := ruleKey{p.Hash, schemaHash}
+	compiled, problems := k.policies.compile(key, func() (*policylang.Policy, diag.List) {
 		if known := k.cache.policies[key]; known != nil {
 			return known, nil
 		}
-		return k.found.env.Compile(sourceOf(p), policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Later: e.Offer.later(), Range: e.Where})
+		return k.found.env.Compile(sourceOf(p), toolOf(e))
 	})
 	if problems.HasErrors() {
 		return problems
 	}
 	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil})
 	return problems
+}
+
+// toolOf is what policies and keys of an item are compiled against.
+func toolOf(e *Entry) policylang.Tool {
+	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Later: e.Offer.later(), Range: e.Where}
+}
+
+// schemaHashOf tells items apart that policies and keys are compiled for apart.
+func schemaHashOf(e *Entry) source.Hash {
+	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
 }
 
 func sourceOf(p *hclfile.Policy) policylang.Source {

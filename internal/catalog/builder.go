@@ -85,6 +85,7 @@ type build struct {
 
 	items    []*Item
 	policies []hclfile.Policy // those of tool files, in order
+	limits   []hclfile.Limit  // those of tool files, in order
 	hooks    []*Hook
 	tests    []hclfile.Test
 
@@ -117,6 +118,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	found.report(crossref.Check(found.config, defined, namesOf(registered), b.tree.Unread()...))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
+		found.limits = append(found.limits, d.Limits...)
 		found.tests = append(found.tests, d.Tests...)
 	}
 	result := Result{Sources: map[string][]byte{}}

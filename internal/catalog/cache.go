@@ -14,7 +14,8 @@ type cache struct {
 	vars     string
 	items    map[hclfile.Hash]*compiledItem
 	hooks    map[hclfile.Hash]*compiledHook
-	policies map[policyKey]*policylang.Policy
+	policies map[ruleKey]*policylang.Policy
+	keys     map[ruleKey]*policylang.Key
 }
 
 // compiledItem is an item, what is wrong with it, and the files that its body
@@ -32,8 +33,9 @@ type compiledHook struct {
 	imports  map[string]source.Hash
 }
 
-// policyKey is all that a compiled policy depends on beside the variables.
-type policyKey struct {
-	policy hclfile.Hash
-	item   source.Hash
+// ruleKey is all that a compiled policy, or the compiled key of a limit, depends
+// on beside the variables. The key of a limit that reads no args depends on no item.
+type ruleKey struct {
+	rule hclfile.Hash
+	item source.Hash
 }

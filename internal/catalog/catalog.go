@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/uritemplate"
 )
@@ -25,6 +26,8 @@ type Catalog struct {
 	Hooks []*Hook
 	// Policies counts all policies.
 	Policies int
+	// RateLimits are the limit blocks, the operator's first; Limits is the limits block.
+	RateLimits []*ratelimit.Limit
 	// DenyByDefault says that a call is denied unless a policy allows it.
 	DenyByDefault bool
 	Secrets       []secrets.Def
@@ -41,11 +44,12 @@ type Catalog struct {
 	gone map[goneKey]gone
 }
 
-// Entry is an item with the policies and hooks that this catalog gives it.
+// Entry is an item with the policies, limits and hooks that this catalog gives it.
 type Entry struct {
 	*Item
-	Rules []Policy
-	Hooks []*Hook
+	Rules  []Policy
+	Limits []Limit
+	Hooks  []*Hook
 }
 
 // Entry returns the entry of an address, or nil. A nil catalog has none.

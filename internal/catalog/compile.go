@@ -21,7 +21,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	next := cache{
 		env: b.cache.env, vars: b.cache.vars,
 		items: map[hclfile.Hash]*compiledItem{}, hooks: map[hclfile.Hash]*compiledHook{},
-		policies: b.cache.policies,
+		policies: b.cache.policies, keys: b.cache.keys,
 	}
 	c := &compiler{Builder: b, found: found}
 	jobs := c.jobs(defined)

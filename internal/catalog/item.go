@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
@@ -177,9 +177,23 @@ type Invocation struct {
 	// Host serves the body; the body adds its own grants.
 	Host host.Call
 	// Late is told of the end of the call when a body in Go goes on past it, and
-	// holds the goroutine that it was given: the outcome is then
-	// [gofunc.ErrLeft]. Nil has such bodies run in goroutines of their own.
-	Late gofunc.Late
+	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
+	// such bodies run in goroutines of their own.
+	Late Late
+}
+
+// ErrLeft says that a body went on past the end of its call, of which somebody
+// else was told.
+var ErrLeft = errors.New("the body went on past the end of its call")
+
+// ErrExited is what a body ends with that ends its goroutine (runtime.Goexit).
+var ErrExited = errors.New("the body ended its goroutine")
+
+// Late is told, at most once, that a call has ended while its body holds its
+// goroutine: for the reason that ctx gives, or with [ErrExited]. It must not wait
+// for the body.
+type Late interface {
+	Late(ctx context.Context, reason error)
 }
 
 // Hook is a hook block with what it wants to know of.

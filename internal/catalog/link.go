@@ -10,14 +10,17 @@ import (
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/policylang"
 )
 
-// linker joins items, policies and hooks into a catalog.
+// linker joins items, policies, limits and hooks into a catalog.
 type linker struct {
 	*Builder
 	found   *build
 	catalog *Catalog
-	sound   soundPolicies
+	// policies and keys are what is compiled of each.
+	policies *soundRules[policylang.Policy]
+	keys     *soundRules[policylang.Key]
 	// shadowed are the folders that files of others were found to be hidden by.
 	shadowed map[[2]*hclfile.Folder]bool
 }
@@ -35,11 +38,12 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		SecretKeys:    map[string]string{},
 		Sensitive:     sensitive(config.Variables, found.vars),
 		Tests:         found.tests,
-	}, sound: newSoundPolicies(b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
+	}, policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
 	entries, share := k.distinct()
 	k.addPolicies(entries)
+	k.addLimits(entries)
 	k.addHooks(entries)
 	share()
 	return k.catalog
@@ -138,7 +142,8 @@ func (k *linker) distinct() (entries []*Entry, share func()) {
 	}
 	return entries, func() {
 		for _, e := range followers {
-			e.Rules, e.Hooks = leaders[e.folder].Rules, leaders[e.folder].Hooks
+			leader := leaders[e.folder]
+			e.Rules, e.Limits, e.Hooks = leader.Rules, leader.Limits, leader.Hooks
 		}
 	}
 }

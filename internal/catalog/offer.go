@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/uritemplate"
@@ -43,6 +44,30 @@ func (o *Offer) Completion(argument string) (body Body, known bool) {
 		}
 	}
 	return nil, false
+}
+
+// Typed returns what is known while an argument is completed: as args what is
+// filled in and what was typed, and as input both as the body takes them. The
+// error is for the caller.
+func (o *Offer) Typed(argument string, request json.RawMessage) (args map[string]any, input json.RawMessage, err error) {
+	var typed struct {
+		Value  string            `json:"value"`
+		Params map[string]string `json:"params"`
+	}
+	if len(request) > 0 && json.Unmarshal(request, &typed) != nil {
+		return nil, nil, errors.New("a completion takes a value and what is filled in, all of them strings")
+	}
+	args = map[string]any{}
+	params := map[string]string{}
+	for name, value := range typed.Params {
+		if _, known := o.Completion(name); known {
+			args[name], params[name] = value, value
+		}
+	}
+	args[argument] = typed.Value
+	// Strings always encode.
+	input, _ = json.Marshal(map[string]any{"value": typed.Value, "params": params})
+	return args, input, nil
 }
 
 // later returns the required arguments that stand behind one that is completed:

@@ -16,7 +16,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 	c := &checker{
 		config: config, unread: unread, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
-		policies: newNamespace("policy"), hooks: newNamespace("hook"),
+		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
 	for _, name := range builtin {
 		c.define(c.tools, name.Text, name.Range)
@@ -26,9 +26,11 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 	}
 	c.checkTemplates()
 	c.checkPolicies(config.Policies)
+	c.checkLimits(config.RateLimits)
 	c.checkHooks(config.Hooks)
 	for _, f := range files {
 		c.checkPolicies(f.Policies)
+		c.checkLimits(f.Limits)
 	}
 	for _, f := range files {
 		c.checkHooks(f.Hooks)
@@ -46,7 +48,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 type checker struct {
 	config *hclfile.Config
 	// resources are resources, folders and templates, which share their names.
-	tools, resources, prompts, policies, hooks *namespace
+	tools, resources, prompts, policies, limits, hooks *namespace
 	// uris are those of resources, prefixes those of folders.
 	uris, prefixes map[string]diag.Range
 	folders        []*hclfile.Folder
@@ -90,6 +92,14 @@ func (c *checker) checkPolicies(policies []hclfile.Policy) {
 		p := &policies[i]
 		c.define(c.policies, p.Name, p.NameRange)
 		c.exist(fmt.Sprintf("policy %q", p.Name), p.Targets)
+	}
+}
+
+func (c *checker) checkLimits(limits []hclfile.Limit) {
+	for i := range limits {
+		l := &limits[i]
+		c.define(c.limits, l.Name, l.NameRange)
+		c.exist(fmt.Sprintf("limit %q", l.Name), l.Targets)
 	}
 }
 

@@ -251,3 +251,14 @@ test "u" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
+	got := crossref.Check(
+		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
+		[]*hclfile.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, nil,
+	)
+	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Error(diff)
+	}
+}

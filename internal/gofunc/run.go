@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -44,21 +45,21 @@ func (fn Func[Agent, In, Out]) RunApart(ctx context.Context, agent Agent, in In)
 
 // Run is like [Func.RunApart], but runs the function in the goroutine of the
 // caller, which it holds until it returns. The watchdog tells late when ctx ends
-// before that: then the error is [ErrLeft], and the call is nobody's concern any
+// before that: then the error is [catalog.ErrLeft], and the call is nobody's concern any
 // more. A function that ends its goroutine has late told of that, there.
-func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late Late, agent Agent, in In) (scripting.Outcome, error) {
+func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalog.Late, agent Agent, in In) (scripting.Outcome, error) {
 	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, stay: stay{ctx: ctx, late: late}}
 	w.begin(&r.stay)
 	returned := false
 	defer func() {
 		if !returned && w.end(&r.stay) {
-			late.Late(ctx, ErrExited)
+			late.Late(ctx, catalog.ErrExited)
 		}
 	}()
 	r.run(ctx)
 	returned = true
 	if !w.end(&r.stay) {
-		return scripting.Outcome{}, ErrLeft
+		return scripting.Outcome{}, catalog.ErrLeft
 	}
 	if err := ctx.Err(); err != nil {
 		return scripting.Outcome{}, err
@@ -83,7 +84,7 @@ func (r *run[Agent, In, Out]) run(ctx context.Context) {
 		if cause := recover(); cause != nil {
 			r.fail(scripting.HostPanic, fmt.Errorf("panic: %v", cause))
 		} else if !returned {
-			r.fail(scripting.HostPanic, ErrExited)
+			r.fail(scripting.HostPanic, catalog.ErrExited)
 		}
 	}()
 	out, err := r.fn(ctx, r.agent, r.in)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -87,7 +88,7 @@ func TestAFunctionThatGoesOnPastItsEndIsLeft(t *testing.T) {
 					return 1, nil
 				})
 				outcome, err := stuck.Run(ctx, &w, &late, "", 1)
-				if !errors.Is(err, gofunc.ErrLeft) || outcome.Result != nil || outcome.Failure != nil {
+				if !errors.Is(err, catalog.ErrLeft) || outcome.Result != nil || outcome.Failure != nil {
 					t.Errorf("%v, %+v", err, outcome)
 				}
 				if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], test.want) {
@@ -126,7 +127,7 @@ func TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return 1, nil
 		})
-		if _, err := deaf.Run(ctx, &w, &late, "", 1); !errors.Is(err, gofunc.ErrLeft) {
+		if _, err := deaf.Run(ctx, &w, &late, "", 1); !errors.Is(err, catalog.ErrLeft) {
 			t.Error(err)
 		}
 		select {
@@ -147,7 +148,7 @@ func TestAFunctionThatEndsItsGoroutineIsTold(t *testing.T) {
 		})
 		go func() { _, _ = exits.Run(t.Context(), &w, &late, "", 1) }()
 		synctest.Wait()
-		if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], gofunc.ErrExited) {
+		if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], catalog.ErrExited) {
 			t.Errorf("late was told of %v", reasons)
 		}
 		outcome, err := exits.RunApart(t.Context(), "", 1)
@@ -174,7 +175,7 @@ func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
 					return 1, nil
 				})
 				_, err := waits.Run(ctx, &w, &late, "", 1)
-				if left := takes > 250*time.Millisecond; errors.Is(err, gofunc.ErrLeft) != left || len(late.all()) == 1 != left {
+				if left := takes > 250*time.Millisecond; errors.Is(err, catalog.ErrLeft) != left || len(late.all()) == 1 != left {
 					t.Errorf("after %s: %v, late was told of %v", takes, err, late.all())
 				}
 			})

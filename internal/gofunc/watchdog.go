@@ -2,28 +2,15 @@ package gofunc
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/catalog"
 )
 
 // tick is how often a Watchdog looks: a function that goes on past the end of
 // its context is left at most two ticks late.
 const tick = 5 * time.Millisecond
-
-// ErrLeft says that a function was left: somebody else was told of its end.
-var ErrLeft = errors.New("the function went on past its end")
-
-// ErrExited is what a function ended with that ended its goroutine
-// (runtime.Goexit).
-var ErrExited = errors.New("the function ended its goroutine")
-
-// Late is told, at most once, that the call of a function has ended while the
-// function holds its goroutine: for the reason that its context gives, or with
-// [ErrExited]. It must not wait for the function.
-type Late interface {
-	Late(ctx context.Context, reason error)
-}
 
 // Watchdog looks after functions that run on the goroutine of their call. To
 // start another goroutine for each would wake a thread, which costs more than
@@ -42,7 +29,7 @@ type Watchdog struct {
 type stay struct {
 	// fixed at creation
 	ctx  context.Context
-	late Late
+	late catalog.Late
 
 	// guarded by the mutex of the watchdog
 	state      state

@@ -12,8 +12,10 @@ type Config struct {
 	Variables map[string]Variable
 	Secrets   []Secret
 	Policies  []Policy
-	Hooks     []Hook
-	Range     diag.Range
+	// RateLimits are the limit blocks; Limits is the limits block.
+	RateLimits []Limit
+	Hooks      []Hook
+	Range      diag.Range
 }
 
 // The values of [Server.Mode].

@@ -55,6 +55,15 @@ policy "prod_is_read_only" {
   reason   = "Blocked in prod"
   disclose = "hide"
 }
+limit "per_caller" {
+  resources   = ["*"]
+  key         = "principal.id"
+  rate        = "60/m"
+  burst       = 10
+  concurrency = 4
+  reason      = "Slow down"
+}
+limit "all" { rate = "5/h" }
 hook "alert" {
   on      = ["error", "end"]
   tools   = ["*"]
@@ -87,6 +96,13 @@ hook "alert" {
 		Policies: []Policy{{
 			Name: "prod_is_read_only", Deny: &Body{Language: CEL, Text: diag.WholeFile("", "vars.stage == 'prod'")},
 			Reason: "Blocked in prod", Disclose: DiscloseHide,
+		}},
+		RateLimits: []Limit{{
+			Name: "per_caller", Targets: Targets{Tools: []Name{}, Resources: []Name{{Text: "*"}}, Prompts: []Name{}},
+			Key:   &Body{Language: CEL, Text: diag.WholeFile("", "principal.id")},
+			Calls: 60, Per: time.Minute, Burst: 10, Concurrency: 4, Reason: "Slow down",
+		}, {
+			Name: "all", Calls: 5, Per: time.Hour, Burst: 5,
 		}},
 		Hooks: []Hook{{
 			Name: "alert", On: []string{OnError, OnEnd}, Targets: Targets{Tools: []Name{{Text: "*"}}, Resources: []Name{}, Prompts: []Name{}}, Timeout: 2 * time.Second,

@@ -33,6 +33,8 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 			defs.Prompts = append(defs.Prompts, d.prompt(b))
 		case "policy":
 			defs.Policies = append(defs.Policies, d.policy(b))
+		case "limit":
+			defs.Limits = append(defs.Limits, d.limit(b))
 		case "hook":
 			defs.Hooks = append(defs.Hooks, d.hook(b))
 		case "test":

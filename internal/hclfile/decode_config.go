@@ -32,12 +32,15 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	c.Reload = d.reload(first(f.body, "reload"))
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
-	policies, hooks := named{}, named{}
+	policies, limits, hooks := named{}, named{}, named{}
 	for _, b := range all {
 		switch b.Type {
 		case "policy":
 			d.claim(policies, b)
 			c.Policies = append(c.Policies, d.policy(b))
+		case "limit":
+			d.claim(limits, b)
+			c.RateLimits = append(c.RateLimits, d.limit(b))
 		case "hook":
 			d.claim(hooks, b)
 			c.Hooks = append(c.Hooks, d.hook(b))

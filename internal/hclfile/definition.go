@@ -16,6 +16,7 @@ type Definitions struct {
 	Templates []Template
 	Prompts   []Prompt
 	Policies  []Policy
+	Limits    []Limit
 	Hooks     []Hook
 	Tests     []Test
 }
@@ -103,7 +104,7 @@ type From struct {
 	Range  diag.Range
 }
 
-// Targets are what a policy or a hook is about. A list that is nil names
+// Targets are what a policy, a limit or a hook is about. A list that is nil names
 // everything of its kind, an empty one nothing: a block that has none of the
 // lists is about everything, and one that has some about what they name. See
 // [Covers].
@@ -131,6 +132,25 @@ type Policy struct {
 	ReasonExpr        *Body
 	// Disclose is [DiscloseReason], [DiscloseGeneric] or [DiscloseHide].
 	Disclose string
+
+	Range, NameRange diag.Range
+	Hashes
+}
+
+// Limit is a limit block. It has a rate, a concurrency or both.
+type Limit struct {
+	Name string
+	Targets
+	// Key tells calls apart that are counted apart; nil counts all together.
+	Key *Body
+	// Calls are how many may be made in Per, and Burst how many in no time; all
+	// are 0 when there is no rate.
+	Calls, Burst int
+	Per          time.Duration
+	// Concurrency is how many calls may run at once; 0 is no bound.
+	Concurrency int
+	// Reason may be empty.
+	Reason string
 
 	Range, NameRange diag.Range
 	Hashes

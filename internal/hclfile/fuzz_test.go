@@ -21,6 +21,7 @@ func seeds() []string {
 		"locals {\n  a = [for k, v in { x = 1 } : \"${k}-${v}\" if v > 0]\n  b = local.a[*]\n}\n",
 		"policy \"p\" {\n  deny = \"a == \\\"b\\\" && c\"\n  reason = <<CEL\n'x' + y\nCEL\n}\n",
 		"test \"t\" {\n  tool = \"a\"\n  mock \"http.x\" \"GET /\" {\n    json = { a = [1, 2.5, null] }\n  }\n  expect { error = \"TIMEOUT\" }\n}\n",
+		"limit \"l\" {\n  tools = [\"a*\"]\n  key = \"principal.id\"\n  rate = \"60/m\"\n  burst = 2\n  concurrency = 1\n}\n",
 		"hook \"h\" {\n  on = [\"end\"]\n  allow {\n    http \"x\" {\n      hosts = [\"a.b:443\"]\n      header \"X\" { value = \"a ${base64encode(\"u:${secret.s}\")}\" }\n    }\n  }\n  run = file(\"x.js\")\n}\n",
 		"variable \"v\" {\n  type = object({ a = optional(list(string), [\"x\"]) })\n  default = {}\n}\nserver { name = \"x\" }\n",
 		"resource \"r\" {\n  uri = \"x:r\"\n  base64 = \"AAAA\"\n  size = 3\n  annotations { audience = [\"user\"] }\n  icon { src = \"data:image/png,x\" }\n}\n",

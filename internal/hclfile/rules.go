@@ -4,13 +4,13 @@ package hclfile
 func fileRule(kind Kind) *rule {
 	if kind == ConfigKind {
 		return &rule{blocks: []string{
-			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "hook",
-			"auth", "audit", "upstream", "codeact", "limit",
+			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
+			"auth", "audit", "upstream", "codeact",
 		}}
 	}
 	return &rule{blocks: []string{
-		"tool", "policy", "hook", "test", "locals",
-		"limit", "resource", "resource_folder", "resource_template", "prompt",
+		"tool", "policy", "limit", "hook", "test", "locals",
+		"resource", "resource_folder", "resource_template", "prompt",
 	}}
 }
 
@@ -44,7 +44,6 @@ var rules = map[string]*rule{
 	"audit":    {later: true},
 	"codeact":  {later: true},
 	"upstream": {labels: []string{"name"}, later: true},
-	"limit":    {labels: []string{"name"}, later: true},
 
 	"resource": {labels: []string{"name"}, args: join(required("uri"), callArgs(),
 		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
@@ -93,6 +92,8 @@ var rules = map[string]*rule{
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
 		required("reason"), args("disclose"), later("requires_approval"))},
+	"limit": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"), codeArg("key", false),
+		args("rate", "burst", "concurrency", "reason"))},
 	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "resources", "prompts", "timeout"), codeArg("run", true)),
 		blocks: []string{"allow"}},
 

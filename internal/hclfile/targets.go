@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// targets decodes what a policy or a hook, whose rule is r, is about. One whose
+// targets decodes what a policy, a limit or a hook, whose rule is r, is about. One whose
 // list is written wrong covers nothing: it was not meant to cover everything.
 func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
 	t := Targets{

@@ -1,7 +1,11 @@
 package schema
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // Violation is one way in which a value breaks its schema.
@@ -13,6 +17,27 @@ type Violation struct {
 	// names limits, patterns and choices of the schema and unknown members, cut
 	// short, but never repeats a value.
 	Message string `json:"message"`
+}
+
+// Sentence returns what breaks a schema in one line.
+func Sentence(violations []Violation) string {
+	places := make([]string, len(violations))
+	for i, v := range violations {
+		places[i] = strings.TrimPrefix(v.Path+" "+v.Message, " ")
+	}
+	return strings.Join(places, "; ")
+}
+
+// Fits returns why plain data does not fit the schema.
+func (s *Schema) Fits(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode it as JSON: %w", err)
+	}
+	if violations := s.Value(text); len(violations) > 0 {
+		return errors.New(Sentence(violations))
+	}
+	return nil
 }
 
 // mostViolations bounds how many violations are returned.

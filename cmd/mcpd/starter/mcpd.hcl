@@ -23,3 +23,10 @@ policy "prod_is_read_only" {
   allow  = "tool.read_only"
   reason = "Only tools that change nothing may run in prod"
 }
+
+# Who calls more often is told how long to wait.
+limit "per_caller" {
+  key   = "principal.id + ' ' + source.ip"
+  rate  = "600/m"
+  burst = 100
+}

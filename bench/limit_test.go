@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// limitedServer is addServer with what the operator's file says of limits.
+func limitedServer(tb testing.TB, config string) *engine.Server {
+	return load(tb, engine.Options{
+		Tools:  fstest.MapFS{"add.hcl": {Data: []byte(twoArguments), Mode: 0o644}},
+		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+	})
+}
+
+const (
+	noLimit    = "# nothing\n"
+	otherLimit = "limit \"l\" {\n  prompts = [\"*\"]\n  key = \"principal.id\"\n  rate = \"1000000/s\"\n}\n"
+	oneLimit   = "limit \"l\" {\n  key = \"principal.id\"\n  rate = \"1000000/s\"\n  concurrency = 4\n}\n"
+)
+
+func TestALimitCostsTwoAllocationsAndNoneWhereItIsNotAbout(t *testing.T) {
+	if raced {
+		t.Skip("pools drop things under the race detector")
+	}
+	allocs := func(config string) float64 {
+		s := limitedServer(t, config)
+		return testing.AllocsPerRun(500, func() {
+			if r := s.Execute(t.Context(), addRequest); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+		})
+	}
+	none, other, one := allocs(noLimit), allocs(otherLimit), allocs(oneLimit)
+	if other > none {
+		t.Errorf("a limit of other things costs a call %.0f allocations", other-none)
+	}
+	if one > none+2 {
+		t.Errorf("a limit costs a call %.0f allocations", one-none)
+	}
+}
+
+// BenchmarkLimitedCall is BenchmarkCall under one limit.
+func BenchmarkLimitedCall(b *testing.B) {
+	s := limitedServer(b, oneLimit)
+	b.ReportAllocs()
+	for b.Loop() {
+		if r := s.Execute(b.Context(), addRequest); r.Err != nil {
+			b.Fatal(r.Err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// limited runs the body of a call that no limit is against. Limits are asked
+// last, so that a call that is denied is not counted, and count a call that asks
+// its client once, when it begins. Tests count nowhere.
+func (x *execution) limited(ctx context.Context, facts policylang.Input) (Result, *CallError) {
+	if len(x.entry.Limits) == 0 || x.leg != 1 || x.mocks != nil {
+		return x.runBody(ctx)
+	}
+	charges, name, err := x.entry.Charges(ctx, facts)
+	if err != nil {
+		return Result{}, &CallError{Code: PolicyDenied, Message: policylang.GenericReason, deniedBy: name, cause: err}
+	}
+	refusal, err := x.server.limits.Take(ctx, charges)
+	switch {
+	case err != nil:
+		return Result{}, failed(PolicyDenied, err, "the server cannot count the call")
+	case refusal != nil:
+		return Result{}, &CallError{
+			Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, deniedBy: refusal.Limit.Name,
+		}
+	}
+	x.release = func() { x.server.limits.Release(charges) }
+	return x.runBody(ctx)
+}

@@ -1,0 +1,384 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// hand is a clock that tests move. It is safe for concurrent use.
+type hand struct{ passed atomic.Int64 }
+
+func (h *hand) now() time.Time {
+	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(h.passed.Load()))
+}
+
+func (h *hand) advance(d time.Duration) { h.passed.Add(int64(d)) }
+
+// by is a call by a principal.
+func by(id, tool, arguments string) engine.Request {
+	who := identity.Anonymous()
+	who.ID = id
+	return engine.Request{Name: tool, Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: who}}
+}
+
+// came returns what became of a call: its code and message, or "ok".
+func came(r engine.Result) string {
+	if r.Err != nil {
+		return r.Err.Error()
+	}
+	return "ok"
+}
+
+const echo = `
+tool "echo" {
+  input "n" {
+    type     = integer
+    required = true
+  }
+  run = "return input.n"
+}
+policy "no_seven" {
+  deny   = "args.n == 7"
+  reason = "not seven"
+}
+`
+
+const perCaller = `
+limit "per_caller" {
+  key   = "principal.id"
+  rate  = "60/m"
+  burst = 2
+}
+`
+
+const tooMany = "POLICY_DENIED: over the limit of 60 calls a minute; try again in 1 s"
+
+func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
+	clock := &hand{}
+	s := server(t, engine.Options{
+		Tools:  files("t.hcl", echo),
+		Config: files("mcpd.hcl", perCaller+"policy \"no_eight\" {\n  tools = [\"echo\"]\n  deny = \"args.n == 8\"\n  reason = \"not eight\"\n}\n"),
+		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+			if fmt.Sprint(args["n"]) == "9" {
+				return engine.Deny("not nine")
+			}
+			return engine.Allow()
+		}},
+		Now: clock.now,
+	})
+	var got []string
+	for _, n := range []string{"7", "8", "9", `"x"`, "1", "2", "3", "7"} {
+		got = append(got, n+" "+came(s.Execute(t.Context(), by("ada", "echo", `{"n":`+n+`}`))))
+	}
+	want := []string{
+		"7 POLICY_DENIED: not seven", "8 POLICY_DENIED: not eight", "9 POLICY_DENIED: not nine",
+		`"x" INVALID_INPUT: the arguments do not fit the tool's input schema: /n must be an integer, not a string`,
+		"1 ok", "2 ok", "3 " + tooMany, "7 POLICY_DENIED: not seven",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWhoIsOverALimitIsToldWhenToComeBack(t *testing.T) {
+	clock := &hand{}
+	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", perCaller), Now: clock.now})
+	call := func(id string) engine.Result { return s.Execute(t.Context(), by(id, "echo", `{"n":1}`)) }
+	call("ada")
+	call("ada")
+	r := call("ada")
+	if came(r) != tooMany || !r.Err.Limited || r.Err.RetryAfter != time.Second || r.Err.Overloaded {
+		t.Fatalf("the call over the limit: %+v", r.Err)
+	}
+	if got := came(call("bob")); got != "ok" {
+		t.Errorf("another caller: %s", got)
+	}
+	clock.advance(r.Err.RetryAfter)
+	if got := came(call("ada")); got != "ok" {
+		t.Errorf("who waited as long as told: %s", got)
+	}
+	if got := came(call("ada")); got != tooMany {
+		t.Errorf("and a second call: %s", got)
+	}
+	if got := s.Status().Limits; got != 1 {
+		t.Errorf("the status counts %d limits", got)
+	}
+}
+
+func TestALimitCoversEveryKindAndWhatIsCompletedOfIt(t *testing.T) {
+	plan := engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}
+	completes := engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{}}`)}
+	note := engine.Request{Kind: engine.Resources, Name: "note://n/17"}
+	numbers := engine.Request{Kind: engine.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}
+	file := engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}
+	for _, c := range []struct {
+		name, limit   string
+		first, second engine.Request
+		want          string
+	}{
+		{"a prompt and its completion", `prompts = ["plan"]`, plan, completes, "denied"},
+		{"a completion and its prompt", `prompts = ["plan"]`, completes, plan, "denied"},
+		{"a template and its completion", `resources = ["note"]`, note, numbers, "denied"},
+		{"completions of a template", `resources = ["*"]`, numbers, numbers, "denied"},
+		{"files of a folder", `resources = ["docs"]`, file, file, "denied"},
+		{"a prompt and a resource", `prompts = ["*"]`, plan, note, "ok"},
+		{"by an argument", "prompts = [\"plan\"]\nkey = \"args.day\"", plan, completes, "ok"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := server(t, engine.Options{
+				Tools:  files("library.hcl", library, "docs/a.md", "# A"),
+				Config: files("mcpd.hcl", "limit \"l\" {\nrate = \"1/h\"\n"+c.limit+"\n}\n"),
+			})
+			if got := came(s.Execute(t.Context(), c.first)); got != "ok" {
+				t.Fatal(got)
+			}
+			got := came(s.Execute(t.Context(), c.second))
+			if strings.HasPrefix(got, "POLICY_DENIED: over the limit of 1 call an hour") {
+				got = "denied"
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCountersSurviveAReload(t *testing.T) {
+	for _, c := range []struct{ name, next, want string }{
+		{"of another tool", perCaller + "limit \"other\" { rate = \"1000/s\" }\n", tooMany},
+		{"of its burst", strings.Replace(perCaller, "burst = 2", "burst = 1", 1), strings.Replace(tooMany, "1 s", "2 s", 1)},
+		{"that fails", perCaller + "limit \"broken\" {}\n", tooMany},
+		{"of its rate", strings.Replace(perCaller, "60/m", "61/m", 1), "ok"},
+		{"of its name", strings.Replace(perCaller, "per_caller", "by_caller", 1), "ok"},
+		{"of its file", "# moved\n", "ok"},
+	} {
+		t.Run("a reload "+c.name, func(t *testing.T) {
+			clock, config, tools := &hand{}, files("mcpd.hcl", perCaller), files("t.hcl", echo)
+			s := server(t, engine.Options{Tools: tools, Config: config, Now: clock.now})
+			for range 2 {
+				if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "ok" {
+					t.Fatal(got)
+				}
+			}
+			config["mcpd.hcl"].Data = []byte(c.next)
+			if c.next == "# moved\n" {
+				tools["limits.hcl"] = files("limits.hcl", perCaller)["limits.hcl"]
+			}
+			_, _ = s.Load(t.Context())
+			if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != c.want {
+				t.Errorf("the third call: %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnOperatorsLimitCannotBeWeakenedByAToolFile(t *testing.T) {
+	tools := files("t.hcl", echo)
+	s := server(t, engine.Options{Tools: tools, Config: files("mcpd.hcl", perCaller), Now: (&hand{}).now})
+	tools["l.hcl"] = files("l.hcl", `limit "per_caller" { rate = "1000/s" }`)["l.hcl"]
+	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `limit "per_caller" is defined twice`) {
+		t.Errorf("a tool file takes the name of the operator's limit: %v", err)
+	}
+	tools["l.hcl"].Data = []byte(`limit "generous" { rate = "1000/s" }`)
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for range 3 {
+		got = append(got, came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))))
+	}
+	if diff := cmp.Diff([]string{"ok", "ok", tooMany}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAKeyThatCannotBeEvaluatedDenies(t *testing.T) {
+	var log strings.Builder
+	s := server(t, engine.Options{
+		Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/s\"\n}\n"),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "POLICY_DENIED: denied by policy" {
+		t.Errorf("the caller is told %s", got)
+	}
+	if want := `limit \"l\": mcpd.hcl:2:27: \"tenant\" is absent`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, log.String())
+	}
+}
+
+func TestACallThatAsksIsCountedOnce(t *testing.T) {
+	e := startEffects(t)
+	s := server(t, engine.Options{
+		Tools:  files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
+		Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/h\"\n  concurrency = 1\n}\n"),
+	})
+	first := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	if got := came(s.Execute(t.Context(), asked("web", nil))); !strings.HasPrefix(got, "POLICY_DENIED: over the limit of 1 call") {
+		t.Errorf("a second call: %s", got)
+	}
+	second := mustAsk(t, s.Execute(t.Context(), asked("web", answers(first, `{"ok":true}`))))
+	if last := s.Execute(t.Context(), asked("web", answers(second, `{"ok":false}`))); last.Err != nil || string(last.Value) != deployed {
+		t.Errorf("the last leg: %s, %v", last.Value, last.Err)
+	}
+	forged := asked("web", &engine.Resume{State: "none"})
+	if got := came(s.Execute(t.Context(), forged)); !strings.HasPrefix(got, "INVALID_INPUT") {
+		t.Errorf("a state that is none passes the limit: %s", got)
+	}
+}
+
+func TestTestsSpendNothing(t *testing.T) {
+	s := server(t, engine.Options{
+		Tools:  files("t.hcl", echo+"test \"one\" {\n  tool = \"echo\"\n  input = { n = 1 }\n  expect { output = 1 }\n}\n"),
+		Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/h\"\n}\nlimit \"m\" { rate = \"1/h\" }\n"),
+	})
+	for range 3 {
+		results, err := s.RunTests(t.Context(), "")
+		if err != nil || len(results) != 1 || !results[0].Passed() {
+			t.Fatalf("%+v, %v", results, err)
+		}
+	}
+	request := by("ada", "echo", `{"n":1}`)
+	request.Caller.Principal.Claims = map[string]any{"tenant": "acme"}
+	if got := came(s.Execute(t.Context(), request)); got != "ok" {
+		t.Errorf("tests were counted: %s", got)
+	}
+}
+
+func TestListsShowWhatALimitIsAgainst(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" { rate = \"1/h\" }\n")})
+	request := by("ada", "echo", `{"n":1}`)
+	before := s.Visible(t.Context(), engine.Tools, request.Caller)
+	s.Execute(t.Context(), request)
+	after := s.Visible(t.Context(), engine.Tools, request.Caller)
+	if len(after.Tools) != 1 || before.Hash != after.Hash {
+		t.Errorf("the list has %d tools behind the limit", len(after.Tools))
+	}
+}
+
+func TestWhatRunsAtOnceIsBoundedForEachKey(t *testing.T) {
+	type none struct{}
+	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.id\"\n  concurrency = 2\n}\n")})
+	began, end := make(chan none), make(chan none)
+	err := engine.AddTool(s, engine.ToolOptions{Name: "wait", Timeout: time.Minute}, func(context.Context, identity.Agent, none) (none, error) {
+		began <- none{}
+		<-end
+		return none{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for _, who := range []string{"ada", "ada", "bob"} {
+		calls.Go(func() {
+			if got := came(s.Execute(t.Context(), by(who, "wait", "{}"))); got != "ok" {
+				t.Errorf("%s: %s", who, got)
+			}
+		})
+		<-began
+	}
+	const busy = "POLICY_DENIED: over the limit of 2 calls at once; try again in 1 s"
+	for range 10 {
+		if got := came(s.Execute(t.Context(), by("ada", "wait", "{}"))); got != busy {
+			t.Errorf("a third call at once: %s", got)
+		}
+	}
+	close(end)
+	calls.Wait()
+	calls.Go(func() { <-began })
+	if got := came(s.Execute(t.Context(), by("ada", "wait", "{}"))); got != "ok" {
+		t.Errorf("a call after those that ended: %s", got)
+	}
+	calls.Wait()
+}
+
+// TestManyCallersAreLetThroughAsOftenAsTheLimitSays, while reloads change the
+// order of the limits under them.
+func TestManyCallersAreLetThroughAsOftenAsTheLimitSays(t *testing.T) {
+	first, second := "limit \"a\" {\n  rate = \"1/h\"\n  burst = 50\n}\n", "limit \"b\" {\n  rate = \"2/h\"\n  burst = 70\n  concurrency = 100\n}\n"
+	config := files("mcpd.hcl", first+second)
+	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: config, Now: (&hand{}).now})
+	var let atomic.Int64
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 20 {
+				if s.Execute(t.Context(), by("ada", "echo", `{"n":1}`)).Err == nil {
+					let.Add(1)
+				}
+			}
+		})
+	}
+	for i := range 6 {
+		config["mcpd.hcl"].Data = []byte([]string{second + first, first + second}[i%2])
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	callers.Wait()
+	if let.Load() != 50 {
+		t.Errorf("%d calls are let through, want 50", let.Load())
+	}
+}
+
+// TestACallGivesItsPlaceBackWhenItEnds, however that is, and whether or not its
+// function has returned.
+func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
+	type none struct{}
+	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")})
+	end := make(chan struct{})
+	for name, run := range map[string]engine.Func[none, none]{
+		"panics": func(context.Context, identity.Agent, none) (none, error) { panic("oh") },
+		"stuck": func(context.Context, identity.Agent, none) (none, error) {
+			<-end
+			return none{}, nil
+		},
+	} {
+		if err := engine.AddTool(s, engine.ToolOptions{Name: name, Timeout: 10 * time.Millisecond}, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left sync.WaitGroup
+	for tool, want := range map[string]engine.Code{"panics": engine.ExecutionError, "stuck": engine.Timeout} {
+		for range 2 {
+			if r := s.Execute(t.Context(), by("ada", tool, "{}")); r.Err == nil || r.Err.Code != want {
+				t.Errorf("%s: got %+v", tool, r.Err)
+			}
+			late := make(lateResults, 1)
+			r := by("ada", tool, "{}")
+			r.Late = late
+			left.Go(func() {
+				if r := s.Execute(t.Context(), r); !r.Left {
+					late <- r
+				}
+			})
+			if r := <-late; r.Err == nil || r.Err.Code != want {
+				t.Errorf("%s, on the goroutine of its call: got %+v", tool, r.Err)
+			}
+		}
+	}
+	close(end)
+	left.Wait()
+}
+
+// lateResults receive what ends late.
+type lateResults chan engine.Result
+
+func (a lateResults) Answer(r engine.Result) { a <- r }

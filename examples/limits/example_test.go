@@ -1,0 +1,53 @@
+// Package limits shows limits of the operator and of a tool: see README.md.
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+func TestWhoWaitsAsToldIsServed(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	server, err := engine.New(engine.Options{
+		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil || len(results) != 1 || !results[0].Passed() {
+		t.Fatalf("the test of the example: %+v, %v", results, err)
+	}
+	report := func(tenant string) string {
+		result := server.Execute(t.Context(), engine.Request{
+			Name: "report", Arguments: json.RawMessage(`{"tenant":"` + tenant + `"}`), Caller: identity.Caller{Principal: identity.Anonymous()},
+		})
+		if result.Err == nil {
+			return string(result.Value)
+		}
+		now = now.Add(result.Err.RetryAfter)
+		return result.Err.Error()
+	}
+	var got []string
+	for _, tenant := range []string{"acme", "acme", "acme", "acme", "b", "c", "d", "e", "f"} {
+		got = append(got, report(tenant))
+	}
+	want := []string{
+		`"report of acme"`, `"report of acme"`, "POLICY_DENIED: Reports are dear; try again in 180 s", `"report of acme"`,
+		`"report of b"`, `"report of c"`, `"report of d"`, `"report of e"`, "POLICY_DENIED: over the limit of 60 calls a minute; try again in 1 s",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/ratelimit"
+	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// Limit is a limit of an item, with what tells apart the calls of that item
+// which are counted apart: nil counts all together.
+type Limit struct {
+	*ratelimit.Limit
+	key *policylang.Key
+}
+
+// Charges returns what a call counts for. The error, of a key that cannot be
+// evaluated, is for the operator, and name is that of its limit.
+func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []ratelimit.Charge, name string, err error) {
+	charges = make([]ratelimit.Charge, len(e.Limits))
+	for i, l := range e.Limits {
+		charges[i].Limit = l.Limit
+		if l.key == nil {
+			continue
+		}
+		text, err := l.key.Eval(ctx, facts)
+		if err != nil {
+			return nil, l.Name, err
+		}
+		charges[i].Key = ratelimit.Key(text)
+	}
+	return charges, "", nil
+}
+
+// limitOf returns a limit as it is counted.
+func limitOf(def *hclfile.Limit, operator bool) *ratelimit.Limit {
+	return &ratelimit.Limit{
+		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
+		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason,
+	}
+}
+
+// addLimits gives every entry its limits: the operator's, those of tool files.
+func (k *linker) addLimits(entries []*Entry) {
+	defs := slices.Concat(pointers(k.found.config.RateLimits), pointers(k.found.limits))
+	for i, def := range defs {
+		k.catalog.RateLimits = append(k.catalog.RateLimits, limitOf(def, i < len(k.found.config.RateLimits)))
+	}
+	found := make([]diag.List, len(entries))
+	source.Parallel(len(entries), func(i int) {
+		for j, def := range defs {
+			if covers(def.Targets, entries[i].Kind, entries[i].Name) {
+				found[i] = append(found[i], k.bindLimit(entries[i], def, k.catalog.RateLimits[j])...)
+			}
+		}
+	})
+	k.cache.keys = k.keys.all()
+	if k.keys.full() {
+		found = append(found, diag.List{{
+			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
+			Summary: fmt.Sprintf("the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs", k.maxPolicies),
+			Detail:  "name in the tools of each limit only those whose args its key reads",
+		}})
+	}
+	k.found.report(slices.Concat(append(found, k.idleKeys(defs, entries))...).OncePerPlace())
+}
+
+// idleKeys compiles the keys of limits that cover no item, so that their mistakes show.
+func (k *linker) idleKeys(defs []*hclfile.Limit, entries []*Entry) (problems diag.List) {
+	for _, def := range defs {
+		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
+			_, more := k.found.env.CompileKey(keyOf(def), nil)
+			problems = append(problems, more...)
+		}
+	}
+	return problems
+}
+
+// bindLimit compiles the key of a limit for one item, and returns what is wrong with it.
+func (k *linker) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) diag.List {
+	if def.Key == nil {
+		e.Limits = append(e.Limits, Limit{Limit: l})
+		return nil
+	}
+	if k.keys.full() {
+		return nil
+	}
+	src, key := keyOf(def), ruleKey{rule: def.Hash}
+	if src.MayReadArgs() {
+		key.item = schemaHashOf(e)
+	}
+	compiled, problems := k.keys.compile(key, func() (*policylang.Key, diag.List) {
+		if known := k.cache.keys[key]; known != nil {
+			return known, nil
+		}
+		tool := toolOf(e)
+		return k.found.env.CompileKey(src, &tool)
+	})
+	if compiled != nil {
+		e.Limits = append(e.Limits, Limit{l, compiled})
+	}
+	return problems
+}
+
+func keyOf(def *hclfile.Limit) policylang.KeySource {
+	return policylang.KeySource{Limit: def.Name, Text: def.Key.Text, Range: def.NameRange}
+}

@@ -1,0 +1,43 @@
+package catalog
+
+import (
+	"slices"
+
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// TargetOf returns what a test is of: the name of a tool or a prompt, a URI, or
+// the template of one.
+func TargetOf(test *hclfile.Test) (k Kind, target string) {
+	switch {
+	case test.Resource != "" && test.Complete != "":
+		return Templates, test.Resource
+	case test.Resource != "":
+		return Resources, test.Resource
+	case test.Prompt != "":
+		return Prompts, test.Prompt
+	}
+	return Tools, test.Tool
+}
+
+// Tested reports whether the catalog, which may be nil, has been served with a
+// test that next has too, and with the same item and policies under it: nothing
+// that the test could tell has changed.
+func (c *Catalog) Tested(next *Catalog, test *hclfile.Test) bool {
+	if c == nil || !c.Reload.RequireTests || c.DenyByDefault != next.DenyByDefault || !slices.ContainsFunc(c.Tests, func(t hclfile.Test) bool { return t.Hash == test.Hash }) {
+		return false
+	}
+	old, now := c.entryOf(test), next.entryOf(test)
+	return old != nil && now != nil && old.Item == now.Item &&
+		slices.EqualFunc(old.Rules, now.Rules, func(a, b Policy) bool { return a.Compiled == b.Compiled })
+}
+
+// entryOf returns what a test is of, nil when it is not there.
+func (c *Catalog) entryOf(test *hclfile.Test) *Entry {
+	k, target := TargetOf(test)
+	if k != Resources {
+		return c.Entry(k, target)
+	}
+	e, _ := c.Read(target)
+	return e
+}

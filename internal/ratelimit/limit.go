@@ -1,0 +1,111 @@
+package ratelimit
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+)
+
+// Rate is how many calls may be made in a time. The zero Rate is no bound.
+type Rate struct {
+	Calls int
+	Per   time.Duration
+}
+
+// interval is the time in which one call becomes possible again, rounded up, so
+// that no more than the rate ever are.
+func (r Rate) interval() time.Duration {
+	if r.Calls <= 0 {
+		return 0
+	}
+	return (r.Per + time.Duration(r.Calls) - 1) / time.Duration(r.Calls)
+}
+
+// String returns the rate in words, such as "60 calls a minute".
+func (r Rate) String() string {
+	per := r.Per.String()
+	switch r.Per {
+	case time.Second:
+		per = "a second"
+	case time.Minute:
+		per = "a minute"
+	case time.Hour:
+		per = "an hour"
+	}
+	return calls(r.Calls) + " " + per
+}
+
+func calls(n int) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
+}
+
+// ID tells limits apart. Limits of equal ID share their counters, so that these
+// outlive the files that a limit was read from.
+type ID struct {
+	Name string
+	// Operator says that the limit stands in the operator's file.
+	Operator bool
+	Rate     Rate
+}
+
+// Limit is one limit. It is immutable.
+type Limit struct {
+	ID
+	// Burst is how many calls may be made in no time, at least one where there
+	// is a rate.
+	Burst int
+	// Concurrency is how many calls may run at once; 0 is no bound.
+	Concurrency int
+	// Reason is what a refused caller is told; empty for words that are made of
+	// the limit.
+	Reason string
+}
+
+// Charge is one call under one key of a limit.
+type Charge struct {
+	Limit *Limit
+	// Key is short; see [Key].
+	Key string
+
+	// counters are where Memory has found the key at slot, or in the bucket for
+	// what there is no room for.
+	counters *counters
+	slot     int
+}
+
+// maxKey bounds a key in bytes.
+const maxKey = 128
+
+// Key returns a text as a key: itself when it is short, and otherwise its hash.
+func Key(text string) string {
+	if len(text) <= maxKey {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
+}
+
+// Refusal is why a call may not be made now.
+type Refusal struct {
+	Limit *Limit
+	// Busy says that too many calls run at once, rather than that too many were made.
+	Busy bool
+	// Wait is when to come back. For a busy limit it is a guess.
+	Wait time.Duration
+}
+
+// Message tells the caller what to do.
+func (r *Refusal) Message() string {
+	said := r.Limit.Reason
+	switch {
+	case said != "":
+	case r.Busy:
+		said = fmt.Sprintf("over the limit of %s at once", calls(r.Limit.Concurrency))
+	default:
+		said = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
+	}
+	return fmt.Sprintf("%s; try again in %d s", said, max(1, (r.Wait+time.Second-1)/time.Second))
+}

@@ -1,0 +1,315 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// clock is a time that tests move.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time          { return c.at }
+func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+
+func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func limit(name string, calls int, per time.Duration, burst, concurrency int) *Limit {
+	return &Limit{ID: ID{Name: name, Rate: Rate{calls, per}}, Burst: burst, Concurrency: concurrency}
+}
+
+// take charges one key of each limit.
+func take(m *Memory, key string, limits ...*Limit) (*Refusal, []Charge) {
+	charges := make([]Charge, len(limits))
+	for i, l := range limits {
+		charges[i] = Charge{Limit: l, Key: key}
+	}
+	refusal, _ := m.Take(context.Background(), charges)
+	return refusal, charges
+}
+
+func TestABurstIsLetThroughAndThenTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, l := NewMemory(time.Now), limit("l", 60, time.Minute, 3, 0)
+		for i := range 3 {
+			if refusal, _ := take(m, "a", l); refusal != nil {
+				t.Fatalf("call %d of the burst is refused: %s", i, refusal.Message())
+			}
+		}
+		refusal, _ := take(m, "a", l)
+		if refusal == nil || refusal.Wait != time.Second || refusal.Busy {
+			t.Fatalf("the call after the burst: %+v, want a wait of 1s", refusal)
+		}
+		time.Sleep(refusal.Wait - time.Nanosecond)
+		if refusal, _ := take(m, "a", l); refusal == nil || refusal.Wait != 1 {
+			t.Errorf("a call that is a nanosecond early: %+v", refusal)
+		}
+		time.Sleep(time.Nanosecond)
+		if refusal, _ := take(m, "a", l); refusal != nil {
+			t.Errorf("who waited as long as told is refused: %s", refusal.Message())
+		}
+		if refusal, _ := take(m, "a", l); refusal == nil {
+			t.Error("one call became possible in a second, and two are let through")
+		}
+		if refusal, _ := take(m, "b", l); refusal != nil {
+			t.Error("another key pays for the first")
+		}
+		time.Sleep(time.Hour)
+		for range 3 {
+			take(m, "a", l)
+		}
+		if refusal, _ := take(m, "a", l); refusal == nil {
+			t.Error("an hour of silence makes the burst larger")
+		}
+	})
+}
+
+func TestWhatRunsAtOnceIsBounded(t *testing.T) {
+	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 2)
+	_, first := take(m, "a", l)
+	take(m, "a", l)
+	refusal, _ := take(m, "a", l)
+	if refusal == nil || !refusal.Busy || refusal.Wait != time.Second {
+		t.Fatalf("a third call at once: %+v", refusal)
+	}
+	if refusal, _ := take(m, "b", l); refusal != nil {
+		t.Error("another key waits for the first")
+	}
+	m.Release(first)
+	if refusal, _ := take(m, "a", l); refusal != nil {
+		t.Error("a call that has ended still counts")
+	}
+	if refusal, _ := take(m, "a", l); refusal == nil {
+		t.Error("one call has ended, and two begin")
+	}
+}
+
+func TestACallIsChargedToAllLimitsOrToNone(t *testing.T) {
+	m, wide, narrow := NewMemory(newClock().now), limit("wide", 1, time.Hour, 5, 0), limit("narrow", 1, time.Minute, 1, 0)
+	take(m, "a", wide, narrow)
+	for range 10 {
+		if refusal, _ := take(m, "a", wide, narrow); refusal == nil || refusal.Limit != narrow {
+			t.Fatalf("refused by %+v, want narrow", refusal)
+		}
+	}
+	for i := range 4 {
+		if refusal, _ := take(m, "a", wide); refusal != nil {
+			t.Fatalf("calls that narrow refused were charged to wide: %d are left of 4", i)
+		}
+	}
+	refusal, _ := take(m, "a", narrow, wide)
+	if refusal == nil || refusal.Limit != wide || refusal.Wait != time.Hour {
+		t.Errorf("both are against the call, and it is told %+v, not the longer wait", refusal)
+	}
+}
+
+// TestCountersOutliveTheLimit: those of a reload are the ones of before where
+// name, file and rate are, whatever else has changed.
+func TestCountersOutliveTheLimit(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		next Limit
+		want bool
+	}{
+		{"the same limit", Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 2}, true},
+		{"a smaller burst", Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 1}, true},
+		{"another rate", Limit{ID: ID{"l", true, Rate{2, time.Hour}}, Burst: 2}, false},
+		{"another name", Limit{ID: ID{"k", true, Rate{1, time.Hour}}, Burst: 2}, false},
+		{"a tool file's", Limit{ID: ID{"l", false, Rate{1, time.Hour}}, Burst: 2}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, l := NewMemory(newClock().now), &Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 2}
+			m.Keep([]*Limit{l})
+			take(m, "a", l)
+			take(m, "a", l)
+			m.Keep([]*Limit{&test.next})
+			if refusal, _ := take(m, "a", &test.next); (refusal != nil) != test.want {
+				t.Errorf("counted on: %v, want %v", refusal != nil, test.want)
+			}
+			if got := len(*m.counters.Load()); got != 1 {
+				t.Errorf("the counters of %d limits are kept, want 1", got)
+			}
+		})
+	}
+}
+
+func TestACallThatEndsAfterItsLimitWentIsNotMissed(t *testing.T) {
+	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
+	_, running := take(m, "a", l)
+	m.Keep(nil)
+	take(m, "a", l)
+	m.Release(running)
+	if refusal, _ := take(m, "a", l); refusal == nil {
+		t.Error("a call gave back a place among counters that are not its own")
+	}
+}
+
+// TestAFloodOfKeysIsBounded: a million keys neither outgrow the store nor make
+// a caller new who is over the limit.
+func TestAFloodOfKeysIsBounded(t *testing.T) {
+	c := newClock()
+	m, l := NewMemory(c.now), limit("l", 1, time.Hour, 2, 0)
+	take(m, "over", l)
+	take(m, "over", l)
+	let := 0
+	for i := range 1_000_000 {
+		if refusal, _ := take(m, fmt.Sprint("flood", i), l); refusal == nil {
+			let++
+		}
+	}
+	counters := m.of(l)
+	if got := len(counters.buckets); got != maxKeys || len(counters.slots) != maxKeys {
+		t.Errorf("%d keys are counted apart in %d buckets, want %d", len(counters.slots), got, maxKeys)
+	}
+	if want := maxKeys - 1 + l.Burst; let != want {
+		t.Errorf("%d calls are let through, want %d: a burst of all for whom there is no room", let, want)
+	}
+	if refusal, _ := take(m, "over", l); refusal == nil {
+		t.Error("the flood made a caller new who is over the limit")
+	}
+	c.advance(2 * time.Hour)
+	for i := range maxKeys {
+		if refusal, _ := take(m, fmt.Sprint("later", i), l); refusal != nil {
+			t.Fatal("what is as good as new makes no room")
+		}
+	}
+	c.advance(2 * time.Hour)
+	for i := range maxKeys {
+		take(m, fmt.Sprint("few", i), l)
+		c.advance(time.Hour)
+	}
+	if got := len(counters.buckets); got > 16 {
+		t.Errorf("%d keys are still counted, and all but a few are as good as new", got)
+	}
+}
+
+// TestWhoFindsNoRoomGivesBackWhatItTook: places in the shared bucket return to it,
+// though the key may have found room meanwhile.
+func TestWhoFindsNoRoomGivesBackWhatItTook(t *testing.T) {
+	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
+	held := make([][]Charge, maxKeys)
+	for i := range held {
+		_, held[i] = take(m, fmt.Sprint(i), l)
+	}
+	_, crowded := take(m, "late", l)
+	if refusal, _ := take(m, "later", l); refusal == nil {
+		t.Fatal("keys without room do not share a bucket")
+	}
+	m.Release(held[7])
+	_, own := take(m, "late", l)
+	m.Release(crowded)
+	if refusal, _ := take(m, "later", l); refusal != nil {
+		t.Error("the shared bucket is not given back")
+	}
+	if refusal, _ := take(m, "late", l); refusal == nil {
+		t.Error("the place in the shared bucket was given back for another one")
+	}
+	m.Release(own)
+	if refusal, _ := take(m, "late", l); refusal != nil {
+		t.Error("the key's own place is not given back")
+	}
+}
+
+// TestManyCallersGetWhatTheLimitGives counts what callers at once are let
+// through, each of several limits in an order of its own.
+func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
+	m := NewMemory(newClock().now)
+	limits := []*Limit{limit("a", 1, time.Hour, 100, 0), limit("b", 1, time.Hour, 1000, 8), limit("c", 1, time.Hour, 1000, 0)}
+	var let, running atomic.Int64
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for i := range 200 {
+				mine := []*Limit{limits[i%3], limits[(i+1)%3], limits[(i+2)%3]}
+				refusal, charges := take(m, "k", mine...)
+				if refusal != nil {
+					continue
+				}
+				let.Add(1)
+				if running.Add(1) > 8 {
+					t.Error("more calls run at once than the limit allows")
+				}
+				runtime.Gosched()
+				running.Add(-1)
+				m.Release(charges)
+				if i%50 == 0 {
+					m.Keep(limits)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if let.Load() != 100 {
+		t.Errorf("%d calls are let through, want 100", let.Load())
+	}
+	if got := m.of(limits[1]).find("k", 0); m.of(limits[1]).at(got).running != 0 {
+		t.Error("calls that have ended still count")
+	}
+}
+
+func TestAChargeCostsNoAllocation(t *testing.T) {
+	m, l := NewMemory(newClock().now), limit("l", 1_000_000, time.Second, 1_000_000, 4)
+	charges := []Charge{{Limit: l, Key: "a"}}
+	if got := testing.AllocsPerRun(1000, func() {
+		if refusal, _ := m.Take(t.Context(), charges); refusal == nil {
+			m.Release(charges)
+		}
+	}); got != 0 {
+		t.Errorf("a charge allocates %v times", got)
+	}
+}
+
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	rated := limit("l", 60, time.Minute, 1, 3)
+	said := *rated
+	said.Reason = "Ask less often"
+	for _, test := range []struct {
+		refusal Refusal
+		want    string
+	}{
+		{Refusal{Limit: rated, Wait: 1}, "over the limit of 60 calls a minute; try again in 1 s"},
+		{Refusal{Limit: rated, Wait: 2*time.Second + 1}, "over the limit of 60 calls a minute; try again in 3 s"},
+		{Refusal{Limit: rated, Wait: time.Second, Busy: true}, "over the limit of 3 calls at once; try again in 1 s"},
+		{Refusal{Limit: limit("l", 1, time.Hour, 1, 1), Wait: time.Hour}, "over the limit of 1 call an hour; try again in 3600 s"},
+		{Refusal{Limit: limit("l", 1, time.Second, 1, 1), Wait: time.Second, Busy: true}, "over the limit of 1 call at once; try again in 1 s"},
+		{Refusal{Limit: &said, Wait: time.Hour}, "Ask less often; try again in 3600 s"},
+	} {
+		if got := test.refusal.Message(); got != test.want {
+			t.Errorf("told %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestLongKeysAreShortened(t *testing.T) {
+	long := strings.Repeat("k", 1<<20)
+	if got := Key(long); len(got) > maxKey || got == Key(long+"x") {
+		t.Errorf("a key of %d bytes", len(got))
+	}
+	if got := Key("principal"); got != "principal" {
+		t.Errorf("a short key is changed to %q", got)
+	}
+}
+
+func TestNoMoreThanTheRate(t *testing.T) {
+	for _, r := range []Rate{{7, time.Second}, {1_000_000, time.Second}, {999_999, time.Minute}, {1, time.Hour}} {
+		if got := r.interval() * time.Duration(r.Calls); got < r.Per {
+			t.Errorf("%s lets them through in %s", r, got)
+		}
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	m, l := NewMemory(time.Now), limit("l", 1_000_000, time.Second, 1_000_000, 4)
+	charges := []Charge{{Limit: l, Key: "agent-1042"}}
+	for b.Loop() {
+		if refusal, _ := m.Take(b.Context(), charges); refusal == nil {
+			m.Release(charges)
+		}
+	}
+}

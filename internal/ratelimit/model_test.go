@@ -1,0 +1,127 @@
+package ratelimit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestMemoryCountsLikeTokenBuckets compares the store with a model that
+// fills the token buckets of all keys step by step.
+func TestMemoryCountsLikeTokenBuckets(t *testing.T) {
+	for seed := range uint64(200) {
+		if message := compare(rand.New(rand.NewPCG(seed, 1))); message != "" {
+			t.Fatalf("seed %d: %s", seed, message)
+		}
+	}
+}
+
+func FuzzMemoryCountsLikeTokenBuckets(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		if message := compare(rand.New(rand.NewPCG(a, b))); message != "" {
+			t.Fatal(message)
+		}
+	})
+}
+
+// modelBucket is a token bucket as it is usually told: a token comes back in
+// each interval, the first one counted from when the bucket was last whole.
+type modelBucket struct {
+	tokens  int
+	since   time.Time // when the token that comes back next began to
+	running int
+}
+
+// trial is one history of calls, on the store and on the model.
+type trial struct {
+	random  *rand.Rand
+	clock   *clock
+	store   *Memory
+	limits  []*Limit
+	model   map[string]*modelBucket
+	running []modelCall
+}
+
+// modelCall is a call that runs.
+type modelCall struct {
+	charges []Charge
+	buckets []*modelBucket
+}
+
+// compare makes random calls and returns where the store and the model differ.
+func compare(random *rand.Rand) string {
+	c := newClock()
+	x := &trial{random: random, clock: c, store: NewMemory(c.now), model: map[string]*modelBucket{}}
+	for i := range 1 + random.IntN(3) {
+		x.limits = append(x.limits, limit(fmt.Sprint(i), random.IntN(4)*50, time.Minute, 1+random.IntN(5), random.IntN(4)))
+	}
+	for step := range 500 {
+		c.advance(time.Duration(random.Int64N(int64(2 * time.Second))))
+		if len(x.running) > 0 && random.IntN(3) == 0 {
+			x.end(random.IntN(len(x.running)))
+		} else if message := x.begin(); message != "" {
+			return fmt.Sprintf("step %d: %s", step, message)
+		}
+	}
+	return ""
+}
+
+// end ends a call that runs.
+func (x *trial) end(i int) {
+	x.store.Release(x.running[i].charges)
+	for _, b := range x.running[i].buckets {
+		b.running--
+	}
+	x.running = append(x.running[:i], x.running[i+1:]...)
+}
+
+// begin makes a call.
+func (x *trial) begin() string {
+	charged, key := x.limits[x.random.IntN(len(x.limits)):], fmt.Sprint(x.random.IntN(3))
+	refusal, charges := take(x.store, key, charged...)
+	buckets, allowed := make([]*modelBucket, len(charged)), true
+	for i, l := range charged {
+		b := x.model[l.Name+key]
+		if b == nil {
+			b = &modelBucket{tokens: l.Burst}
+			x.model[l.Name+key] = b
+		}
+		b.fill(l, x.clock.at)
+		buckets[i] = b
+		allowed = allowed && b.tokens > 0 && (l.Concurrency == 0 || b.running < l.Concurrency)
+	}
+	if allowed != (refusal == nil) {
+		return fmt.Sprintf("the store says %+v, the model %v", refusal, allowed)
+	}
+	if !allowed {
+		return ""
+	}
+	for i, l := range charged {
+		buckets[i].take(l, x.clock.at)
+	}
+	x.running = append(x.running, modelCall{charges, buckets})
+	return ""
+}
+
+// take takes a token, and begins to fill a bucket that was whole.
+func (b *modelBucket) take(l *Limit, now time.Time) {
+	if b.tokens == l.Burst {
+		b.since = now
+	}
+	b.tokens--
+	b.running++
+}
+
+// fill gives back the tokens that have come back by now.
+func (b *modelBucket) fill(l *Limit, now time.Time) {
+	if l.Rate.Calls == 0 {
+		b.tokens = l.Burst
+		return
+	}
+	for b.tokens < l.Burst && !b.since.Add(l.Rate.interval()).After(now) {
+		b.tokens++
+		b.since = b.since.Add(l.Rate.interval())
+	}
+}
