@@ -49,6 +49,9 @@ type compilation struct {
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
 	origin        origin
+	// imported are the files that the body imports, by the names that
+	// [Source.Import] knows them by.
+	imported map[string]diag.Text
 }
 
 func (c *compilation) run() *Program {
@@ -202,7 +205,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	p := &Program{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
 		uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
-		patterns: found.patterns, origin: c.origin,
+		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.imported,
 	}
 	_, p.everything = found.free("globalThis")
 	for _, name := range globals(c.src.Kind, c.src.Objects) {

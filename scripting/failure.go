@@ -38,7 +38,7 @@ func (r *run) uncatchable(err error) *Failure {
 	switch {
 	case errors.As(err, &interrupted):
 		if failure = r.failure; failure == nil {
-			failure = over(r.ctx)
+			failure = Over(r.ctx)
 		}
 		if failure != nil && failure.Stack == nil {
 			failure.Stack = r.frames(interrupted.Stack())

@@ -21,7 +21,7 @@ func (inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err error) 
 	if c.Program == nil {
 		return Outcome{}, errors.New("run a call: no program")
 	}
-	if failure := over(ctx); failure != nil {
+	if failure := Over(ctx); failure != nil {
 		return Outcome{Failure: failure}, nil
 	}
 	r := newRun(ctx, c, h)
@@ -46,8 +46,8 @@ func (r *run) recovered(bug any) (Outcome, error) {
 	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.program.name, bug)
 }
 
-// over says why a call whose context is done has no result; nil when it is not done.
-func over(ctx context.Context) *Failure {
+// Over says why a call whose context is done has no result; nil when it is not done.
+func Over(ctx context.Context) *Failure {
 	switch err := ctx.Err(); {
 	case err == nil:
 		return nil

@@ -19,6 +19,9 @@ type Journal struct {
 	bytes   int
 	// seed is that of the run that began the journal.
 	seed uint64
+	// passed is how many entries [Journal.Tail] has told of. They do not change
+	// any more.
+	passed int
 }
 
 // NewJournal returns an empty journal.
@@ -137,7 +140,7 @@ func newBook(j *Journal, limits Limits) book {
 		b.past--
 	}
 	b.arrived = slices.Clone(j.entries[b.past:])
-	j.entries = j.entries[:b.past]
+	j.entries, j.passed = j.entries[:b.past], b.past
 	for i := range b.arrived {
 		j.bytes -= b.arrived[i].size()
 	}
@@ -241,7 +244,7 @@ func (b *book) clock(millis func() int64) (int64, *Failure) {
 	}
 	now := max(millis(), b.latest)
 	b.latest = now
-	if b.journal != nil && len(b.journal.entries) > 0 {
+	if b.journal != nil && len(b.journal.entries) > max(b.past, b.journal.passed) {
 		last := &b.journal.entries[len(b.journal.entries)-1]
 		if last.kind == entryClock && last.millis == now {
 			last.reads++

@@ -88,6 +88,9 @@ func (r *run) start(seq int, op string, payload []byte) {
 		l.answers = make(chan answer)
 	}
 	l.running++
+	if remote, ok := r.host.(Remote); ok {
+		remote.Begin(seq, op, payload, r.book.journal.Tail())
+	}
 	go func(ctx context.Context, h Host, answers chan<- answer) {
 		answers <- do(ctx, h, seq, op, payload)
 	}(l.hostContext, r.host, l.answers)
@@ -105,6 +108,8 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 	switch {
 	case op == opAsk && errors.Is(err, ErrSuspended):
 		a.suspended = true
+	case errors.Is(err, errPanicked):
+		a.panicked = true
 	case err != nil:
 		a.refusal = refusal(err)
 	default:
@@ -135,12 +140,24 @@ func (r *run) tell(op string, payload []byte) {
 	if failure == nil && !past {
 		failure = r.book.write(message)
 	}
-	if failure == nil && !past && do(r.ctx, r.host, r.loop.seq, op, payload).panicked {
-		failure = hostPanic(op)
+	if failure == nil && !past {
+		failure = r.pass(op, payload)
 	}
 	if failure != nil {
 		r.abort(failure)
 	}
+}
+
+// pass passes a message on.
+func (r *run) pass(op string, payload []byte) *Failure {
+	if remote, ok := r.host.(Remote); ok {
+		remote.Begin(r.loop.seq, op, payload, r.book.journal.Tail())
+		return nil
+	}
+	if do(r.ctx, r.host, r.loop.seq, op, payload).panicked {
+		return hostPanic(op)
+	}
+	return nil
 }
 
 func hostPanic(op string) *Failure {
@@ -218,7 +235,7 @@ func (r *run) wait() *Failure {
 	}
 	select {
 	case <-r.ctx.Done():
-		return over(r.ctx)
+		return Over(r.ctx)
 	case a := <-r.loop.answers:
 		r.loop.running--
 		if a.suspended {

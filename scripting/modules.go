@@ -148,6 +148,7 @@ func (m *modules) read(name string) (diag.Text, error) {
 		m.files = map[string]diag.Text{}
 	}
 	m.files[name] = text
+	m.compilation.imported = m.files
 	return text, nil
 }
 

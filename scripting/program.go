@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // Program is a compiled body. It is immutable and may run any number of times
@@ -26,7 +28,12 @@ type Program struct {
 	objects    []Object
 	vars       json.RawMessage
 	origin     origin
+	source     Source
+	imported   map[string]diag.Text
 }
+
+// Name returns what the definition is called in messages.
+func (p *Program) Name() string { return p.name }
 
 // Uses reports whether the body can reach the global name, so that callers
 // need not encode what no body reads.

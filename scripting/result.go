@@ -39,7 +39,7 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	case failure != nil:
 		return failure
 	case thrown != nil && r.failure == nil && r.stopped():
-		return over(r.ctx)
+		return Over(r.ctx)
 	case thrown != nil:
 		return r.thrownAt(thrown.Value(), thrown.Stack())
 	case r.failure != nil:
@@ -47,7 +47,7 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	case errors.As(err, &unfit) && unfit.limit != "":
 		return limitFailure(unfit.limit, "the result is too large: "+unfit.message)
 	case errors.Is(err, errStopped):
-		return over(r.ctx)
+		return Over(r.ctx)
 	case err != nil:
 		return &Failure{Kind: Thrown, Message: what + ": " + err.Error()}
 	}

@@ -10,20 +10,33 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxFrame bounds one frame, far above a body and all that it may import.
-const maxFrame = 4 << 20
+const (
+	// maxFrame bounds one frame to a process: a call with all of its journal.
+	maxFrame = 96 << 20
+	// maxAnswer bounds one frame from a process: a result with its content.
+	maxAnswer = 24 << 20
+)
 
 // maxName bounds the name of a file that a process asks for.
 const maxName = 4 << 10
 
 // The kinds of frames. A process gets a trial and then, for each file that it
-// asks for, the file or why there is none; it ends with survived.
+// asks for, the file or why there is none; it ends with survived. Or it gets
+// programs, calls of them, answers to their host calls, and cancellations, in
+// any order, and sends host calls and outcomes.
 const (
 	frameTrial    byte = 't'
 	frameImport   byte = 'i'
 	frameFile     byte = 'f'
 	frameNoFile   byte = 'n'
 	frameSurvived byte = 's'
+
+	frameProgram byte = 'p'
+	frameCall    byte = 'c'
+	frameAnswer  byte = 'a'
+	frameCancel  byte = 'x'
+	frameHost    byte = 'h'
+	frameOutcome byte = 'o'
 )
 
 // errFrame says that the other side does not keep to the protocol.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,14 @@ import (
 const (
 	maxStack  = 64 << 20
 	maxMemory = 512 << 20
+	// softMemory is where the collector works harder, and gcPercent how much a
+	// small heap may grow before it works at all.
+	softMemory = 128 << 20
+	gcPercent  = 400
 	// maxProcessor is how much processor time one trial may take.
 	maxProcessor = 2 * time.Second
+	// farewell is how long what is under way may take when nobody is there any more.
+	farewell = time.Second
 )
 
 // errProcessor ends a process whose trial takes too long.
@@ -33,16 +40,20 @@ func Main(in io.Reader, out io.Writer) error {
 	if err := confine(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(softMemory)
+	lines := bufio.NewReaderSize(in, 64<<10)
+	calls := newServer(out)
+	defer calls.wait(farewell)
 	for {
-		kind, content, err := readFrame(in, maxFrame)
-		if errors.Is(err, io.EOF) {
+		kind, content, err := readFrame(lines, maxFrame)
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err == nil && kind != frameTrial {
-			err = errFrame
-		}
-		if err == nil {
-			err = within(maxProcessor, func() error { return try(in, out, content) })
+		case err == nil && kind == frameTrial:
+			err = within(maxProcessor, func() error { return try(lines, out, content) })
+		case err == nil:
+			err = calls.take(kind, content)
 		}
 		if err != nil {
 			return fmt.Errorf("worker: %w", err)

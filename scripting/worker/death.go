@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// cause is why a process has ended.
+type cause int
+
+const (
+	endless     cause = iota // it lives
+	endUnknown               // it ended by itself
+	endProtocol              // it did not keep to the protocol
+	endOverdue               // a call did not let go of it
+	endMemory                // it had too much memory
+	endRested                // it had nothing to do
+	endClosed                // the executor was closed
+)
+
+// deathError says that a process ended before a call of it.
+type deathError struct {
+	cause cause
+	left  int // how many calls it had
+	words string
+}
+
+// Error returns why the process has ended.
+func (e *deathError) Error() string {
+	what := [...]string{"it lives", "it ended by itself", "it did not keep to the protocol", "a call did not let go of it", "it had too much memory", "it had nothing to do", "the executor is closed"}[e.cause]
+	if first, _, _ := strings.Cut(e.words, "\n"); first != "" {
+		what += ": " + first
+	}
+	return "the process of a call has ended: " + what
+}
+
+// death returns why the process has ended, which it has.
+func (p *peer) death() *deathError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &deathError{p.cause, p.left, p.last.String()}
+}
+
+// innocent reports whether the process was ended for what none of its other
+// calls has to do with.
+func (e *deathError) innocent() bool {
+	return e.cause == endOverdue || e.cause == endRested
+}
+
+// blames reports whether a call is what its process has died of: the one that
+// was alone in it, when it is known what of or this is not the first time.
+func (e *deathError) blames(again bool) bool {
+	if e.innocent() || e.left > 1 {
+		return false
+	}
+	return again || e.limit() != ""
+}
+
+// limit names the limit that the process was over; empty when it is not known.
+func (e *deathError) limit() string {
+	switch {
+	case e.cause == endMemory, strings.Contains(e.words, "out of memory"), strings.Contains(e.words, "cannot allocate memory"):
+		return "memory"
+	case strings.Contains(e.words, "stack overflow"), strings.Contains(e.words, "stack exceeds"):
+		return "stack"
+	}
+	return ""
+}
+
+// failure is that of the call which is to blame.
+func (e *deathError) failure(memory int64) *scripting.Failure {
+	f := &scripting.Failure{Kind: scripting.Limit, Limit: e.limit()}
+	switch f.Limit {
+	case "memory":
+		f.Message = fmt.Sprintf("the body needs more memory than the %d MiB that it may have", memory>>20)
+	case "stack":
+		f.Message = fmt.Sprintf("the body needs more stack than the %d MiB that it may have", maxStack>>20)
+	default:
+		f.Limit, f.Message = "process", "the process that ran the body has died of it, twice"
+	}
+	return f
+}

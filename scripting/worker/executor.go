@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Options adjust an [Executor]. Each zero member means its default.
+type Options struct {
+	// Processes is how many run at once at most; by default 8.
+	Processes int
+	// Memory is how many bytes a process may have resident; by default 256 MiB.
+	Memory int64
+	// Grace is how long past its end a call may hold its process before that is
+	// killed; by default 100 ms.
+	Grace time.Duration
+	// Logger is told of processes that end before they are let go; nil drops it.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Processes <= 0 {
+		o.Processes = 8
+	}
+	if o.Memory <= 0 {
+		o.Memory = 256 << 20
+	}
+	if o.Grace <= 0 {
+		o.Grace = 100 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Executor runs calls in processes of their own, several in each. What a body
+// does there costs its own call at most: a process that does not let a call end
+// is killed, and the other calls in it are run again elsewhere, where their
+// journals answer what they had asked. It is a [scripting.Executor].
+type Executor struct {
+	// Fixed at creation.
+	path    string
+	argv    []string
+	options Options
+
+	mu      sync.Mutex
+	peers   []*peer
+	spare   *peer // is idle, so that a process which is needed need not be started
+	waiting []chan struct{}
+	closed  bool
+
+	watching *time.Timer // nil while there are no processes
+
+	lastCall atomic.Uint64
+	reaping  sync.WaitGroup
+}
+
+// NewExecutor returns an executor whose processes run the program at path with
+// argv, the name of the program first. The program calls [Main] and ends. The
+// error says that no process can be started.
+func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
+	e := &Executor{path: path, argv: argv, options: o.withDefaults()}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	spare, err := e.start()
+	if err != nil {
+		return nil, err
+	}
+	e.spare = spare
+	return e, nil
+}
+
+var errClosed = errors.New("the executor is closed")
+
+// Run runs a call. See [scripting.Executor].
+func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	if c.Program == nil {
+		return scripting.Outcome{}, errors.New("run a call: no program")
+	}
+	f, err := newFlight(c, h)
+	if err != nil {
+		return scripting.Outcome{}, err
+	}
+	defer f.land()
+	alone := false
+	for {
+		out, dead, err := e.attempt(ctx, f, alone)
+		if failure := scripting.Over(ctx); failure != nil && (dead != nil || err != nil) {
+			return scripting.Outcome{Failure: failure}, nil
+		}
+		switch {
+		case err != nil:
+			return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
+		case dead == nil:
+			return out, nil
+		case dead.blames(alone):
+			return scripting.Outcome{Failure: dead.failure(e.options.Memory)}, nil
+		}
+		alone = alone || !dead.innocent()
+		failure, err := f.collect(ctx)
+		if failure != nil || err != nil {
+			return scripting.Outcome{Failure: failure}, err
+		}
+	}
+}
+
+// attempt runs a call in one process, which may be dead in the end.
+func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
+	p, err := e.acquire(ctx, alone)
+	if err != nil {
+		return out, nil, fmt.Errorf("find a process: %w", err)
+	}
+	defer e.release(p)
+	f.id = e.lastCall.Add(1)
+	out, err = f.fly(ctx, p, e.options.Grace)
+	if errors.As(err, &dead) {
+		return out, dead, nil
+	}
+	return out, nil, err
+}
+
+// Close ends all processes. No Run may follow.
+func (e *Executor) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	peers := e.peers
+	if e.spare != nil {
+		peers = append(peers, e.spare)
+	}
+	e.peers, e.spare = nil, nil
+	for _, p := range peers {
+		p.end(endClosed)
+	}
+	if e.watching != nil {
+		e.watching.Stop()
+	}
+	e.wake()
+	e.mu.Unlock()
+	e.reaping.Wait()
+	return nil
+}

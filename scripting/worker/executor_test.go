@@ -1,0 +1,194 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+func executor(t testing.TB, o Options) *Executor {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExecutor(o, path, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func program(t testing.TB, body string) *scripting.Program {
+	t.Helper()
+	src := source(body)
+	src.Text = diag.NewText("tools.d/t.hcl", body, diag.Pos{Line: 7, Column: 1, Byte: 100})
+	src.Objects = []scripting.Object{{Kind: "http", Name: "api"}, {Kind: "ask", Name: "elicit"}}
+	p, problems := scripting.Compile(src)
+	if p == nil {
+		t.Fatal(problems)
+	}
+	return p
+}
+
+// hostFunc is a host that counts nothing and does what it says.
+type hostFunc func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error)
+
+func (h hostFunc) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+	return h(ctx, seq, op, payload)
+}
+
+var silent = hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return []byte(`{}`), nil })
+
+const answered = `{"status":200,"headers":{},"body":"{}"}`
+
+func TestACallEndsAsItDoesInline(t *testing.T) {
+	e := executor(t, Options{})
+	for _, body := range []string{
+		"return input.a + 1",
+		"return 'text'",
+		"",
+		"return content.text('x')",
+		"throw new Error('no\\n' + input.a)",
+		"throw new ToolError('polite', { details: { a: [1] } })",
+		"function f() { null.x }\nf()",
+		"log.info('hello', { a: 1 }); progress(1, 2, 'half'); console.log('x'); return 1",
+		"const r = await http.api.get('https://x/'); return r.status",
+		"const rs = await Promise.all([1, 2, 3].map((n) => http.api.get('https://x/' + n))); return rs.length",
+		"try { await http.api.post('https://refused/'); } catch (e) { return e.code + e.message }",
+		"await new Promise((r) => setTimeout(r, 5)); return Math.random() > 2 || crypto.randomUUID().length",
+		"return elicit({ message: 'sure?', schema: { type: 'object', properties: {} } })",
+		"const o = {}; o.o = o; return o",
+		"for (;;) {}",
+	} {
+		t.Run(body, func(t *testing.T) {
+			var outcomes []string
+			var told [][]string
+			for _, x := range []scripting.Executor{scripting.Inline(), e} {
+				var mu sync.Mutex
+				var ops []string
+				host := hostFunc(func(_ context.Context, seq int, op string, payload []byte) ([]byte, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					ops = append(ops, op)
+					switch {
+					case op == "ask":
+						return nil, scripting.ErrSuspended
+					case strings.Contains(string(payload), "refused"):
+						return nil, &scripting.HostError{Code: scripting.Denied, Message: "not there"}
+					}
+					return []byte(answered), nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				journal := scripting.NewJournal()
+				out, err := x.Run(ctx, scripting.Call{Program: program(t, body), Input: []byte(`{"a":41}`), Seed: 7, Start: time.Unix(1000, 0), Journal: journal}, host)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := out.AppendBinary(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcomes = append(outcomes, string(text))
+				told = append(told, ops)
+				if len(ops) > journal.Len() {
+					t.Errorf("%d entries for %q", journal.Len(), ops)
+				}
+			}
+			if outcomes[0] != outcomes[1] || fmt.Sprint(told[0]) != fmt.Sprint(told[1]) {
+				t.Errorf("inline: %q %q\nworker: %q %q", outcomes[0], told[0], outcomes[1], told[1])
+			}
+		})
+	}
+}
+
+// TestABombCostsItsOwnCall sets off what neither Interrupt nor a limit in the
+// process can stop, beside calls that wait for their host.
+func TestABombCostsItsOwnCall(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	var posts atomic.Int64
+	slow := hostFunc(func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+		posts.Add(1)
+		select {
+		case <-time.After(50 * time.Millisecond):
+			return []byte(answered), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	bystander := program(t, "let n = 0; for (let i = 0; i < 10; i++) n += (await http.api.post('https://x/' + i)).status; return n")
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			out, err := e.Run(ctx, scripting.Call{Program: bystander}, slow)
+			if err != nil || out.Result == nil || string(out.Result.JSON) != "2000" {
+				t.Errorf("a bystander: %v, %+v", err, out.Failure)
+			}
+		})
+	}
+	for body, want := range map[string]string{
+		"return /^(a+)+$/.test('a'.repeat(40) + '!') + /^(?=(a+)+$)b/.test('a'.repeat(60) + '!')": "Timeout",
+		"return new Array(1e9).fill(0).length": "",
+		"let s = 'x'; for (;;) s += s":          "",
+		"return 2n ** 100000000n":               "Timeout",
+	} {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			out, err := e.Run(ctx, scripting.Call{Program: program(t, body)}, silent)
+			if err != nil || out.Failure == nil {
+				t.Errorf("%s: %v, %+v", body, err, out)
+				return
+			}
+			t.Logf("%s: %s %s", body, out.Failure.Kind, out.Failure.Message)
+			if want != "" && out.Failure.Kind.String() != want {
+				t.Errorf("%s: %s, want %s", body, out.Failure.Kind, want)
+			}
+		})
+	}
+	all.Wait()
+	if posts.Load() != 200 {
+		t.Errorf("%d posts of 200", posts.Load())
+	}
+}
+
+func TestAClosedExecutorRunsNothing(t *testing.T) {
+	e := executor(t, Options{})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent); !errors.Is(err, errClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	for name, x := range map[string]scripting.Executor{"inline": scripting.Inline(), "worker": executor(b, Options{})} {
+		b.Run(name, func(b *testing.B) {
+			p := program(b, "return input.a + input.b")
+			b.ReportAllocs()
+			for b.Loop() {
+				if out, err := x.Run(b.Context(), scripting.Call{Program: p, Input: []byte(`{"a":1,"b":2}`)}, silent); err != nil || out.Failure != nil {
+					b.Fatal(err, out.Failure)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package worker
+
+import (
+	"bufio"
+	"encoding/binary"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxPrograms is how many programs a process may hold before it is replaced.
+const maxPrograms = 4096
+
+// peer is a process that runs calls, as this process sees it.
+type peer struct {
+	// fixed at creation
+	cmd  *exec.Cmd
+	wire wire
+	dead chan struct{} // closed once the process has ended, and all that it sent was passed on
+	last lastWords
+
+	// busy is how many calls compute: the others wait for their host.
+	busy atomic.Int64
+
+	// guarded by the mutex of the executor
+	calls int
+	alone bool
+	rests int // ticks of the watch since it had calls
+
+	teaching sync.Mutex
+	programs map[[32]byte]struct{} // guarded by teaching
+
+	mu      sync.Mutex
+	flights map[uint64]*flight
+	cause   cause // of its end; endless while it lives
+	// left is how many calls it had when it ended.
+	left int
+}
+
+// start starts a process without an environment. The caller holds mu.
+func (e *Executor) start() (*peer, error) {
+	p := &peer{dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last}
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	p.wire.out = in
+	e.reaping.Go(func() {
+		p.listen(bufio.NewReaderSize(out, 64<<10))
+		p.end(endUnknown)
+		_ = out.Close()
+		_ = in.Close()
+		_ = p.cmd.Wait() // how it ended is told by its last words
+		e.forget(p)
+		close(p.dead)
+	})
+	return p, nil
+}
+
+// listen passes on what the process sends, until it ends or does not keep to the
+// protocol.
+func (p *peer) listen(out *bufio.Reader) {
+	for {
+		kind, content, err := readFrame(out, maxAnswer)
+		if err != nil {
+			return
+		}
+		id, size := binary.Uvarint(content)
+		if size <= 0 || kind != frameHost && kind != frameOutcome {
+			p.end(endProtocol)
+			return
+		}
+		p.mu.Lock()
+		f := p.flights[id]
+		p.mu.Unlock()
+		if f == nil {
+			continue // the call is over
+		}
+		select {
+		case f.frames <- frame{kind, content[size:]}:
+		case <-f.over:
+		}
+	}
+}
+
+// end kills the process, for the first cause that is given.
+func (p *peer) end(why cause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause != endless {
+		return
+	}
+	p.cause, p.left = why, len(p.flights)
+	_ = p.cmd.Process.Kill()
+}
+
+// board takes a call on.
+func (p *peer) board(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flights[f.id] = f
+}
+
+// leave takes a call off. Nothing reaches it any more.
+func (p *peer) leave(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.flights, f.id)
+}
+
+// teach makes sure that the process knows a program.
+func (p *peer) teach(program *scripting.Program) error {
+	hash := program.Hash()
+	p.teaching.Lock()
+	defer p.teaching.Unlock()
+	if _, known := p.programs[hash]; known {
+		return nil
+	}
+	text, err := program.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	p.programs[hash] = struct{}{}
+	return p.wire.send(frameProgram, func(dst []byte) []byte { return append(append(dst, hash[:]...), text...) })
+}
+
+// full reports whether the process holds too many programs.
+func (p *peer) full() bool {
+	p.teaching.Lock()
+	defer p.teaching.Unlock()
+	return len(p.programs) >= maxPrograms
+}
+
+// lastWords keeps the beginning of what a process writes to its standard error.
+type lastWords struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// maxWords bounds them, in bytes.
+const maxWords = 4 << 10
+
+// Write takes everything, and keeps what there is room for.
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p[:min(len(p), maxWords-l.text.Len())])
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

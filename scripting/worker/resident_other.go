@@ -1,0 +1,6 @@
+//go:build !linux
+
+package worker
+
+// resident is not known on this system.
+func resident(int) int64 { return 0 }

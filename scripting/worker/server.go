@@ -1,0 +1,220 @@
+package worker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// server runs calls in this process for an [Executor] in another.
+type server struct {
+	wire wire
+
+	mu       sync.Mutex
+	programs map[[32]byte]*loading
+	calls    map[uint64]*serving
+	running  sync.WaitGroup
+}
+
+// loading is a program that is compiled, once, when it comes.
+type loading struct {
+	ready   chan struct{}
+	program scripting.Program
+	err     error
+}
+
+// serving is a call under way.
+type serving struct {
+	server *server
+	id     uint64
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	waiting map[int]chan scripting.Answer
+}
+
+func newServer(out io.Writer) *server {
+	return &server{wire: wire{out: out}, programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
+}
+
+// take takes one frame in. An error ends the process.
+func (s *server) take(kind byte, content []byte) error {
+	switch kind {
+	case frameProgram:
+		return s.load(content)
+	case frameCall:
+		return s.begin(content)
+	case frameAnswer:
+		return s.answered(content)
+	case frameCancel:
+		r := reader{rest: content}
+		if c := s.find(r.number()); c != nil {
+			c.cancel()
+		}
+		return nil
+	}
+	return errFrame
+}
+
+// load compiles a program. Calls of it wait.
+func (s *server) load(content []byte) error {
+	r := reader{rest: content}
+	hash := r.hash()
+	if r.bad {
+		return errWire
+	}
+	l := &loading{ready: make(chan struct{})}
+	s.mu.Lock()
+	s.programs[hash] = l
+	s.mu.Unlock()
+	s.running.Go(func() {
+		defer close(l.ready)
+		l.err = l.program.UnmarshalBinary(r.rest)
+	})
+	return nil
+}
+
+// begin starts a call.
+func (s *server) begin(content []byte) error {
+	f, err := readCall(content)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.programs[f.program]
+	if l == nil {
+		return fmt.Errorf("a call of no program: %w", errFrame)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if f.left > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), f.left)
+	}
+	c := &serving{server: s, id: f.id, cancel: cancel}
+	s.calls[f.id] = c
+	s.running.Go(func() {
+		defer cancel()
+		c.run(ctx, l, &f)
+	})
+	return nil
+}
+
+func (s *server) find(id uint64) *serving {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[id]
+}
+
+// answered gives an answer to who waits for it; nobody does once its call is over.
+func (s *server) answered(content []byte) error {
+	r := reader{rest: content}
+	id := r.number()
+	seq, answer, err := scripting.ReadAnswer(r.rest)
+	if r.bad || err != nil {
+		return errors.Join(errWire, err)
+	}
+	if c := s.find(id); c != nil {
+		c.deliver(seq, answer)
+	}
+	return nil
+}
+
+// run runs a call and sends its outcome.
+func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
+	<-l.ready
+	var o outcomeFrame
+	if l.err != nil {
+		o.fault = l.err.Error()
+	} else {
+		o = c.outcome(ctx, &l.program, f)
+	}
+	c.server.mu.Lock()
+	delete(c.server.calls, c.id)
+	c.server.mu.Unlock()
+	// The other side is gone when this fails, and with it the process.
+	_ = c.server.wire.send(frameOutcome, func(dst []byte) []byte { return o.append(binary.AppendUvarint(dst, c.id)) })
+}
+
+func (c *serving) outcome(ctx context.Context, program *scripting.Program, f *callFrame) (o outcomeFrame) {
+	journal := scripting.NewJournal()
+	if len(f.journal) > 0 {
+		if err := journal.UnmarshalBinary(f.journal); err != nil {
+			return outcomeFrame{fault: err.Error()}
+		}
+	}
+	f.call.Program, f.call.Journal = program, journal
+	out, err := scripting.Inline().Run(ctx, f.call, c)
+	if err == nil {
+		o.outcome, err = out.AppendBinary(nil)
+	}
+	o.tail = journal.Tail()
+	if err != nil {
+		o.fault = err.Error()
+	}
+	return o
+}
+
+// Begin sends a host call, or a message.
+func (c *serving) Begin(seq int, op string, payload, tail []byte) {
+	if !scripting.IsMessage(op) {
+		c.mu.Lock()
+		if c.waiting == nil {
+			c.waiting = map[int]chan scripting.Answer{}
+		}
+		c.waiting[seq] = make(chan scripting.Answer, 1)
+		c.mu.Unlock()
+	}
+	f := hostFrame{seq, op, tail, payload}
+	// The other side is gone when this fails, and with it the process.
+	_ = c.server.wire.send(frameHost, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
+}
+
+// Do waits for the answer to a host call that has begun.
+func (c *serving) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
+	c.mu.Lock()
+	answer := c.waiting[seq]
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, seq)
+	}()
+	select {
+	case a := <-answer:
+		return a.Result()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *serving) deliver(seq int, a scripting.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if to := c.waiting[seq]; to != nil && len(to) == 0 {
+		to <- a
+	}
+}
+
+// wait waits until everything has ended, at the end of the process.
+func (s *server) wait(most time.Duration) {
+	s.mu.Lock()
+	for _, c := range s.calls {
+		c.cancel()
+	}
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(most):
+	}
+}

@@ -1,0 +1,43 @@
+package worker
+
+import "time"
+
+const (
+	// look is how often processes are looked at while there are any with calls.
+	look = 50 * time.Millisecond
+	// rest is how many looks a process may have nothing to do.
+	rest = int(time.Minute / look)
+)
+
+// watch has the processes looked at. The caller holds mu.
+func (e *Executor) watch() {
+	if e.watching == nil {
+		e.watching = time.AfterFunc(look, e.look)
+	}
+}
+
+// look ends processes that have too much memory, or nothing to do.
+func (e *Executor) look() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	for _, p := range e.peers {
+		switch {
+		case p.calls > 0 && resident(p.cmd.Process.Pid) > e.options.Memory:
+			p.end(endMemory)
+		case p.calls > 0:
+			p.rests = 0
+		case p.rests >= rest:
+			p.end(endRested)
+		default:
+			p.rests++
+		}
+	}
+	if len(e.peers) == 0 {
+		e.watching = nil
+		return
+	}
+	e.watching.Reset(look)
+}
