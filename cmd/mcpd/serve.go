@@ -28,6 +28,7 @@ type serveFlags struct {
 	stdio    bool
 	insecure bool
 	grace    time.Duration
+	executor string
 }
 
 func newServe(e env) *cobra.Command {
@@ -57,6 +58,8 @@ second one ends the process at once, with exit code 1.`,
 	cmd.Flags().StringVar(&f.state, "state", "", "keep tasks and calls that wait in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
+	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run bodies in a \"worker\" process, where they can be stopped, or \"inline\"")
+	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "let calls take `TIME` to end at shutdown; 0s ends them at once")
 	return cmd
 }
@@ -64,6 +67,9 @@ second one ends the process at once, with exit code 1.`,
 func runServe(e env, f *serveFlags) error {
 	if f.grace < 0 {
 		return usage("--grace takes a time that is not negative")
+	}
+	if f.executor != executorWorker && f.executor != executorInline {
+		return usage("--executor takes worker or inline")
 	}
 	if !isListenAddress(f.listen) {
 		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
@@ -95,7 +101,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if f.stdio {
 		transport = "stdio"
 	}
-	o := engine.Options{Logger: logger, Transport: transport}
+	o := engine.Options{Logger: logger, Transport: transport, Executor: executor(e, f.executor, logger)}
 	o.StatePath, o.StateOptional = f.stateFile(e)
 	s, err := f.files.open(e, o)
 	if err != nil {

@@ -18,7 +18,7 @@ const workerVerb = "worker"
 func newWorker(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:    workerVerb,
-		Short:  "Compile bodies for another mcpd, which starts it",
+		Short:  "Compile and run bodies for another mcpd, which starts it",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -60,4 +60,24 @@ func wherePossible(try func(scripting.Source) error, logger *slog.Logger) func(s
 		logger.Warn("a body is compiled without a trial, since no process can be started for it", slog.String("name", src.Name), slog.String("error", err.Error()))
 		return nil
 	}
+}
+
+// The values of --executor.
+const (
+	executorWorker = "worker"
+	executorInline = "inline"
+)
+
+// executor returns what runs bodies. Where no process can be started it says so,
+// and runs them in this one.
+func executor(e env, kind string, logger *slog.Logger) scripting.Executor {
+	if kind == executorInline || e.self == "" {
+		return scripting.Inline()
+	}
+	x, err := worker.NewExecutor(worker.Options{Logger: logger}, e.self, e.name, workerVerb)
+	if err != nil {
+		logger.Warn("bodies run in this process, which one of them can bring down, since no other can be started for them", slog.String("error", err.Error()))
+		return scripting.Inline()
+	}
+	return x
 }
