@@ -61,7 +61,7 @@ func (e *deathError) blames(again bool) bool {
 // limit names the limit that the process was over; empty when it is not known.
 func (e *deathError) limit() string {
 	switch {
-	case e.cause == endMemory, strings.Contains(e.words, "out of memory"), strings.Contains(e.words, "cannot allocate memory"):
+	case e.cause == endMemory, strings.Contains(e.words, "out of memory"), strings.Contains(e.words, "cannot allocate memory"), strings.Contains(e.words, "failed to allocate"):
 		return "memory"
 	case strings.Contains(e.words, "stack overflow"), strings.Contains(e.words, "stack exceeds"):
 		return "stack"
