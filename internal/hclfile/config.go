@@ -14,6 +14,8 @@ type Config struct {
 	Policies  []Policy
 	Hooks     []Hook
 	Range     diag.Range
+	// Unread is the text of what could not be understood.
+	Unread string
 }
 
 // The values of [Server.Mode].
