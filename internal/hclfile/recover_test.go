@@ -131,7 +131,8 @@ func TestAllMistakesOfAFileAreTold(t *testing.T) {
 
 func TestWhatIsBeyondTheBudgetIsToldToBeHidden(t *testing.T) {
 	for name, text := range map[string]string{
-		"x.hcl": strings.Repeat("a = ?\n", 1000),
+		"x.hcl":      strings.Repeat("a = ?\n", 1000),
+		"x.hcl.json": "{\"a\": [" + strings.Repeat("1,,\n", 60_000) + "1]}",
 	} {
 		_, problems := Parse(Source{Path: name, Bytes: []byte(text)}, ToolsKind)
 		if hidden := "mistakes behind this place are not shown"; !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Summary == hidden }) {
