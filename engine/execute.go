@@ -89,7 +89,8 @@ func (x *execution) leave() {
 	x.server.inFlight.End()
 }
 
-// Late ends the call in the place of the goroutine that its function holds.
+// Late ends the call in the place of the goroutine that its function holds. Its
+// hooks have time, as ctx is that of the function alone.
 func (x *execution) Late(ctx context.Context, reason error) {
 	err := x.timedOut()
 	switch {
@@ -98,7 +99,7 @@ func (x *execution) Late(ctx context.Context, reason error) {
 	case !errors.Is(reason, context.DeadlineExceeded):
 		err = canceled(ctx)
 	}
-	result := x.settle(ctx, Result{}, err)
+	result := x.settle(context.WithoutCancel(ctx), Result{}, err)
 	x.leave()
 	x.req.Late.Answer(result)
 }
