@@ -2,13 +2,9 @@ package scripting
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"strings"
-	"unicode"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
@@ -234,67 +230,4 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 		c.syntaxError(err)
 	}
 	return code
-}
-
-// syntaxError tells the first mistake that the engine found; those behind it
-// are mostly its consequences.
-func (c *compilation) syntaxError(err error) {
-	var found parser.ErrorList
-	var late *goja.CompilerSyntaxError
-	offset, message := len(c.origin.src), err.Error()
-	switch {
-	case errors.As(err, &found) && len(found) > 0:
-		first := found[0]
-		offset, message = c.origin.offset(first.Position.Line, first.Position.Column), first.Message
-	case errors.As(err, &late):
-		message = late.Message
-		if late.File != nil {
-			offset = late.Offset
-		}
-	}
-	at, ok := c.origin.at(offset)
-	if !ok || !c.origin.lowered && offset >= c.origin.body.to+c.origin.body.length {
-		c.endsEarly()
-		return
-	}
-	detail := hint(message)
-	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
-		detail = "write async in front of the function around it, which is what await stands in"
-	}
-	c.fail(at, "script-syntax", plain(message), detail)
-}
-
-// endsEarly tells a mistake that shows only behind the end of the body.
-func (c *compilation) endsEarly() {
-	end := len(strings.TrimRightFunc(c.src.Text.Body(), unicode.IsSpace))
-	c.fail(c.src.Text.Range(max(0, end-1), end), "script-syntax", "the body ends where more is expected", "something in front of its end is not finished")
-}
-
-// hashSource hashes everything that is known before imports are read.
-func (c *compilation) hashSource() {
-	s := c.src
-	start, end := s.Text.Pos(0), s.Text.Pos(len(s.Text.Body()))
-	objects, _ := json.Marshal(s.Objects)
-	inputs, _ := json.Marshal(s.Inputs)
-	for _, part := range []string{s.Name, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
-		c.hashPart(part)
-	}
-	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
-	for _, part := range []string{s.Text.File(), s.Path} {
-		writePart(c.digest, part)
-	}
-	for _, n := range []int{start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
-		_ = binary.Write(c.digest, binary.LittleEndian, int64(n))
-	}
-}
-
-// hashPart adds a part to both hashes.
-func (c *compilation) hashPart(part string) {
-	writePart(c.digest, part)
-	writePart(c.meant, part)
-}
-
-func writePart(h hash.Hash, part string) {
-	_ = binary.Write(h, binary.LittleEndian, int64(len(part)))
-	h.Write([]byte(part))
 }
