@@ -225,13 +225,13 @@ func (l *lexer) number() {
 	if l.src[l.at] == '0' && l.digitAt(l.at+1) {
 		l.fail(l.at, l.at+2, "a number may not begin with 0", "write octal numbers like 0o17, and others without the 0")
 	}
-	for l.at < len(l.src) {
+	for start := l.at; l.at < len(l.src); {
 		c := l.src[l.at]
 		exponent := (c == '+' || c == '-') && l.src[l.at-1]|0x20 == 'e' && l.decimalBefore(l.at-1)
 		if !exponent && c != '.' && c != '_' && !isAlnum(c) {
 			return
 		}
-		if c == '.' && l.at > 0 && l.src[l.at-1] == '.' {
+		if c == '.' && l.at > start && l.src[l.at-1] == '.' {
 			return
 		}
 		l.at++
