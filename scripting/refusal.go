@@ -7,6 +7,8 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // syntaxError tells the first mistake that the engine found; those behind it
@@ -30,15 +32,37 @@ func (c *compilation) syntaxError(err error) {
 		c.endsEarly()
 		return
 	}
+	where := c.spotOf(offset)
+	where.sure = !stopsParser(message)
 	detail := hint(message)
 	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
 		detail = "write async in front of the function around it, which is what await stands in"
 	}
-	c.fail(at, "script-syntax", plain(message), detail)
+	c.mistake(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: detail, Range: at}, where)
 }
 
 // endsEarly tells a mistake that shows only behind the end of the body.
 func (c *compilation) endsEarly() {
-	end := len(strings.TrimRightFunc(c.src.Text.Body(), unicode.IsSpace))
-	c.fail(c.src.Text.Range(max(0, end-1), end), "script-syntax", "the body ends where more is expected", "something in front of its end is not finished")
+	end := len(strings.TrimRightFunc(c.body(), unicode.IsSpace))
+	c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
+		Summary: "the body ends where more is expected", Detail: "something in front of its end is not finished"}, spot{at: max(0, end-1)})
+}
+
+// mistake tells a mistake of syntax, unless it may come of what is left out.
+func (c *compilation) mistake(d diag.Diagnostic, s spot) {
+	c.spots = append(c.spots, s)
+	if !c.patches.explain(d.Summary) {
+		c.list = append(c.list, d)
+	}
+}
+
+// spotOf returns the place that a byte of the compiled source came from.
+func (c *compilation) spotOf(offset int) spot {
+	text, at, _ := c.origin.trace(offset)
+	for name, file := range c.files {
+		if file.File() == text.File() {
+			return spot{file: name, at: at}
+		}
+	}
+	return spot{at: at}
 }
