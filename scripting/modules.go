@@ -197,7 +197,7 @@ func (m *modules) report(problems []api.Message) {
 				d.Detail = plain(note.Text)
 			}
 		}
-		d.Detail = cmp.Or(d.Detail, hint(p.Text))
+		d.Detail = cmp.Or(d.Detail, c.advise(p.Text, spot))
 		spot.sure = !stopsParser(p.Text)
 		c.mistake(d, spot)
 	}

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"unicode"
@@ -34,7 +35,7 @@ func (c *compilation) syntaxError(err error) {
 	}
 	where := c.spotOf(offset)
 	where.sure = !stopsParser(message)
-	detail := hint(message)
+	detail := c.advise(message, where)
 	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
 		detail = "write async in front of the function around it, which is what await stands in"
 	}
@@ -65,4 +66,18 @@ func (c *compilation) spotOf(offset int) spot {
 		}
 	}
 	return spot{at: at}
+}
+
+// advise says what to do about a message of a compiler.
+func (c *compilation) advise(message string, s spot) string {
+	text := c.src.Text.Body()
+	if s.file != "" {
+		text = c.files[s.file].Body()
+	}
+	if unread(message) {
+		if advice := likely(text, s.at, message); advice != "" {
+			return advice
+		}
+	}
+	return cmp.Or(lookUp(advice, message), lookUp(generic, message), correctIt)
 }
