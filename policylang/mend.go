@@ -69,6 +69,9 @@ func (s slip) mended() (text diag.Text, hole int, ok bool) {
 		return s.replaced(s.start, s.end, sign), -1, true
 	}
 	w := wordsOf(body)
+	if end := len(w.tokens) - 1; end >= 0 && s.start >= w.tokens[end].end && connects(w.word(end)) {
+		return s.replaced(w.tokens[end].start, w.tokens[end].end, ""), -1, true
+	}
 	first, last, ok := w.part(w.at(s.start))
 	if !ok {
 		return s.text, 0, false
