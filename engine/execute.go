@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/policylang"
@@ -32,8 +33,8 @@ type execution struct {
 	gone  bool // the call has left the server
 	lane  uint64
 	began time.Time
-	// release gives back what limits have counted; nil when none do.
-	release func()
+	// charges are what limits have counted, to be given back; nil when none have.
+	charges []ratelimit.Charge
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
@@ -83,13 +84,14 @@ func (x *execution) leave() {
 		return
 	}
 	x.gone = true
-	if x.release != nil {
-		x.release()
+	if x.charges != nil {
+		x.server.limits.Release(x.charges)
 	}
 	x.server.inFlight.End()
 }
 
-// Late ends the call in the place of the goroutine that its function holds.
+// Late ends the call in the place of the goroutine that its function holds. Its
+// hooks have time, as ctx is that of the function alone.
 func (x *execution) Late(ctx context.Context, reason error) {
 	err := x.timedOut()
 	switch {
@@ -98,7 +100,7 @@ func (x *execution) Late(ctx context.Context, reason error) {
 	case !errors.Is(reason, context.DeadlineExceeded):
 		err = canceled(ctx)
 	}
-	result := x.settle(ctx, Result{}, err)
+	result := x.settle(context.WithoutCancel(ctx), Result{}, err)
 	x.leave()
 	x.req.Late.Answer(result)
 }

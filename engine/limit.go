@@ -26,6 +26,6 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (Result
 			Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, deniedBy: refusal.Limit.Name,
 		}
 	}
-	x.release = func() { x.server.limits.Release(charges) }
+	x.charges = charges
 	return x.runBody(ctx)
 }

@@ -377,8 +377,3 @@ func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
 	close(end)
 	left.Wait()
 }
-
-// lateResults receive what ends late.
-type lateResults chan engine.Result
-
-func (a lateResults) Answer(r engine.Result) { a <- r }

@@ -61,22 +61,26 @@ type expression struct {
 	names map[string]bool
 }
 
-// compile compiles one text. Nil means that it added errors to the list.
-func (c *compiler) compile(r role, text diag.Text) *expression {
-	at := c.open(r, text)
+// read compiles a text. Where it cannot be read, it returns what is told of that.
+func (c *compiler) read(r role, text diag.Text) (*expression, *slip) {
+	at, found := c.open(r, text)
 	if at == nil {
-		return nil
+		return nil, found
 	}
 	parsed, issues := c.scope.cel.Parse(text.Body())
 	if len(issues.Errors()) > 0 {
-		c.explainSyntax(at, issues.Errors())
-		return nil
+		return nil, c.explainSyntax(at, issues.Errors())
 	}
 	at.bind(parsed.NativeRep())
 	if c.refuseForms(at) {
-		return nil
+		return nil, nil
 	}
 	prune(parsed.NativeRep(), c.scope)
+	return c.finish(at, parsed), nil
+}
+
+// finish makes the expression of a text that could be read.
+func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
 	checked := c.check(at, parsed)
 	if checked == nil {
 		return nil
@@ -93,15 +97,15 @@ func (c *compiler) compile(r role, text diag.Text) *expression {
 }
 
 // open passes a text through the gate.
-func (c *compiler) open(r role, text diag.Text) *places {
+func (c *compiler) open(r role, text diag.Text) (*places, *slip) {
 	tokens, mistake := gate(text.Body())
 	at := &places{role: r, text: text, tokens: tokens}
 	if mistake == nil {
-		return at
+		return at, nil
 	}
 	last := tokens[len(tokens)-1]
 	c.report(at, last.start, last.end, problem{code: codeSyntax, summary: mistake.summary, detail: mistake.detail})
-	return nil
+	return nil, &slip{text, last.start, last.end}
 }
 
 // check finds the types of everything. An integer beside a number makes CEL's

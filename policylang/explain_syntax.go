@@ -8,8 +8,8 @@ import (
 )
 
 // explainSyntax is about an expression that CEL cannot read. What its parser
-// says after the first mistake is guesswork, so only that one is told.
-func (c *compiler) explainSyntax(at *places, errs []*common.Error) {
+// says after the first mistake is guesswork, so only that one is told here.
+func (c *compiler) explainSyntax(at *places, errs []*common.Error) *slip {
 	err := errs[0]
 	offset := len(at.text.Body())
 	if err.Location.Line() > 0 {
@@ -19,6 +19,7 @@ func (c *compiler) explainSyntax(at *places, errs []*common.Error) {
 	p := problem{code: codeSyntax}
 	p.summary, p.detail = syntaxWords(at, i, err.Message)
 	c.report(at, at.tokens[i].start, at.tokens[i].end, p)
+	return &slip{at.text, at.tokens[i].start, at.tokens[i].end}
 }
 
 func syntaxWords(at *places, i int, message string) (summary, detail string) {

@@ -42,6 +42,29 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 	return "", false
 }
 
+// elsewhere says what to write for what other languages have, or nothing.
+func elsewhere(name string) string {
+	switch name {
+	case "None", "nil", "NULL":
+		return "write null"
+	case "True", "TRUE":
+		return "write true"
+	case "False", "FALSE":
+		return "write false"
+	case "print", "println", "printf", "echo":
+		return "write log.info(…), or return what the caller is to see"
+	case "len":
+		return "write x.length"
+	case "self":
+		return "write this"
+	case "str":
+		return "write String(x)"
+	case "int", "float":
+		return "write Number(x)"
+	}
+	return ""
+}
+
 // insteadOfInput says what a body sees that has no input.
 func (c *compilation) insteadOfInput() string {
 	switch c.src.Kind {

@@ -202,6 +202,8 @@ func (c *compilation) checkNames(found *analysis) {
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
+		} else if meant := elsewhere(name); meant != "" {
+			d.Detail = meant
 		} else if guess := diag.DidYouMean(name, known); guess != "" {
 			d.Detail = guess
 		}

@@ -82,7 +82,7 @@ func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
 		{"a type in a large body", "const x: string = 'a';" + string(padding), `5:8 ":"`, advice},
 		{"a type beside an import", "import a from './a.js'; const x: string = a;", `5:32 ":"`, advice},
 		{"a mistake in both", "const x: string = ;", `5:8 ":"`, correctIt},
-		{"a mistake in JavaScript", "const a = 1;\nreturn a +;", `6:11 ";"`, correctIt},
+		{"a mistake in JavaScript", "const a = 1;\nreturn a +;", `6:11 ";"`, "a value is missing between + and ;"},
 	} {
 		src := tool(c.body)
 		src.Import = importing(map[string]string{"a.js": "export default 1"})

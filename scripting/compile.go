@@ -1,14 +1,9 @@
 package scripting
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"strings"
-	"unicode"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
@@ -32,10 +27,9 @@ const (
 // Compile checks and compiles src. It returns a program unless the list holds
 // an error. All ranges are places in the file of src.Text, or in an imported file.
 func Compile(src Source) (*Program, diag.List) {
-	c := compilation{src: src, digest: sha256.New(), meant: sha256.New()}
-	program := c.run()
-	c.suggestTypeScript()
-	list := c.list.Sort()
+	r := recovery{src: remembering(src), left: maxAgain}
+	program := r.run()
+	list := withoutEchoes(r.told.Sort())
 	if list.HasErrors() {
 		return nil, list
 	}
@@ -49,30 +43,43 @@ type compilation struct {
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
 	origin        origin
-	// imported are the files that the body imports, by the names that
-	// [Source.Import] knows them by.
-	imported map[string]diag.Text
+	// patches are what is compiled instead of texts with mistakes.
+	patches patches
+	// spots are the mistakes of syntax that were found, also those that are
+	// not told because they may come of what is left out.
+	spots []spot
+	// files are the imported files that were read, read is their size and that
+	// of the body.
+	files map[string]diag.Text
+	read  int
+	// cut says that the body could be cut into tokens.
+	cut bool
+	// stopped says that the tokens were reason enough to look no further.
+	stopped bool
+	// late says that the text could be parsed to its end.
+	late bool
 }
 
 func (c *compilation) run() *Program {
-	text := c.src.Text.Body()
-	if len(text) > MaxBody {
-		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the body has %d bytes, more than the %d that are allowed", len(text), MaxBody),
+	if size := len(c.src.Text.Body()); size > MaxBody {
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the body has %d bytes, more than the %d that are allowed", size, MaxBody),
 			"move parts of it into files and import them, or move data into a JSON file")
 		return nil
 	}
 	c.hashSource()
+	text := c.body()
+	c.read = len(text)
 	features, refused := inspect(text, c.src.Language)
 	if refused != nil {
-		c.list = append(c.list, refused.diagnostic(c.src.Text))
+		c.mistake(refused.diagnostic(c.src.Text), spot{at: refused.start, refused: refused})
 		return nil
 	}
-	if at := features.export; at.end > 0 {
-		c.fail(c.src.Text.Range(at.start, at.end), "script-syntax", "a body exports nothing",
-			"it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of "+c.subject())
+	c.cut = true
+	if len(features.exports) > 0 {
+		c.exporting(features.exports)
 		return nil
 	}
-	if c.early(features) || !c.tried(features) {
+	if c.stopped = c.early(features); c.stopped || !c.tried(features) {
 		return nil
 	}
 	if c.src.Language == TS || features.lowering || len(features.modules) > 0 {
@@ -86,6 +93,18 @@ func (c *compilation) run() *Program {
 		c.verbatim(features.await)
 	}
 	return c.finish()
+}
+
+// body is the text to compile.
+func (c *compilation) body() string { return c.patches.of("", c.src.Text.Body()) }
+
+// exporting tells words with which nothing can be exported.
+func (c *compilation) exporting(words []module) {
+	for _, at := range words[:min(len(words), maxReports)] {
+		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: "a body exports nothing",
+			Detail: "it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of " + c.subject(),
+		}, exportSpot(c.body(), at))
+	}
 }
 
 // tried reports whether the body may be compiled in this process, and tells why
@@ -109,7 +128,7 @@ const maxUnproven = 4 << 10
 
 // proven reports whether the body is JavaScript, and tells what it is not.
 func (c *compilation) proven() bool {
-	files := &modules{compilation: c, entry: newEntry(c.src.Text, nil)}
+	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.body(), nil)}
 	options := c.transformOptions()
 	options.Sourcemap = api.SourceMapNone
 	problems := api.Transform(files.entry.src, options).Errors
@@ -147,7 +166,7 @@ func (c *compilation) verbatim(async bool) {
 	if line := text.Pos(0).Line; line > 1 {
 		start = strings.Repeat("\n", line-2) + start + "\n"
 	}
-	body := text.Body()
+	body := c.body()
 	c.origin = origin{
 		name: text.File(), src: start + body + wrapperEnd, text: text,
 		body: segment{to: len(start), length: len(body)},
@@ -191,21 +210,22 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 
 // program finishes a tree that is known to be sound.
 func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
+	c.late = true
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
 	}
 	function.Async = awaits(function)
 	found := analyse(function.Body)
+	c.patches.hide(found)
 	c.check(found)
-	c.checkShape(function)
-	if c.list.HasErrors() {
-		return nil
+	if len(c.patches) == 0 {
+		c.checkShape(function)
 	}
 	p := &Program{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
 		uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
-		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.imported,
+		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files,
 	}
 	_, p.everything = found.free("globalThis")
 	for _, name := range globals(c.src.Kind, c.src.Objects) {
@@ -237,67 +257,4 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 		c.syntaxError(err)
 	}
 	return code
-}
-
-// syntaxError tells the first mistake that the engine found; those behind it
-// are mostly its consequences.
-func (c *compilation) syntaxError(err error) {
-	var found parser.ErrorList
-	var late *goja.CompilerSyntaxError
-	offset, message := len(c.origin.src), err.Error()
-	switch {
-	case errors.As(err, &found) && len(found) > 0:
-		first := found[0]
-		offset, message = c.origin.offset(first.Position.Line, first.Position.Column), first.Message
-	case errors.As(err, &late):
-		message = late.Message
-		if late.File != nil {
-			offset = late.Offset
-		}
-	}
-	at, ok := c.origin.at(offset)
-	if !ok || !c.origin.lowered && offset >= c.origin.body.to+c.origin.body.length {
-		c.endsEarly()
-		return
-	}
-	detail := hint(message)
-	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
-		detail = "write async in front of the function around it, which is what await stands in"
-	}
-	c.fail(at, "script-syntax", plain(message), detail)
-}
-
-// endsEarly tells a mistake that shows only behind the end of the body.
-func (c *compilation) endsEarly() {
-	end := len(strings.TrimRightFunc(c.src.Text.Body(), unicode.IsSpace))
-	c.fail(c.src.Text.Range(max(0, end-1), end), "script-syntax", "the body ends where more is expected", "something in front of its end is not finished")
-}
-
-// hashSource hashes everything that is known before imports are read.
-func (c *compilation) hashSource() {
-	s := c.src
-	start, end := s.Text.Pos(0), s.Text.Pos(len(s.Text.Body()))
-	objects, _ := json.Marshal(s.Objects)
-	inputs, _ := json.Marshal(s.Inputs)
-	for _, part := range []string{s.Name, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
-		c.hashPart(part)
-	}
-	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
-	for _, part := range []string{s.Text.File(), s.Path} {
-		writePart(c.digest, part)
-	}
-	for _, n := range []int{start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
-		_ = binary.Write(c.digest, binary.LittleEndian, int64(n))
-	}
-}
-
-// hashPart adds a part to both hashes.
-func (c *compilation) hashPart(part string) {
-	writePart(c.digest, part)
-	writePart(c.meant, part)
-}
-
-func writePart(h hash.Hash, part string) {
-	_ = binary.Write(h, binary.LittleEndian, int64(len(part)))
-	h.Write([]byte(part))
 }

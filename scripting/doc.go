@@ -88,6 +88,13 @@
 // refuse each of them. A refusal of the whole ask with the code CAPABILITY is
 // told as a CapabilityError.
 //
+// # Mistakes
+//
+// All mistakes of a body and of what it imports are told at once. Where one of
+// them keeps a text from being parsed, the statement around it is left out, and
+// the rest is compiled again, as often as a budget of bytes allows. What may
+// come of that which was left out is not told.
+//
 // # Time and chance
 //
 // Everything that could differ between two runs comes from the call or is in

@@ -7,23 +7,26 @@ import (
 	"github.com/dop251/goja/file"
 )
 
+// maxThorough is the size of a body of which everything is told at once,
+// whatever its tokens show: compiling it costs little more than they do.
+const maxThorough = 16 << 10
+
 // early tells some of what would be told of the names and the shape of a large
 // body once it is compiled: what the tokens alone leave no doubt of. Compiling
 // takes many times as long as cutting into tokens. It reports whether the body
 // is refused; what else there is to tell comes when that is mended.
 func (c *compilation) early(f features) (refused bool) {
 	text := c.src.Text
-	if len(text.Body()) <= maxUnproven || len(f.modules) > 0 {
+	if len(text.Body()) <= maxThorough || len(f.modules) > 0 || len(c.patches) > 0 {
 		return false
 	}
-	s := scan{lexer: lexer{src: text.Body(), ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]lexeme{}, owned: map[string]bool{}}
-	if !s.run() {
+	s := c.scan(c.body())
+	if s == nil {
 		return false
 	}
-	c.origin = origin{name: text.File(), text: text, body: segment{length: len(text.Body())}}
 	c.checkMembers(s.found)
 	c.checkNames(s.found)
-	c.checkPrivate(&s)
+	c.checkPrivate(s)
 	if s.uncalled() {
 		c.uncalled(file.Idx(s.start + 1))
 	}
@@ -32,6 +35,18 @@ func (c *compilation) early(f features) (refused bool) {
 	}
 	c.list = nil // warnings, which are told once the body is compiled
 	return false
+}
+
+// scan returns what the tokens of a text say of names, and makes the body as it
+// stands where they are found. Nil says that the text cannot be read.
+func (c *compilation) scan(text string) *scan {
+	s := &scan{lexer: lexer{src: text, ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]lexeme{}, owned: map[string]bool{}}
+	if !s.run() {
+		return nil
+	}
+	c.origin = origin{name: c.src.Text.File(), text: c.src.Text, body: segment{length: len(text)}}
+	c.patches.hide(s.found)
+	return s
 }
 
 // watched reports whether a body may be refused because of how it uses a name.

@@ -24,7 +24,7 @@ func mistakes(src Source, list diag.List) []string {
 
 // early returns what the tokens of a large body tell before it is lowered.
 func early(body string, language Language) []string {
-	c := compilation{src: typed(body, maxUnproven)}
+	c := compilation{src: typed(body, maxThorough)}
 	c.src.Language = language
 	found, refused := inspect(c.src.Text.Body(), language)
 	if refused != nil || !c.early(found) {

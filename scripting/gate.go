@@ -49,7 +49,7 @@ type features struct {
 	// indents are the bytes of white space in front of statements that lowering makes.
 	indents int
 	modules []module
-	export  module // the first word export outside of all brackets
+	exports []module // the words export outside of all brackets
 }
 
 // module is the place of an import declaration, or of the word export.
@@ -87,7 +87,7 @@ type gate struct {
 func inspect(text string, language Language) (features, *lexError) {
 	g := gate{lexer: lexer{src: text, ts: language == TS}}
 	if at := invalidUTF8(text); at >= 0 {
-		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8"}
+		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8", harm: harmsBytes}
 	}
 	for {
 		t := g.next()
@@ -99,6 +99,7 @@ func inspect(text string, language Language) (features, *lexError) {
 		g.assigned(t)
 		g.strict(t)
 		g.mistaken(t)
+		g.adrift(t)
 		g.nest(t)
 		g.notice(t)
 		g.now.names.list = g.now.names.list || declares(t)
@@ -107,10 +108,7 @@ func inspect(text string, language Language) (features, *lexError) {
 	if g.err == nil {
 		g.unnamed()
 	}
-	if g.err == nil && len(g.braces) > 0 {
-		open := g.braces[len(g.braces)-1]
-		g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
-	}
+	g.blame()
 	return g.features, g.err
 }
 
@@ -229,8 +227,8 @@ func (g *gate) notice(t lexeme) {
 			g.count(t, &g.now.siblings, maxCommas, "too many functions", "at most 1,000 may stand beside each other in TypeScript; put them into files and import these")
 		}
 	case t.text == "export":
-		if len(g.levels) == 0 && g.export.end == 0 {
-			g.export = module{t.start, t.end}
+		if len(g.levels) == 0 {
+			g.exports = append(g.exports, module{t.start, t.end})
 		}
 	case t.text == "using":
 		g.count(t, &g.usings, maxUsings, "too many using declarations", "a body may have 200 of them; split it")

@@ -28,7 +28,7 @@ func (c *compilation) lower(f features) bool {
 		c.tooLarge()
 		return false
 	}
-	entry := newEntry(c.src.Text, f.modules)
+	entry := newEntry(c.src.Text, c.body(), f.modules)
 	var code, sourceMap []byte
 	var problems []api.Message
 	files := &modules{compilation: c, entry: entry}
@@ -39,6 +39,7 @@ func (c *compilation) lower(f features) bool {
 		code, sourceMap, problems = files.bundle()
 	}
 	files.hash()
+	c.files, c.read = files.files, c.read+files.bytes
 	if len(problems) > 0 {
 		files.report(problems)
 		return false
@@ -127,12 +128,12 @@ func supported() map[string]bool {
 type entry struct {
 	src      string
 	text     diag.Text
+	body     string
 	segments []segment
 }
 
-func newEntry(text diag.Text, modules []module) *entry {
-	body := text.Body()
-	e := &entry{text: text}
+func newEntry(text diag.Text, body string, modules []module) *entry {
+	e := &entry{text: text, body: body}
 	var b strings.Builder
 	b.WriteString(loweredStart)
 	from := 0
@@ -153,7 +154,7 @@ func newEntry(text diag.Text, modules []module) *entry {
 
 func (e *entry) copy(b *strings.Builder, from, to int) {
 	e.segments = append(e.segments, segment{to: b.Len(), from: from, length: to - from})
-	b.WriteString(e.text.Body()[from:to])
+	b.WriteString(e.body[from:to])
 }
 
 // blank returns white space with the same lines as s.

@@ -19,10 +19,22 @@ const missingToken = "is an operator, a comma or a bracket missing in front of i
 // correctIt is what to do where a message says all that is known.
 const correctIt = "correct it, or what stands just in front of it"
 
+// meaning is what to do about a message that holds a text.
+type meaning struct{ part, advice string }
+
+// generic is what to do where nothing more is known of a message.
+var generic = []meaning{
+	{"reserved word", "such a word cannot be a name"},
+	{"Unexpected identifier", missingToken},
+	{"Unexpected string", missingToken},
+	{"Unexpected number", missingToken},
+	{"Unexpected end of", "something before it is not finished"},
+	{"Unterminated", "close it, or write a backslash in front of the sign to match it as it is"},
+}
+
 // advice is what to do about the messages of both compilers that hold a text.
 // The first that fits is taken.
-var advice = [...]struct{ part, advice string }{
-	{"Unexpected end of", "something before it is not finished"},
+var advice = []meaning{
 	{"matching export", "export it there, or correct the name"},
 	{"there is no file", "correct the path, which is relative to the folder of the file that imports it, or make the file"},
 	{"packages cannot be imported", "name a file of the tools folder, as in \"./file.js\""},
@@ -30,10 +42,6 @@ var advice = [...]struct{ part, advice string }{
 	{"can be imported, with their full name", "write the whole name, as in \"./file.js\""},
 	{"outside of the tools folder", "put the file into the tools folder, and name it there"},
 	{"have more than", "import less"},
-	{"reserved word", "such a word cannot be a name"},
-	{"Unexpected identifier", missingToken},
-	{"Unexpected string", missingToken},
-	{"Unexpected number", missingToken},
 	{"already been declared", "give one of the two another name, or assign to the first"},
 	{"already exists", "give one of the two another name"},
 	{"Duplicate", "keep one of the two"},
@@ -59,12 +67,23 @@ var advice = [...]struct{ part, advice string }{
 	{`only be used inside an "async" function`, "write async in front of the function around it"},
 }
 
-// hint says what to do about a message of a compiler.
-func hint(message string) string {
-	for _, a := range advice {
-		if strings.Contains(message, a.part) {
-			return a.advice
+// lookUp returns what to do about a message of a compiler, or nothing.
+func lookUp(meanings []meaning, message string) string {
+	for _, m := range meanings {
+		if strings.Contains(message, m.part) {
+			return m.advice
 		}
 	}
-	return correctIt
+	return ""
+}
+
+// unread reports whether a message is of text that could not be read, so that
+// what stands around the place matters more than the message.
+func unread(message string) bool {
+	for _, part := range []string{"nexpected", "xpected", "ssignment", "left-hand", "horthand", "reserved", "yntax error"} {
+		if strings.Contains(message, part) {
+			return true
+		}
+	}
+	return false
 }

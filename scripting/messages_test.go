@@ -7,7 +7,7 @@ import (
 
 func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
 	for body, part := range map[string]string{
-		`const x = ;`:                                   "in front of it",
+		`const x = ;`:                                   "a value is missing",
 		`let a = 1; let a = 2;`:                         "another name",
 		`const r = /(/;`:                                "backslash",
 		`const r = /a**/;`:                              "backslash",

@@ -101,12 +101,19 @@ func (m *modules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	_, refused := inspect(text.Body(), language)
+	body := m.compilation.patches.of(args.Path, text.Body())
+	_, refused := inspect(body, language)
 	if refused != nil {
-		return api.OnLoadResult{Errors: []api.Message{{Text: refused.summary, Detail: refused.diagnostic(text)}}}, nil
+		found := unreadable{refused.diagnostic(text), spot{file: args.Path, at: refused.start, refused: refused}}
+		return api.OnLoadResult{Errors: []api.Message{{Text: refused.summary, Detail: found}}}, nil
 	}
-	body := text.Body()
 	return api.OnLoadResult{Contents: &body, Loader: loader}, nil
+}
+
+// unreadable is a file that could not be cut into tokens.
+type unreadable struct {
+	told diag.Diagnostic
+	spot spot
 }
 
 // loaderOf returns how a file is compiled, by the end of its name.
@@ -148,7 +155,6 @@ func (m *modules) read(name string) (diag.Text, error) {
 		m.files = map[string]diag.Text{}
 	}
 	m.files[name] = text
-	m.compilation.imported = m.files
 	return text, nil
 }
 
@@ -172,42 +178,49 @@ func (m *modules) hash() {
 
 // report tells the compiler's errors at the places where the author wrote them.
 func (m *modules) report(problems []api.Message) {
+	c := m.compilation
 	for _, p := range problems[:min(len(problems), maxReports)] {
-		if refused, ok := p.Detail.(diag.Diagnostic); ok {
-			m.compilation.list = append(m.compilation.list, refused)
+		if found, ok := p.Detail.(unreadable); ok {
+			c.mistake(found.told, found.spot)
 			continue
 		}
-		at, ok := m.place(p.Location)
+		at, spot, ok := m.place(p.Location)
 		if !ok && p.Location != nil {
-			m.compilation.endsEarly()
+			c.endsEarly()
 			continue
 		}
 		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(strings.ReplaceAll(firstLine(p.Text), `"`+namespace+":", `"`)), Range: at}
 		for _, note := range p.Notes {
-			if where, ok := m.place(note.Location); ok {
+			if where, _, ok := m.place(note.Location); ok {
 				d.Notes = append(d.Notes, diag.Note{Range: where, Message: plain(note.Text)})
 			} else if d.Detail == "" {
 				d.Detail = plain(note.Text)
 			}
 		}
-		d.Detail = cmp.Or(d.Detail, hint(p.Text))
-		m.compilation.list = append(m.compilation.list, d)
+		d.Detail = cmp.Or(d.Detail, c.advise(p.Text, spot))
+		spot.sure = !stopsParser(p.Text)
+		c.mistake(d, spot)
 	}
+}
+
+// stopsParser reports whether a message is of what the compiler could not read.
+func stopsParser(message string) bool {
+	return strings.HasPrefix(message, "Expected") || strings.HasPrefix(message, "Unexpected") || strings.HasPrefix(message, "Unterminated")
 }
 
 // place returns where the author wrote what the compiler speaks of, and false
 // when that is nowhere.
-func (m *modules) place(at *api.Location) (diag.Range, bool) {
+func (m *modules) place(at *api.Location) (diag.Range, spot, bool) {
 	if at == nil {
-		return m.compilation.src.Text.Range(0, 0), false
+		return m.compilation.src.Text.Range(0, 0), spot{}, false
 	}
 	name := strings.TrimPrefix(at.File, namespace+":")
 	if text, ok := m.files[name]; ok {
-		offset := byteOffset(text.Body(), at)
-		return text.Range(offset, offset+max(1, at.Length)), true
+		offset := byteOffset(m.compilation.patches.of(name, text.Body()), at)
+		return text.Range(offset, offset+max(1, at.Length)), spot{file: name, at: offset}, true
 	}
 	offset, ok := m.entry.offset(byteOffset(m.entry.src, at))
-	return m.entry.text.Range(offset, offset+max(1, at.Length)), ok && offset < len(m.entry.text.Body())
+	return m.entry.text.Range(offset, offset+max(1, at.Length)), spot{at: offset}, ok && offset < len(m.entry.body)
 }
 
 // byteOffset returns the offset of a place that is told as a line from 1 and a

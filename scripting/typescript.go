@@ -13,25 +13,27 @@ import (
 const maxGuess = 8 << 10
 
 // suggestTypeScript says of a mistake in JavaScript that the body is
-// TypeScript, if it is that and not JavaScript. The mistake keeps its place.
-func (c *compilation) suggestTypeScript() {
+// TypeScript, if it is that and not JavaScript, and reports whether it is. The
+// mistake keeps its place.
+func (c *compilation) suggestTypeScript() bool {
 	if c.src.Language != JS || len(c.src.Text.Body()) > maxGuess || len(c.list) == 0 {
-		return
+		return false
 	}
 	first := &c.list[0]
 	if first.Severity != diag.Error || first.Code != "script-syntax" || !c.parses(TS) || c.parses(JS) {
-		return
+		return false
 	}
 	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
 	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
 		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
 	}
+	return true
 }
 
 // parses reports whether the body is of a language.
 func (c *compilation) parses(language Language) bool {
 	found, refused := inspect(c.src.Text.Body(), language)
-	if refused != nil {
+	if refused != nil || !c.tried(found) {
 		return false
 	}
 	options := c.transformOptions()
@@ -39,5 +41,5 @@ func (c *compilation) parses(language Language) bool {
 	if language == TS {
 		options.Loader = api.LoaderTS
 	}
-	return len(api.Transform(newEntry(c.src.Text, found.modules).src, options).Errors) == 0
+	return len(api.Transform(newEntry(c.src.Text, c.src.Text.Body(), found.modules).src, options).Errors) == 0
 }

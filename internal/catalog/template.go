@@ -17,8 +17,9 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
 	k := c.begin(item, def.Meaning)
-	if def.URITemplate == nil {
-		return k.done() // whoever decoded the file has told
+	if def.URITemplate == nil { // whoever decoded the file has told
+		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
+		return k.done()
 	}
 	item.Address, item.Offer.Template = def.URITemplate.String(), def.URITemplate
 	item.InputNames = def.URITemplate.Names()

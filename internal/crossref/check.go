@@ -2,6 +2,7 @@ package crossref
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -17,6 +18,9 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 		config: config, unread: unread, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
+	}
+	if config.Unread != "" {
+		c.unread = append(slices.Clone(unread), config.Unread)
 	}
 	for _, name := range builtin {
 		c.define(c.tools, name.Text, name.Range)

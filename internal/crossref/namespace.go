@@ -49,11 +49,16 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 	})
 }
 
-// mayBeUnread reports whether a file that could not be understood holds the
-// name between quotes, as a definition would.
+// mayBeUnread reports whether what could not be understood holds the name between quotes, as a definition would.
 func (c *checker) mayBeUnread(name string) bool {
 	quoted := strconv.Quote(name)
 	return slices.ContainsFunc(c.unread, func(text string) bool { return strings.Contains(text, quoted) })
+}
+
+// mayDefine reports whether what could not be understood may hold a definition
+// of the kind.
+func (c *checker) mayDefine(kind string) bool {
+	return slices.ContainsFunc(c.unread, func(text string) bool { return strings.Contains(text, kind) })
 }
 
 // exist checks the names and patterns that a definition is about.
@@ -67,7 +72,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
-		case strings.Contains(name.Text, "*") && len(c.unread) > 0:
+		case strings.Contains(name.Text, "*") && c.mayDefine(n.kind):
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
 		case !slices.ContainsFunc(n.names(), name.Matches):

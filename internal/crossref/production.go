@@ -14,8 +14,9 @@ func (c *checker) checkProduction(files []*hclfile.Definitions) {
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
 	}
+	all := !c.mayDefine("policy") && !c.mayDefine("tools") && !c.mayDefine("resources") && !c.mayDefine("prompts")
 	covered := func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
-		if !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
+		if all && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
 			c.report(diag.Diagnostic{
 				Code: "production-no-policy", Range: where,
 				Summary: fmt.Sprintf("no policy covers %s %q, and production mode demands one", kind, name),
@@ -47,7 +48,7 @@ func (c *checker) checkProduction(files []*hclfile.Definitions) {
 }
 
 func (c *checker) checkOutput(tool *hclfile.Tool) {
-	if tool.Output == nil {
+	if tool.Output == nil && tool.OutputOrigin == nil {
 		c.report(diag.Diagnostic{
 			Code: "production-no-output", Range: tool.NameRange,
 			Summary: fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),

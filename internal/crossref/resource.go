@@ -85,7 +85,7 @@ func (c *checker) checkTemplates() {
 
 // checkURI reports a URI that no resource, folder or template can have.
 func (c *checker) checkURI(uri string, where diag.Range) {
-	if _, known := c.grantOf(uri); known || len(c.unread) > 0 { // a template there may match it
+	if _, known := c.grantOf(uri); known || c.mayDefine("uri") { // what has it may stand there
 		return
 	}
 	detail := diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris)))

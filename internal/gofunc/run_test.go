@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/gofunc"
@@ -212,4 +213,41 @@ func TestAFunctionTakesNoGoroutine(t *testing.T) {
 	if now := runtime.NumGoroutine(); now > here+1 { // the timer of the watchdog may be at it
 		t.Errorf("%d goroutines, %d before", now, here)
 	}
+}
+
+// TestAFunctionThatIsStuckHoldsOnToNoOther looks for what was given to calls
+// that overlapped, each the next, since one function got stuck.
+func TestAFunctionThatIsStuckHoldsOnToNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w gofunc.Watchdog
+		var late told
+		var all sync.WaitGroup
+		defer all.Wait()
+		var given []weak.Pointer[[64]int]
+		call := func(takes time.Duration, in *[64]int) {
+			waits := gofunc.Func[string, *[64]int, int](func(context.Context, string, *[64]int) (int, error) {
+				time.Sleep(takes)
+				return 1, nil
+			})
+			all.Go(func() { _, _ = waits.Run(t.Context(), &w, &late, "", in) })
+			time.Sleep(time.Millisecond)
+		}
+		call(time.Hour, nil)
+		for range 100 {
+			in := new([64]int)
+			given = append(given, weak.Make(in))
+			call(4*time.Millisecond, in)
+		}
+		time.Sleep(time.Second)
+		runtime.GC()
+		held := 0
+		for _, in := range given {
+			if in.Value() != nil {
+				held++
+			}
+		}
+		if held > 0 {
+			t.Errorf("what %d of %d calls were given is held", held, len(given))
+		}
+	})
 }

@@ -92,7 +92,8 @@ func (w *Watchdog) end(s *stay) bool {
 	return !late
 }
 
-// remove takes out a stay that nobody waits for. The caller holds mu.
+// remove takes out a stay that nobody waits for, which then holds on to no other:
+// a function may go on for ever. The caller holds mu.
 func (w *Watchdog) remove(s *stay) {
 	if s.next != nil {
 		s.next.prev = s.prev
@@ -102,6 +103,7 @@ func (w *Watchdog) remove(s *stay) {
 	} else {
 		w.first = s.next
 	}
+	s.prev, s.next = nil, nil
 }
 
 // look has somebody wait for the functions that were under way at the tick
@@ -109,7 +111,9 @@ func (w *Watchdog) remove(s *stay) {
 func (w *Watchdog) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for s := w.first; s != nil; s = s.next {
+	var next *stay
+	for s := w.first; s != nil; s = next {
+		next = s.next
 		if s.state == begun {
 			s.state = seen
 			continue

@@ -31,7 +31,7 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	reported := false
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
-		if attr == nil && meant(b.Body, r, name) {
+		if attr == nil && d.meant(b.Body, r, name) {
 			*granted, reported = true, true
 			ranges["ask."+name] = ranges["ask"]
 		}
@@ -57,7 +57,7 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 // ceilingAsk decodes what tool files may ask at most, nil when the ceiling does
 // not say.
 func (d *decoder) ceilingAsk(body *hclsyntax.Body) []Name {
-	if body.Attributes["ask"] == nil {
+	if attr := body.Attributes["ask"]; attr == nil || isUnread(attr.Expr) {
 		return nil
 	}
 	names := []Name{}

@@ -63,7 +63,7 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 			}
 		}
 	}
-	if len(found) == 0 && meant(b.Body, r, names...) {
+	if len(found) == 0 && d.meant(b.Body, r, names...) {
 		return ""
 	}
 	if len(found) == 0 {

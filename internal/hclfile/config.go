@@ -16,6 +16,8 @@ type Config struct {
 	RateLimits []Limit
 	Hooks      []Hook
 	Range      diag.Range
+	// Unread is the text of what could not be understood.
+	Unread string
 }
 
 // The values of [Server.Mode].

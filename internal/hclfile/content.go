@@ -24,7 +24,7 @@ func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Ran
 		d.checkBlock(b, r, what, seen, told)
 	}
 	for _, a := range r.args {
-		if a.required && !meant(body, r, a.name) {
+		if a.required && !d.meant(body, r, a.name) {
 			d.fail("missing-argument", d.f.rng(head), fmt.Sprintf("%s needs the argument %q", what, a.name), missingDetail(a))
 		}
 	}

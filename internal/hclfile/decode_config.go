@@ -46,7 +46,9 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 			c.Hooks = append(c.Hooks, d.hook(b))
 		}
 	}
-	return c, f.finish(d.problems)
+	c.Unread = f.left.unread
+	c.presume(UnreadConfig([]byte(f.left.unread)))
+	return c, f.finish(f.withoutConsequences(d.problems))
 }
 
 func secretNames(secrets []Secret) []string {
@@ -173,7 +175,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	}
 	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
 	c := &Ceiling{Range: d.f.rng(b.DefRange())}
-	if b.Body.Attributes["http_hosts"] != nil {
+	if attr := b.Body.Attributes["http_hosts"]; attr != nil && !isUnread(attr.Expr) {
 		c.HTTPHosts = []Name{}
 	}
 	c.Ask = d.ceilingAsk(b.Body)
@@ -225,7 +227,7 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 		}
 	}
 	switch {
-	case !meant(b.Body, rules["secret"], "env", "file", "command", "oauth"):
+	case !d.meant(b.Body, rules["secret"], "env", "file", "command", "oauth"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret comes from nowhere", "write env = \"NAME\", file = \"/path\" or command = [\"…\"]")
 	case len(sources) > 1:
 		d.fail("contradiction", d.f.rng(sources[1].NameRange), "the secret comes from two places", "keep one of env, file and command",

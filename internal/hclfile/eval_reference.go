@@ -125,6 +125,9 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		l = &Locals{}
 	}
 	found, known := l.values[name]
+	if !known && slices.ContainsFunc(l.unread, func(text string) bool { return strings.Contains(text, name) }) {
+		return cty.NilVal, false
+	}
 	if !known {
 		e.unknown("local value", name, where, maps.Keys(l.values),
 			fmt.Sprintf("declare it in a file of this folder: locals { %s = … }", name))

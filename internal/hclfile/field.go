@@ -79,9 +79,12 @@ func (d *decoder) fieldType(b *hclsyntax.Block, f *field) *valueType {
 		return nil
 	case attr != nil:
 		return d.typeOfExpr(attr.Expr)
-	case !hasFields:
+	case !hasFields && !d.f.left.vague[b.Body]:
 		d.fail("missing-argument", d.f.rng(b.DefRange()), fmt.Sprintf("the %s %q has no type", b.Type, b.Labels[0]),
 			"write type = string, or describe an object with field blocks")
+		return nil
+	}
+	if !hasFields {
 		return nil
 	}
 	return fieldsType(f.fields, b.DefRange())

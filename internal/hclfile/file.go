@@ -3,9 +3,11 @@ package hclfile
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
@@ -46,9 +48,8 @@ type File struct {
 	// embedded are the strings of a JSON file that were parsed on their own.
 	embedded []diag.Text
 	body     *hclsyntax.Body
-	// unread is the text of blocks that HCL could not parse.
-	unread string
-	locals []Local
+	left     leftOut
+	locals   []Local
 }
 
 // Local is a declared local value.
@@ -138,11 +139,35 @@ func (f *File) parseHCL(src []byte) diag.List {
 	}
 	heredocs, problem := scan(src[start:])
 	if problem != nil {
-		return diag.List{{
+		found := diag.List{{
 			Code: problem.code, Summary: problem.summary, Detail: problem.detail,
 			Range: f.span(start+problem.start, start+problem.end),
 		}}
+		if problem.code != "syntax" {
+			return found
+		}
+		return f.recover(start, found)
 	}
+	text := f.withoutHeredocs(src, start, heredocs)
+	if len(text) > maxHCL {
+		return diag.List{{
+			Code: "too-large", Range: diag.Range{File: f.path},
+			Summary: fmt.Sprintf("the file holds more than %d KiB of HCL beside its heredocs", maxHCL>>10),
+			Detail:  "split it into several files",
+		}}
+	}
+	parsed, found := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
+	f.body = parsed.Body.(*hclsyntax.Body)
+	problems := f.syntaxProblems(found)
+	if firstFatal(found) >= 0 {
+		return f.recover(start, problems)
+	}
+	return problems
+}
+
+// withoutHeredocs returns what HCL sees of src from start on, a line end at its
+// end, and remembers what it does not see.
+func (f *File) withoutHeredocs(src []byte, start int, heredocs []heredoc) []byte {
 	text := make([]byte, 0, len(src)-start+1)
 	at := start
 	for _, h := range heredocs {
@@ -153,15 +178,7 @@ func (f *File) parseHCL(src []byte) diag.List {
 		f.heredocs = append(f.heredocs, h)
 		at = h.end
 	}
-	text = append(append(text, src[at:]...), '\n')
-	if len(text) > maxHCL {
-		return diag.List{{
-			Code: "too-large", Range: diag.Range{File: f.path},
-			Summary: fmt.Sprintf("the file holds more than %d KiB of HCL beside its heredocs", maxHCL>>10),
-			Detail:  "split it into several files",
-		}}
-	}
-	return f.parseText(text)
+	return append(append(text, src[at:]...), '\n')
 }
 
 // finish sorts what was found and cuts it to [maxDiagnostics].
@@ -174,6 +191,9 @@ func (f *File) finish(l diag.List) diag.List {
 	severity := diag.Warning
 	if l[maxDiagnostics:].HasErrors() {
 		severity = diag.Error
+	}
+	if slices.ContainsFunc(l[maxDiagnostics:], func(d diag.Diagnostic) bool { return d.Code == "too-many" }) {
+		return append(l[:maxDiagnostics:maxDiagnostics], notShown(l[maxDiagnostics].Range)) // nobody counted them
 	}
 	return append(l[:maxDiagnostics:maxDiagnostics], diag.Diagnostic{
 		Severity: severity, Code: "too-many", Range: diag.Range{File: f.path, Start: l[maxDiagnostics].Range.Start, End: l[maxDiagnostics].Range.End},

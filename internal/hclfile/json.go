@@ -3,6 +3,7 @@ package hclfile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,10 +19,11 @@ import (
 // that everything after it is the same for both. Which strings are templates,
 // types or literal code follows from the rules of the blocks.
 func (f *File) parseJSON() diag.List {
-	if problem := checkJSON(diag.WholeFile(f.path, f.source)); problem != nil {
-		return diag.List{*problem}
+	mended, problems, ok := f.mendJSON()
+	if !ok {
+		return problems
 	}
-	p := jsonParser{f: f, src: f.source}
+	p := jsonParser{f: f, src: string(mended.text), problems: problems, vague: mended.vague}
 	if p.peek() != '{' {
 		p.skip()
 		p.fail(p.rng(0), "syntax", "the file must hold a JSON object", "write { \"tool\": { \"NAME\": { … } } }")
@@ -35,10 +37,10 @@ func (f *File) parseJSON() diag.List {
 }
 
 // checkJSON passes a JSON text through the gate, and reports what is wrong.
-func checkJSON(t diag.Text) *diag.Diagnostic {
+func checkJSON(t diag.Text) (*diag.Diagnostic, *jsongate.Error) {
 	err := jsongate.Check([]byte(t.Body()), jsongate.Limits{Bytes: maxFile, Depth: maxNesting, Tokens: maxTokens})
 	if err == nil {
-		return nil
+		return nil, nil
 	}
 	d := diag.Diagnostic{Code: "syntax", Summary: err.Error(), Range: t.All()}
 	var refused *jsongate.Error
@@ -56,7 +58,7 @@ func checkJSON(t diag.Text) *diag.Diagnostic {
 			d.Detail = jsonHint(t.Body(), refused.Offset)
 		}
 	}
-	return &d
+	return &d, refused
 }
 
 // jsonHint says what to do about what people often write in JSON.
@@ -68,6 +70,8 @@ func jsonHint(body string, at int) string {
 		return "remove the comma before it, or write what is missing"
 	case strings.HasPrefix(rest, "'"):
 		return "strings stand in double quotes"
+	case strings.HasPrefix(rest, "\n"), strings.HasPrefix(rest, "\r"):
+		return `close the string with a quote, or write \n for a line end`
 	}
 	return ""
 }
@@ -82,6 +86,8 @@ type jsonParser struct {
 	depth    int
 	size     jsonSize
 	problems diag.List
+	// vague are the offsets of values that are not what was meant, in order.
+	vague []int
 }
 
 func (p *jsonParser) space() {
@@ -165,7 +171,18 @@ func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 		}
 	})
 	b.SrcRange = p.rng(start)
+	if p.takeVague(start) {
+		p.f.left.beVague(b)
+	}
 	return b
+}
+
+// takeVague reports whether something that was read since an offset is not what
+// was meant, which is told once.
+func (p *jsonParser) takeVague(start int) bool {
+	n := len(p.vague)
+	p.vague = slices.DeleteFunc(p.vague, func(at int) bool { return start <= at && at < p.at })
+	return len(p.vague) < n
 }
 
 func (p *jsonParser) attribute(b *hclsyntax.Body, r *rule, key string, where hcl.Range) {
@@ -206,7 +223,9 @@ func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block)
 		p.skip()
 		head.Body = &hclsyntax.Body{}
 	case p.peek() != '{':
-		p.skip()
+		if p.skip(); p.takeVague(start) {
+			return
+		}
 		p.fail(p.rng(start), "syntax", fmt.Sprintf("%s must be a JSON object", article(head.Type)), "write "+jsonHeader(r))
 		return
 	default:
@@ -229,9 +248,16 @@ func jsonHeader(r *rule) string {
 
 // expression reads one value.
 func (p *jsonParser) expression(f form) hclsyntax.Expression {
-	c := p.peek()
+	p.space()
 	start := p.at
-	switch {
+	if x := p.value(f, start); !p.takeVague(start) {
+		return x
+	}
+	return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: p.rng(start)}
+}
+
+func (p *jsonParser) value(f form, start int) hclsyntax.Expression {
+	switch c := p.peek(); {
 	case c == '{':
 		return p.object(f, start)
 	case c == '[':

@@ -32,9 +32,9 @@ func (d *decoder) limit(b *hclsyntax.Block) Limit {
 	l.Concurrency, _ = d.whole(b.Body, "concurrency", 1, maxConcurrency)
 	l.Reason = d.limitReason(b.Body)
 	switch {
-	case !meant(b.Body, rules["limit"], "rate", "concurrency"):
+	case !d.meant(b.Body, rules["limit"], "rate", "concurrency"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit limits nothing", "write rate = \"60/m\", concurrency = 4, or both")
-	case b.Body.Attributes["burst"] != nil && !meant(b.Body, rules["limit"], "rate"):
+	case b.Body.Attributes["burst"] != nil && !d.meant(b.Body, rules["limit"], "rate"):
 		d.fail("missing-argument", d.f.rng(b.Body.Attributes["burst"].NameRange), "a burst is one of a rate, and there is none", "write a rate beside it, such as rate = \"60/m\", or remove it")
 	}
 	l.Hashes = d.hashes()

@@ -17,6 +17,8 @@ import (
 type Locals struct {
 	values map[string]localValue
 	hash   Hash
+	// unread are texts that may declare more.
+	unread []string
 }
 
 // localValue is one evaluated local. One that is not ok has been reported.
@@ -41,7 +43,27 @@ func (f *File) findLocals() []Local {
 			l = append(l, Local{Name: name, Range: f.rng(attr.NameRange), expr: attr.Expr})
 		}
 	}
+	if attr := f.body.Attributes["locals"]; attr != nil && f.kind == ToolsKind {
+		l = append(l, f.presumedLocals(attr.Expr)...)
+	}
 	slices.SortFunc(l, func(a, b Local) int { return cmp.Compare(a.Range.Start.Byte, b.Range.Start.Byte) })
+	return l
+}
+
+// presumedLocals lists what an argument declares that was meant as a block,
+// without values.
+func (f *File) presumedLocals(x hclsyntax.Expression) []Local {
+	object, ok := x.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return nil
+	}
+	var l []Local
+	for _, item := range object.Items {
+		if name := hcl.ExprAsKeyword(item.KeyExpr); name != "" {
+			where := item.KeyExpr.Range()
+			l = append(l, Local{Name: name, Range: f.rng(where), expr: &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: where}})
+		}
+	}
 	return l
 }
 
@@ -58,11 +80,15 @@ type declared struct {
 // JoinLocals evaluates the locals of all files of one folder, which share one
 // namespace. Names declared twice and values that depend on themselves are
 // reported with all places. Expressions may use var.x and local.x, but not
-// file(), which belongs to the definition that uses the file.
-func JoinLocals(files []*File, vars map[string]Variable) (*Locals, diag.List) {
+// file(), which belongs to the definition that uses the file. unread are the
+// texts of files of the folder that could not be understood at all.
+func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Locals, diag.List) {
 	var problems diag.List
 	order, byName := declare(files, &problems)
-	joined := &Locals{values: make(map[string]localValue, len(order))}
+	joined := &Locals{values: make(map[string]localValue, len(order)), unread: unread}
+	for _, f := range files {
+		joined.unread = append(joined.unread, f.left.unread)
+	}
 	for _, l := range order {
 		joined.values[l.Name] = localValue{}
 	}

@@ -46,8 +46,11 @@ func (r *rule) didYouMean(written string) string {
 }
 
 // meant reports whether body holds one of the names, or what is told to be one
-// of them written wrong.
-func meant(body *hclsyntax.Body, r *rule, names ...string) bool {
+// of them written wrong, or what could not be read and may be one of them.
+func (d *decoder) meant(body *hclsyntax.Body, r *rule, names ...string) bool {
+	if d.f.left.vague[body] {
+		return true
+	}
 	near := func(written string) bool {
 		if r.arg(written) == nil && !r.hasBlock(written) {
 			written = r.meaning(written)

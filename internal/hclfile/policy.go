@@ -56,7 +56,7 @@ func (d *decoder) decision(b *hclsyntax.Block) {
 		}
 		d.fail("contradiction", d.f.rng(later.NameRange), "the policy has both \"allow\" and \"deny\"", "write two policies: all of them must allow a call",
 			diag.Note{Range: d.f.rng(earlier.NameRange), Message: fmt.Sprintf("%q is set here", earlier.Name)})
-	case !meant(b.Body, rules["policy"], "allow", "deny", "requires_approval"):
+	case !d.meant(b.Body, rules["policy"], "allow", "deny", "requires_approval"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\" or deny = \"…\", a CEL expression")
 	}
 }

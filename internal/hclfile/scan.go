@@ -60,18 +60,23 @@ func scanTemplate(src []byte) ([]heredoc, *scanProblem) {
 
 func (s *scanner) run() ([]heredoc, *scanProblem) {
 	for s.at < len(s.src) && s.problem == nil {
-		at, heredocs := s.at, len(s.heredocs)
-		switch s.top().kind {
-		case '"':
-			s.quoted()
-		case '<':
-			s.heredocText()
-		default:
-			s.code()
-		}
-		s.weigh(at, heredocs)
+		s.step()
 	}
 	return s.heredocs, s.problem
+}
+
+// step reads one token, or one piece of a text.
+func (s *scanner) step() {
+	at, heredocs := s.at, len(s.heredocs)
+	switch s.top().kind {
+	case '"':
+		s.quoted()
+	case '<':
+		s.heredocText()
+	default:
+		s.code()
+	}
+	s.weigh(at, heredocs)
 }
 
 func (s *scanner) top() *level { return &s.levels[len(s.levels)-1] }

@@ -118,17 +118,42 @@ func (s *scanner) openHeredoc() {
 	end, found := heredocEnd(s.src, start, tag, raw)
 	switch found {
 	case heredocOpen:
-		s.refuse("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]),
-			fmt.Sprintf("add a line that holds %s alone", tag))
-		s.problem.end = at + len(tag)
+		s.neverClosed(open, at, tag)
 	case heredocTemplate:
 		s.push('<')
 		s.top().tag = tag
 		s.at = start
 	default:
+		if raw && opensAgain(s.src[start:end], tag) {
+			s.neverClosed(open, at, tag)
+			return
+		}
 		s.heredocs = append(s.heredocs, heredoc{tag: string(tag), raw: raw, flush: flush, open: open, start: start, end: end})
 		s.at = end + bytes.Index(s.src[end:], tag) + len(tag)
 		s.operand, s.newline = true, false
+	}
+}
+
+// neverClosed refuses a heredoc whose tag stands at an offset.
+func (s *scanner) neverClosed(open, at int, tag []byte) {
+	s.refuse("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line that holds %s alone", tag))
+	s.problem.end = at + len(tag)
+}
+
+// opensAgain reports whether a text of code holds a line on which a heredoc of
+// the same tag begins, as no code does: its end is that of the other one.
+func opensAgain(text, tag []byte) bool {
+	for opener := append([]byte("<<"), tag...); ; {
+		n := bytes.Index(text, opener)
+		if n < 0 {
+			return false
+		}
+		line := bytes.TrimSpace(text[bytes.LastIndexByte(text[:n], '\n')+1 : n])
+		name, equals := bytes.CutSuffix(line, []byte("="))
+		name = bytes.TrimSpace(name)
+		if text = text[n+len(opener):]; equals && len(name) > 0 && len(asciiWord(name)) == len(name) && lineEnd(bytes.TrimLeft(text, " \t")) > 0 {
+			return true
+		}
 	}
 }
 

@@ -93,7 +93,21 @@ var bombs = map[string]func(n int) string{
 	"expected messages": func(n int) string {
 		return "test \"t\" {\nprompt = \"p\"\nexpect { messages = [" + strings.Repeat("{role = \"x\"},", n) + "] }\n}"
 	},
-	"unknown blocks": func(n int) string { return strings.Repeat("nonsense \"a\" {\n}\n", n) },
+	"broken arguments":   func(n int) string { return strings.Repeat("a = ?\n", n) },
+	"broken headings":    func(n int) string { return strings.Repeat("a ? {\n", n) },
+	"braces below":       func(n int) string { return strings.Repeat("tool \"a\"\n{\n}\n", n) },
+	"open quotes":        func(n int) string { return strings.Repeat("a = \"x\n", n) },
+	"blank lines":        func(n int) string { return "a = [\n" + strings.Repeat("\n", n) + "b = ?" },
+	"blank lines inside": func(n int) string { return "a {\n" + strings.Repeat("\n", n) + "b = ?\n" },
+	"heredocs without end": func(n int) string {
+		return strings.Repeat("tool \"a\" {\n  run = <<A\n}\n", n)
+	},
+	"heredocs with a bad tag": func(n int) string { return strings.Repeat("a = << A\nA\n", n) },
+	"tools that are broken": func(n int) string {
+		return strings.Repeat("tool \"a\" {\n  title = .5\n  run = \"return 1\"\n}\n", n)
+	},
+	"tools that stay open": func(n int) string { return strings.Repeat("tool \"a\" {\n  title = 5\n\n", n) },
+	"unknown blocks":       func(n int) string { return strings.Repeat("nonsense \"a\" {\n}\n", n) },
 }
 
 // jsonBombs are the same for HCL's JSON syntax.
@@ -110,12 +124,18 @@ var jsonBombs = map[string]func(n int) string{
 	"interpolations": func(n int) string {
 		return `{"locals": {"a": "` + strings.Repeat("${1}", n) + `"}}`
 	},
-	"many templates": func(n int) string { return `{"locals": {"a": [` + strings.Repeat(`"${1}",`, n) + `1]}}` },
-	"lines":          func(n int) string { return `{"locals": {"a": "${1}` + strings.Repeat(`\n`, n) + `"}}` },
-	"heredocs":       func(n int) string { return `{"locals": {"a": "${<<A\n` + strings.Repeat(`x\n`, n) + `A\n}"}}` },
-	"types":          func(n int) string { return `{"variable": {"a": {"type": "` + strings.Repeat("list(", n) + `"}}}` },
-	"digits":         func(n int) string { return `{"locals": {"a": 0.` + strings.Repeat("1", n) + `}}` },
-	"escapes":        func(n int) string { return `{"locals": {"a": "` + strings.Repeat(`\u00e9`, n) + `${"}}` },
+	"many templates":   func(n int) string { return `{"locals": {"a": [` + strings.Repeat(`"${1}",`, n) + `1]}}` },
+	"lines":            func(n int) string { return `{"locals": {"a": "${1}` + strings.Repeat(`\n`, n) + `"}}` },
+	"heredocs":         func(n int) string { return `{"locals": {"a": "${<<A\n` + strings.Repeat(`x\n`, n) + `A\n}"}}` },
+	"types":            func(n int) string { return `{"variable": {"a": {"type": "` + strings.Repeat("list(", n) + `"}}}` },
+	"digits":           func(n int) string { return `{"locals": {"a": 0.` + strings.Repeat("1", n) + `}}` },
+	"commas too many":  func(n int) string { return `{"locals": {"a": [` + strings.Repeat("1,,", n) + `1]}}` },
+	"commas too few":   func(n int) string { return `{"locals": {"a": [` + strings.Repeat("1 ", n) + `1]}}` },
+	"words":            func(n int) string { return `{"locals": {"a": [` + strings.Repeat("nul, ", n) + `1]}}` },
+	"comments":         func(n int) string { return strings.Repeat("// a\n", n) + `{}` },
+	"names twice":      func(n int) string { return `{` + strings.Repeat(`"a": [],`, n) + `"b": 1}` },
+	"strings unclosed": func(n int) string { return `{"locals": {"a": [` + strings.Repeat("\"x,\n", n) + `1]}}` },
+	"escapes":          func(n int) string { return `{"locals": {"a": "` + strings.Repeat(`\u00e9`, n) + `${"}}` },
 }
 
 // TestEveryConstructInEverySize: whatever is repeated or nested, however

@@ -14,7 +14,7 @@ func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
 		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
 		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
 	}
-	if meant(body, r, "tools", "resources", "prompts") {
+	if d.meant(body, r, "tools", "resources", "prompts") {
 		for _, list := range []*[]Name{&t.Tools, &t.Resources, &t.Prompts} {
 			if *list == nil {
 				*list = []Name{}

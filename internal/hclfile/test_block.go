@@ -33,7 +33,7 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	d.eval.private = false
 	if expect := first(b.Body, "expect"); expect != nil {
 		t.Expect = d.expect(expect, target)
-	} else if !meant(b.Body, r, "expect") {
+	} else if !d.meant(b.Body, r, "expect") {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write expect { output = … }, or { error = \"…\" }")
 	}
 	t.Hashes = d.hashes()

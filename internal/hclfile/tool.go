@@ -89,7 +89,9 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 		d.exclusive(b, attr, "input", sent)
 		t.InputRange = d.f.rng(attr.Expr.Range())
 		t.Input = d.wholeSchema(attr, t.InputOrigin, true)
+		open = true // unless its mistake was told, which leaves any argument possible
 	}
+	open = open || d.f.left.vague[b.Body]
 	if t.Input == nil {
 		w := schemaWriter{place: d.origins(t.InputOrigin)}
 		w.object(sent, "", open)

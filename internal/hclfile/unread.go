@@ -1,9 +1,26 @@
 package hclfile
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+)
 
 // declaration is the beginning of a variable or secret block on a line of its own.
 var declaration = regexp.MustCompile(`(?m)^[ \t]*(variable|secret)[ \t]+"([^"\n]*)"`)
+
+// presume adds what another config declares and this one does not.
+func (c *Config) presume(other *Config) {
+	for name, v := range other.Variables {
+		if _, declared := c.Variables[name]; !declared {
+			c.Variables[name] = v
+		}
+	}
+	for _, s := range other.Secrets {
+		if !slices.Contains(secretNames(c.Secrets), s.Name) {
+			c.Secrets = append(c.Secrets, s)
+		}
+	}
+}
 
 // UnreadConfig is what the text of an operator's file that cannot be understood
 // seems to declare: variables of unknown values and secrets, so that no tool

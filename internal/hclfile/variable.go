@@ -90,7 +90,7 @@ func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 	switch {
 	case ok && typed:
 		v.Value = d.given(b, t, given)
-	case v.Value == nil && b.Body.Attributes["default"] == nil:
+	case v.Value == nil && b.Body.Attributes["default"] == nil && !d.f.left.vague[b.Body]:
 		d.fail("missing-value", v.Range, fmt.Sprintf("the variable %q has no value", v.Name),
 			fmt.Sprintf("give it a default, a line in a *.mcpdvars file beside this one, --var %s=… or %s%s", v.Name, envPrefix, v.Name))
 	}

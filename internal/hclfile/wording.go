@@ -18,7 +18,7 @@ type wording struct {
 
 // wordings are in the words of a file of tools; the first that fits is used.
 var wordings = []wording{
-	{"Invalid block definition", "equals sign", `a block has no "="`, `remove the "="`},
+	{"Invalid block definition", "equals sign", noEqualsHere, `remove the "="`},
 	{"Invalid block definition", "delimited by", `the "{" of a block stands on the line of its name`, `write the "{" at the end of this line`},
 	{"Invalid single-argument block definition", "also be closed", `a block with an argument behind its "{" ends on the same line`,
 		`add the "}" here, or begin a new line behind the "{"`},
@@ -34,7 +34,12 @@ var wordings = []wording{
 	{"Unclosed configuration block", "", "this block is never closed", `add the "}" that ends it, or the one that a block within it lacks`},
 }
 
-const noHeredoc = "this is not how a heredoc begins"
+const (
+	noEquals      = `an argument is set with "="`
+	noEqualsHere  = `a block has no "="`
+	noHeredoc     = "this is not how a heredoc begins"
+	noHeredocHint = "write the tag right behind <<, without quotes: <<JS"
+)
 
 // withoutText removes what was found behind the first heredoc that begins
 // wrong, where its text was read as HCL.
@@ -60,14 +65,14 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	case summary == badEscape:
 		d.Summary, d.Detail = "there is no escape "+text, escapeHint(text)
 	case summary == "Invalid expression" && strings.HasPrefix(f.source[from:], "<<"):
-		d.Summary, d.Detail = noHeredoc, "write the tag right behind <<, without quotes: <<JS"
+		d.Summary, d.Detail = noHeredoc, noHeredocHint
 	case summary == "Invalid expression" && strings.HasPrefix(detail, "Expected the start of an expression"):
 		d.Summary, d.Detail = "no value stands here", "write text in quotes, a number such as 0.5, true, false, null, [ … ], { … } or var.NAME"
 	case summary != "Argument or block definition required":
 	case text == "}":
 		d.Summary, d.Detail = `no block is open for this "}"`, "remove it, or the one above that ends a block too early"
 	case strings.HasPrefix(after, ":"):
-		d.Summary, d.Detail = `an argument is set with "="`, "write "+text+" = …, or "+text+" { … } for a block"
+		d.Summary, d.Detail = noEquals, "write "+text+" = …, or "+text+" { … } for a block"
 	default:
 		d.Summary, d.Detail = "this begins neither an argument nor a block", "write name = …, or name { … }"
 	}

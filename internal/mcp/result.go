@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -136,7 +137,8 @@ func errorData(caller identity.Caller, e *CallError) []byte {
 		b = appendValue(b, "required_capabilities", e.Required)
 	}
 	if e.RetryAfter > 0 {
-		b = strconv.AppendInt(appendMember(b, "retry_after_ms"), e.RetryAfter.Milliseconds(), 10)
+		// Rounded up: who waits as long as told is not early.
+		b = strconv.AppendInt(appendMember(b, "retry_after_ms"), int64((e.RetryAfter+time.Millisecond-1)/time.Millisecond), 10)
 	}
 	return append(b, '}')
 }

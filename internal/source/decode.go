@@ -133,18 +133,21 @@ func (t *Tree) AddSources(sources map[string][]byte) {
 // joinLocals evaluates the locals of each folder that declares some.
 func joinLocals(units []*unit, config *hclfile.Config) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
+	unread := map[string][]string{}
 	for _, u := range units {
-		if u.file != nil {
-			folders[folderOf(u.path)] = append(folders[folderOf(u.path)], u.file)
+		if folder := folderOf(u.path); u.file != nil {
+			folders[folder] = append(folders[folder], u.file)
+		} else {
+			unread[folder] = append(unread[folder], string(u.bytes))
 		}
 	}
 	var problems diag.List
 	locals := make(map[string]*hclfile.Locals, len(folders))
 	for folder, files := range folders {
-		if !slices.ContainsFunc(files, func(f *hclfile.File) bool { return len(f.Locals()) > 0 }) {
+		if len(unread[folder]) == 0 && !slices.ContainsFunc(files, func(f *hclfile.File) bool { return len(f.Locals()) > 0 || f.Unread() != "" }) {
 			continue
 		}
-		joined, more := hclfile.JoinLocals(files, config.Variables)
+		joined, more := hclfile.JoinLocals(files, config.Variables, unread[folder]...)
 		problems = append(problems, more...)
 		locals[folder] = joined
 	}

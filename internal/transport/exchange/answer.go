@@ -39,7 +39,8 @@ type Answer struct {
 	w       http.ResponseWriter
 	control http.ResponseController
 	options Options
-	cancel  func() // ends the request when its client is gone
+	cancel  func()        // ends the request when its client is gone
+	body    io.ReadCloser // of the request, where the answer may be late
 
 	mu       sync.Mutex
 	streams  bool

@@ -1,11 +1,46 @@
 package exchange
 
-import "github.com/mcpd/mcpd/internal/mcp"
+import (
+	"net/http"
 
-// Late is [Answer.Finish] while the handler goes on. The connection ends with
-// the response, as nobody knows when the handler will; that of a stream, or one
-// that cannot be taken from the server, ends with the handler.
-func (a *Answer) Late(r mcp.Reply) {
+	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
+)
+
+// LateFor returns what ends the response to r while its handler goes on. It is
+// nil where the response only ends with the handler: that of HTTP/2, and one
+// whose writer cannot give its connection away.
+func (a *Answer) LateFor(r *http.Request) mcp.Late {
+	if r.ProtoMajor != 1 || !givesAway(a.w) {
+		return nil
+	}
+	a.body = r.Body
+	return (*late)(a)
+}
+
+// givesAway reports whether [http.ResponseController.Hijack] may succeed.
+func givesAway(w http.ResponseWriter) bool {
+	for {
+		switch inner := w.(type) {
+		case http.Hijacker:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = inner.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// late is an answer whose handler goes on.
+type late Answer
+
+// Late is [Answer.Finish], and ends the connection, as nobody knows when the
+// handler will end, whether or not the client has read the answer. That of a
+// stream ends with the handler.
+func (l *late) Late(r mcp.Reply) {
+	a := (*Answer)(l)
+	defer gate.Leave(a.body)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.streams {
@@ -15,9 +50,7 @@ func (a *Answer) Late(r mcp.Reply) {
 	a.w.Header().Set("Connection", "close")
 	a.finish(r)
 	a.limit()
-	if a.flush() != nil {
-		return
-	}
+	a.dropped(a.flush())
 	if conn, _, err := a.control.Hijack(); err == nil {
 		_ = conn.Close()
 	}

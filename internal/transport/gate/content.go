@@ -103,6 +103,14 @@ func Keep(r *http.Request) (give func()) {
 	return b.share.Give
 }
 
+// Leave gives back the room of a body, when its request has been served though
+// the handler goes on. Anyone may call it once the handler has read the body.
+func Leave(body io.ReadCloser) {
+	if b, ok := body.(*boundBody); ok {
+		b.share.Give()
+	}
+}
+
 // Read reads from the body.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)

@@ -38,7 +38,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	// The context ends with the connection, and so when a write to it fails.
 	a := exchange.New(w, h.options.answers(), func() {})
-	x := mcp.Exchange{Peer: peer, Session: id, Late: a}
+	x := mcp.Exchange{Peer: peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send
 	}

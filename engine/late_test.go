@@ -1,0 +1,52 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// lateResults receive what ends late.
+type lateResults chan engine.Result
+
+func (a lateResults) Answer(r engine.Result) { a <- r }
+
+// TestTheHooksOfACallThatIsLeftHaveTime: those that store what they are told
+// could not do so in a context that has ended with the function.
+func TestTheHooksOfACallThatIsLeftHaveTime(t *testing.T) {
+	type none struct{}
+	type key struct{}
+	var told context.Context
+	s := unloaded(t, engine.Options{Hooks: []engine.Hook{func(ctx context.Context, e engine.HookEvent) {
+		if e.Phase == engine.Failed {
+			told = ctx
+		}
+	}}})
+	end := make(chan struct{})
+	err := engine.AddTool(s, engine.ToolOptions{Name: "stuck", Timeout: 10 * time.Millisecond}, func(context.Context, identity.Agent, none) (none, error) {
+		<-end
+		return none{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late, left := make(lateResults, 1), make(chan struct{})
+	r := by("ada", "stuck", "{}")
+	r.Late = late
+	go func() {
+		defer close(left)
+		s.Execute(context.WithValue(t.Context(), key{}, "a trace"), r)
+	}()
+	<-late
+	if told.Err() != nil || told.Value(key{}) != "a trace" {
+		t.Errorf("the hook was told in a context that has ended with %v, of %v", told.Err(), told.Value(key{}))
+	}
+	close(end)
+	<-left
+}

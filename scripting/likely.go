@@ -1,0 +1,223 @@
+package scripting
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// setting is what stands around a mistake.
+type setting struct {
+	message string
+	// before, this and after are three words or signs, the middle one of which
+	// is where the mistake was found.
+	before, this, after string
+	// first is the word or sign that the line begins with, line the line, and
+	// prior the one in front of it.
+	first, line, prior string
+	// newline says that a line ends in front of this.
+	newline bool
+	// glued says that nothing stands between before and this.
+	glued bool
+}
+
+// settingOf looks around a place in a text.
+func settingOf(text string, at int, message string) setting {
+	at = min(at, len(text))
+	s := setting{message: message, this: text[at:wordEnd(text, at)]}
+	end := behindSpace(text, at)
+	s.before = lastWord(text[:end])
+	s.newline, s.glued = strings.Contains(text[end:at], "\n"), end == at
+	rest := strings.TrimLeft(text[at+len(s.this):], " \t\r\n")
+	s.after = rest[:wordEnd(rest, 0)]
+	start := strings.LastIndexByte(text[:at], '\n') + 1
+	s.line = strings.TrimSpace(text[start : at+lineLength(text[at:])])
+	prior := strings.TrimRight(text[:start], "\r\n")
+	s.prior = strings.TrimSpace(prior[strings.LastIndexByte(prior, '\n')+1:])
+	s.first = s.line[:wordEnd(s.line, 0)]
+	return s
+}
+
+// lastWord returns the word that a text ends with, or the character.
+func lastWord(text string) string {
+	start := wordStartBefore(text, len(text))
+	if start == len(text) {
+		_, size := utf8.DecodeLastRuneInString(text)
+		start -= size
+	}
+	return text[start:]
+}
+
+// likely returns what to do about mistakes that people make who know another
+// language better, or who write in haste. Nothing is said when it is neither.
+func likely(text string, at int, message string) string {
+	s := settingOf(text, at, message)
+	for _, look := range []func(setting) string{foreignWord, foreignSign, misnamed, unlisted, unfinished} {
+		if advice := look(s); advice != "" {
+			return advice
+		}
+	}
+	return ""
+}
+
+// foreignWord is of words of other languages.
+func foreignWord(s setting) string {
+	for _, word := range []string{s.this, s.before} {
+		switch word {
+		case "and":
+			return "write && instead of and"
+		case "or":
+			return "write || instead of or"
+		case "not":
+			return "write ! instead of not"
+		case "is":
+			return "write === instead of is"
+		case "lambda":
+			return "write (x) => … instead of lambda x: …"
+		case "then", "endif", "fi", "end", "begin":
+			return "put what belongs to an if or a loop between { and }"
+		}
+	}
+	for _, word := range []string{"elif", "elseif", "elsif"} {
+		if strings.Contains(s.line, "} "+word) {
+			return "write else if (…) { … } instead of " + word
+		}
+	}
+	if strings.Contains(s.line, "} except") || strings.Contains(s.line, "} rescue") {
+		return "write catch (error) { … } behind try { … }"
+	}
+	switch s.first {
+	case "elif", "elseif", "elsif":
+		return "write else if (…) { … } instead of " + s.first
+	case "def", "func", "fn", "sub", "fun":
+		return "write function name(…) { … } instead of " + s.first
+	case "except", "rescue":
+		return "write catch (error) { … } behind try { … }"
+	case "foreach", "unless", "until", "repeat", "loop":
+		return "write for (const x of list) { … }, or if (…) and while (…), instead of " + s.first
+	case "string", "int", "bool", "boolean", "float", "double", "number", "auto", "dim", "my", "local", "val", "final", "object":
+		if s.before == s.first {
+			return "declare variables with const or let: const name = …"
+		}
+	case "from":
+		return `write import { name } from "./file.js"`
+	case "#":
+		return "a comment begins with //"
+	}
+	return ""
+}
+
+// foreignSign is of signs of other languages, and of signs that look alike.
+func foreignSign(s setting) string {
+	quote := quotes(s.this)
+	switch {
+	case strings.ContainsAny(s.this, "“”„‟"), strings.ContainsAny(s.this, "‘’‚‛"):
+		return `write straight quotes, " or ', instead of ` + s.this
+	case s.this == "#" || s.before == "#" && !s.newline:
+		return "a comment begins with //"
+	case quote && s.glued && (s.before == "f" || s.before == "F"):
+		return "write `text ${name}` between backticks instead of f\"text {name}\""
+	case quote && s.glued && s.before == s.this:
+		return "write text of several lines between backticks, as a `template`"
+	case s.before == ":" && s.this == "=" && s.glued, s.this == ":" && s.after == "=" && strings.Contains(s.line, ":="):
+		return "write = instead of :="
+	case s.before == "=" && s.this == "=":
+		return "write === without spaces"
+	case s.before == "=" && s.this == "<" && s.glued, s.this == ")" && strings.Contains(s.line, "=<"):
+		return "write <= instead of =<"
+	case s.before == "<" && s.this == ">" && s.glued:
+		return "write !== instead of <>"
+	case s.before == "-" && s.this == ">" && s.glued, s.before == ">" && strings.Contains(s.line, "->"):
+		return "write => instead of ->"
+	case s.before == "$" && s.this == "{":
+		return "${…} stands in text between backticks"
+	}
+	return ""
+}
+
+// misnamed is of names that are missing, or cannot be names.
+func misnamed(s setting) string {
+	switch {
+	case s.before == "class" && s.this == "{":
+		return "give it a name: class Name { … }"
+	case strings.HasPrefix(s.message, "Syntax error") && s.glued && s.before != "" && s.before[0] >= '0' && s.before[0] <= '9',
+		s.this != "" && s.this[0] >= '0' && s.this[0] <= '9' && strings.Trim(s.this, "0123456789_n") != "":
+		return "a name cannot begin with a digit, and letters cannot follow a number"
+	case s.this == "-" && (strings.Contains(s.line, "const "+s.before) || strings.Contains(s.line, "let "+s.before)):
+		return "a name cannot contain -; write _ or a capital letter instead"
+	case s.before == "function" && s.this == "{":
+		return "write the parameters in front of it: function name() { … }"
+	case s.before == "function" || s.this == "function" && s.after == "(":
+		return "give it a name: function name(…) { … }"
+	case (reserved(s.this) || strings.Contains(s.message, "reserved word")) && naming(s.before):
+		return s.this + " is a word of the language; choose another name"
+	case s.first == "for" && wordStart(s.this+" ") && (strings.Contains(s.line, "(const "+s.before+" ") || strings.Contains(s.line, "(let "+s.before+" ")):
+		return "write of between the name and the list: for (const x of list)"
+	case (s.first == "if" || s.first == "while" || s.first == "for" || s.first == "switch") && s.before == s.first && s.this != "(":
+		return "put what follows " + s.first + " in parentheses: " + s.first + " (…) { … }"
+	case strings.Contains(strings.ToLower(s.message), "assign") && strings.Contains(s.line, "?."):
+		return "nothing can be assigned behind ?.; write if (a) { a.b = … }"
+	}
+	return ""
+}
+
+// naming reports whether a name stands behind the word.
+func naming(word string) bool {
+	switch word {
+	case "const", "let", "var", "class", "function", "enum":
+		return true
+	}
+	return false
+}
+
+// unlisted is of members and elements that nothing separates.
+func unlisted(s setting) string {
+	switch {
+	case s.this == "=" && s.first != "const" && wordStart(s.before+" ") && (strings.Contains(s.line, ", "+s.before+" =") || strings.Contains(s.line, "{ "+s.before+" =")):
+		return "members of an object are written name: value, with a colon"
+	case strings.Contains(s.message, "horthand property") || strings.Contains(s.message, "nvalid destructuring assignment target"):
+		return "members of an object are written name: value, with a colon"
+	case s.this == "else":
+		return "else stands right behind the if: is there a ; or a } too many, or a { missing, in front of it?"
+	case s.this == "catch" || s.this == "finally":
+		return s.this + " stands right behind the } of try { … }"
+	case s.after == ":" && s.newline && !opensOrJoins(s.before):
+		return "write a comma at the end of the line in front of it"
+	case s.after == ":" && !opensOrJoins(s.before) && s.first != "case" && s.first != "default":
+		return "write a comma in front of it"
+	case strings.Contains(s.line, "case "+s.before) && !s.newline, s.newline && strings.HasPrefix(s.prior, "case "), s.before == "default":
+		return "write a colon behind the case"
+	case s.this == "return" && s.before == ">":
+		return "put statements in braces: (x) => { return … }, or leave out return"
+	case s.this == "return" && s.before == ")":
+		return "put the statements of a function in braces: { return … }"
+	case quotes(s.this) && !opensOrJoins(s.before), quotes(s.before) && wordStart(s.this+" ") && !s.newline:
+		return "join texts with +, and separate arguments and elements with commas"
+	}
+	return ""
+}
+
+// quotes reports whether the sign is a quote.
+func quotes(sign string) bool { return sign == `"` || sign == "'" || sign == "`" }
+
+// opensOrJoins reports whether an operand may stand behind the sign.
+func opensOrJoins(sign string) bool {
+	return sign == "" || strings.Contains("([{,;:?=+-*/%&|^!<>~.", sign)
+}
+
+// unfinished is of operators that lack an operand.
+func unfinished(s setting) string {
+	ends := s.this == ";" || s.this == ")" || s.this == "]" || s.this == "}" || s.this == ","
+	switch {
+	case ends && s.before != "" && strings.Contains("=+-*/%&|^<>?:!", s.before):
+		return "a value is missing between " + s.before + " and " + s.this
+	case s.before == "." && !wordStart(s.this+" "):
+		return "the name of a member is missing behind the dot"
+	case s.this == ";" && strings.Contains(s.line, "?"):
+		return "a ? b : c needs its : and what follows it"
+	case s.this == ";":
+		return "a ; ends a statement; members, arguments and elements are separated by commas"
+	case s.newline && s.before != "" && strings.Contains("=+-*/%&|^<?", s.before):
+		return "a value is missing behind the " + s.before + " at the end of the line in front of it"
+	}
+	return ""
+}
