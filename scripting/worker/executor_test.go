@@ -182,6 +182,45 @@ func TestABombCostsItsOwnCall(t *testing.T) {
 	}
 }
 
+// TestAProgramOfManyFilesRunsAsItDoesHere tells its failures in the author's places.
+func TestAProgramOfManyFilesRunsAsItDoesHere(t *testing.T) {
+	src := source("import { half } from './lib/half.ts';\nimport data from './data.json';\nreturn half(data.n) + vars.add")
+	src.Language, src.Vars = scripting.TS, []byte(`{"add":1}`)
+	src.Import = func(path string) ([]byte, error) {
+		return map[string][]byte{
+			"lib/half.ts": []byte("export function half(n: number): number {\n  if (n > 100) throw new Error('too much');\n  return n / 2;\n}"),
+			"data.json":   []byte(`{"n": 84}`),
+		}[path], nil
+	}
+	e := executor(t, Options{})
+	for _, n := range []string{"84", "101"} {
+		inner := src.Import
+		src.Import = func(path string) ([]byte, error) {
+			text, err := inner(path)
+			return []byte(strings.ReplaceAll(string(text), "84", n)), err
+		}
+		p, problems := scripting.Compile(src)
+		if p == nil {
+			t.Fatal(problems)
+		}
+		var got []string
+		for _, x := range []scripting.Executor{scripting.Inline(), e} {
+			out, err := x.Run(t.Context(), scripting.Call{Program: p}, silent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := out.Failure; f != nil {
+				got = append(got, f.Error())
+			} else {
+				got = append(got, string(out.Result.JSON))
+			}
+		}
+		if got[0] != got[1] || n == "84" && got[0] != "43" || n == "101" && !strings.Contains(got[0], "lib/half.ts:2:") {
+			t.Errorf("%s: here %q, there %q", n, got[0], got[1])
+		}
+	}
+}
+
 func TestAClosedExecutorRunsNothing(t *testing.T) {
 	e := executor(t, Options{})
 	if err := e.Close(); err != nil {
