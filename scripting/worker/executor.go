@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,8 @@ import (
 
 // Options adjust an [Executor]. Each zero member means its default.
 type Options struct {
-	// Processes is how many run at once at most; by default 8.
+	// Processes is how many run at once at most; by default two for each
+	// processor, and 8 at most.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB.
 	Memory int64
@@ -27,7 +29,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Processes <= 0 {
-		o.Processes = 8
+		o.Processes = min(2*runtime.GOMAXPROCS(0), 8)
 	}
 	if o.Memory <= 0 {
 		o.Memory = 256 << 20

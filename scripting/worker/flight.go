@@ -72,6 +72,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 	p.board(f)
 	defer p.leave(f)
 	defer close(f.over)
+	defer f.guard(ctx, p, grace)()
 	p.busy.Add(1)
 	defer f.idle(p)
 	if err := f.board(ctx, p); err != nil {
@@ -80,8 +81,6 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 		return scripting.Outcome{}, p.death()
 	}
 	done := ctx.Done()
-	overdue := time.NewTimer(time.Hour)
-	defer overdue.Stop()
 	for {
 		select {
 		case fr := <-f.frames:
@@ -92,16 +91,28 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 			f.answered(p, a)
 		case <-done:
 			done = nil
-			overdue.Reset(grace)
 			// When this fails the process has ended, or is about to.
 			_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(f.id)...) })
-		case <-overdue.C:
-			p.end(endOverdue)
-			return scripting.Outcome{Failure: scripting.Over(ctx)}, nil
 		case <-p.dead:
 			return f.remains(ctx, p)
 		}
 	}
+}
+
+// guard kills the process when it holds the call for longer than grace past its
+// end, until stop is called.
+func (f *flight) guard(ctx context.Context, p *peer, grace time.Duration) (stop func()) {
+	over := f.over
+	cancel := context.AfterFunc(ctx, func() {
+		patience := time.NewTimer(grace)
+		defer patience.Stop()
+		select {
+		case <-patience.C:
+			p.end(endOverdue)
+		case <-over:
+		}
+	})
+	return func() { cancel() }
 }
 
 // board sends the call to the process.
