@@ -5,8 +5,12 @@
 // between the two are frames of bytes on the standard streams; a process has no
 // rights that matter and is believed nothing but that it is still alive.
 //
-// Today they compile bodies on trial ([Pool.Try]): parsers and compilers of
-// JavaScript recurse on what they read, some take quadratic time on it, and
-// none can be interrupted, so that a body which is too large to be bounded
-// beforehand is compiled where that costs nothing but a process.
+// They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript
+// recurse on what they read, some take quadratic time on it, and none can be
+// interrupted, so that a body which is too large to be bounded beforehand is
+// compiled where that costs nothing but a process.
+//
+// And they run bodies ([Executor]), several at once in each. A call that does not
+// end in time costs its process, and the other calls in that run again in another
+// one from their journals, which this side keeps.
 package worker
