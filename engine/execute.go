@@ -262,7 +262,7 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 	defer cancel()
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
-		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal,
+		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds,
 		Host: host.Call{
 			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg},

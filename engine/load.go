@@ -104,7 +104,7 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	}
 	s.builder.Served()
 	s.current.Store(snap)
-	s.limits.Keep(snap.catalog.RateLimits)
+	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
 // announce tells the log and listeners how a load ended.

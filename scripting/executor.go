@@ -48,6 +48,10 @@ type Limits struct {
 	// HostCalls is how many host calls, messages, timers and clock reads a
 	// call may make. Default 10,000.
 	HostCalls int
+	// Memory is the most bytes of memory that the process of a body may have, for
+	// an executor that runs bodies in processes of their own. Default is that of
+	// the executor.
+	Memory int64
 	// JournalBytes is the most bytes that a call's journal may hold. Default 64 MiB.
 	JournalBytes int
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/uritemplate"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Catalog is everything that a server offers at one moment. It is immutable.
@@ -28,6 +29,8 @@ type Catalog struct {
 	Policies int
 	// RateLimits are the limit blocks, the operator's first; Limits is the limits block.
 	RateLimits []*ratelimit.Limit
+	// OwnLimits are those of the limits blocks of what is called.
+	OwnLimits []*ratelimit.Limit
 	// DenyByDefault says that a call is denied unless a policy allows it.
 	DenyByDefault bool
 	Secrets       []secrets.Def
@@ -50,6 +53,8 @@ type Entry struct {
 	Rules  []Policy
 	Limits []Limit
 	Hooks  []*Hook
+	// Bounds are those of the item, or else those of the operator's file.
+	Bounds scripting.Limits
 }
 
 // Entry returns the entry of an address, or nil. A nil catalog has none.

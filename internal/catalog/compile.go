@@ -152,6 +152,7 @@ func itemOf(def *hclfile.Tool) *Item {
 	if def.HasDescription {
 		item.Description = &def.Description
 	}
+	item.bound(def.Bounds)
 	return item
 }
 

@@ -59,7 +59,7 @@ func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
 func (c *compiler) file(def *hclfile.Folder, name string, content []byte, hash hclfile.Hash) *compiledItem {
 	uri := def.URI(name)
 	stands := def.Content(name, content)
-	item := resourceItem(Resources, def.Name, uri, "", def.Description, hclfile.Call{Labels: def.Labels, Timeout: hclfile.DefaultTimeout})
+	item := resourceItem(Resources, def.Name, uri, "", def.Description, hclfile.Call{Labels: def.Labels, Bounds: hclfile.Bounds{Timeout: hclfile.DefaultTimeout}})
 	item.Icons, item.Where, item.folder = def.Icons, def.NameRange, def
 	item.Offer = &Offer{ListedAs: name, MIMEType: stands.MIMEType, Size: int64(len(content)), Annotations: annotationsOf(def.Annotations)}
 	item.Body, item.Steady = &stored{uri: uri, content: stands}, true

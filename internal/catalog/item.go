@@ -36,6 +36,10 @@ type Item struct {
 	Timeout time.Duration
 	// AskTimeout is how long a call waits for its client's answers.
 	AskTimeout time.Duration
+	// Bounds are those of a run of the body, and Concurrency is how many calls run
+	// at once; zero members are not said.
+	Bounds      scripting.Limits
+	Concurrency int
 	// Task says whether calls may go on as tasks.
 	Task       Task
 	Idempotent bool
@@ -174,6 +178,7 @@ type Invocation struct {
 	// Journal records the run, or answers it up to where it was suspended.
 	Journal  *scripting.Journal
 	Executor scripting.Executor
+	Bounds   scripting.Limits
 	// Host serves the body; the body adds its own grants.
 	Host host.Call
 	// Late is told of the end of the call when a body in Go goes on past it, and

@@ -44,6 +44,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 	entries, share := k.distinct()
 	k.addPolicies(entries)
 	k.addLimits(entries)
+	k.addOwnLimits(entries)
 	k.addHooks(entries)
 	share()
 	return k.catalog

@@ -24,6 +24,7 @@ func resourceItem(kind Kind, name, address, title, description string, call hclf
 	if description != "" {
 		item.Description = &description
 	}
+	item.bound(call.Bounds)
 	return item
 }
 

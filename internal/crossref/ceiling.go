@@ -34,6 +34,35 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 	}
 }
 
+// bounds checks what a definition in a tool file says of its calls against what
+// the operator allows at most. A timeout that is not written is one second.
+func (c *checker) bounds(kind, name string, at diag.Range, b hclfile.Bounds) {
+	ceiling := c.config.Ceiling
+	if ceiling == nil {
+		return
+	}
+	for _, bound := range []struct {
+		name       string
+		given, max int64
+	}{
+		{"timeout", int64(b.Timeout), int64(ceiling.Timeout)}, {"memory", b.Memory, ceiling.Memory},
+		{"output", b.Output, ceiling.Output}, {"concurrency", int64(b.Concurrency), int64(ceiling.Concurrency)},
+	} {
+		if bound.max == 0 || bound.given <= bound.max {
+			continue
+		}
+		where, written := b.Ranges[bound.name]
+		if !written {
+			where = at
+		}
+		c.report(diag.Diagnostic{
+			Code: "over-ceiling", Range: where, Summary: fmt.Sprintf("%s %q has more %s than the operator's ceiling allows", kind, name, bound.name),
+			Detail: "write at most what the ceiling says, or ask the operator to raise it",
+			Notes:  []diag.Note{{Range: ceiling.Ranges[bound.name], Message: "the ceiling"}},
+		})
+	}
+}
+
 // within reports what no name of a list covers. A ceiling without the list
 // bounds nothing; one whose list is empty allows nothing.
 func (c *checker) within(list []hclfile.Name, granted string, where diag.Range, summary, detail string) {

@@ -76,6 +76,7 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
 		c.ceiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
+		c.bounds("tool", tool.Name, tool.NameRange, tool.Bounds)
 		c.grants["tool "+tool.Name] = tool.Grant
 	}
 	c.defineResources(f)
@@ -83,6 +84,7 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 		prompt := &f.Prompts[i]
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
 		c.ceiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
+		c.bounds("prompt", prompt.Name, prompt.NameRange, prompt.Bounds)
 		c.grants["prompt "+prompt.Name] = prompt.Grant
 		c.arguments["prompt "+prompt.Name] = []string{}
 		for _, a := range prompt.Arguments {

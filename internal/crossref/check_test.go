@@ -285,3 +285,40 @@ test "u" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestWhatIsOverTheCeilingIsTold of bounds, also of a timeout that is not written.
+func TestWhatIsOverTheCeilingIsTold(t *testing.T) {
+	ceiling := "ceiling {\n  timeout = \"900ms\"\n  memory = \"64MiB\"\n  output = \"1MiB\"\n  concurrency = 8\n}\n"
+	got := crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", `
+tool "over" {
+  limits {
+    timeout     = "2s"
+    memory      = "65MiB"
+    output      = "2MiB"
+    concurrency = 9
+  }
+  run = "return 1"
+}
+tool "silent" { run = "return 1" }
+prompt "within" {
+  timeout = "900ms"
+  limits {
+    memory      = "64MiB"
+    output      = "1MiB"
+    concurrency = 8
+  }
+  run = "return 'x'"
+}
+`)}, nil)
+	const detail = "; write at most what the ceiling says, or ask the operator to raise it"
+	want := []string{
+		`a.hcl:4:19: error: tool "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+		`a.hcl:5:19: error: tool "over" has more memory than the operator's ceiling allows` + detail, "  note mcpd.hcl:3:12: the ceiling",
+		`a.hcl:6:19: error: tool "over" has more output than the operator's ceiling allows` + detail, "  note mcpd.hcl:4:12: the ceiling",
+		`a.hcl:7:19: error: tool "over" has more concurrency than the operator's ceiling allows` + detail, "  note mcpd.hcl:5:17: the ceiling",
+		`a.hcl:11:6: error: tool "silent" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -18,7 +18,7 @@ func callArgs() []argument { return args("labels", "timeout", "ask_timeout") }
 func (d *decoder) call(b *hclsyntax.Block) Call {
 	c := Call{
 		Labels:     d.textMap(b.Body, "labels"),
-		Timeout:    d.duration(b.Body, "timeout", DefaultTimeout),
+		Bounds:     d.boundsOf(b),
 		AskTimeout: d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout),
 	}
 	if allow := first(b.Body, "allow"); allow != nil {

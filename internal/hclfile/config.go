@@ -69,7 +69,10 @@ type Reload struct {
 type Limits struct {
 	// Concurrency is how many calls run at once; 0 means the default.
 	Concurrency int
-	Range       diag.Range
+	// Memory is what a process that runs bodies may have, in bytes; 0 means the
+	// default.
+	Memory int64
+	Range  diag.Range
 }
 
 // Ceiling is the ceiling block: nothing a tool file grants can exceed it.
@@ -79,7 +82,8 @@ type Ceiling struct {
 	HTTPHosts []Name
 	// Ask is what grants may ask of clients. Nil is no bound; an empty list
 	// allows nothing.
-	Ask   []Name
+	Ask []Name
+	Bounds
 	Range diag.Range
 }
 

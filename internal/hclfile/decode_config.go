@@ -165,8 +165,8 @@ func (d *decoder) limits(b *hclsyntax.Block) Limits {
 		return Limits{}
 	}
 	d.check(b.Body, rules["limits"], "a limits block", b.DefRange())
-	n, _ := d.whole(b.Body, "concurrency", 1, maxConcurrency)
-	return Limits{Concurrency: n, Range: d.f.rng(b.DefRange())}
+	bounds := d.bounds(b.Body)
+	return Limits{Concurrency: bounds.Concurrency, Memory: bounds.Memory, Range: d.f.rng(b.DefRange())}
 }
 
 func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
@@ -174,7 +174,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 		return nil
 	}
 	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
-	c := &Ceiling{Range: d.f.rng(b.DefRange())}
+	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
 	if attr := b.Body.Attributes["http_hosts"]; attr != nil && !isUnread(attr.Expr) {
 		c.HTTPHosts = []Name{}
 	}

@@ -20,10 +20,11 @@ const maxAskTimeout = 10 * time.Minute
 type Call struct {
 	// Labels are for policies; clients never see them.
 	Labels map[string]string
-	// Timeout bounds the running time, AskTimeout the time in which the client
-	// must have answered what it was asked.
-	Timeout, AskTimeout time.Duration
-	Grant               grant.Set
+	Bounds
+	// AskTimeout is the time in which the client must have answered what it was
+	// asked.
+	AskTimeout time.Duration
+	Grant      grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.
 	GrantRanges map[string]diag.Range
 }

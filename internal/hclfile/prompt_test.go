@@ -85,7 +85,7 @@ prompt "computed" {
 	id := Piece{Name: "id"}
 	want := Prompt{
 		Name: "review", Title: "Review", Description: "Review an incident", Icons: []Icon{{Src: "https://cdn.example/a.png"}},
-		Call: Call{Labels: map[string]string{"team": "ops"}, Timeout: 2 * time.Second, AskTimeout: DefaultAskTimeout},
+		Call: Call{Labels: map[string]string{"team": "ops"}, Bounds: Bounds{Timeout: 2 * time.Second}, AskTimeout: DefaultAskTimeout},
 		Arguments: []Argument{
 			{Name: "id", Title: "Id", Description: "Incident id", Required: true},
 			{Name: "how", Complete: &Complete{Values: []string{"fast", "well"}}},
@@ -103,7 +103,7 @@ prompt "computed" {
 			}},
 		},
 	}
-	if diff := cmp.Diff(want, review, cmpopts.IgnoreTypes(diag.Range{}, Hash{})); diff != "" {
+	if diff := cmp.Diff(want, review, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, Hash{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if computed.Run == nil || computed.Messages != nil || computed.Timeout != DefaultTimeout || computed.Hash == review.Hash {

@@ -50,10 +50,10 @@ resource_template "order" {
 			Name: "order", Title: "Order", Description: "An order", MIMEType: "text/plain; charset=utf-8",
 			Params:      []Param{{Name: "id"}, {Name: "order", Description: "Number", Pattern: "^[0-9]+$"}, {Name: "page", Complete: &Complete{Values: []string{"1", "2"}}}},
 			Annotations: &Annotations{Priority: &one}, Icons: []Icon{{Src: "https://cdn.example/a.png"}},
-			Call: Call{Labels: map[string]string{"team": "crm"}, Timeout: 2 * time.Second, AskTimeout: DefaultAskTimeout},
+			Call: Call{Labels: map[string]string{"team": "crm"}, Bounds: Bounds{Timeout: 2 * time.Second}, AskTimeout: DefaultAskTimeout},
 			Text: Phrase{{Name: "order"}, {Text: " of "}, {Name: "id"}, {Text: "{{"}, {Name: "page"}},
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(diag.Range{}, Hash{}, &uritemplate.Template{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, Hash{}, &uritemplate.Template{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
 		if got.URITemplate.String() != "crm://customers/{id}/orders/{order}{?page}" || got.URIRange.Start.Line == 0 {

@@ -52,7 +52,7 @@ resource "live" {
 		Name: "runbook", URI: "runbook://restart", Title: "Restart", Description: "How to restart",
 		MIMEType: "text/markdown; charset=utf-8", Size: &nine,
 		Annotations: &Annotations{Audience: []string{Assistant, User}, Priority: &half},
-		Call:        Call{Labels: map[string]string{"team": "ops"}, Timeout: time.Second, AskTimeout: 5 * time.Minute},
+		Call:        Call{Labels: map[string]string{"team": "ops"}, Bounds: Bounds{Timeout: time.Second}, AskTimeout: 5 * time.Minute},
 		Content:     &Content{Bytes: []byte("# Restart"), MIMEType: "text/markdown; charset=utf-8"},
 	}
 	if diff := cmp.Diff(want, runbook, cmpopts.IgnoreTypes(diag.Range{}, Hash{})); diff != "" {

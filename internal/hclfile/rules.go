@@ -28,14 +28,21 @@ func schemaArgs() []argument {
 // completeArgs are the arguments of what completes a value.
 func completeArgs() []argument { return join(args("values"), codeArg("run", false)) }
 
+// boundNames are the arguments that bound a call: in the limits block of what is
+// called, and in the operator's ceiling.
+var boundNames = [...]string{"timeout", "memory", "output", "concurrency"}
+
+// boundsOfCall is the limits block of what is called.
+var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNames[:]...)}}
+
 // rules describes every block of the language by its type.
 var rules = map[string]*rule{
 	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
-	"limits":  {single: true, args: join(args("concurrency"), later("memory"))},
-	"ceiling": {single: true, args: join(args("http_hosts", "ask"), later("fs_roots", "exec_paths"))},
+	"limits":  {single: true, args: args("concurrency", "memory")},
+	"ceiling": {single: true, args: join(args("http_hosts", "ask"), args(boundNames[:]...), later("fs_roots", "exec_paths"))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
@@ -47,18 +54,18 @@ var rules = map[string]*rule{
 
 	"resource": {labels: []string{"name"}, args: join(required("uri"), callArgs(),
 		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
-		blocks: []string{"allow", "annotations", "icon"}},
+		blocks: []string{"allow", "limits", "annotations", "icon"}, own: boundsOfCall},
 	"annotations": {single: true, args: args("audience", "priority")},
 	"icon":        {args: join(required("src"), args("mime_type", "sizes", "theme"))},
 	"resource_folder": {labels: []string{"name"}, args: join(required("root", "uri_prefix"),
 		args("glob", "exclude", "mime_types", "max_file", "description", "labels")), blocks: []string{"annotations", "icon"}},
 	"resource_template": {labels: []string{"name"}, args: join(required("uri_template"), callArgs(),
 		args("title", "description", "mime_type", "text"), codeArg("run", false)),
-		blocks: []string{"param", "complete", "allow", "annotations", "icon"}},
+		blocks: []string{"param", "complete", "allow", "limits", "annotations", "icon"}, own: boundsOfCall},
 	"param":    {labels: []string{"name"}, args: args("description", "pattern")},
 	"complete": {labels: []string{"name"}, args: completeArgs()},
 	"prompt": {labels: []string{"name"}, args: join(callArgs(), args("title", "description"), codeArg("run", false)),
-		blocks: []string{"argument", "message", "allow", "icon"}},
+		blocks: []string{"argument", "message", "allow", "limits", "icon"}, own: boundsOfCall},
 	"argument": {labels: []string{"name"}, args: args("title", "description", "required", "values"), blocks: []string{"complete"},
 		own: map[string]*rule{"complete": {single: true, args: completeArgs()}}},
 	"message": {labels: []string{"role"}, args: args("text", "file"), blocks: []string{"image", "audio", "resource", "link", "annotations"},
@@ -71,7 +78,7 @@ var rules = map[string]*rule{
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
 			"labels", "input_schema", "output_schema", "extra_arguments"),
 		codeArg("run", true), args("ask_timeout", "task", "task_ttl", "ask_first"), later("dry_run")),
-		blocks: []string{"input", "output", "allow", "icon", "cache"}},
+		blocks: []string{"input", "output", "allow", "limits", "icon", "cache"}, own: boundsOfCall},
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},

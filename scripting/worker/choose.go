@@ -11,9 +11,9 @@ func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
 
 // acquire returns the process that is best for a call: the one with the fewest
 // calls that compute, or another as long as there may be more.
-func (e *Executor) acquire(ctx context.Context, alone bool) (*peer, error) {
+func (e *Executor) acquire(ctx context.Context, memory int64, alone bool) (*peer, error) {
 	for {
-		p, free, err := e.choose(alone)
+		p, free, err := e.choose(memory, alone)
 		if p != nil || err != nil {
 			return p, err
 		}
@@ -27,15 +27,17 @@ func (e *Executor) acquire(ctx context.Context, alone bool) (*peer, error) {
 
 // choose is acquire for what need not wait; free is closed when it is worth
 // another try.
-func (e *Executor) choose(alone bool) (p *peer, free <-chan struct{}, err error) {
+func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct{}, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	p = e.best(alone)
-	if (p == nil || p.busy.Load() > 0) && len(e.peers) < e.options.Processes {
-		if p, err = e.another(); err != nil {
+	p = e.best(memory, alone)
+	if p == nil || p.busy.Load() > 0 {
+		if another, err := e.another(memory); another != nil {
+			p = another
+		} else if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -52,9 +54,9 @@ func (e *Executor) choose(alone bool) (p *peer, free <-chan struct{}, err error)
 
 // best returns the process with the least to do, nil when none will do. The
 // caller holds mu.
-func (e *Executor) best(alone bool) (best *peer) {
+func (e *Executor) best(memory int64, alone bool) (best *peer) {
 	for _, p := range e.peers {
-		if p.alone || alone && p.calls > 0 || p.full() {
+		if p.memory != memory || p.alone || alone && p.calls > 0 || p.full() {
 			continue
 		}
 		if best == nil || p.load() < best.load() {
@@ -67,18 +69,33 @@ func (e *Executor) best(alone bool) (best *peer) {
 // load tells how much a process has to do: above all calls that compute.
 func (p *peer) load() int64 { return p.busy.Load()<<20 + int64(p.calls) }
 
-// another takes the spare, or starts a process when there is none yet. The
-// caller holds mu.
-func (e *Executor) another() (p *peer, err error) {
-	if p = e.spare; p == nil {
-		if p, err = e.start(); err != nil {
-			return nil, err
-		}
+// another takes the spare, or starts a process when there is none that fits; nil
+// when there are as many as may be. One of other memory that has nothing to do
+// makes room. The caller holds mu.
+func (e *Executor) another(memory int64) (p *peer, err error) {
+	if len(e.peers) >= e.options.Processes && !e.makeRoom(memory) {
+		return nil, nil
 	}
-	e.spare = nil
+	if p = e.spare; p != nil && p.memory == memory {
+		e.spare = nil
+		e.reaping.Go(e.prepare)
+	} else if p, err = e.start(memory); err != nil {
+		return nil, err
+	}
 	e.peers = append(e.peers, p)
-	e.reaping.Go(e.prepare)
 	return p, nil
+}
+
+// makeRoom ends a process of other memory that has nothing to do, and reports
+// whether there was one. The caller holds mu.
+func (e *Executor) makeRoom(memory int64) bool {
+	i := slices.IndexFunc(e.peers, func(p *peer) bool { return p.calls == 0 && p.memory != memory })
+	if i < 0 {
+		return false
+	}
+	e.peers[i].end(endRested)
+	e.peers = slices.Delete(e.peers, i, i+1)
+	return true
 }
 
 // prepare starts a spare.
@@ -88,7 +105,7 @@ func (e *Executor) prepare() {
 	if e.closed || e.spare != nil || len(e.peers) >= e.options.Processes {
 		return
 	}
-	spare, err := e.start()
+	spare, err := e.start(e.options.Memory)
 	if err != nil {
 		e.options.Logger.Warn("no spare process can be started", slog.Any("error", err))
 		return

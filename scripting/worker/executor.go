@@ -72,7 +72,7 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	e := &Executor{path: path, argv: argv, options: o.withDefaults()}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	spare, err := e.start()
+	spare, err := e.start(e.options.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		case dead == nil:
 			return out, nil
 		case dead.blames(alone):
-			return scripting.Outcome{Failure: dead.failure(e.options.Memory)}, nil
+			return scripting.Outcome{Failure: dead.failure(f.memory(e.options))}, nil
 		}
 		alone = alone || !dead.innocent()
 		failure, err := f.collect(ctx)
@@ -116,7 +116,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	p, err := e.acquire(ctx, alone)
+	p, err := e.acquire(ctx, f.memory(e.options), alone)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}

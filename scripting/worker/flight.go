@@ -55,6 +55,14 @@ func newFlight(c scripting.Call, h scripting.Host) (*flight, error) {
 	return f, nil
 }
 
+// memory returns how much the process of the call may have, in bytes.
+func (f *flight) memory(o Options) int64 {
+	if m := f.call.Limits.Memory; m > 0 {
+		return m
+	}
+	return o.Memory
+}
+
 // land ends a call: what it had asked of its host is cancelled and awaited, and
 // its journal is whole.
 func (f *flight) land() {

@@ -21,6 +21,8 @@ type peer struct {
 	wire wire
 	dead chan struct{} // closed once the process has ended, and all that it sent was passed on
 	last lastWords
+	// memory is how much it may have, in bytes.
+	memory int64
 
 	// busy is how many calls compute: the others wait for their host.
 	busy atomic.Int64
@@ -40,9 +42,10 @@ type peer struct {
 	left int
 }
 
-// start starts a process without an environment. The caller holds mu.
-func (e *Executor) start() (*peer, error) {
-	p := &peer{dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
+// start starts a process without an environment, which may have so much memory.
+// The caller holds mu.
+func (e *Executor) start(memory int64) (*peer, error) {
+	p := &peer{memory: memory, dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {

@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+const boundedTools = `
+tool "narrow" {
+  limits {
+    output      = "1KiB"
+    concurrency = 1
+  }
+  input "n" { type = integer }
+  run = <<JS
+    await new Promise((done) => setTimeout(done, 1));
+    return "x".repeat(input.n);
+  JS
+}
+tool "wide" {
+  run = <<JS
+    return "x".repeat(100000);
+  JS
+}
+`
+
+func TestAResultIsNoLargerThanItsTool(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools)})
+	for n, want := range map[int]engine.Code{1000: "", 2000: engine.ExecutionError} {
+		_, err := s.Call(t.Context(), "narrow", map[string]any{"n": n})
+		if got := failedWith(err); got != want {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+func TestTheCeilingBoundsWhatToolsDoNotSay(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")})
+	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != engine.ExecutionError {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAToolRunsAsOftenAtOnceAsItSays refuses more, and is free again afterwards.
+func TestAToolRunsAsOftenAtOnceAsItSays(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools)})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var ran, refused int
+	for range 50 {
+		all.Go(func() {
+			_, err := s.Call(t.Context(), "narrow", map[string]any{"n": 1})
+			mu.Lock()
+			defer mu.Unlock()
+			switch code := failedWith(err); {
+			case code == "":
+				ran++
+			case code == engine.PolicyDenied && strings.Contains(err.Error(), "at once"):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if ran == 0 || ran+refused != 50 {
+		t.Errorf("%d ran, %d were refused", ran, refused)
+	}
+	if _, err := s.Call(t.Context(), "narrow", map[string]any{"n": 1}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// failedWith returns the code of a call's error; empty when there is none.
+func failedWith(err error) engine.Code {
+	var failed *engine.CallError
+	if errors.As(err, &failed) {
+		return failed.Code
+	}
+	return ""
+}
