@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// programs are what the test's own binary is when it is called by their names.
+// Each prints a report, if it has entered a sandbox, and what it finds.
+var programs = map[string]func() (finding, error){}
+
+// finding is what a program prints.
+type finding struct {
+	Report Report         `json:"report"`
+	Errnos map[string]int `json:"errnos"`
+}
+
+// TestMain makes the test's own binary the programs.
+func TestMain(m *testing.M) {
+	program := programs[os.Args[0]]
+	if program == nil {
+		os.Exit(m.Run())
+	}
+	f, err := program()
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(f)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// command returns the command that is one of the programs.
+func command(t *testing.T, program string) *exec.Cmd {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &exec.Cmd{Path: path, Args: []string{program}, Env: []string{}}
+}
+
+// found runs a command and returns what it prints.
+func found(t *testing.T, cmd *exec.Cmd) (f finding) {
+	t.Helper()
+	var out, words bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &words
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%.4000s", cmd.Args[0], err, words.Bytes())
+	}
+	if err := json.Unmarshal(out.Bytes(), &f); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd.Args[0], err, out.Bytes())
+	}
+	return f
+}
+
+// needs skips a test where a facility is not on.
+func needs(t *testing.T, r Report, name string) {
+	t.Helper()
+	for _, f := range r {
+		if f.Name == name && !f.On {
+			t.Skipf("NOT TESTED on this machine, without %s: %s", name, f.Detail)
+		}
+	}
+}

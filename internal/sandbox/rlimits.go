@@ -1,0 +1,74 @@
+//go:build linux || darwin
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// rlimits bounds the memory of the process, and has it open nothing, write no
+// file and leave no core behind.
+func rlimits(memory uint64) error {
+	if memory == 0 {
+		memory = unix.RLIM_INFINITY
+	}
+	for _, b := range []struct {
+		of   int
+		most uint64
+	}{{unix.RLIMIT_DATA, memory}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_NOFILE, 0}} {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(b.of, &now); err != nil {
+			return fmt.Errorf("read the limits of the process: %w", err)
+		}
+		most := min(b.most, now.Max)
+		if err := unix.Setrlimit(b.of, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("limit the process: %w", err)
+		}
+	}
+	return nil
+}
+
+// descriptors closes what the process was started with beside its standard
+// streams: whatever it has opened itself is closed on exec, and what it has
+// inherited is not.
+func descriptors() error {
+	names, err := openDescriptors()
+	if err != nil {
+		return fmt.Errorf("those that are open cannot be listed: %w", err)
+	}
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd <= 2 {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue // it was closed, or is our own
+		}
+		if err := unix.Close(fd); err != nil {
+			return fmt.Errorf("one cannot be closed: %w", err)
+		}
+	}
+	return nil
+}
+
+// openDescriptors returns the names of what is open.
+func openDescriptors() (names []string, err error) {
+	for _, dir := range []string{"/proc/self/fd", "/dev/fd"} {
+		var f *os.File
+		if f, err = os.Open(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		names, err = f.Readdirnames(-1)
+		return names, errors.Join(err, f.Close())
+	}
+	return nil, err
+}
