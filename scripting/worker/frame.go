@@ -23,8 +23,11 @@ const maxName = 4 << 10
 // The kinds of frames. A process gets a trial and then, for each file that it
 // asks for, the file or why there is none; it ends with survived. Or it gets
 // programs, calls of them, answers to their host calls, and cancellations, in
-// any order, and sends host calls and outcomes.
+// any order, and sends host calls and outcomes. It answers a report, which is
+// empty, with that of what confines it.
 const (
+	frameReport byte = 'r'
+
 	frameTrial    byte = 't'
 	frameImport   byte = 'i'
 	frameFile     byte = 'f'

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/cputime"
+	"github.com/mcpd/mcpd/internal/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -32,12 +33,19 @@ const (
 // errProcessor ends a process whose trial takes too long.
 var errProcessor = errors.New("a trial takes more than its processor time")
 
-// Main serves one [Pool] on in and out, until in ends or a limit is met. It
-// bounds the memory of the whole process, and is meant to be all that the
-// process does: when it returns, what it began may still run.
+// Main serves one [Pool], [Executor] or [Probe] on in and out, until in ends or
+// a limit is met. It confines the whole process for good, to what is open and
+// to its bounds, and is meant to be all that the process does: when it returns,
+// what it began may still run.
 func Main(in io.Reader, out io.Writer) error {
+	return serve(in, out, sandbox.Options{Memory: maxMemory})
+}
+
+// serve is Main in a sandbox of one's choice.
+func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
-	if err := confine(); err != nil {
+	report, err := sandbox.Enter(box)
+	if err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
 	debug.SetGCPercent(gcPercent)
@@ -50,6 +58,8 @@ func Main(in io.Reader, out io.Writer) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
+		case err == nil && kind == frameReport:
+			err = sendReport(out, report)
 		case err == nil && kind == frameTrial:
 			err = within(maxProcessor, func() error { return try(lines, out, content) })
 		case err == nil:
