@@ -43,7 +43,8 @@ type modules struct {
 func (m *modules) bundle() (code, sourceMap []byte, problems []api.Message) {
 	options := m.compilation.transformOptions()
 	result := api.Build(api.BuildOptions{
-		EntryPoints: []string{entryPath}, Bundle: true, Write: false, Outfile: "/body.js", AbsWorkingDir: "/",
+		Stdin:  &api.StdinOptions{Contents: m.entry.src, Sourcefile: entryPath, Loader: m.compilation.loader()},
+		Bundle: true, Write: false, Outfile: "/body.js", AbsWorkingDir: "/",
 		Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: options.Target, Supported: options.Supported,
 		Sourcemap: options.Sourcemap, SourcesContent: options.SourcesContent, TsconfigRaw: options.TsconfigRaw,
 		LogLevel: options.LogLevel, LogLimit: options.LogLimit, Charset: options.Charset, LegalComments: options.LegalComments,
@@ -69,9 +70,6 @@ func (m *modules) setup(build api.PluginBuild) {
 
 // resolvePath finds the file that an import names, from the file that it stands in.
 func (m *modules) resolvePath(args api.OnResolveArgs) (api.OnResolveResult, error) {
-	if args.Kind == api.ResolveEntryPoint {
-		return api.OnResolveResult{Path: entryPath, Namespace: namespace}, nil
-	}
 	if args.Kind != api.ResolveJSImportStatement {
 		return api.OnResolveResult{}, errors.New("only import declarations can load a file")
 	}
@@ -90,9 +88,6 @@ func (m *modules) resolvePath(args api.OnResolveArgs) (api.OnResolveResult, erro
 }
 
 func (m *modules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
-	if args.Path == entryPath {
-		return api.OnLoadResult{Contents: &m.entry.src, Loader: m.compilation.loader()}, nil
-	}
 	loader, language, err := loaderOf(args.Path)
 	if err != nil {
 		return api.OnLoadResult{}, err

@@ -131,11 +131,14 @@ var busy = map[string]string{
 // answering answers whatever a body asks.
 func answering(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }
 
-// typed returns a source that gives a compiler something to do.
+// typed returns a source that gives a compiler something to do, and joins files.
 func typed(n int) scripting.Source {
-	body := fmt.Sprintf("interface A { n: number }\nconst a: A[] = [];\n%s\nreturn a.map((x: A): number => x.n);",
+	body := fmt.Sprintf("import { b } from './b.ts';\ninterface A { n: number }\nconst a: A[] = [];\n%s\nreturn a.map((x: A): number => x.n + b);",
 		strings.Repeat(fmt.Sprintf("a.push({ n: %d } as A);\n", n), 500))
-	return scripting.Source{Name: "t", Language: scripting.TS, Text: diag.WholeFile("t.ts", body), Path: "t.ts"}
+	return scripting.Source{
+		Name: "t", Language: scripting.TS, Text: diag.WholeFile("t.ts", body), Path: "t.ts",
+		Import: func(string) ([]byte, error) { return []byte("export const b: number = 1"), nil },
+	}
 }
 
 // endings has the messages of a log.
