@@ -163,3 +163,20 @@ func TestALocalOfAFileThatCannotBeReadIsNotMissing(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAFileIsReadAgainAsFarAsOneThatIsAccepted: how many pieces are read does
+// not grow with what no file may hold.
+func TestAFileIsReadAgainAsFarAsOneThatIsAccepted(t *testing.T) {
+	tool := "tool \"t\" {\n" + strings.Repeat("  input \"a\" { type = string }\n", 300) + "}\n"
+	file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte("tool \"z\" {\n  title = \"x\n}\n" + strings.Repeat(tool, 100))}, ToolsKind)
+	if file == nil || !problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	read := 0
+	for _, b := range file.body.Blocks {
+		read += len(b.Body.Blocks)
+	}
+	if read == 0 || read > maxRecoveredIn+maxHCL/pieceShare {
+		t.Errorf("%d blocks were read", read)
+	}
+}
