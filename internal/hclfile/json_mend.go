@@ -35,7 +35,7 @@ func (f *File) mendJSON() (*jsonMender, diag.List, bool) {
 			d.Range = whole.Range(at, min(at+1, len(f.source)))
 		}
 		problems = append(problems, *d)
-		if budget -= len(m.text) + 1; budget < 0 {
+		if budget -= len(m.text) + 1; budget < 0 || len(problems) > maxDiagnostics {
 			return nil, append(problems, notShown(d.Range)), false
 		}
 		if refused == nil || !m.mend(refused) {

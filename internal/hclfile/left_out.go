@@ -19,8 +19,14 @@ type leftOut struct {
 	vague map[*hclsyntax.Body]bool
 }
 
-// leaveOut notes that a part of the source could not be read.
+// leaveOut notes that a part of the source could not be read. Where it begins
+// like the one before it, the two are one.
 func (l *leftOut) leaveOut(source string, from, to int) {
+	if n := len(l.pieces); n > 0 && l.pieces[n-1].from == from && l.pieces[n-1].to <= to {
+		l.unread += source[l.pieces[n-1].to:to]
+		l.pieces[n-1].to = to
+		return
+	}
 	l.unread += source[from:to] + "\n"
 	l.pieces = append(l.pieces, struct{ from, to int }{from, to})
 }
