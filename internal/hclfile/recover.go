@@ -47,6 +47,7 @@ func (f *File) recoverPieces(start int, whole func(*reader, int) bool) diag.List
 	f.cuts, f.heredocs, f.left = nil, nil, leftOut{broken: true}
 	size := min(len(f.source), maxHCL)
 	r := &recovery{f: f, src: []byte(f.source), words: maxRecovered + size/recoveredShare, pieces: maxRecoveredIn + size/pieceShare}
+	r.problems = f.settle(r.src)
 	root := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	for at := start; at < len(r.src) && !r.ended; {
 		outline := &reader{recovery: r, frames: []frame{{rule: fileRules[f.kind], indent: -1}}, dry: true}
