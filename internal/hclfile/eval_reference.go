@@ -125,7 +125,7 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		l = &Locals{}
 	}
 	found, known := l.values[name]
-	if !known && slices.ContainsFunc(l.unread, func(text string) bool { return strings.Contains(text, name) }) {
+	if !known && l.unread[name] {
 		return cty.NilVal, false
 	}
 	if !known {

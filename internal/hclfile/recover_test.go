@@ -180,3 +180,15 @@ func TestAFileIsReadAgainAsFarAsOneThatIsAccepted(t *testing.T) {
 		t.Errorf("%d blocks were read", read)
 	}
 }
+
+// TestALocalIsNotTakenForPartOfAWord: only a whole word of what is unread may be
+// a name.
+func TestALocalIsNotTakenForPartOfAWord(t *testing.T) {
+	src := Source{Path: "x.hcl", Bytes: []byte("tool \"t\" {\n  title = local.a\n  description = local.a-b\n  run = \"return 1\"\n}\n")}
+	file, _ := Parse(src, ToolsKind)
+	locals, _ := JoinLocals([]*File{file}, nil, "locals { a-b = variable }")
+	_, problems := file.Decode(Scope{Locals: locals})
+	if diff := cmp.Diff([]string{`2:17 there is no local value "a"`}, told(problems)); diff != "" {
+		t.Error(diff)
+	}
+}
