@@ -110,6 +110,8 @@ func foreignWord(s setting) string {
 func foreignSign(s setting) string {
 	quote := quotes(s.this)
 	switch {
+	case strings.HasPrefix(s.line, "<<<<<<<"), strings.HasPrefix(s.line, "======="), strings.HasPrefix(s.line, ">>>>>>>"):
+		return "a merge left a conflict here: keep one of its sides, and remove the other and its marks"
 	case strings.ContainsAny(s.this, "“”„‟"), strings.ContainsAny(s.this, "‘’‚‛"):
 		return `write straight quotes, " or ', instead of ` + s.this
 	case s.this == "#" || s.before == "#" && !s.newline:

@@ -56,6 +56,7 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 		{"return input.a ? 1;", "needs its :"},
 		{"try { log.info('a') } except (e) { }", "catch (error)"},
 		{"input.a. = 1", "behind the dot"},
+		{"<<<<<<< HEAD\nlog.info(1)", "a merge left a conflict"},
 	} {
 		for _, language := range []Language{JS, TS} {
 			src := tool(c.body)
