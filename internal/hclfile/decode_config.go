@@ -48,6 +48,7 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	}
 	c.Unread = f.Unread()
 	c.presume(UnreadConfig(f.left.unread))
+	c.presume(f.misspelt())
 	return c, f.finish(f.withoutConsequences(d.problems))
 }
 
