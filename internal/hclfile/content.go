@@ -71,6 +71,9 @@ func (l *lists) once(list string) string {
 
 // insteadOf says what to write in place of an argument that the rule does not know.
 func (l *lists) insteadOf(name string, r *rule) string {
+	if meaning := r.meaning(name); meaning != "" && r.arg(meaning) == nil && r.hasBlock(meaning) {
+		return fmt.Sprintf("did you mean the block %s { … }?", header(meaning, r.block(meaning)))
+	}
 	if guess := r.didYouMean(name); guess != "" {
 		return guess
 	}

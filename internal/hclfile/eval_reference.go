@@ -46,6 +46,9 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool)
 	return e.traverse(v, x.Traversal[2:])
 }
 
+// ofCalls are names that bodies or CEL know during a call.
+var ofCalls = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event"}
+
 func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	known := []string{"var", "local"}
 	for _, b := range e.loops {
@@ -60,6 +63,9 @@ func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	}
 	if detail == "" {
 		detail = "values are named var.NAME and local.NAME"
+	}
+	if slices.Contains(ofCalls, root) {
+		detail = fmt.Sprintf("%s is known only while a call runs, to bodies and to CEL; this is computed when the files are loaded", root)
 	}
 	e.fail("unknown-name", x.SrcRange, fmt.Sprintf("there is no value %q", root), detail)
 }

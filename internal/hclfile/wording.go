@@ -24,6 +24,7 @@ var wordings = []wording{
 		`add the "}" here, or begin a new line behind the "{"`},
 	{"Invalid single-argument block definition", "", "a block on one line holds a single argument", `write a new line behind the "{", and each argument on a line of its own`},
 	{"Argument definition required", "single-line block", "a block on one line holds a single argument", `write a new line behind the "{"`},
+	{"Unterminated template string", "", "a block with a heredoc does not stand on one line", `write a new line behind the "{", and one in front of the "}"`},
 	{"Invalid character", "Single quotes", "text does not stand in single quotes", `write "…"`},
 	{"Invalid character", "Curly quotes", "these quotes are not straight", `write "…" with straight quotes`},
 	{"Invalid character", `The ";" character`, `nothing ends with ";" here`, "remove it, and begin a new line"},
