@@ -140,6 +140,9 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *l
 			detail = "it belongs in " + article(inner)
 		}
 	}
+	if detail == "" && fileRules[d.f.kind].hasBlock(b.Type) {
+		detail = "it stands outside of all blocks"
+	}
 	if detail == "" {
 		detail = cmp.Or(told.once(orList("", "its blocks are", r.blockNames())), "it holds arguments only")
 	}
