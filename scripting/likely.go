@@ -212,6 +212,8 @@ func unfinished(s setting) string {
 	switch {
 	case ends && s.before != "" && strings.Contains("=+-*/%&|^<>?:!", s.before):
 		return "a value is missing between " + s.before + " and " + s.this
+	case s.this == ":" && (strings.Contains(s.line, "=> {") || strings.HasSuffix(s.prior, "=> {")):
+		return "an arrow function that returns an object has it in parentheses: (…) => ({ … })"
 	case s.before == "." && !wordStart(s.this+" "):
 		return "the name of a member is missing behind the dot"
 	case s.this == ";" && strings.Contains(s.line, "?"):
