@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/mcpd/mcpd/internal/content"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -46,7 +45,8 @@ func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 }
 
 func (x *execution) brokenOutput(violations []Violation) *CallError {
-	return failed(ExecutionError, fmt.Errorf("%s\n    at %s (%s)", schema.Sentence(violations), x.entry.Name, x.entry.Where), "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
+	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
+	return failed(ExecutionError, &scripting.Failure{Message: schema.Sentence(violations), Stack: at}, "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
 }
 
 // failure turns the way a body failed into the error of the call.
@@ -87,8 +87,8 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 	}
 }
 
-// Stack returns the places at which a tool's body failed, innermost first, in
-// the author's files. It is empty for errors that no body made.
+// Stack returns the places in the author's files at which a body failed, innermost first, or
+// that of its tool where its result did not fit. It is empty for errors that no body made.
 func (e *CallError) Stack() []scripting.Frame {
 	var body *scripting.Failure
 	if errors.As(e.cause, &body) {

@@ -123,7 +123,7 @@ func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
 	start, end := at.point(e.ID())
 	owner, meant := "this", ""
 	if e.Kind() == ast.SelectKind {
-		meant = foreign(e.AsSelect().FieldName())
+		meant = orElse(foreign(e.AsSelect().FieldName()), partOfTime(t, e.AsSelect().FieldName()))
 		if names := path(e.AsSelect().Operand()); names != nil {
 			owner = strings.Join(names, ".")
 		}

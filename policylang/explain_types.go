@@ -26,6 +26,9 @@ func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
 	case operators.In:
 		p.summary = fmt.Sprintf("cannot look for %s in %s", typeWords(m.args[0]), typeWords(m.args[1]))
 		p.detail = "in looks for an element in a list, or for a key in a map"
+		if notNull(m.args[1]) == "string" {
+			p.detail += "; in a string look with .contains('x')"
+		}
 	case operators.LogicalNot:
 		p.summary = fmt.Sprintf("! needs true or false, and this is %s", typeWords(m.args[0]))
 		p.detail = "compare it with something, such as with == or >="
@@ -92,6 +95,9 @@ func explainCall(m mismatch) (summary, detail string) {
 			summary += ", "
 		}
 		summary += typeWords(t)
+	}
+	if m.function == "contains" && strings.HasPrefix(m.args[0], "list") {
+		return summary, foreign("includes")
 	}
 	return summary, "the manual of the tool language says what it takes"
 }

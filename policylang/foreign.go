@@ -1,5 +1,7 @@
 package policylang
 
+import "strings"
+
 // foreign returns how policies write a function or member that other languages
 // have under this name, or "".
 func foreign(name string) string {
@@ -26,4 +28,29 @@ func foreign(name string) string {
 		return "write string(x)"
 	}
 	return ""
+}
+
+// partOfTime returns how policies ask a value of CEL type t, if it is a time,
+// for what a member of this name would be, or "".
+func partOfTime(t, name string) string {
+	if t != "timestamp" {
+		return ""
+	}
+	switch strings.ToLower(strings.TrimSuffix(name, "s")) {
+	case "hour":
+		return "write .getHours()"
+	case "minute":
+		return "write .getMinutes()"
+	case "second":
+		return "write .getSeconds()"
+	case "weekday", "dayofweek":
+		return "write .getDayOfWeek(), where 0 is Sunday"
+	case "day", "date":
+		return "write .getDate()"
+	case "month":
+		return "write .getMonth(), where 0 is January"
+	case "year":
+		return "write .getFullYear()"
+	}
+	return "write a function, such as .getHours() or .getDayOfWeek()"
 }

@@ -94,6 +94,19 @@ func (c *compilation) checkAnswers(found *analysis) {
 		if object, ok := found.settled[m.object]; ok && !found.again[m.object] && !found.assigned[m.object] && !found.assigned[m.object+"."+m.name] {
 			c.checkAnswer(found, object, m)
 		}
+		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && found.settled[response] == "http" && !found.again[response] && !found.assigned[response] {
+			c.checkHeaders(found, m)
+		}
+	}
+}
+
+// checkHeaders tells methods that headers have elsewhere, where they are no object.
+func (c *compilation) checkHeaders(found *analysis, m member) {
+	if _, ok := c.promising(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("the headers of a response have no method %q", m.name),
+			Detail: fmt.Sprintf(`they are an object with names in lower case: write %s["content-type"]`, m.object),
+		}, m.start, m.end)
 	}
 }
 

@@ -37,6 +37,9 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 		{"members that exist", "log.info(call.id, agent.metadata.team, JSON.stringify({})); return crypto.subtle.digest('SHA-1', input.x)", Tool, nil},
 		{"a member of a response", "const r = await http.crm.get('/x'); return r.ok && r.data", Tool, []string{
 			`tools.d/t.hcl:5:54 "data": warning: a response has no member "data"`, `there is status, ok, url, headers, text, json, bytes`}},
+		{"a method of headers", "const r = await http.crm.get('/x'); return r.headers.get('date') ?? r.headers.date", Tool, []string{
+			`tools.d/t.hcl:5:54 "get": warning: the headers of a response have no method "get"`, `they are an object with names in lower case: write r.headers["content-type"]`}},
+		{"headers of something else", "const r = { headers: new Map() }; return r.headers.get('date')", Tool, nil},
 		{"a member of a form", "const r = await elicit({ message: 'a', schema: {} }); return r.ok", Tool, []string{
 			`tools.d/t.hcl:5:64 "ok": warning: what elicit answers has no member "ok"`, `there is action, content`}},
 		{"a member of what a model writes", "return (await sample({ prompt: 'a' })).text", Tool, []string{

@@ -19,9 +19,6 @@ type Journal struct {
 	bytes   int
 	// seed is that of the run that began the journal.
 	seed uint64
-	// passed is how many entries [Journal.Tail] has told of. They do not change
-	// any more.
-	passed int
 }
 
 // NewJournal returns an empty journal.
@@ -122,6 +119,9 @@ type book struct {
 	// answers at its end: nothing says that the body went on with them already,
 	// so they are given to it like answers that come now.
 	past, cursor int
+	// passed is how many entries [book.tail] has told of. They do not change any
+	// more.
+	passed int
 	arrived      []entryRecord
 	// reads is how often the clock entry at the cursor was read again.
 	reads int
@@ -140,7 +140,7 @@ func newBook(j *Journal, limits Limits) book {
 		b.past--
 	}
 	b.arrived = slices.Clone(j.entries[b.past:])
-	j.entries, j.passed = j.entries[:b.past], b.past
+	j.entries, b.passed = j.entries[:b.past], b.past
 	for i := range b.arrived {
 		j.bytes -= b.arrived[i].size()
 	}
@@ -244,7 +244,7 @@ func (b *book) clock(millis func() int64) (int64, *Failure) {
 	}
 	now := max(millis(), b.latest)
 	b.latest = now
-	if b.journal != nil && len(b.journal.entries) > max(b.past, b.journal.passed) {
+	if b.journal != nil && len(b.journal.entries) > b.passed {
 		last := &b.journal.entries[len(b.journal.entries)-1]
 		if last.kind == entryClock && last.millis == now {
 			last.reads++

@@ -110,6 +110,8 @@ func foreignWord(s setting) string {
 func foreignSign(s setting) string {
 	quote := quotes(s.this)
 	switch {
+	case strings.HasPrefix(s.line, "<<<<<<<"), strings.HasPrefix(s.line, "======="), strings.HasPrefix(s.line, ">>>>>>>"):
+		return "a merge left a conflict here: keep one of its sides, and remove the other and its marks"
 	case strings.ContainsAny(s.this, "“”„‟"), strings.ContainsAny(s.this, "‘’‚‛"):
 		return `write straight quotes, " or ', instead of ` + s.this
 	case s.this == "#" || s.before == "#" && !s.newline:
@@ -210,6 +212,8 @@ func unfinished(s setting) string {
 	switch {
 	case ends && s.before != "" && strings.Contains("=+-*/%&|^<>?:!", s.before):
 		return "a value is missing between " + s.before + " and " + s.this
+	case s.this == ":" && (strings.Contains(s.line, "=> {") || strings.HasSuffix(s.prior, "=> {")):
+		return "an arrow function that returns an object has it in parentheses: (…) => ({ … })"
 	case s.before == "." && !wordStart(s.this+" "):
 		return "the name of a member is missing behind the dot"
 	case s.this == ";" && strings.Contains(s.line, "?"):

@@ -13,6 +13,8 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 		{"return { a: 1 b: 2 }", "a comma in front of it"},
 		{"return { a: 1, b = 2 }", "name: value"},
 		{"return { a: 1; b: 2 }", "separated by commas"},
+		{"return [1].map(n => { a: n, b: 2 })", "(…) => ({ … })"},
+		{"return [1].map((n) => {\n  a: n, b: 2\n})", "(…) => ({ … })"},
 		{"return 'it's'", "or other quotes around the text"},
 		{"return 'abc\n", "add the ' that ends it"},
 		{"const t = \"\"\"a\nb\"\"\"", "backticks"},
@@ -56,6 +58,7 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 		{"return input.a ? 1;", "needs its :"},
 		{"try { log.info('a') } except (e) { }", "catch (error)"},
 		{"input.a. = 1", "behind the dot"},
+		{"<<<<<<< HEAD\nlog.info(1)", "a merge left a conflict"},
 	} {
 		for _, language := range []Language{JS, TS} {
 			src := tool(c.body)

@@ -89,7 +89,7 @@ func (r *run) start(seq int, op string, payload []byte) {
 	}
 	l.running++
 	if remote, ok := r.host.(Remote); ok {
-		remote.Begin(seq, op, payload, r.book.journal.Tail())
+		remote.Begin(seq, op, payload, r.book.tail())
 	}
 	go func(ctx context.Context, h Host, answers chan<- answer) {
 		answers <- do(ctx, h, seq, op, payload)
@@ -151,7 +151,7 @@ func (r *run) tell(op string, payload []byte) {
 // pass passes a message on.
 func (r *run) pass(op string, payload []byte) *Failure {
 	if remote, ok := r.host.(Remote); ok {
-		remote.Begin(r.loop.seq, op, payload, r.book.journal.Tail())
+		remote.Begin(r.loop.seq, op, payload, r.book.tail())
 		return nil
 	}
 	if do(r.ctx, r.host, r.loop.seq, op, payload).panicked {

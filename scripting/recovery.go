@@ -12,7 +12,7 @@ import (
 // What is compiled again to find mistakes behind others, in bytes: the body and
 // what it imports, and for each time what starting a compiler is worth.
 const (
-	maxAgain   = 80 << 10
+	maxAgain   = 64 << 10
 	perAgain   = 4 << 10
 	perLowered = 2 << 10  // where another compiler comes first
 	perLate    = 12 << 10 // where all of it could be parsed

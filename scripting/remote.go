@@ -16,6 +16,8 @@ type Remote interface {
 	// it what the journal has taken in since the last time (see
 	// [Recorder.Follow]). It is called in the order of the run.
 	Begin(seq int, op string, payload, tail []byte)
+	// End is called at the end of the run, when all that it started has ended.
+	End(tail []byte)
 }
 
 // IsMessage reports whether op is a message: the body does not wait for an answer.
@@ -111,12 +113,15 @@ func ReadAnswer(data []byte) (seq int, a Answer, err error) {
 	return seq, a, nil
 }
 
-// Tail returns what the journal has taken in since the last time, but for the
+// tail returns what the journal has taken in since the last time, but for the
 // host calls and messages themselves and for the data of answers.
-func (j *Journal) Tail() []byte {
+func (b *book) tail() []byte {
+	if b.journal == nil {
+		return nil
+	}
 	var w journalWriter
-	for ; j.passed < len(j.entries); j.passed++ {
-		switch e := &j.entries[j.passed]; e.kind {
+	for ; b.passed < len(b.journal.entries); b.passed++ {
+		switch e := &b.journal.entries[b.passed]; e.kind {
 		case entryAnswered:
 			w.numbers(tagAnswered, e.seq)
 		case entryFired:
@@ -189,7 +194,7 @@ func (r *Recorder) Given(a Answer) {
 	}
 }
 
-// Follow takes in what [Journal.Tail] has returned in the other process. At its
+// Follow takes in the tail that a [Remote] was given in the other process. At its
 // end a run may have given answers to itself, which count for nobody. A failure
 // ends the call.
 func (r *Recorder) Follow(tail []byte, end bool) (*Failure, error) {

@@ -94,6 +94,9 @@ func (r *run) end() {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
+	if remote, ok := r.host.(Remote); ok {
+		remote.End(r.book.tail())
+	}
 }
 
 // interrupt ends the script at its next instruction, and the loops of native

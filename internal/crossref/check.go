@@ -11,16 +11,16 @@ import (
 
 // Check returns every mistake between the operator's file and the tool files.
 // builtin are tools that no file defines; their ranges say where they are from.
-// unread are the texts of tool files that could not be understood: what may be
+// texts are those of tool files that could not be understood: what may be
 // defined there is not reported as missing.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name, unread ...string) diag.List {
+func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name, texts ...string) diag.List {
 	c := &checker{
-		config: config, unread: unread, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
+		config: config, unread: unread{texts: texts}, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
 	if config.Unread != "" {
-		c.unread = append(slices.Clone(unread), config.Unread)
+		c.unread.texts = append(slices.Clone(texts), config.Unread)
 	}
 	for _, name := range builtin {
 		c.define(c.tools, name.Text, name.Range)
@@ -63,9 +63,8 @@ type checker struct {
 	// arguments are those of prompts by "prompt " and their name, and of
 	// templates by "template " and their text.
 	arguments map[string][]string
-	// unread are texts of files that may define more.
-	unread   []string
-	problems diag.List
+	unread    unread
+	problems  diag.List
 }
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
@@ -49,18 +48,6 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 	})
 }
 
-// mayBeUnread reports whether what could not be understood holds the name between quotes, as a definition would.
-func (c *checker) mayBeUnread(name string) bool {
-	quoted := strconv.Quote(name)
-	return slices.ContainsFunc(c.unread, func(text string) bool { return strings.Contains(text, quoted) })
-}
-
-// mayDefine reports whether what could not be understood may hold a definition
-// of the kind.
-func (c *checker) mayDefine(kind string) bool {
-	return slices.ContainsFunc(c.unread, func(text string) bool { return strings.Contains(text, kind) })
-}
-
 // exist checks the names and patterns that a definition is about.
 func (c *checker) exist(of string, about hclfile.Targets) {
 	c.existIn(c.tools, of, about.Tools)
@@ -72,7 +59,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
-		case strings.Contains(name.Text, "*") && c.mayDefine(n.kind):
+		case strings.Contains(name.Text, "*") && c.unread.holds(n.kind):
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
 		case !slices.ContainsFunc(n.names(), name.Matches):
@@ -87,7 +74,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 
 // known reports a name that does not exist.
 func (c *checker) known(n *namespace, name string, where diag.Range) {
-	if _, ok := n.places[name]; ok || c.mayBeUnread(name) {
+	if _, ok := n.places[name]; ok || c.unread.quotes(name) {
 		return
 	}
 	detail := diag.DidYouMean(name, n.names())

@@ -71,6 +71,9 @@ func (l *lists) once(list string) string {
 
 // insteadOf says what to write in place of an argument that the rule does not know.
 func (l *lists) insteadOf(name string, r *rule) string {
+	if meaning := r.meaning(name); meaning != "" && r.arg(meaning) == nil && r.hasBlock(meaning) {
+		return fmt.Sprintf("did you mean the block %s { … }?", header(meaning, r.block(meaning)))
+	}
 	if guess := r.didYouMean(name); guess != "" {
 		return guess
 	}
@@ -136,6 +139,9 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *l
 		if r.block(inner).hasBlock(b.Type) {
 			detail = "it belongs in " + article(inner)
 		}
+	}
+	if detail == "" && fileRules[d.f.kind].hasBlock(b.Type) {
+		detail = "it stands outside of all blocks"
 	}
 	if detail == "" {
 		detail = cmp.Or(told.once(orList("", "its blocks are", r.blockNames())), "it holds arguments only")

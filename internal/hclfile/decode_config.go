@@ -46,8 +46,9 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 			c.Hooks = append(c.Hooks, d.hook(b))
 		}
 	}
-	c.Unread = f.left.unread
-	c.presume(UnreadConfig([]byte(f.left.unread)))
+	c.Unread = f.Unread()
+	c.presume(UnreadConfig(f.left.unread))
+	c.presume(f.misspelt())
 	return c, f.finish(f.withoutConsequences(d.problems))
 }
 

@@ -78,7 +78,11 @@ func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, par
 		}
 		v, err := convertTo(operands[i], param.Type)
 		if err != nil || v.IsNull() {
-			e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), operand(param.Type))
+			detail := operand(param.Type)
+			if op == hclsyntax.OpAdd && typeOf(operands[i]) == "a string" {
+				detail += "; strings are joined in one: \"${var.a} and ${var.b}\""
+			}
+			e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), detail)
 			return cty.NilVal, false
 		}
 		operands[i] = v

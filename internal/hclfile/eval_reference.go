@@ -46,6 +46,21 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool)
 	return e.traverse(v, x.Traversal[2:])
 }
 
+// fileName returns the name of a file that a reference would be in quotes, or "".
+func fileName(t hcl.Traversal) string {
+	if len(t) != 2 {
+		return ""
+	}
+	extension, ok := t[1].(hcl.TraverseAttr)
+	if !ok || !slices.Contains([]string{"js", "mjs", "ts", "mts", "json"}, extension.Name) {
+		return ""
+	}
+	return t.RootName() + "." + extension.Name
+}
+
+// ofCalls are names that bodies or CEL know during a call.
+var ofCalls = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event"}
+
 func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	known := []string{"var", "local"}
 	for _, b := range e.loops {
@@ -60,6 +75,12 @@ func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	}
 	if detail == "" {
 		detail = "values are named var.NAME and local.NAME"
+	}
+	if file := fileName(x.Traversal); file != "" {
+		detail = fmt.Sprintf("if it is a file, put its name in quotes: %q", file)
+	}
+	if slices.Contains(ofCalls, root) {
+		detail = fmt.Sprintf("%s is known only while a call runs, to bodies and to CEL; this is computed when the files are loaded", root)
 	}
 	e.fail("unknown-name", x.SrcRange, fmt.Sprintf("there is no value %q", root), detail)
 }
@@ -125,7 +146,7 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		l = &Locals{}
 	}
 	found, known := l.values[name]
-	if !known && slices.ContainsFunc(l.unread, func(text string) bool { return strings.Contains(text, name) }) {
+	if !known && l.unread[name] {
 		return cty.NilVal, false
 	}
 	if !known {

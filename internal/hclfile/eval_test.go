@@ -108,7 +108,7 @@ func TestExpressionsThatCannotBeComputed(t *testing.T) {
 		`{ a = 1, a = 2 }`: `the key "a" stands twice`, `{ a.b = 1 }`: `neither a word nor a string`,
 		`file("gone.txt")`:   `there is no file "crm/gone.txt" in the tools folder; correct the path`,
 		`file("locked.txt")`: `the file "locked.txt" cannot be read; permission denied`, `file("../../x")`: `leaves the tools folder`, `file("/etc/passwd")`: `leaves the tools folder`,
-		`file("")`: `leaves the tools folder`, `file("a\\b")`: `leaves the tools folder`, `file(1)`: `file() takes one argument`, `1e999`: `outside the range`, `1e308 * 1e308`: `the result is not a number`,
+		`file("")`: `leaves the tools folder`, `file("a\\b")`: `write "a/b"`, `file(1)`: `file() takes one argument`, `1e999`: `outside the range`, `1e308 * 1e308`: `the result is not a number`,
 	} {
 		t.Run(expr, func(t *testing.T) {
 			_, problems := evaluate(t, expr)

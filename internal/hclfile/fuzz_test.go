@@ -47,7 +47,8 @@ func addSeeds(f *testing.F) {
 }
 
 // FuzzParse: no text ends the process, every diagnostic lies inside the file,
-// and a file that parses can be decoded as both kinds of file.
+// a file that parses can be decoded as both kinds of file, and one of which
+// anything is left out has an error.
 func FuzzParse(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -55,6 +56,12 @@ func FuzzParse(f *testing.F) {
 			src := Source{Path: path, Bytes: text}
 			checkRanges(t, src, toolProblems(src))
 			checkRanges(t, src, configProblems(src))
+			for _, kind := range []Kind{ToolsKind, ConfigKind} {
+				file, problems := Parse(src, kind)
+				if (file == nil || file.left.broken || len(file.left.pieces) > 0) && !problems.HasErrors() {
+					t.Errorf("%s: not all could be read, and nothing says so", path)
+				}
+			}
 		}
 	})
 }

@@ -44,13 +44,17 @@ func (d *decoder) http(b *hclsyntax.Block) grant.HTTP {
 	d.check(b.Body, r, "an http block", b.DefRange())
 	body := d.literalOnly(b.Body, r)
 	g := grant.HTTP{Name: b.Labels[0]}
-	g.Hosts = d.hosts(body, "hosts")
+	hosts := d.hosts(body)
 	g.Methods = d.methods(body)
 	g.Paths = d.paths(body)
 	g.MaxResponse = d.size(body, "max_response", maxResponse)
 	g.Timeout = d.duration(body, "timeout", 0)
 	g.Redirects, _ = d.whole(body, "redirects", 0, maxRedirects)
 	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
+	for _, host := range hosts {
+		g.Hosts = append(g.Hosts, host.text)
+		d.checkReach(host, g.PrivateNetworks || d.meant(body, r, "private_networks"))
+	}
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
 		if h, ok := d.header(inner, taken); ok {
@@ -111,19 +115,30 @@ func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []elem
 	return list
 }
 
-// hosts decodes a list of hosts with ports, in lower case.
-func (d *decoder) hosts(body *hclsyntax.Body, name string) []string {
-	list := d.grantList(body, name, "name at least one host with its port, such as \"api.example.com:443\"")
-	hosts := make([]string, 0, len(list))
+// hosts decodes the list of hosts with ports, in lower case.
+func (d *decoder) hosts(body *hclsyntax.Body) []element {
+	list := d.grantList(body, "hosts", "name at least one host with its port, such as \"api.example.com:443\"")
+	hosts := make([]element, 0, len(list))
 	for _, e := range list {
-		host := strings.ToLower(e.text)
-		if problem, detail := checkHost(host); problem != "" {
+		e.text = strings.ToLower(e.text)
+		if problem, detail := checkHost(e.text); problem != "" {
 			d.fail("bad-grant", d.f.rng(e.where), problem, detail)
 			continue
 		}
-		hosts = append(hosts, host)
+		hosts = append(hosts, e)
 	}
 	return hosts
+}
+
+// checkReach warns of a host that is private by its very name, in a grant that
+// does not reach private networks.
+func (d *decoder) checkReach(host element, private bool) {
+	name, _, _ := cutPort(host.text)
+	addr, _ := netip.ParseAddr(strings.Trim(name, "[]"))
+	local := name == "localhost" || strings.HasSuffix(name, ".localhost")
+	if !private && (local || addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()) {
+		d.warn("bad-grant", d.f.rng(host.where), "this host is in a private network, which the grant does not reach", "add private_networks = true to the grant")
+	}
 }
 
 // checkHost says what is wrong with a host of a grant.
@@ -147,11 +162,7 @@ func checkHost(host string) (problem, detail string) {
 // hostShape says what keeps a text from being host:port. The port may be *.
 func hostShape(host string) (problem, detail string) {
 	if scheme, rest, found := strings.Cut(host, "://"); found {
-		rest, _, _ = strings.Cut(rest, "/")
-		if _, _, ok := cutPort(rest); !ok && scheme == "https" {
-			rest += ":443"
-		}
-		return "a host has no scheme and no path", fmt.Sprintf("write %q", clip(rest))
+		return "a host has no scheme and no path", fmt.Sprintf("write %q", clip(withPort(rest, scheme)))
 	}
 	if strings.ContainsAny(host, "/@?# ") {
 		return "this is not a host", "write a name and a port, such as \"api.example.com:443\""
@@ -170,6 +181,19 @@ func hostShape(host string) (problem, detail string) {
 		return "this is not the name of a host", "use letters, digits, - and dots; write names of other scripts in their xn-- form"
 	}
 	return "", ""
+}
+
+// withPort returns the host at the beginning of what follows a scheme, with
+// the port of the scheme where it says none.
+func withPort(address, scheme string) string {
+	host, _, _ := strings.Cut(address, "/")
+	if _, _, ok := cutPort(host); ok {
+		return host
+	}
+	if scheme == "http" {
+		return host + ":80"
+	}
+	return host + ":443"
 }
 
 // cutPort splits host:port; an IPv6 address stands in brackets.

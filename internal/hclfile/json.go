@@ -63,13 +63,20 @@ func checkJSON(t diag.Text) (*diag.Diagnostic, *jsongate.Error) {
 
 // jsonHint says what to do about what people often write in JSON.
 func jsonHint(body string, at int) string {
+	first := strings.TrimLeft(body, " \t\r\n")
 	switch rest := body[min(max(at, 0), len(body)):]; {
+	case first != "" && isWord(first[0]):
+		return `the file must hold a JSON object; give it a name in .hcl if it is not JSON`
 	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, "/*"):
 		return `JSON has no comments; write a member "//": "…"`
 	case strings.HasPrefix(rest, "}"), strings.HasPrefix(rest, "]"):
 		return "remove the comma before it, or write what is missing"
 	case strings.HasPrefix(rest, "'"):
 		return "strings stand in double quotes"
+	case strings.HasPrefix(rest, "="):
+		return "a colon stands between a name and its value"
+	case rest != "" && isWord(rest[0]) && !isDigit(rest[0]):
+		return "names and texts stand in double quotes; other words are true, false and null, in small letters"
 	case strings.HasPrefix(rest, "\n"), strings.HasPrefix(rest, "\r"):
 		return `close the string with a quote, or write \n for a line end`
 	}

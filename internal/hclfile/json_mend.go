@@ -23,8 +23,11 @@ type jsonMender struct {
 // it cannot be understood.
 func (f *File) mendJSON() (*jsonMender, diag.List, bool) {
 	m := &jsonMender{f: f, text: []byte(f.source)}
-	whole := diag.WholeFile(f.path, f.source)
-	var problems diag.List
+	if bytes.HasPrefix(m.text, []byte(byteOrderMark)) {
+		blank(m.text[:len(byteOrderMark)])
+	}
+	problems := f.settle(m.text)
+	f.left.broken = len(problems) > 0
 	for budget := maxMended; ; {
 		d, refused := checkJSON(diag.WholeFile(f.path, string(m.text)))
 		if d == nil {
@@ -32,10 +35,10 @@ func (f *File) mendJSON() (*jsonMender, diag.List, bool) {
 		}
 		if f.left.broken = true; refused != nil {
 			at := min(refused.Offset, len(f.source))
-			d.Range = whole.Range(at, min(at+1, len(f.source)))
+			d.Range = f.span(at, min(at+1, len(f.source)))
 		}
 		problems = append(problems, *d)
-		if budget -= len(m.text) + 1; budget < 0 {
+		if budget -= len(m.text) + 1; budget < 0 || len(problems) > maxDiagnostics {
 			return nil, append(problems, notShown(d.Range)), false
 		}
 		if refused == nil || !m.mend(refused) {
@@ -79,11 +82,16 @@ func (m *jsonMender) mendSyntax(at int) bool {
 		return m.endText(at)
 	case c == '/':
 		return m.comment(at)
+	case c == '=' && m.state(at).key:
+		m.text[at] = ':'
+		return true
+	case len(m.state(at).open) == 0:
+		return false // this is no JSON
 	case previous == ',' && (c == '}' || c == ']'):
-		m.blank(before, before+1)
+		blank(m.text[before : before+1])
 		return true
 	case c == ',' && (previous == ',' || previous == '[' || previous == '{'):
-		m.blank(at, at+1)
+		blank(m.text[at : at+1])
 		return true
 	case c == '\'':
 		return m.requote(at)
@@ -108,10 +116,10 @@ func (m *jsonMender) mendTrailing(at int) bool {
 	before := m.before(at)
 	switch c := m.text[at]; {
 	case c == '}' || c == ']':
-		m.blank(at, at+1)
+		blank(m.text[at : at+1])
 		return true
 	case c == ',' && before > 0:
-		m.blank(before, before+1)
+		blank(m.text[before : before+1])
 		return true
 	}
 	return false
@@ -120,14 +128,6 @@ func (m *jsonMender) mendTrailing(at int) bool {
 // before returns the offset of the last byte before at that is no blank, or -1.
 func (m *jsonMender) before(at int) int {
 	return len(bytes.TrimRight(m.text[:at], " \t\r\n")) - 1
-}
-
-func (m *jsonMender) blank(from, to int) {
-	for i := from; i < to; i++ {
-		if m.text[i] != '\n' {
-			m.text[i] = ' '
-		}
-	}
 }
 
 // insert makes room for a byte at an offset, where a blank follows at once or
@@ -163,7 +163,7 @@ func (m *jsonMender) comment(at int) bool {
 	default:
 		return false
 	}
-	m.blank(at, at+n)
+	blank(m.text[at : at+n])
 	return true
 }
 
@@ -206,7 +206,7 @@ func (m *jsonMender) scalar(at int) bool {
 		return false
 	}
 	m.leaveOut(from, to)
-	m.blank(from, to)
+	blank(m.text[from:to])
 	m.text[from] = '0'
 	return true
 }
@@ -241,10 +241,11 @@ func (m *jsonMender) closeAll() bool {
 		return false
 	}
 	if before := m.before(len(m.text)); m.text[before] == ',' {
-		m.blank(before, before+1)
+		blank(m.text[before : before+1])
 	}
 	for i := len(s.open) - 1; i >= 0; i-- {
-		m.text = append(m.text, s.open[i]+2) // the closing brackets stand two behind in ASCII
+		m.vague = append(m.vague, len(m.text)) // more may have been meant to stand there
+		m.text = append(m.text, s.open[i]+2)   // the closing brackets stand two behind in ASCII
 	}
 	return true
 }
@@ -256,11 +257,11 @@ func (m *jsonMender) drop(at int) bool {
 		return false
 	}
 	m.leaveOut(at, end)
-	m.blank(at, end)
+	blank(m.text[at:end])
 	if m.text[end] == ',' {
-		m.blank(end, end+1)
+		blank(m.text[end : end+1])
 	} else if before := m.before(at); m.text[before] == ',' {
-		m.blank(before, before+1)
+		blank(m.text[before : before+1])
 	}
 	return true
 }

@@ -13,15 +13,21 @@ type leftOut struct {
 	// broken: the file has mistakes of syntax.
 	broken bool
 	// unread is the text of what was left out, and pieces are its places.
-	unread string
+	unread []byte
 	pieces []struct{ from, to int }
 	// vague are the bodies that hold something of which not even the name is known.
 	vague map[*hclsyntax.Body]bool
 }
 
-// leaveOut notes that a part of the source could not be read.
+// leaveOut notes that a part of the source could not be read. Where it begins
+// like the one before it, the two are one.
 func (l *leftOut) leaveOut(source string, from, to int) {
-	l.unread += source[from:to] + "\n"
+	if n := len(l.pieces); n > 0 && l.pieces[n-1].from == from && l.pieces[n-1].to <= to {
+		l.unread = append(l.unread, source[l.pieces[n-1].to:to]...)
+		l.pieces[n-1].to = to
+		return
+	}
+	l.unread = append(append(l.unread, source[from:to]...), '\n')
 	l.pieces = append(l.pieces, struct{ from, to int }{from, to})
 }
 
@@ -54,4 +60,4 @@ func isUnread(x hclsyntax.Expression) bool {
 }
 
 // Unread returns the text of what was left out.
-func (f *File) Unread() string { return f.left.unread }
+func (f *File) Unread() string { return string(f.left.unread) }

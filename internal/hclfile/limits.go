@@ -30,8 +30,8 @@ const (
 	memberWords   = 3
 	embeddedWords = 4
 	// maxRecovered is how many words of a file with mistakes of syntax are parsed
-	// again, and one more for each recoveredShare bytes of the file. In the same
-	// way it is read in so many pieces.
+	// again, and one more for each recoveredShare of its first maxHCL bytes. In
+	// the same way it is read in so many pieces.
 	maxRecovered   = 8_000
 	recoveredShare = 4
 	maxRecoveredIn = 5_000

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -17,8 +19,8 @@ import (
 type Locals struct {
 	values map[string]localValue
 	hash   Hash
-	// unread are texts that may declare more.
-	unread []string
+	// unread are the words of texts that may declare more.
+	unread map[string]bool
 }
 
 // localValue is one evaluated local. One that is not ok has been reported.
@@ -85,9 +87,12 @@ type declared struct {
 func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Locals, diag.List) {
 	var problems diag.List
 	order, byName := declare(files, &problems)
-	joined := &Locals{values: make(map[string]localValue, len(order)), unread: unread}
+	joined := &Locals{values: make(map[string]localValue, len(order)), unread: map[string]bool{}}
+	for _, text := range unread {
+		joined.mayDeclare(text)
+	}
 	for _, f := range files {
-		joined.unread = append(joined.unread, f.left.unread)
+		joined.mayDeclare(string(f.left.unread))
 	}
 	for _, l := range order {
 		joined.values[l.Name] = localValue{}
@@ -104,6 +109,13 @@ func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Loc
 	reportCycles(order, byName, &problems)
 	joined.hash = joined.sum(order)
 	return joined, problems.Sort()
+}
+
+// mayDeclare notes the words of a text that could not be understood.
+func (l *Locals) mayDeclare(text string) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		l.unread[word] = true
+	}
 }
 
 // declare collects the locals of all files and what they refer to.

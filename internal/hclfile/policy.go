@@ -73,6 +73,10 @@ func (d *decoder) reason(b *hclsyntax.Block, p *Policy) {
 			return
 		}
 	}
+	if root := ofCall(attr.Expr); root != "" {
+		d.fail("unknown-name", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a reason that uses %s is computed for each call", root), "write reason = <<CEL … CEL")
+		return
+	}
 	text, ok := d.text(b.Body, "reason")
 	if ok && text == "" {
 		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the reason is empty", "say why a call is denied; the caller reads it")
@@ -82,6 +86,16 @@ func (d *decoder) reason(b *hclsyntax.Block, p *Policy) {
 			"write reason = <<CEL … CEL to compute it")
 	}
 	p.Reason = text
+}
+
+// ofCall returns the first name in an expression of HCL that only CEL knows.
+func ofCall(x hclsyntax.Expression) string {
+	for _, v := range x.Variables() {
+		if root := v.RootName(); slices.Contains(ofCalls, root) {
+			return root
+		}
+	}
+	return ""
 }
 
 // seemsComputed reports whether a text looks like CEL that joins strings with

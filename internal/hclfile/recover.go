@@ -45,7 +45,9 @@ func (f *File) recover(start int, found diag.List) diag.List {
 // works, and else piece by piece.
 func (f *File) recoverPieces(start int, whole func(*reader, int) bool) diag.List {
 	f.cuts, f.heredocs, f.left = nil, nil, leftOut{broken: true}
-	r := &recovery{f: f, src: []byte(f.source), words: maxRecovered + len(f.source)/recoveredShare, pieces: maxRecoveredIn + len(f.source)/pieceShare}
+	size := min(len(f.source), maxHCL)
+	r := &recovery{f: f, src: []byte(f.source), words: maxRecovered + size/recoveredShare, pieces: maxRecoveredIn + size/pieceShare}
+	r.problems = f.settle(r.src)
 	root := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	for at := start; at < len(r.src) && !r.ended; {
 		outline := &reader{recovery: r, frames: []frame{{rule: fileRules[f.kind], indent: -1}}, dry: true}

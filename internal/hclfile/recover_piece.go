@@ -175,7 +175,7 @@ func (s *pieceScanner) unclosed(n int) {
 // mend goes on behind what the scanner refused. It reports false when the piece
 // ends there.
 func (s *pieceScanner) mend() bool {
-	problem := s.scanner.problem
+	problem := s.unclosedSequence(s.scanner.problem)
 	s.scanner.problem = nil
 	s.note(problem.code, problem.start, problem.end, problem.summary, problem.detail)
 	at := s.at
@@ -190,7 +190,9 @@ func (s *pieceScanner) mend() bool {
 		for n > 1 && s.levels[n-1].at >= s.line && s.levels[n-1].kind != '(' && s.levels[n-1].kind != '[' && s.levels[n-1].kind != '{' {
 			n--
 		}
-		s.pop(n)
+		if s.pop(n); n == 1 {
+			s.at = s.r.textEnd(s.at)
+		}
 		return true
 	case at < len(s.src) && s.src[at] == '/':
 		s.r.giveUp(at)

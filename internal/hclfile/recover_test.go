@@ -163,3 +163,32 @@ func TestALocalOfAFileThatCannotBeReadIsNotMissing(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAFileIsReadAgainAsFarAsOneThatIsAccepted: how many pieces are read does
+// not grow with what no file may hold.
+func TestAFileIsReadAgainAsFarAsOneThatIsAccepted(t *testing.T) {
+	tool := "tool \"t\" {\n" + strings.Repeat("  input \"a\" { type = string }\n", 300) + "}\n"
+	file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte("tool \"z\" {\n  title = \"x\n}\n" + strings.Repeat(tool, 100))}, ToolsKind)
+	if file == nil || !problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	read := 0
+	for _, b := range file.body.Blocks {
+		read += len(b.Body.Blocks)
+	}
+	if read == 0 || read > maxRecoveredIn+maxHCL/pieceShare {
+		t.Errorf("%d blocks were read", read)
+	}
+}
+
+// TestALocalIsNotTakenForPartOfAWord: only a whole word of what is unread may be
+// a name.
+func TestALocalIsNotTakenForPartOfAWord(t *testing.T) {
+	src := Source{Path: "x.hcl", Bytes: []byte("tool \"t\" {\n  title = local.a\n  description = local.a-b\n  run = \"return 1\"\n}\n")}
+	file, _ := Parse(src, ToolsKind)
+	locals, _ := JoinLocals([]*File{file}, nil, "locals { a-b = variable }")
+	_, problems := file.Decode(Scope{Locals: locals})
+	if diff := cmp.Diff([]string{`2:17 there is no local value "a"`}, told(problems)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -67,6 +67,10 @@ func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr, args []cty.Value) (n
 // that names it. What the file holds becomes part of the definition.
 func (e *evaluator) readFile(written string, where hcl.Range) (name string, content []byte, ok bool) {
 	name = path.Join(e.f.dir, written)
+	if strings.Contains(written, `\`) {
+		e.fail("bad-path", where, "a path has no backslash", "write "+e.show(strings.ReplaceAll(written, `\`, "/")))
+		return "", nil, false
+	}
 	if !isInside(written, name) {
 		e.fail("bad-path", where, "the path leaves the tools folder", "write a path relative to the folder of this file, with forward slashes")
 		return "", nil, false

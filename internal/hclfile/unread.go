@@ -22,6 +22,24 @@ func (c *Config) presume(other *Config) {
 	}
 }
 
+// misspelt is what blocks declare whose names are told to be written wrong.
+func (f *File) misspelt() *Config {
+	c := &Config{Variables: map[string]Variable{}}
+	r := fileRules[f.kind]
+	for _, b := range f.body.Blocks {
+		if r.hasBlock(b.Type) || len(b.Labels) != 1 {
+			continue
+		}
+		switch name := b.Labels[0]; r.meaning(b.Type) {
+		case "variable":
+			c.Variables[name] = Variable{Name: name}
+		case "secret":
+			c.Secrets = append(c.Secrets, Secret{Name: name})
+		}
+	}
+	return c
+}
+
 // UnreadConfig is what the text of an operator's file that cannot be understood
 // seems to declare: variables of unknown values and secrets, so that no tool
 // file is blamed for them.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
 	"github.com/mcpd/mcpd/diag"
 )
 
@@ -24,6 +26,7 @@ var wordings = []wording{
 		`add the "}" here, or begin a new line behind the "{"`},
 	{"Invalid single-argument block definition", "", "a block on one line holds a single argument", `write a new line behind the "{", and each argument on a line of its own`},
 	{"Argument definition required", "single-line block", "a block on one line holds a single argument", `write a new line behind the "{"`},
+	{"Unterminated template string", "", "a block with a heredoc does not stand on one line", `write a new line behind the "{", and one in front of the "}"`},
 	{"Invalid character", "Single quotes", "text does not stand in single quotes", `write "…"`},
 	{"Invalid character", "Curly quotes", "these quotes are not straight", `write "…" with straight quotes`},
 	{"Invalid character", `The ";" character`, `nothing ends with ";" here`, "remove it, and begin a new line"},
@@ -53,6 +56,10 @@ func withoutText(l diag.List) diag.List {
 
 // reword says what HCL's parser has found in words of a file of tools.
 func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
+	if bare := f.unquoted(d.Range.Start.Byte); bare != "" && summary == "Missing newline after argument" {
+		d.Summary, d.Detail = "something follows the argument on its line", bare
+		return
+	}
 	for _, w := range wordings {
 		if strings.HasPrefix(summary, w.of) && strings.Contains(detail, w.within) {
 			d.Summary, d.Detail = w.summary, w.detail
@@ -76,6 +83,21 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	default:
 		d.Summary, d.Detail = "this begins neither an argument nor a block", "write name = …, or name { … }"
 	}
+}
+
+// unquoted says how to write an argument in whose value HCL was lost at a
+// byte, if the value begins as text or code that has no quotes does.
+func (f *File) unquoted(at int) string {
+	line := f.source[strings.LastIndexByte(f.source[:at], '\n')+1 : at]
+	name, value, _ := strings.Cut(line, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	switch {
+	case name == "run":
+		return "write run = <<JS … JS"
+	case value == "" || !hclsyntax.ValidIdentifier(value):
+		return ""
+	}
+	return fmt.Sprintf(`text stands in quotes: write %s = "…"`, name)
 }
 
 // escapeHint says how to write what a backslash may not begin.

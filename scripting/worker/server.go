@@ -34,6 +34,7 @@ type serving struct {
 	server *server
 	id     uint64
 	cancel context.CancelFunc
+	tail   []byte // of the journal, once the run has ended
 
 	mu      sync.Mutex
 	waiting map[int]chan scripting.Answer
@@ -153,7 +154,7 @@ func (c *serving) outcome(ctx context.Context, program *scripting.Program, f *ca
 	if err == nil {
 		o.outcome, err = out.AppendBinary(nil)
 	}
-	o.tail = journal.Tail()
+	o.tail = c.tail
 	if err != nil {
 		o.fault = err.Error()
 	}
@@ -174,6 +175,9 @@ func (c *serving) Begin(seq int, op string, payload, tail []byte) {
 	// The other side is gone when this fails, and with it the process.
 	_ = c.server.wire.send(frameHost, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
 }
+
+// End keeps what the journal took in last.
+func (c *serving) End(tail []byte) { c.tail = tail }
 
 // Do waits for the answer to a host call that has begun.
 func (c *serving) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
