@@ -121,8 +121,8 @@ type book struct {
 	past, cursor int
 	// passed is how many entries [book.tail] has told of. They do not change any
 	// more.
-	passed int
-	arrived      []entryRecord
+	passed  int
+	arrived []entryRecord
 	// reads is how often the clock entry at the cursor was read again.
 	reads int
 	// latest is what the clock showed last.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,5 +81,26 @@ func executor(e env, kind string, logger *slog.Logger) scripting.Executor {
 		logger.Warn("bodies run in this process, which one of them can bring down, since no other can be started for them", slog.String("error", err.Error()))
 		return scripting.Inline()
 	}
+	tellConfinement(e, logger)
 	return x
 }
+
+// tellConfinement logs what keeps the processes of bodies from anything else than
+// to compute.
+func tellConfinement(e env, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	report, err := worker.Probe(ctx, e.self, e.name, workerVerb)
+	if err != nil {
+		logger.Warn("what confines the processes of bodies is not known", slog.String("error", err.Error()))
+		return
+	}
+	level := slog.LevelInfo
+	if !report.Complete() {
+		level = slog.LevelWarn
+	}
+	logger.Log(ctx, level, "bodies run in processes of their own", slog.String("confined by", report.String()))
+}
+
+// probeTimeout is how long a process may take to say what confines it.
+const probeTimeout = 5 * time.Second

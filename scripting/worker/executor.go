@@ -27,12 +27,15 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// defaultMemory is how many bytes a process may have unless more is said.
+const defaultMemory = 256 << 20
+
 func (o Options) withDefaults() Options {
 	if o.Processes <= 0 {
 		o.Processes = min(2*runtime.GOMAXPROCS(0), 8)
 	}
 	if o.Memory <= 0 {
-		o.Memory = 256 << 20
+		o.Memory = defaultMemory
 	}
 	if o.Grace <= 0 {
 		o.Grace = 100 * time.Millisecond
@@ -60,6 +63,8 @@ type Executor struct {
 	closed  bool
 
 	watching *time.Timer // nil while there are no processes
+	// resident returns how many bytes of memory a process has; 0 when that is not known.
+	resident func(pid int) int64
 
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
@@ -69,7 +74,7 @@ type Executor struct {
 // argv, the name of the program first. The program calls [Main] and ends. The
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
-	e := &Executor{path: path, argv: argv, options: o.withDefaults()}
+	e := &Executor{path: path, argv: argv, options: o.withDefaults(), resident: resident}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	spare, err := e.start(e.options.Memory)

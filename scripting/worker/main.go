@@ -20,10 +20,10 @@ import (
 const (
 	maxStack  = 64 << 20
 	maxMemory = 512 << 20
-	// softMemory is where the collector works harder, and gcPercent how much a
-	// small heap may grow before it works at all.
-	softMemory = 128 << 20
-	gcPercent  = 400
+	// gcPercent is how much a small heap may grow before the collector works at all.
+	gcPercent = 400
+	// mostMemory bounds what a process may be told that it may have.
+	mostMemory = 1 << 40
 	// maxProcessor is how much processor time one trial may take.
 	maxProcessor = 2 * time.Second
 	// farewell is how long what is under way may take when nobody is there any more.
@@ -44,13 +44,23 @@ func Main(in io.Reader, out io.Writer) error {
 // serve is Main in a sandbox of one's choice.
 func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
+	lines := bufio.NewReaderSize(in, 64<<10)
+	memory, err := readMemory(lines)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	// The parent looks at what is resident. What is mapped is more, and bounds
+	// a process where it cannot look.
+	box.Memory = max(box.Memory, 2*memory)
 	report, err := sandbox.Enter(box)
 	if err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
 	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(softMemory)
-	lines := bufio.NewReaderSize(in, 64<<10)
+	debug.SetMemoryLimit(int64(memory / 2))
 	calls := newServer(out)
 	defer calls.wait(farewell)
 	for {
@@ -69,6 +79,21 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 			return fmt.Errorf("worker: %w", err)
 		}
 	}
+}
+
+// readMemory reads how many bytes of memory the process may have, which is what
+// it is told first.
+func readMemory(in io.Reader) (uint64, error) {
+	kind, content, err := readFrame(in, maxName)
+	if err != nil {
+		return 0, err
+	}
+	r := reader{rest: content}
+	memory := r.number()
+	if kind != frameMemory || r.bad || memory > mostMemory {
+		return 0, errFrame
+	}
+	return memory, nil
 }
 
 // within does something, and no longer waits for it when the process has spent

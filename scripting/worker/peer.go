@@ -59,6 +59,8 @@ func (e *Executor) start(memory int64) (*peer, error) {
 		return nil, err
 	}
 	p.wire.out = in
+	// When this fails the process has ended, which shows when it is used.
+	_ = writeFrame(in, frameMemory, uvarint(uint64(memory)))
 	e.reaping.Go(func() {
 		p.listen(bufio.NewReaderSize(out, 64<<10))
 		p.end(endUnknown)

@@ -42,6 +42,8 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	// When this fails the process has ended, which shows when it is used.
+	_ = writeFrame(in, frameMemory, uvarint(defaultMemory))
 	return &process{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
 }
 
