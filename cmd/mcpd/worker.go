@@ -81,13 +81,15 @@ func executor(e env, kind string, logger *slog.Logger) scripting.Executor {
 		logger.Warn("bodies run in this process, which one of them can bring down, since no other can be started for them", slog.String("error", err.Error()))
 		return scripting.Inline()
 	}
-	tellConfinement(e, logger)
 	return x
 }
 
-// tellConfinement logs what keeps the processes of bodies from anything else than
-// to compute.
-func tellConfinement(e env, logger *slog.Logger) {
+// tellConfinement logs, where bodies run in processes of their own, what keeps
+// these from anything else than to compute.
+func tellConfinement(e env, x scripting.Executor, logger *slog.Logger) {
+	if _, apart := x.(*worker.Executor); !apart {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	report, err := worker.Probe(ctx, e.self, e.name, workerVerb)
