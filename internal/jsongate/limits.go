@@ -11,6 +11,8 @@ type Limits struct {
 	// Tokens is how many structural tokens, the six characters []{}:, of
 	// RFC 8259 section 2 outside strings, the text may hold.
 	Tokens int
+	// Halves lets strings escape half of a surrogate pair, as those of a script may.
+	Halves bool
 }
 
 // Client returns the limits for what clients send: 4 MiB, 32 levels, 50,000 tokens.
@@ -19,6 +21,7 @@ func Client() Limits { return Limits{Bytes: 4 << 20, Depth: 32, Tokens: 50_000} 
 // withDefaults returns the limits with every absent one filled in.
 func (l Limits) withDefaults() Limits {
 	d := Client()
+	d.Halves = l.Halves
 	if l.Bytes > 0 {
 		d.Bytes = l.Bytes
 	}

@@ -79,6 +79,9 @@ func (s *scanner) escape() *Error {
 			s.at += 6
 			return nil
 		}
+		if s.limits.Halves {
+			return nil
+		}
 		return loneSurrogate(start)
 	}
 	if plainEscape(c) == 0 {

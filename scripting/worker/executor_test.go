@@ -73,6 +73,8 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 		"await new Promise((r) => setTimeout(r, 5)); return Math.random() > 2 || crypto.randomUUID().length",
 		"return elicit({ message: 'sure?', schema: { type: 'object', properties: {} } })",
 		"const o = {}; o.o = o; return o",
+		"log.info('x', { a: '\\ud800' }); return '\\udc00' + input.a",
+		"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
 		"for (;;) {}",
 	} {
 		t.Run(body, func(t *testing.T) {

@@ -276,7 +276,7 @@ func (f *flight) collect(ctx context.Context) (*scripting.Failure, error) {
 
 // bounds are those of JSON from a process.
 func bounds() jsongate.Limits {
-	return jsongate.Limits{Bytes: maxAnswer, Depth: 72, Tokens: 1_000_000}
+	return jsongate.Limits{Bytes: maxAnswer, Depth: 72, Tokens: 1_000_000, Halves: true}
 }
 
 // gated lets JSON from a process through the gate.
