@@ -13,7 +13,7 @@ import (
 // what it imports, and for each time what starting a compiler is worth.
 const (
 	maxAgain   = 64 << 10
-	perAgain   = 4 << 10
+	perAgain   = 6 << 10
 	perLowered = 2 << 10  // where another compiler comes first
 	perLate    = 12 << 10 // where all of it could be parsed
 )

@@ -146,7 +146,7 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		l = &Locals{}
 	}
 	found, known := l.values[name]
-	if !known && l.unread[name] {
+	if !known && l.mayHold(name) {
 		return cty.NilVal, false
 	}
 	if !known {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
@@ -19,9 +20,13 @@ import (
 type Locals struct {
 	values map[string]localValue
 	hash   Hash
-	// unread are the words of texts that may declare more.
-	unread map[string]bool
+	// unread returns the words of texts that may declare more. It is asked for
+	// names that are not known, and may be nil.
+	unread func() map[string]bool
 }
+
+// mayHold reports whether a text that could not be understood may declare a name.
+func (l *Locals) mayHold(name string) bool { return l.unread != nil && l.unread()[name] }
 
 // localValue is one evaluated local. One that is not ok has been reported.
 type localValue struct {
@@ -87,13 +92,13 @@ type declared struct {
 func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Locals, diag.List) {
 	var problems diag.List
 	order, byName := declare(files, &problems)
-	joined := &Locals{values: make(map[string]localValue, len(order)), unread: map[string]bool{}}
-	for _, text := range unread {
-		joined.mayDeclare(text)
-	}
-	for _, f := range files {
-		joined.mayDeclare(string(f.left.unread))
-	}
+	joined := &Locals{values: make(map[string]localValue, len(order))}
+	joined.unread = sync.OnceValue(func() map[string]bool {
+		for _, f := range files {
+			unread = append(unread, string(f.left.unread))
+		}
+		return wordsOf(unread)
+	})
 	for _, l := range order {
 		joined.values[l.Name] = localValue{}
 	}
@@ -111,11 +116,15 @@ func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Loc
 	return joined, problems.Sort()
 }
 
-// mayDeclare notes the words of a text that could not be understood.
-func (l *Locals) mayDeclare(text string) {
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		l.unread[word] = true
+// wordsOf returns the words of texts that could not be understood.
+func wordsOf(texts []string) map[string]bool {
+	words := map[string]bool{}
+	for _, text := range texts {
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			words[word] = true
+		}
 	}
+	return words
 }
 
 // declare collects the locals of all files and what they refer to.
