@@ -63,7 +63,7 @@ func (l *Lazy) make() (Store, error) {
 			return store, nil
 		}
 	}
-	l.log().Warn("calls that wait and tasks are kept in memory, and a restart ends them", slog.String("error", err.Error()))
+	l.log().Warn("calls that wait, tasks and what tools keep are kept in memory, and a restart ends them", slog.String("error", err.Error()))
 	return NewMemory(l.Options), nil
 }
 
