@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// sweepBatch is how many pairs one sweep removes at most; what is left waits
-// for the next.
-const sweepBatch = 1 << 12
+// sweepBatch is how many pairs are removed at once, so that nobody waits for long.
+const sweepBatch = 1 << 10
 
 // spaces know what the pairs of all spaces take up.
 type spaces struct {
@@ -48,7 +47,7 @@ func (s *store) makeSpace(space string, room Room, grown usage) error {
 		return nil
 	}
 	for _, from := range []string{space, ""} {
-		if err := s.sweepSpaces(from); err != nil {
+		if _, err := s.sweepSpaces(from); err != nil {
 			return err
 		}
 		if err = s.spaces.fits(space, room, grown); err == nil {
@@ -58,15 +57,16 @@ func (s *store) makeSpace(space string, room Room, grown usage) error {
 	return err
 }
 
-// sweepSpaces removes pairs that have expired, of one space or, when it is
-// empty, of all; mu is held.
-func (s *store) sweepSpaces(space string) error {
+// sweepSpaces removes a batch of pairs that have expired, of one space or, when
+// its name is empty, of all. It returns how many; mu is held.
+func (s *store) sweepSpaces(space string) (removed int, err error) {
 	freed, err := s.rows.dropExpired(space, s.millis(), sweepBatch)
 	if err != nil {
-		return fmt.Errorf("remove values: %w", err)
+		return 0, fmt.Errorf("remove values: %w", err)
 	}
 	for space, u := range freed {
 		s.spaces.count(space, usage{-u.count, -u.bytes})
+		removed += u.count
 	}
-	return nil
+	return removed, nil
 }

@@ -214,15 +214,28 @@ func (s *store) sweepNowAndThen() error {
 }
 
 func (s *store) Sweep() error {
-	unlock, err := s.open()
-	if err != nil {
-		return err
+	for {
+		removed, err := s.sweepOnce()
+		if err != nil || removed < sweepBatch {
+			return err
+		}
 	}
-	defer unlock()
-	return s.sweep()
 }
 
-// sweep removes what has expired; mu is held.
+// sweepOnce removes what has expired, and returns how many pairs that were.
+func (s *store) sweepOnce() (removed int, err error) {
+	unlock, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	if err := s.sweep(); err != nil {
+		return 0, err
+	}
+	return s.sweepSpaces("")
+}
+
+// sweep removes what has expired, but for pairs beyond a batch; mu is held.
 func (s *store) sweep() error {
 	if err := s.dropKeys(); err != nil {
 		return err
@@ -234,7 +247,8 @@ func (s *store) sweep() error {
 		}
 	}
 	s.swept = s.now()
-	return s.sweepSpaces("")
+	_, err := s.sweepSpaces("")
+	return err
 }
 
 // remove removes records; mu is held.
