@@ -179,7 +179,8 @@ func (r *run) keptWhole(grant, what string, v goja.Value) int64 {
 	return int64(f)
 }
 
-// kept returns a value as JSON.
+// kept returns a value as JSON. Half of a character is none of it: hosts take
+// no text that is not UTF-8.
 func (r *run) kept(grant, what string, v goja.Value) json.RawMessage {
 	out, err := r.json(v)
 	if err != nil {
@@ -188,7 +189,24 @@ func (r *run) kept(grant, what string, v goja.Value) json.RawMessage {
 	if out == nil {
 		panic(r.typeError("kv." + grant + ": " + what + " must be something that JSON holds; use null, or delete the key"))
 	}
+	if escapesHalf(out) {
+		panic(r.typeError("kv." + grant + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
+	}
 	return out
+}
+
+// escapesHalf reports whether JSON of an encoder, which escapes no other letter,
+// holds half of a surrogate pair.
+func escapesHalf(text []byte) bool {
+	for i := 0; i+2 < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		if i++; text[i] == 'u' && text[i+1] == 'd' {
+			return true
+		}
+	}
+	return false
 }
 
 // askKept starts an operation and returns the promise of what read makes of its answer.

@@ -101,7 +101,7 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 	case "ask":
 		return nil, h.ask(payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
-		return h.keep(op, payload)
+		return h.keep(ctx, op, payload)
 	default:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}

@@ -1,14 +1,19 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// keep carries out an operation on kept values, in the space of who runs.
-func (h *Call) keep(op string, payload []byte) ([]byte, error) {
+// keep carries out an operation on kept values, in the space of who runs, unless
+// the call has ended.
+func (h *Call) keep(ctx context.Context, op string, payload []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var p grantPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the request cannot be read"}

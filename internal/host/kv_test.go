@@ -1,6 +1,8 @@
 package host_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -53,6 +55,21 @@ func TestValuesAreKeptUnderTheGrantThatIsNamed(t *testing.T) {
 		if got := l.do(t, "kv.get", `{"grant":"`+scope+`","key":"mine"}`); got != want {
 			t.Errorf("another tool for another caller finds %s in the scope %s, want %s", got, scope, want)
 		}
+	}
+}
+
+func TestACallThatHasEndedKeepsNothing(t *testing.T) {
+	l := newLab(t)
+	store := state.NewMemory(state.Options{})
+	t.Cleanup(func() { store.Close() })
+	l.keeping(t, store)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Do(ended, 1, "kv.put", []byte(`{"grant":"tool","key":"a","value":1}`)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if got := l.do(t, "kv.get", `{"grant":"tool","key":"a"}`); got != `{}` {
+		t.Errorf("it has kept %s", got)
 	}
 }
 

@@ -52,14 +52,6 @@ func same(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
 		return len(a) == len(b)
 	}
-	// Decoding makes one character of all halves of characters.
-	if halves(a) || halves(b) {
-		return false
-	}
 	var left, right any
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
-
-// halves reports whether a value may hold half of a character, which JSON
-// writes as \ud800 and the like.
-func halves(value []byte) bool { return bytes.Contains(bytes.ToLower(value), []byte(`\ud`)) }
