@@ -30,12 +30,24 @@ func (m memoryPairs) dropPair(space, key string) error {
 func (m memoryPairs) pairKeys(space, from, end string, now int64, most int) ([]string, error) {
 	var keys []string
 	for key, p := range m[space] {
-		if key >= from && key < end && p.expires > now {
-			keys = append(keys, key)
+		if key < from || key >= end || p.expires <= now || len(keys) == most && key > keys[most-1] {
+			continue
+		}
+		i, _ := slices.BinarySearch(keys, key)
+		keys = slices.Insert(keys, i, key)
+		keys = keys[:min(len(keys), most)]
+	}
+	return keys, nil
+}
+
+func (m memoryPairs) soonest() (int64, error) {
+	first := int64(never)
+	for _, pairs := range m {
+		for _, p := range pairs {
+			first = min(first, p.expires)
 		}
 	}
-	slices.Sort(keys)
-	return keys[:min(len(keys), most)], nil
+	return first, nil
 }
 
 func (m memoryPairs) dropExpired(space string, now int64, most int) (map[string]usage, error) {

@@ -38,7 +38,7 @@ type Pairs interface {
 	// takes up more than it did must fit into the room: [ErrRoom].
 	ChangePair(space, key string, room Room, change func(old Pair, now time.Time) (Pair, error)) error
 	// PairKeys returns keys that begin with prefix and come behind after, in the
-	// order of their bytes: the first of them, at most so many.
+	// order of their bytes: the first of them, at most so many, which is not 0.
 	PairKeys(space, prefix, after string, most int) ([]string, error)
 }
 
@@ -86,6 +86,8 @@ type pairRows interface {
 	// dropExpired removes pairs that have expired, at most so many, of one space
 	// or, when it is empty, of all. It returns what they took up in each.
 	dropExpired(space string, now int64, most int) (freed map[string]usage, err error)
+	// soonest returns the first expiry of all pairs.
+	soonest() (int64, error)
 	// eachSpace calls yield with what each space takes up.
 	eachSpace(yield func(space string, u usage)) error
 }
@@ -161,6 +163,7 @@ func (s *store) putPair(space, key string, room Room, old, made pair) error {
 		return fmt.Errorf("write a value: %w", err)
 	}
 	s.spaces.count(space, grown)
+	s.spaces.soonest = min(s.spaces.soonest, made.expires)
 	return nil
 }
 

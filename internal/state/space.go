@@ -13,6 +13,8 @@ type spaces struct {
 	limits Limits
 	all    usage
 	of     map[string]usage
+	// soonest is no later than the first expiry of a pair.
+	soonest int64
 }
 
 func newSpaces(limits Limits) *spaces { return &spaces{limits: limits, of: map[string]usage{}} }
@@ -58,8 +60,12 @@ func (s *store) makeSpace(space string, room Room, grown usage) error {
 }
 
 // sweepSpaces removes a batch of pairs that have expired, of one space or, when
-// its name is empty, of all. It returns how many; mu is held.
+// its name is empty, of all. It returns how many; mu is held. Where nothing can
+// have expired it looks at nothing: a full store may be asked often.
 func (s *store) sweepSpaces(space string) (removed int, err error) {
+	if s.millis() < s.spaces.soonest {
+		return 0, nil
+	}
 	freed, err := s.rows.dropExpired(space, s.millis(), sweepBatch)
 	if err != nil {
 		return 0, fmt.Errorf("remove values: %w", err)
@@ -68,5 +74,8 @@ func (s *store) sweepSpaces(space string) (removed int, err error) {
 		s.spaces.count(space, usage{-u.count, -u.bytes})
 		removed += u.count
 	}
-	return removed, nil
+	if space == "" && removed < sweepBatch {
+		s.spaces.soonest, err = s.rows.soonest()
+	}
+	return removed, err
 }

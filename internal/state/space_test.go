@@ -19,7 +19,10 @@ func TestASweepRemovesAllThatHasExpired(t *testing.T) {
 		}
 	}
 	now = now.Add(time.Second)
-	if err := s.Sweep(); err != nil || s.spaces.all != (usage{}) || len(s.spaces.of) > 0 {
+	if s.spaces.soonest != now.UnixMilli() {
+		t.Errorf("the first expiry is %d", s.spaces.soonest)
+	}
+	if err := s.Sweep(); err != nil || s.spaces.soonest != never || s.spaces.all != (usage{}) || len(s.spaces.of) > 0 {
 		t.Errorf("left are %+v, %v", s.spaces.all, err)
 	}
 }

@@ -69,6 +69,11 @@ func (r *sqliteRows) dropExpired(space string, now int64, most int) (map[string]
 	return freed, found.Err()
 }
 
+func (r *sqliteRows) soonest() (first int64, err error) {
+	err = r.db.QueryRow(`SELECT coalesce(min(expires), ?) FROM pairs`, int64(never)).Scan(&first)
+	return first, err
+}
+
 func (r *sqliteRows) eachSpace(yield func(space string, u usage)) error {
 	found, err := r.db.Query(`SELECT space, count(*), sum(size) FROM pairs GROUP BY space`)
 	if err != nil {
