@@ -40,7 +40,7 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 
 	// StatePath is the file that keeps what must outlive a restart: the calls
-	// that wait for their clients, and what fronts keep there, such as tasks.
+	// that wait for their clients, kept values, and what fronts keep there: tasks.
 	// It is made when it is first needed, and one process has it at a time.
 	// Empty keeps it in memory.
 	StatePath string

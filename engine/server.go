@@ -74,8 +74,8 @@ func New(o Options) (*Server, error) {
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func([]string){}}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
-	s.brokers = host.NewBrokers(store, o.Logger)
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
+	s.brokers = host.NewBrokers(store, s.states.Open, o.Logger)
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks))

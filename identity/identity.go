@@ -64,6 +64,9 @@ type Source struct {
 	// Listener is the configured address the request came in on, or "stdio",
 	// "local" for calls in process.
 	Listener string
+	// Session tells the MCP session apart from all others, empty when the
+	// request belongs to none. It opens nothing, as the id of the session does.
+	Session string
 }
 
 // Caller is all that is known of who makes a request.

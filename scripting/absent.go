@@ -8,6 +8,8 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 	switch name {
 	case "http":
 		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true
+	case "kv":
+		return `grant it: allow { kv "name" {} } makes kv.name`, true
 	case "elicit", "sample", "roots":
 		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
 	case "ask":

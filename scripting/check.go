@@ -133,6 +133,8 @@ func (c *compilation) checkMembers(found *analysis) {
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
 		case m.object == "http":
 			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
+		case m.object == "kv":
+			c.checkMember(m, c.granted("kv"), diag.Error, "unknown-grant", "kv.%s is not granted", c.kvAdvice(m.name))
 		default:
 			if names, fixed := c.fixedMembers(m.object); fixed {
 				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "there is "+strings.Join(names, ", "))
@@ -165,7 +167,7 @@ func (c *compilation) grantAdvice(name string) string {
 }
 
 func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
-	if len(names) == 0 && m.object == "http" || slices.Contains(names, m.name) {
+	if len(names) == 0 && (m.object == "http" || m.object == "kv") || slices.Contains(names, m.name) {
 		return // without any grant the object itself is reported
 	}
 	if guess := didYouMean(m.name, names); guess != "" {

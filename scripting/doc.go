@@ -35,6 +35,8 @@
 //	HostError, AskDenied, CapabilityError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)
+//	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
+//	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
 //	elicit(key?, { message, schema | url, elicitationId })
 //	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
 //	roots(key?)
@@ -48,6 +50,10 @@
 // URLSearchParams) and timeout in milliseconds. Its promise is rejected with a
 // HostError, or fulfilled with status, ok, url, headers, text(), json() and
 // bytes(). An object that is not granted does not exist.
+//
+// What kv keeps are values that JSON holds; get of a key that holds none is
+// undefined, and so is what cas expects there. get is answered with the value,
+// incr with the sum, list with keys, and the others with whether they did anything.
 //
 // Globals are parameters of the body's function, made only when the body
 // mentions them, so what is not used costs nothing. A body that names
@@ -78,6 +84,12 @@
 //	disconnect    {}                              the answer is ignored
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
 //	              → {"status","headers","body"|"body64","url"}
+//	kv.get        {"grant","key"} → {"value"}, which is absent of no value
+//	kv.put        {"grant","key","value","ttl_ms","if_absent"} → {"done"}
+//	kv.cas        {"grant","key","expected","value"} → {"done"}
+//	kv.delete     {"grant","key"} → {"done"}
+//	kv.incr       {"grant","key","by"} → {"value"}
+//	kv.list       {"grant","prefix","limit","after"} → {"keys"}
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}

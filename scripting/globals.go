@@ -21,6 +21,9 @@ func globals(kind Kind, objects []Object) []string {
 	if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == "http" }) {
 		names = append(names, "http")
 	}
+	if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == "kv" }) {
+		names = append(names, "kv")
+	}
 	for _, name := range askGlobals() {
 		if slices.Contains(objects, Object{"ask", name}) {
 			names = append(names, name)
@@ -205,6 +208,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeError(name)
 	case "http":
 		return r.makeHTTP()
+	case "kv":
+		return r.makeKV()
 	case "elicit", "sample", "roots", "ask":
 		return r.makeAsking(name)
 	case "setTimeout":

@@ -70,6 +70,7 @@ type Source struct {
 }
 
 // Object is a granted host object: {"http", "crm"} is http.crm in the script,
+// {"kv", "notes"} is kv.notes,
 // and {"ask", "elicit"} is elicit. What can be asked is elicit, sample, roots,
 // and ask, by which several of them are asked at once.
 type Object struct {

@@ -114,7 +114,7 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	}
 	meaning := program.Meaning()
 	k.key.Write(meaning[:])
-	return &script{program: program, grants: grantsOf(granted), ask: granted.Ask}
+	return &script{program: program, grants: grantsOf(granted), kv: kvOf(granted), ask: granted.Ask}
 }
 
 // done returns the item, complete.
@@ -184,7 +184,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 		return nil
 	}
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
-		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant),
+		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), KV: kvOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}
 }
@@ -203,6 +203,9 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	}
 	for _, http := range granted.HTTP {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
+	}
+	for _, kv := range granted.KV {
+		src.Objects = append(src.Objects, scripting.Object{Kind: "kv", Name: kv.Name})
 	}
 	if granted.Ask != nil {
 		for _, name := range append(granted.Ask.Names(), "ask") {
@@ -224,6 +227,14 @@ func grantsOf(set grant.Set) map[string]grant.HTTP {
 	grants := make(map[string]grant.HTTP, len(set.HTTP))
 	for _, http := range set.HTTP {
 		grants[http.Name] = http
+	}
+	return grants
+}
+
+func kvOf(set grant.Set) map[string]grant.KV {
+	grants := make(map[string]grant.KV, len(set.KV))
+	for _, kv := range set.KV {
+		grants[kv.Name] = kv
 	}
 	return grants
 }

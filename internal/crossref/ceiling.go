@@ -25,6 +25,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 			c.within(ceiling.HTTPHosts, host, where, fmt.Sprintf("%s %q grants the host %q", kind, name, host), "use a host of ceiling.http_hosts, or ask the operator to add this one")
 		}
 	}
+	c.kvCeiling(kind, name, granted, ranges)
 	for _, asked := range granted.Ask.Names() {
 		where, written := ranges["ask."+asked]
 		if !written {

@@ -32,10 +32,13 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 
 // mockAdvice says what to do about a mock of an object that is none of the granted.
 func mockAdvice(object string, granted []string) string {
-	name, isHTTP := strings.CutPrefix(object, "http.")
+	kind, name, _ := strings.Cut(object, ".")
 	grants := fmt.Sprintf("ask { %s = true }", object)
-	if isHTTP {
+	switch kind {
+	case "http":
 		grants = fmt.Sprintf("http %q { hosts = [...] }", name)
+	case "kv":
+		grants = fmt.Sprintf("kv %q {}", name)
 	}
 	if guess := diag.DidYouMean(object, granted); guess != "" {
 		return guess
@@ -70,6 +73,9 @@ func objectsOf(granted grant.Set) []string {
 	var objects []string
 	for _, http := range granted.HTTP {
 		objects = append(objects, "http."+http.Name)
+	}
+	for _, kv := range granted.KV {
+		objects = append(objects, "kv."+kv.Name)
 	}
 	return append(objects, granted.Ask.Names()...)
 }

@@ -12,6 +12,7 @@ import (
 // Set is all that one allow block grants. The zero Set grants nothing.
 type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
+	KV   []KV   `json:"kv,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }

@@ -54,21 +54,21 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	return a
 }
 
-// ceilingAsk decodes what tool files may ask at most, nil when the ceiling does
-// not say.
-func (d *decoder) ceilingAsk(body *hclsyntax.Body) []Name {
-	if attr := body.Attributes["ask"]; attr == nil || isUnread(attr.Expr) {
+// ceilingWords decodes a list of which words grants may have at most, nil when the
+// ceiling does not say. Others are noWord.
+func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, noWord string) []Name {
+	if attr := body.Attributes[name]; attr == nil || isUnread(attr.Expr) {
 		return nil
 	}
 	names := []Name{}
-	list, _ := d.strings(body, "ask")
+	list, _ := d.strings(body, name)
 	taken := named{}
 	for _, e := range list {
-		if !slices.Contains(askNames, e.text) {
-			d.fail("bad-grant", d.f.rng(e.where), fmt.Sprintf("%s is nothing to ask", d.eval.show(e.text)), orList(diag.DidYouMean(e.text, askNames), "write some of", askNames))
+		if !slices.Contains(words, e.text) {
+			d.fail("bad-grant", d.f.rng(e.where), fmt.Sprintf("%s is %s", d.eval.show(e.text), noWord), orList(diag.DidYouMean(e.text, words), "write some of", words))
 			continue
 		}
-		d.claimName(taken, e.text, e.where, "%q stands twice in \"ask\"", e.text)
+		d.claimName(taken, e.text, e.where, "%q stands twice in \""+name+"\"", e.text)
 		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
 	}
 	return names

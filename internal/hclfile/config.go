@@ -83,6 +83,9 @@ type Ceiling struct {
 	// Ask is what grants may ask of clients. Nil is no bound; an empty list
 	// allows nothing.
 	Ask []Name
+	// KV is which scopes grants of kept values may have. Nil is no bound; an
+	// empty list allows none.
+	KV []Name
 	Bounds
 	Range diag.Range
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // maxConcurrency bounds limits.concurrency.
@@ -179,7 +180,8 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	if attr := b.Body.Attributes["http_hosts"]; attr != nil && !isUnread(attr.Expr) {
 		c.HTTPHosts = []Name{}
 	}
-	c.Ask = d.ceilingAsk(b.Body)
+	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
+	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
 	list, _ := d.strings(b.Body, "http_hosts")
 	for _, e := range list {
 		host := strings.ToLower(e.text)

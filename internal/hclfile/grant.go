@@ -30,8 +30,12 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 			set.Ask = d.ask(inner, ranges)
 			continue
 		}
-		d.claim(taken, inner)
+		d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
 		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
+		if inner.Type == "kv" {
+			set.KV = append(set.KV, d.kv(inner, ranges))
+			continue
+		}
 		set.HTTP = append(set.HTTP, d.http(inner))
 		ranges["http."+inner.Labels[0]] = d.f.rng(inner.DefRange())
 	}

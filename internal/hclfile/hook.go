@@ -21,6 +21,7 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 		if where, asks := h.GrantRanges["ask"]; asks {
 			d.fail("bad-grant", where, "a hook has nobody to ask", "remove it: the call that a hook is told of does not wait for it")
 		}
+		d.callerless(h.Grant, h.GrantRanges)
 	}
 	presume(b.Body, rules["hook"], &h.Grant)
 	if run := d.run(b.Body); run != nil {

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	switch {
 	case slices.Contains(asked, m.Object):
 		d.askMock(b)
+	case strings.HasPrefix(m.Object, "kv."):
+		d.kvMock(b, &m)
 	case near != "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
 		m.Object = ""
@@ -41,7 +44,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 // httpMock decodes what belongs to the answer to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", or \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\" or \"kv.notes\", or \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
@@ -51,8 +54,8 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	m.Headers = d.textMap(b.Body, "headers")
 }
 
-// askMock checks the answer of a client, which is JSON, and of a model perhaps
-// its text alone.
+// askMock checks the answer of a client or what a key holds, which is JSON, and
+// of a model perhaps its text alone.
 func (d *decoder) askMock(b *hclsyntax.Block) {
 	object := b.Labels[0]
 	for _, name := range []string{"status", "headers"} {
@@ -65,10 +68,10 @@ func (d *decoder) askMock(b *hclsyntax.Block) {
 	case text != nil && object != "sample":
 		d.fail("contradiction", d.f.rng(text.NameRange), "the answer to \""+object+"\" is no text", "write it as \"json\"")
 	case text == nil && json == nil && !d.f.left.vague[b.Body]:
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", map[string]string{
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", cmp.Or(map[string]string{
 			"elicit": "write json = { … } with what the form is filled in with, or json = { action = \"decline\" }",
 			"sample": "write text = \"…\"", "roots": "write json = [{ uri = \"file:///…\" }]",
-		}[object])
+		}[object], "write json = … with what the key holds"))
 	}
 }
 

@@ -42,7 +42,7 @@ var rules = map[string]*rule{
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
 	"limits":  {single: true, args: args("concurrency", "memory")},
-	"ceiling": {single: true, args: join(args("http_hosts", "ask"), args(boundNames[:]...), later("fs_roots", "exec_paths"))},
+	"ceiling": {single: true, args: join(args("http_hosts", "ask", "kv"), args(boundNames[:]...), later("fs_roots", "exec_paths"))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
@@ -91,7 +91,7 @@ var rules = map[string]*rule{
 	"fs":     {labels: []string{"name"}, later: true},
 	"exec":   {labels: []string{"name"}, later: true},
 	"sql":    {labels: []string{"name"}, later: true},
-	"kv":     {labels: []string{"name"}, later: true},
+	"kv":     {labels: []string{"name"}, args: args("scope", "ttl", "max_keys", "max_value", "max_total")},
 	"ask":    {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
 	"call":   {later: true},
 	"env":    {later: true},

@@ -31,6 +31,8 @@ type Definition struct {
 	Program *scripting.Program
 	// HTTP are the http grants by name.
 	HTTP map[string]grant.HTTP
+	// KV are the kv grants by name.
+	KV map[string]grant.KV
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and

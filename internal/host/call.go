@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -27,14 +30,16 @@ type Emitter interface {
 // Brokers are what all calls of a server share.
 type Brokers struct {
 	Egress  *egress.Pool
+	Values  *kv.Broker
 	Secrets *secrets.Store
 	Logger  *slog.Logger
 }
 
-// NewBrokers returns brokers of which no answer holds a secret of the store.
-func NewBrokers(store *secrets.Store, logger *slog.Logger) Brokers {
+// NewBrokers returns brokers of which no answer of the network holds a secret of
+// the store, and which keep values in what open returns.
+func NewBrokers(store *secrets.Store, open func() (state.Store, error), logger *slog.Logger) Brokers {
 	return Brokers{
-		Secrets: store, Logger: logger,
+		Secrets: store, Logger: logger, Values: kv.New(open, logger),
 		Egress: egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
 	}
 }
@@ -44,6 +49,10 @@ type Call struct {
 	Brokers
 	// HTTP are the http grants of the body, by name.
 	HTTP map[string]grant.HTTP
+	// KV are the kv grants of the body, by name.
+	KV map[string]grant.KV
+	// Caller is for whom the body runs; zero of one that runs for nobody.
+	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
 	Asking     Asking
@@ -91,6 +100,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return h.request(ctx, payload)
 	case "ask":
 		return nil, h.ask(payload)
+	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
+		return h.keep(ctx, op, payload)
 	default:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}

@@ -17,7 +17,8 @@ import (
 type Mock struct {
 	// Object is the granted object, such as "http.crm", and Request the method
 	// and the target, such as "GET /customers/C-1042". Of what the client is
-	// asked, Object is "elicit", "sample" or "roots", and Request is the key.
+	// asked, Object is "elicit", "sample" or "roots", and Request is the key. Of
+	// kept values, such as "kv.notes", Request is the key that holds Body.
 	Object, Request string
 	Status          int
 	Headers         map[string]string
@@ -32,6 +33,7 @@ type Mocks struct {
 	calls   []string
 	missing []string
 	used    []bool // of known, by index
+	kept    kept
 }
 
 // NewMocks returns mocks that know these answers.

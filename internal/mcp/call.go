@@ -58,14 +58,14 @@ func (c *call) caller() (identity.Caller, error) {
 	if claim, err = claim.Merge(headers); err != nil {
 		return identity.Caller{}, err
 	}
-	client := clientName(c.meta.clientInfo)
+	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
-		client = c.origin.session.client
+		client, source.Session = c.origin.session.client, c.origin.session.mark
 	}
 	return identity.Caller{
 		Principal: c.origin.peer.Principal,
 		Agent:     claim.fromClient(client).Agent(),
-		Source:    c.origin.peer.Source,
+		Source:    source,
 	}, nil
 }
 

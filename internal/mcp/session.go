@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"crypto/rand"
 	"sync"
 	"sync/atomic"
 
@@ -11,6 +12,7 @@ import (
 type session struct {
 	// fixed at creation
 	id        string // empty on a connection, which is its own session
+	mark      string // tells it from all others, and opens nothing
 	principal identity.Principal
 	version   string
 	client    string // name/version
@@ -37,7 +39,7 @@ type session struct {
 }
 
 func newSession(p identity.Principal, version, client string) *session {
-	s := &session{principal: p, version: version, client: client, ended: make(chan struct{})}
+	s := &session{mark: rand.Text(), principal: p, version: version, client: client, ended: make(chan struct{})}
 	s.feed.wake = s.wake
 	return s
 }

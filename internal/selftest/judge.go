@@ -157,12 +157,13 @@ func indent(value json.RawMessage) string {
 	return "  " + b.String()
 }
 
-// Caller returns the caller that a test plays: anonymous unless it says more.
+// Caller returns the caller that a test plays, in a session of its own:
+// anonymous unless it says more.
 func Caller(test *hclfile.Test) identity.Caller {
 	caller := identity.Caller{
 		Principal: identity.Anonymous(),
 		Agent:     identity.Agent{AgentID: identity.AnonymousAgent},
-		Source:    identity.Source{Listener: "local"},
+		Source:    identity.Source{Listener: "local", Session: "test"},
 	}
 	if p := test.Principal; p != nil {
 		principal := &caller.Principal

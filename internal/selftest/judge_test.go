@@ -106,7 +106,7 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 
 func TestATestPlaysAnAnonymousCallerUnlessItSaysMore(t *testing.T) {
 	want := identity.Caller{
-		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent}, Source: identity.Source{Listener: "local"},
+		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent}, Source: identity.Source{Listener: "local", Session: "test"},
 	}
 	if diff := cmp.Diff(want, selftest.Caller(&hclfile.Test{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -120,7 +120,7 @@ func TestATestPlaysThePrincipalAndTheAgentThatItNames(t *testing.T) {
 			Claims: map[string]any{"level": 3.0},
 		},
 		Agent:  identity.Agent{AgentID: "bot", Model: "m-1", Metadata: map[string]string{"team": "qa"}},
-		Source: identity.Source{Listener: "local"},
+		Source: identity.Source{Listener: "local", Session: "test"},
 	}
 	got := selftest.Caller(&hclfile.Test{
 		Principal: &hclfile.TestPrincipal{ID: "ada", Kind: "local", Scopes: []string{"write"}, Groups: []string{"ops"}, Claims: []byte(`{"level":3}`)},

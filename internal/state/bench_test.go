@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/binary"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -69,6 +70,33 @@ func benchClaim(b *testing.B, s Store) {
 			b.Fatal(c.Won, err)
 		}
 		if err := s.Finish(nonce, answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPair writes pairs, one after the other.
+func BenchmarkPair(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { benchPair(b, NewMemory(Options{})) })
+	b.Run("file", func(b *testing.B) {
+		s, err := Open(filepath.Join(b.TempDir(), "state", "state.db"), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchPair(b, s)
+	})
+}
+
+func benchPair(b *testing.B, s Store) {
+	b.Cleanup(func() { s.Close() })
+	value := make([]byte, 200)
+	room := Room{Keys: 1000, Bytes: 10 << 20}
+	change := func(Pair, time.Time) (Pair, error) { return Pair{Value: value}, nil }
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		if err := s.ChangePair("space", strconv.Itoa(n%1000), room, change); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -63,21 +63,26 @@ func (l *Lazy) make() (Store, error) {
 			return store, nil
 		}
 	}
-	l.log().Warn("calls that wait and tasks are kept in memory, and a restart ends them", slog.String("error", err.Error()))
+	l.log().Warn("calls that wait, tasks and what tools keep are kept in memory, and a restart ends them", slog.String("error", err.Error()))
 	return NewMemory(l.Options), nil
 }
 
 // sweep removes what has expired, and comes again.
 func (l *Lazy) sweep() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.store == nil {
+	store := l.store
+	l.mu.Unlock()
+	if store == nil {
 		return
 	}
-	if err := l.store.Sweep(); err != nil {
+	if err := store.Sweep(); err != nil && !errors.Is(err, ErrClosed) {
 		l.log().Warn("the state store cannot be swept", slog.String("error", err.Error()))
 	}
-	l.timer.Reset(sweepEvery)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.timer.Reset(sweepEvery)
+	}
 }
 
 func (l *Lazy) log() *slog.Logger {

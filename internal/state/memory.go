@@ -3,18 +3,21 @@ package state
 import "bytes"
 
 // memoryRows are rows that end with the process.
-type memoryRows [kinds]map[string]record
+type memoryRows struct {
+	records [kinds]map[string]record
+	memoryPairs
+}
 
 func newMemoryRows() *memoryRows {
-	var m memoryRows
-	for k := range m {
-		m[k] = map[string]record{}
+	m := &memoryRows{memoryPairs: memoryPairs{}}
+	for k := range m.records {
+		m.records[k] = map[string]record{}
 	}
-	return &m
+	return m
 }
 
 func (m *memoryRows) each(yield func(entry)) error {
-	for _, records := range m {
+	for _, records := range m.records {
 		for _, r := range records {
 			yield(r.entry)
 		}
@@ -22,19 +25,19 @@ func (m *memoryRows) each(yield func(entry)) error {
 	return nil
 }
 
-func (m *memoryRows) get(k kind, id string) ([]byte, error) { return m[k][id].data, nil }
+func (m *memoryRows) get(k kind, id string) ([]byte, error) { return m.records[k][id].data, nil }
 
 func (m *memoryRows) put(records ...record) error {
 	for _, r := range records {
 		r.data = bytes.Clone(r.data)
-		m[r.kind][r.id] = r
+		m.records[r.kind][r.id] = r
 	}
 	return nil
 }
 
 func (m *memoryRows) drop(k kind, ids []string) error {
 	for _, id := range ids {
-		delete(m[k], id)
+		delete(m.records[k], id)
 	}
 	return nil
 }

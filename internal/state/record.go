@@ -62,4 +62,5 @@ type rows interface {
 	// drop removes records. Those that do not exist are ignored.
 	drop(k kind, ids []string) error
 	close() error
+	pairRows
 }

@@ -24,6 +24,16 @@ var schema = []string{
 		data    BLOB,
 		UNIQUE (kind, id)
 	) STRICT`,
+	// The value stands behind what is read more often than it.
+	`CREATE TABLE pairs (
+		space   BLOB    NOT NULL,
+		key     BLOB    NOT NULL,
+		expires INTEGER NOT NULL,
+		size    INTEGER NOT NULL,
+		value   BLOB    NOT NULL,
+		UNIQUE (space, key)
+	) STRICT`,
+	`CREATE INDEX pairs_by_expiry ON pairs (expires)`,
 }
 
 // migrate brings a file to the last of the steps, and locks it.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Store keeps sealing keys, claims, journals and tasks. It is safe for
+// Store keeps sealing keys, claims, journals, tasks and pairs. It is safe for
 // concurrent use. What a method has returned from without an error outlives the
 // process, where the store promises that at all.
 //
@@ -57,6 +57,8 @@ type Store interface {
 	// Without such a task the error is [ErrNotFound].
 	WatchTask(owner Owner, id string) (changes <-chan struct{}, stop func(), err error)
 
+	Pairs
+
 	// Sweep removes what has expired. The other methods see nothing that has
 	// expired, and sweep while they write; call it now and then for a store that
 	// nobody writes to.
@@ -79,6 +81,9 @@ type Options struct {
 	// Tasks bound the tasks: 10,000 and 256 MiB, of which one owner has 1,000
 	// and 64 MiB.
 	Tasks Limits
+	// Pairs bound the pairs of all spaces: 1,000,000 and 256 MiB. What one space
+	// has is bounded by its [Room].
+	Pairs Limits
 }
 
 // store is a Store over rows.
@@ -89,6 +94,7 @@ type store struct {
 	rows    rows
 	closed  bool
 	ledgers [kinds]*ledger
+	spaces  *spaces
 	keys    []storedKey // the oldest first
 	flights map[string]*flight
 	watches map[string]map[chan struct{}]bool
@@ -116,8 +122,12 @@ func newStore(r rows, o Options) (*store, error) {
 		journalKind: newLedger(o.Journals.or(Limits{1 << 12, 64 << 20, 1 << 10, 16 << 20})),
 		taskKind:    newLedger(o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})),
 	}
+	s.spaces = newSpaces(o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}))
 	if err := r.each(func(e entry) { s.ledgers[e.kind].set(e) }); err != nil {
 		return nil, fmt.Errorf("read the records: %w", err)
+	}
+	if err := r.eachSpace(s.spaces.count); err != nil {
+		return nil, fmt.Errorf("read the values: %w", err)
 	}
 	for _, takeUp := range []func() error{s.loadKeys, s.sweep, s.failTasks} {
 		if err := takeUp(); err != nil {
@@ -181,7 +191,10 @@ func (s *store) failed(k kind, err error) error {
 // not been done for a minute; mu is held.
 func (s *store) makeRoom(e entry) error {
 	l := s.ledgers[e.kind]
-	if s.now().Sub(s.swept) >= time.Minute || !l.fits(e) {
+	if err := s.sweepNowAndThen(); err != nil {
+		return err
+	}
+	if !l.fits(e) {
 		if err := s.sweep(); err != nil {
 			return err
 		}
@@ -192,16 +205,37 @@ func (s *store) makeRoom(e entry) error {
 	return nil
 }
 
-func (s *store) Sweep() error {
-	unlock, err := s.open()
-	if err != nil {
-		return err
+// sweepNowAndThen sweeps when that has not been done for a minute; mu is held.
+func (s *store) sweepNowAndThen() error {
+	if s.now().Sub(s.swept) < time.Minute {
+		return nil
 	}
-	defer unlock()
 	return s.sweep()
 }
 
-// sweep removes what has expired; mu is held.
+func (s *store) Sweep() error {
+	for {
+		removed, err := s.sweepOnce()
+		if err != nil || removed < sweepBatch {
+			return err
+		}
+	}
+}
+
+// sweepOnce removes what has expired, and returns how many pairs that were.
+func (s *store) sweepOnce() (removed int, err error) {
+	unlock, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	if err := s.sweep(); err != nil {
+		return 0, err
+	}
+	return s.sweepSpaces("")
+}
+
+// sweep removes what has expired, but for pairs beyond a batch; mu is held.
 func (s *store) sweep() error {
 	if err := s.dropKeys(); err != nil {
 		return err
@@ -213,7 +247,8 @@ func (s *store) sweep() error {
 		}
 	}
 	s.swept = s.now()
-	return nil
+	_, err := s.sweepSpaces("")
+	return err
 }
 
 // remove removes records; mu is held.

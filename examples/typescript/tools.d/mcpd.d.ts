@@ -154,6 +154,24 @@ interface HttpClient {
 /** One client for every grant: allow { http "crm" { ... } } makes http.crm. */
 declare const http: Readonly<Record<string, HttpClient>>;
 
+interface KeptValues {
+  /** undefined when the key holds nothing. */
+  get(key: string): Promise<any>;
+  /** ttl is in milliseconds. False when ifAbsent kept what the key holds. */
+  put(key: string, value: any, options?: { ttl?: number; ifAbsent?: boolean }): Promise<boolean>;
+  /** False when the key held nothing. */
+  delete(key: string): Promise<boolean>;
+  /** Puts a value in the place of what is expected; undefined expects nothing. False when the key holds something else. */
+  cas(key: string, expected: any, value: any): Promise<boolean>;
+  /** Keys in order, 100 unless limit says otherwise. */
+  list(prefix?: string, options?: { limit?: number; after?: string }): Promise<string[]>;
+  /** Adds 1 unless by says otherwise, and answers the sum. */
+  incr(key: string, by?: number): Promise<number>;
+}
+
+/** Values for every grant: allow { kv "notes" { ... } } makes kv.notes. */
+declare const kv: Readonly<Record<string, KeptValues>>;
+
 /** A request that elicit.form, elicit.url, sample.message or roots.list made. */
 interface AskRequest<Answer> {
   readonly answer?: Answer;

@@ -125,6 +125,9 @@ func afterClose(s state.Store, task state.Task, expires time.Time) map[string]er
 	_, errs["Task"] = s.Task(ann, task.ID)
 	_, errs["UpdateTask"] = s.UpdateTask(ann, task.ID, ask)
 	_, _, errs["WatchTask"] = s.WatchTask(ann, task.ID)
+	_, errs["Pair"] = s.Pair("a", "k")
+	errs["ChangePair"] = put(s, "a", "k", "1", wide, 0)
+	_, errs["PairKeys"] = s.PairKeys("a", "", "", 1)
 	errs["Sweep"] = s.Sweep()
 	return errs
 }

@@ -49,6 +49,12 @@ func (s Suite) Run(t *testing.T) {
 		"a sealed state expires":                                          sealsExpire,
 		"a large journal stays in the store":                              largeJournals,
 		"the text of a sealed state opens unchanged alone":                tampering,
+		"a pair is kept until it is removed":                              pairsAreKept,
+		"a pair that has expired is gone, and so is its weight":           pairsExpire,
+		"pairs are bounded in their space and in all":                     pairsAreBounded,
+		"many changes of one pair come one after the other":               pairsChangeInTurn,
+		"no space reaches another":                                        spacesAreApart,
+		"keys are listed in order and in pieces":                          keysAreListed,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
@@ -57,6 +63,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 	for how, reopen := range map[string]func(testing.TB, state.Store, state.Options) state.Store{"restart": s.Restart, "crash": s.Crash} {
 		t.Run("after a "+how+" everything is there, and what ran is lost", func(t *testing.T) { survives(t, s, reopen) })
+		t.Run("after a "+how+" all pairs are there", func(t *testing.T) { pairsSurvive(t, s, reopen) })
 	}
 }
 

@@ -1,0 +1,77 @@
+// Package notes shows values that outlive their call: see README.md.
+package notes
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+func TestEveryUserHasAPadThatOutlivesARestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
+	server := start(t, path)
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if !r.Passed() {
+			t.Errorf("%s: %q", r.Name, r.Failures)
+		}
+	}
+	got := []string{
+		call(t, server, "ada", "add_note", `{"text":"buy milk"}`),
+		call(t, server, "bob", "add_note", `{"text":"call Ada"}`),
+		call(t, server, "ada", "add_note", `{"text":"buy bread"}`),
+		call(t, server, "ada", "remove_note", `{"number":1}`),
+		call(t, server, "ada", "remove_note", `{"number":1}`),
+	}
+	if err := server.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server = start(t, path)
+	got = append(got,
+		call(t, server, "bob", "visits", `{}`), // closing has run the hooks of all calls
+		call(t, server, "ada", "list_notes", `{}`),
+		call(t, server, "bob", "list_notes", `{"begins":"buy"}`),
+		call(t, server, "bob", "add_note", `{"text":"buy milk"}`),
+	)
+	want := []string{
+		`1`, `1`, `2`, `"removed"`, `EXECUTION_ERROR: there is no note 1`,
+		`{"add_note":3,"remove_note":1}`, `[{"number":2,"text":"buy bread"}]`, `[]`, `2`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func start(t *testing.T, path string) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), StatePath: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// call returns what a tool answers a user.
+func call(t *testing.T, server *engine.Server, user, tool, arguments string) string {
+	result := server.Execute(t.Context(), engine.Request{
+		Name: tool, Arguments: json.RawMessage(arguments),
+		Caller: identity.Caller{Principal: identity.Principal{ID: user, Kind: identity.KindLocal}},
+	})
+	if result.Err != nil {
+		return result.Err.Error()
+	}
+	return string(result.Value)
+}

@@ -1,0 +1,178 @@
+package kv
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// longest is how long a value may be kept that its grant does not bound.
+	longest = 365 * 24 * time.Hour
+	// fewKeys and manyKeys are how many keys are listed unless the script says,
+	// and at most.
+	fewKeys  = 100
+	manyKeys = 1000
+	// maxWhole is the greatest whole number that scripts count with.
+	maxWhole = 1<<53 - 1
+)
+
+// request is the payload of an operation; each uses some of its members.
+type request struct {
+	Key      string          `json:"key"`
+	Value    json.RawMessage `json:"value"`
+	Expected json.RawMessage `json:"expected"`
+	TTL      *int64          `json:"ttl_ms"`
+	IfAbsent bool            `json:"if_absent"`
+	Prefix   string          `json:"prefix"`
+	After    string          `json:"after"`
+	Limit    int             `json:"limit"`
+	By       *int64          `json:"by"`
+}
+
+// The answers of operations.
+type (
+	valueAnswer struct {
+		Value json.RawMessage `json:"value,omitempty"` // absent of none
+	}
+	doneAnswer struct {
+		Done bool `json:"done"`
+	}
+	keysAnswer struct {
+		Keys []string `json:"keys"`
+	}
+)
+
+// operation is one operation on its way.
+type operation struct {
+	request
+	grant grant.KV
+	space string
+	store state.Pairs
+}
+
+func (o *operation) get() (any, error) {
+	if err := o.checkKey(); err != nil {
+		return nil, err
+	}
+	found, err := o.store.Pair(o.space, o.Key)
+	return valueAnswer{found.Value}, err
+}
+
+func (o *operation) put() (any, error) {
+	return o.write(func(old state.Pair) bool { return !o.IfAbsent || old.Value == nil })
+}
+
+func (o *operation) cas() (any, error) {
+	return o.write(func(old state.Pair) bool { return same(o.Expected, old.Value) })
+}
+
+// write puts the value of the request in the place of what wanted wants to be replaced.
+func (o *operation) write(wanted func(old state.Pair) bool) (any, error) {
+	ttl, err := o.ttl()
+	if err == nil {
+		err = o.checkValue()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
+		if !wanted(old) {
+			return old, errKept
+		}
+		return pairOf(o.Value, ttl, now), nil
+	})
+}
+
+func (o *operation) remove() (any, error) {
+	return o.change(func(old state.Pair, _ time.Time) (state.Pair, error) {
+		if old.Value == nil {
+			return old, errKept
+		}
+		return state.Pair{}, nil
+	})
+}
+
+// errKept is the error of a change that leaves everything as it is.
+var errKept = errors.New("the pair is kept")
+
+// change changes a pair, and answers whether it has.
+func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error)) (any, error) {
+	if err := o.checkKey(); err != nil {
+		return nil, err
+	}
+	err := o.store.ChangePair(o.space, o.Key, state.Room{Keys: o.grant.MaxKeys, Bytes: o.grant.MaxTotal}, change)
+	if errors.Is(err, errKept) {
+		return doneAnswer{}, nil
+	}
+	return doneAnswer{Done: true}, err
+}
+
+func (o *operation) list() (any, error) {
+	switch {
+	case !utf8.ValidString(o.Prefix) || !utf8.ValidString(o.After) || len(o.Prefix) > grant.MaxKey || len(o.After) > grant.MaxKey:
+		return nil, refuse(scripting.Invalid, fmt.Sprintf("prefix and after are text of at most %d bytes", grant.MaxKey))
+	case o.Limit < 0 || o.Limit > manyKeys:
+		return nil, refuse(scripting.Invalid, fmt.Sprintf("limit is a number from 1 to %d", manyKeys))
+	case o.Limit == 0:
+		o.Limit = fewKeys
+	}
+	keys, err := o.store.PairKeys(o.space, o.Prefix, o.After, o.Limit)
+	if keys == nil {
+		keys = []string{}
+	}
+	return keysAnswer{keys}, err
+}
+
+// incr adds to a number, which begins as 0. What expires goes on to.
+func (o *operation) incr() (any, error) {
+	by := int64(1)
+	if o.By != nil {
+		by = *o.By
+	}
+	if by > maxWhole || by < -maxWhole {
+		return nil, refuse(scripting.Invalid, "what is added is too large")
+	}
+	var sum json.RawMessage
+	_, err := o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
+		n, ok := whole(old.Value)
+		switch {
+		case !ok:
+			return old, refuse(scripting.Invalid, "the key holds no whole number")
+		case n+by > maxWhole || n+by < -maxWhole:
+			return old, refuse(scripting.Invalid, "the sum is too large")
+		}
+		made := pairOf(strconv.AppendInt(nil, n+by, 10), o.grant.TTL, now)
+		if old.Value != nil {
+			made.Expires = old.Expires
+		}
+		sum = made.Value
+		return made, nil
+	})
+	return valueAnswer{sum}, err
+}
+
+// whole returns the whole number that a value is; no value is 0.
+func whole(value []byte) (int64, bool) {
+	if value == nil {
+		return 0, true
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) <= maxWhole
+}
+
+// pairOf returns a pair that is kept for some time, or until it is removed.
+func pairOf(value []byte, ttl time.Duration, now time.Time) state.Pair {
+	if ttl == 0 {
+		return state.Pair{Value: value}
+	}
+	return state.Pair{Value: value, Expires: now.Add(ttl)}
+}

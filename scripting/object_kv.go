@@ -1,0 +1,254 @@
+package scripting
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// makeKV makes kv: one object for every grant.
+func (r *run) makeKV() *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.objects {
+		if granted.Kind == "kv" && r.program.mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, r.makeKept(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
+}
+
+// kvMethods are the methods of kv.NAME.
+func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
+
+// kvMembers returns the members of kv.NAME, and nil for every other object.
+func (c *compilation) kvMembers(object string) []string {
+	name, ok := strings.CutPrefix(object, "kv.")
+	if !ok || !slices.Contains(c.granted("kv"), name) {
+		return nil
+	}
+	return kvMethods()
+}
+
+// kvAdvice says how to make kv.NAME work. A name that is a method shows that
+// the grant was left out.
+func (c *compilation) kvAdvice(name string) string {
+	grants := c.granted("kv")
+	if slices.Contains(kvMethods(), name) && len(grants) > 0 {
+		return fmt.Sprintf("values are kept through a grant: write kv.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
+	}
+	return fmt.Sprintf("add kv %q {} to the allow block", name)
+}
+
+// kvRequest is the payload of the operations kv.*; each uses some of its members.
+type kvRequest struct {
+	Grant    string          `json:"grant"`
+	Key      *string         `json:"key,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"`
+	Expected json.RawMessage `json:"expected,omitempty"`
+	TTL      *int64          `json:"ttl_ms,omitempty"`
+	IfAbsent bool            `json:"if_absent,omitempty"`
+	Prefix   string          `json:"prefix,omitempty"`
+	Limit    int             `json:"limit,omitempty"`
+	After    string          `json:"after,omitempty"`
+	By       *int64          `json:"by,omitempty"`
+}
+
+// kvAnswer is the answer; each operation uses one of its members.
+type kvAnswer struct {
+	Value json.RawMessage `json:"value"`
+	Done  bool            `json:"done"`
+	Keys  []string        `json:"keys"`
+}
+
+// makeKept makes kv.NAME.
+func (r *run) makeKept(grant string) *goja.Object {
+	o := r.rt.NewObject()
+	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(kvAnswer) (goja.Value, error)) {
+		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+			key := r.keptText(grant, "the key", c.Argument(0))
+			request := kvRequest{Grant: grant, Key: &key}
+			if fill != nil {
+				fill(&request, c)
+			}
+			return r.askKept(name, request, read)
+		})
+	}
+	done := func(a kvAnswer) (goja.Value, error) { return r.rt.ToValue(a.Done), nil }
+	keyed("get", nil, r.keptValue)
+	keyed("delete", nil, done)
+	keyed("put", r.fillPut, done)
+	keyed("cas", r.fillCAS, done)
+	keyed("incr", r.fillIncr, r.keptValue)
+	r.method(o, "list", func(c goja.FunctionCall) goja.Value {
+		request := kvRequest{Grant: grant}
+		r.fillList(&request, c)
+		return r.askKept("list", request, r.keptKeys)
+	})
+	return o
+}
+
+// fillPut reads put(key, value, { ttl, ifAbsent }); ttl is in milliseconds.
+func (r *run) fillPut(request *kvRequest, c goja.FunctionCall) {
+	request.Value = r.kept(request.Grant, "the value", c.Argument(1))
+	r.keptOptions(request.Grant, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
+		if name == "ifAbsent" {
+			request.IfAbsent = v.ToBoolean()
+			return
+		}
+		ms, ok := number(v)
+		if !ok || ms < 1 {
+			panic(r.typeError("kv." + request.Grant + ": ttl must be a number of milliseconds"))
+		}
+		ttl := int64(min(ms, float64(100*365*24*time.Hour/time.Millisecond)))
+		request.TTL = &ttl
+	})
+}
+
+// fillCAS reads cas(key, expected, value), in which no value is undefined.
+func (r *run) fillCAS(request *kvRequest, c goja.FunctionCall) {
+	if !goja.IsUndefined(c.Argument(1)) {
+		request.Expected = r.kept(request.Grant, "what is expected", c.Argument(1))
+	}
+	request.Value = r.kept(request.Grant, "the value", c.Argument(2))
+}
+
+// fillIncr reads incr(key, by).
+func (r *run) fillIncr(request *kvRequest, c goja.FunctionCall) {
+	if v := c.Argument(1); !goja.IsUndefined(v) {
+		by := r.keptWhole(request.Grant, "what is added", v)
+		request.By = &by
+	}
+}
+
+// fillList reads list(prefix, { limit, after }).
+func (r *run) fillList(request *kvRequest, c goja.FunctionCall) {
+	if prefix := c.Argument(0); !isNothing(prefix) {
+		request.Prefix = r.keptText(request.Grant, "the prefix", prefix)
+	}
+	r.keptOptions(request.Grant, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
+		if name == "after" {
+			request.After = r.keptText(request.Grant, "after", v)
+			return
+		}
+		if request.Limit = int(r.keptWhole(request.Grant, "limit", v)); request.Limit < 1 {
+			panic(r.typeError("kv." + request.Grant + ": limit must be at least 1"))
+		}
+	})
+}
+
+// keptOptions calls read with each option that is given.
+func (r *run) keptOptions(grant string, v goja.Value, known []string, read func(name string, v goja.Value)) {
+	if isNothing(v) {
+		return
+	}
+	options, ok := v.(*goja.Object)
+	if !ok {
+		panic(r.typeError("kv." + grant + ": the options must be an object"))
+	}
+	for _, name := range options.Keys() {
+		r.proceed()
+		if !slices.Contains(known, name) {
+			panic(r.typeError("kv." + grant + ": there is no option " + name + "; there are " + strings.Join(known, " and ")))
+		}
+		if value := options.Get(name); !isNothing(value) {
+			read(name, value)
+		}
+	}
+}
+
+// keptText returns text as it is: nothing is made a key that only looks like one.
+func (r *run) keptText(grant, what string, v goja.Value) string {
+	text, ok := v.(goja.String)
+	if !ok || lone(text) {
+		panic(r.typeError("kv." + grant + ": " + what + " must be a string of whole characters"))
+	}
+	return text.String()
+}
+
+// keptWhole returns a whole number.
+func (r *run) keptWhole(grant, what string, v goja.Value) int64 {
+	f, ok := number(v)
+	if !ok || f != float64(int64(f)) || f > 1<<53-1 || f < -(1<<53-1) {
+		panic(r.typeError("kv." + grant + ": " + what + " must be a whole number"))
+	}
+	return int64(f)
+}
+
+// kept returns a value as JSON. Half of a character is none of it: hosts take
+// no text that is not UTF-8.
+func (r *run) kept(grant, what string, v goja.Value) json.RawMessage {
+	out, err := r.json(v)
+	if err != nil {
+		panic(r.throwable(err))
+	}
+	if out == nil {
+		panic(r.typeError("kv." + grant + ": " + what + " must be something that JSON holds; use null, or delete the key"))
+	}
+	if escapesHalf(out) {
+		panic(r.typeError("kv." + grant + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
+	}
+	return out
+}
+
+// escapesHalf reports whether JSON of an encoder, which escapes no other letter,
+// holds half of a surrogate pair.
+func escapesHalf(text []byte) bool {
+	for i := 0; i+2 < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		if i++; text[i] == 'u' && text[i+1] == 'd' {
+			return true
+		}
+	}
+	return false
+}
+
+// askKept starts an operation and returns the promise of what read makes of its answer.
+func (r *run) askKept(name string, request kvRequest, read func(kvAnswer) (goja.Value, error)) goja.Value {
+	stack := r.at()
+	return r.ask("kv."+name, request.encoded(), func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.hostError(a.refusal, stack)
+		}
+		var answered kvAnswer
+		err := json.Unmarshal(a.data, &answered)
+		if err == nil {
+			v, err = read(answered)
+		}
+		if err != nil {
+			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
+		}
+		return v, nil
+	})
+}
+
+// encoded returns the payload. Values take the bytes that their own JSON has.
+func (k kvRequest) encoded() []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(k) // what was encoded before encodes again
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// keptValue returns what a key holds, undefined when that is nothing.
+func (r *run) keptValue(a kvAnswer) (goja.Value, error) {
+	if a.Value == nil {
+		return goja.Undefined(), nil
+	}
+	return r.decode(string(a.Value))
+}
+
+func (r *run) keptKeys(a kvAnswer) (goja.Value, error) {
+	keys := make([]any, len(a.Keys))
+	for i, key := range a.Keys {
+		keys[i] = key
+	}
+	return r.rt.NewArray(keys...), nil
+}
