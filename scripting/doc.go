@@ -35,6 +35,10 @@
 //	HostError, AskDenied, CapabilityError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)
+//	fs.NAME.readText|readBytes(path, { tail | max }), fs.NAME.lines(path, { from, max })
+//	fs.NAME.list(path), fs.NAME.stat(path), and where the grant lets it
+//	fs.NAME.writeText|writeBytes(path, content), fs.NAME.remove(path)
+//	env.NAME                      granted variables of the environment; frozen
 //	elicit(key?, { message, schema | url, elicitationId })
 //	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
 //	roots(key?)
@@ -78,6 +82,11 @@
 //	disconnect    {}                              the answer is ignored
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
 //	              → {"status","headers","body"|"body64","url"}
+//	fs.METHOD     {"grant","path","from","max","tail","text"|"data64"}
+//	              → {"text"}, {"data64"}, {"lines"}, {"entries":[{"name","type"}]},
+//	              {"type","size","modified"}, or {} where nothing is told
+//	env           {}
+//	              → {NAME: value}, before the body begins
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}

@@ -70,7 +70,8 @@ type Source struct {
 }
 
 // Object is a granted host object: {"http", "crm"} is http.crm in the script,
-// and {"ask", "elicit"} is elicit. What can be asked is elicit, sample, roots,
+// and {"ask", "elicit"} is elicit. {"fs", "logs"} is fs.logs, which can write
+// where {"fs.write", "logs"} stands beside it, and {"env", "LANG"} is env.LANG. What can be asked is elicit, sample, roots,
 // and ask, by which several of them are asked at once.
 type Object struct {
 	Kind, Name string
