@@ -14,6 +14,8 @@ import (
 type script struct {
 	program *scripting.Program
 	grants  map[string]grant.HTTP
+	files   []grant.FS
+	env     []string
 	ask     *grant.Ask
 }
 
@@ -31,6 +33,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 		call.Info = i.json()
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
+	i.Host.GrantLocal(b.files, b.env)
 	return i.Executor.Run(ctx, call, &i.Host)
 }
 

@@ -32,10 +32,15 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 
 // mockAdvice says what to do about a mock of an object that is none of the granted.
 func mockAdvice(object string, granted []string) string {
-	name, isHTTP := strings.CutPrefix(object, "http.")
+	kind, name, _ := strings.Cut(object, ".")
 	grants := fmt.Sprintf("ask { %s = true }", object)
-	if isHTTP {
+	switch kind {
+	case "http":
 		grants = fmt.Sprintf("http %q { hosts = [...] }", name)
+	case "fs":
+		grants = fmt.Sprintf("fs %q { root = \"…\" }", name)
+	case "env":
+		grants = "env { names = [...] }"
 	}
 	if guess := diag.DidYouMean(object, granted); guess != "" {
 		return guess
@@ -70,6 +75,12 @@ func objectsOf(granted grant.Set) []string {
 	var objects []string
 	for _, http := range granted.HTTP {
 		objects = append(objects, "http."+http.Name)
+	}
+	for _, fs := range granted.FS {
+		objects = append(objects, "fs."+fs.Name)
+	}
+	if len(granted.Env) > 0 {
+		objects = append(objects, "env")
 	}
 	return append(objects, granted.Ask.Names()...)
 }

@@ -12,6 +12,9 @@ import (
 // Set is all that one allow block grants. The zero Set grants nothing.
 type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
+	FS   []FS   `json:"fs,omitempty"`
+	// Env are the names of the variables of the environment that are granted.
+	Env []string `json:"env,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }

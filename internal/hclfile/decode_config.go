@@ -179,7 +179,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	if attr := b.Body.Attributes["http_hosts"]; attr != nil && !isUnread(attr.Expr) {
 		c.HTTPHosts = []Name{}
 	}
-	c.Ask = d.ceilingAsk(b.Body)
+	c.Ask, c.FSRoots, c.Env = d.ceilingAsk(b.Body), d.ceilingRoots(b.Body), d.ceilingEnv(b.Body)
 	list, _ := d.strings(b.Body, "http_hosts")
 	for _, e := range list {
 		host := strings.ToLower(e.text)

@@ -31,6 +31,9 @@ type Definition struct {
 	Program *scripting.Program
 	// HTTP are the http grants by name.
 	HTTP map[string]grant.HTTP
+	// Files and Env are those of files and of the environment.
+	Files []grant.FS
+	Env   []string
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/scripting"
@@ -28,6 +30,7 @@ type Emitter interface {
 type Brokers struct {
 	Egress  *egress.Pool
 	Secrets *secrets.Store
+	Files   *files.Broker
 	Logger  *slog.Logger
 }
 
@@ -36,6 +39,7 @@ func NewBrokers(store *secrets.Store, logger *slog.Logger) Brokers {
 	return Brokers{
 		Secrets: store, Logger: logger,
 		Egress: egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
+		Files:  &files.Broker{Redact: store.RedactBytes, Logger: logger},
 	}
 }
 
@@ -44,6 +48,8 @@ type Call struct {
 	Brokers
 	// HTTP are the http grants of the body, by name.
 	HTTP map[string]grant.HTTP
+	// local is what the body is granted of the machine (see [Call.GrantLocal]).
+	local *local
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
 	Asking     Asking
@@ -91,7 +97,12 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return h.request(ctx, payload)
 	case "ask":
 		return nil, h.ask(payload)
+	case "env":
+		return h.environment(payload)
 	default:
+		if method, ok := strings.CutPrefix(op, "fs."); ok {
+			return h.file(ctx, method, payload)
+		}
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}
 }
