@@ -36,7 +36,7 @@ type Options struct {
 	ConfigPath string
 	// Vars are values for variable blocks by name, as text.
 	Vars map[string]VarValue
-	// LookupEnv reads the environment for secret blocks; nil means an empty one.
+	// LookupEnv reads the environment for secret and env blocks; nil means an empty one.
 	LookupEnv func(name string) (string, bool)
 
 	// StatePath is the file that keeps what must outlive a restart: the calls
@@ -96,7 +96,7 @@ func (o Options) catalog(runner *hooks.Runner) catalog.Options {
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
-		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner,
+		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
 	}
 	if o.CheckTool != nil {
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }

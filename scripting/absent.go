@@ -8,6 +8,10 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 	switch name {
 	case "http":
 		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true
+	case "fs":
+		return `grant it: allow { fs "name" { root = "folder" } } makes fs.name`, true
+	case "env":
+		return `grant it: allow { env { names = ["NAME"] } } makes env.NAME`, true
 	case "kv":
 		return `grant it: allow { kv "name" {} } makes kv.name`, true
 	case "elicit", "sample", "roots":

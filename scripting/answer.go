@@ -144,6 +144,8 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 	switch {
 	case object == "http":
 		return "http.NAME.get(url)", true
+	case object == "fs":
+		return "fs.NAME.readText(path)", true
 	case object == "kv":
 		return "kv.NAME.get(key)", true
 	case slices.Contains(c.granted("ask"), object):

@@ -131,10 +131,9 @@ func (c *compilation) checkMembers(found *analysis) {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
-		case m.object == "http":
-			c.checkMember(m, c.granted("http"), diag.Error, "unknown-grant", "http.%s is not granted", c.grantAdvice(m.name))
-		case m.object == "kv":
-			c.checkMember(m, c.granted("kv"), diag.Error, "unknown-grant", "kv.%s is not granted", c.kvAdvice(m.name))
+		case isGranting(m.object):
+			c.checkMember(m, c.granted(m.object), diag.Error, "unknown-grant", m.object+".%s is not granted", c.grantAdvice(m.object, m.name))
+		case c.checkWriting(m):
 		default:
 			if names, fixed := c.fixedMembers(m.object); fixed {
 				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "there is "+strings.Join(names, ", "))
@@ -156,18 +155,8 @@ func (c *compilation) declares() (what, advice string) {
 	return "input", "declare it with an input block"
 }
 
-// grantAdvice says how to make http.NAME work. A name that is a method shows
-// that the grant was left out.
-func (c *compilation) grantAdvice(name string) string {
-	grants := c.granted("http")
-	if slices.Contains(httpMethods(), name) && len(grants) > 0 {
-		return fmt.Sprintf("requests are made through a grant: write http.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
-	}
-	return fmt.Sprintf("add http %q { hosts = [...] } to the allow block", name)
-}
-
 func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
-	if len(names) == 0 && (m.object == "http" || m.object == "kv") || slices.Contains(names, m.name) {
+	if len(names) == 0 && isGranting(m.object) || slices.Contains(names, m.name) {
 		return // without any grant the object itself is reported
 	}
 	if guess := didYouMean(m.name, names); guess != "" {

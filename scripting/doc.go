@@ -35,6 +35,10 @@
 //	HostError, AskDenied, CapabilityError
 //	http.NAME.get|post|put|patch|delete(url, options)
 //	http.NAME.request(method, url, options)
+//	fs.NAME.readText|readBytes(path, { tail | max }), fs.NAME.lines(path, { from, max })
+//	fs.NAME.list(path), fs.NAME.stat(path), and where the grant lets it
+//	fs.NAME.writeText|writeBytes(path, content), fs.NAME.remove(path)
+//	env.NAME                      granted variables of the environment; frozen
 //	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
 //	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
 //	elicit(key?, { message, schema | url, elicitationId })
@@ -84,6 +88,11 @@
 //	disconnect    {}                              the answer is ignored
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
 //	              → {"status","headers","body"|"body64","url"}
+//	fs.METHOD     {"grant","path","from","max","tail","text"|"data64"}
+//	              → {"text"}, {"data64"}, {"lines"}, {"entries":[{"name","type"}]},
+//	              {"type","size","modified"}, or {} where nothing is told
+//	env           {}
+//	              → {NAME: value}, before the body begins
 //	kv.get        {"grant","key"} → {"value"}, which is absent of no value
 //	kv.put        {"grant","key","value","ttl_ms","if_absent"} → {"done"}
 //	kv.cas        {"grant","key","expected","value"} → {"done"}

@@ -51,7 +51,7 @@ func (c *compilation) scan(text string) *scan {
 
 // watched reports whether a body may be refused because of how it uses a name.
 func (c *compilation) watched(name string) bool {
-	if name == "vars" || name == "http" || name == "kv" {
+	if name == "vars" || isGranting(name) {
 		return true
 	}
 	_, absent := c.absent(name)
@@ -123,7 +123,7 @@ func (s *scan) token(t, next lexeme, depth int) {
 // member notices a name behind a dot.
 func (s *scan) member(t, next lexeme) {
 	object := s.past[1]
-	if object.member || object.text != "vars" && object.text != "http" && object.text != "kv" {
+	if object.member || object.text != "vars" && !isGranting(object.text) {
 		return
 	}
 	s.found.members = append(s.found.members, member{object.text, t.text, file.Idx(t.start + 1), file.Idx(t.end + 1)})

@@ -18,12 +18,7 @@ func globals(kind Kind, objects []Object) []string {
 		"setInterval", "setTimeout", "structuredClone", "vars",
 	}
 	names = append(names, subjects(kind)...)
-	if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == "http" }) {
-		names = append(names, "http")
-	}
-	if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == "kv" }) {
-		names = append(names, "kv")
-	}
+	names = append(names, grantsOf(objects)...)
 	for _, name := range askGlobals() {
 		if slices.Contains(objects, Object{"ask", name}) {
 			names = append(names, name)
@@ -156,6 +151,8 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		return r.data(r.program.vars, true)
 	case "uri", "value", "params":
 		return r.given(name)
+	case "env":
+		return r.makeEnv()
 	}
 	return r.makeObject(name), nil
 }
@@ -180,7 +177,7 @@ func (r *run) given(name string) (goja.Value, error) {
 // needs: only a body that can reach it by two ways must find one object.
 func isData(name string) bool {
 	switch name {
-	case "input", "event", "agent", "call", "vars", "uri", "value", "params":
+	case "input", "event", "agent", "call", "vars", "uri", "value", "params", "env":
 		return true
 	}
 	return false
@@ -208,6 +205,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeError(name)
 	case "http":
 		return r.makeHTTP()
+	case "fs":
+		return r.makeFS()
 	case "kv":
 		return r.makeKV()
 	case "elicit", "sample", "roots", "ask":

@@ -32,6 +32,9 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "event":
 		return eventMembers(), c.sees(object)
 	}
+	if names, ok := c.fileMethods(object); ok {
+		return names, true
+	}
 	if names = c.kvMembers(object); names != nil {
 		return names, true
 	}

@@ -188,8 +188,10 @@ func scriptEnv(ts *testscript.TestScript) []string {
 			env = append(env, entry)
 		}
 	}
-	if secret := ts.Getenv("MCPD_TEST_SECRET"); secret != "" {
-		env = append(env, "MCPD_TEST_SECRET="+secret)
+	for _, name := range []string{"MCPD_TEST_SECRET", "MCPD_TEST_LANG"} {
+		if value := ts.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	return env
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/crossref"
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/source"
@@ -36,6 +37,10 @@ type Options struct {
 	GoPolicies int
 	// Runner makes the hooks of the catalogs.
 	Runner *hooks.Runner
+	// StatePath is the file that keeps state, empty when none does.
+	StatePath string
+	// LookupEnv reads the environment of the process; nil means an empty one.
+	LookupEnv func(name string) (string, bool)
 }
 
 // Builder makes catalogs. It remembers what it read and compiled, so that the
@@ -82,12 +87,14 @@ type build struct {
 	config *hclfile.Config
 	env    *policylang.Env
 	vars   []byte
+	roots  *source.Roots
 
 	items    []*Item
 	policies []hclfile.Policy // those of tool files, in order
 	limits   []hclfile.Limit  // those of tool files, in order
 	hooks    []*Hook
 	tests    []hclfile.Test
+	files    []grant.FS // all that is granted of files, in order
 
 	mu       sync.Mutex
 	problems diag.List
@@ -111,11 +118,12 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	found := &build{config: b.config.Config, vars: b.config.Config.VarsJSON()}
+	found := &build{config: b.config.Config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}}
 	found.report(b.config.Problems)
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
 	found.report(crossref.Check(found.config, defined, namesOf(registered), b.tree.Unread()...))
+	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
 		found.limits = append(found.limits, d.Limits...)
@@ -165,6 +173,7 @@ func (b *Builder) revision(found *build, registered []*Item) string {
 	h.Write(files[:])
 	h.Write(b.config.Hash[:])
 	h.Write(found.vars)
+	h.Write(found.linkedRoots())
 	for _, item := range registered {
 		h.Write([]byte(item.Name + "\x00"))
 		h.Write(item.Key[:])

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
@@ -25,6 +26,8 @@ type compiledItem struct {
 	item     *Item
 	problems diag.List
 	imports  map[string]source.Hash
+	// files are the grants of files, with the folders that they led to.
+	files []grant.FS
 }
 
 type compiledHook struct {

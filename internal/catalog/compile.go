@@ -31,7 +31,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	}
 	items := make([]*compiledItem, len(jobs))
 	source.Parallel(len(jobs), func(i int) {
-		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].files) {
 			items[i] = jobs[i].compile()
 		}
 	})
@@ -40,6 +40,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	for i, compiled := range items {
 		found.report(compiled.problems)
 		found.items = append(found.items, compiled.item)
+		found.files = append(found.files, compiled.files...)
 		if !compiled.problems.HasErrors() {
 			next.items[jobs[i].hash] = compiled
 		}
@@ -49,6 +50,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 			next.hooks[hookDefs[i].Hash] = h
 			found.report(h.warnings)
 			found.hooks = append(found.hooks, h.hook)
+			found.files = append(found.files, h.hook.Files...)
 		}
 	}
 	b.cache = next
@@ -114,7 +116,9 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	}
 	meaning := program.Meaning()
 	k.key.Write(meaning[:])
-	return &script{program: program, grants: grantsOf(granted), kv: kvOf(granted), ask: granted.Ask}
+	files := k.found.filesOf(granted)
+	k.files = append(k.files, files...)
+	return &script{program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), ask: granted.Ask}
 }
 
 // done returns the item, complete.
@@ -175,7 +179,7 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 }
 
 func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
-	if known := c.cache.hooks[def.Hash]; known != nil && c.tree.Unchanged(known.imports) {
+	if known := c.cache.hooks[def.Hash]; known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) {
 		return known
 	}
 	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
@@ -184,7 +188,8 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 		return nil
 	}
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
-		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), KV: kvOf(def.Grant),
+		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env,
+		KV: kvOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}
 }
@@ -204,6 +209,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	for _, http := range granted.HTTP {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
 	}
+	src.Objects = append(src.Objects, localObjects(granted)...)
 	for _, kv := range granted.KV {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "kv", Name: kv.Name})
 	}

@@ -14,6 +14,8 @@ import (
 type script struct {
 	program *scripting.Program
 	grants  map[string]grant.HTTP
+	files   []grant.FS
+	env     []string
 	kv      map[string]grant.KV
 	ask     *grant.Ask
 }
@@ -32,6 +34,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 		call.Info = i.json()
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
+	i.Host.GrantLocal(b.files, b.env)
 	i.Host.KV, i.Host.Caller = b.kv, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)
 }

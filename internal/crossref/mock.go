@@ -37,6 +37,10 @@ func mockAdvice(object string, granted []string) string {
 	switch kind {
 	case "http":
 		grants = fmt.Sprintf("http %q { hosts = [...] }", name)
+	case "fs":
+		grants = fmt.Sprintf("fs %q { root = \"…\" }", name)
+	case "env":
+		grants = "env { names = [...] }"
 	case "kv":
 		grants = fmt.Sprintf("kv %q {}", name)
 	}
@@ -73,6 +77,12 @@ func objectsOf(granted grant.Set) []string {
 	var objects []string
 	for _, http := range granted.HTTP {
 		objects = append(objects, "http."+http.Name)
+	}
+	for _, fs := range granted.FS {
+		objects = append(objects, "fs."+fs.Name)
+	}
+	if len(granted.Env) > 0 {
+		objects = append(objects, "env")
 	}
 	for _, kv := range granted.KV {
 		objects = append(objects, "kv."+kv.Name)

@@ -12,7 +12,10 @@ import (
 // Set is all that one allow block grants. The zero Set grants nothing.
 type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
-	KV   []KV   `json:"kv,omitempty"`
+	FS   []FS   `json:"fs,omitempty"`
+	// Env are the names of the variables of the environment that are granted.
+	Env []string `json:"env,omitempty"`
+	KV  []KV     `json:"kv,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }

@@ -80,6 +80,12 @@ type Ceiling struct {
 	// HTTPHosts are "host:port", in which * matches any run of characters. Nil
 	// is no bound; an empty list allows no host.
 	HTTPHosts []Name
+	// FSRoots are absolute paths, within which roots lie. Nil is no bound; an
+	// empty list allows no root.
+	FSRoots []Name
+	// Env are names of variables, in which * matches any run of characters. Nil
+	// is no bound; an empty list allows none.
+	Env []Name
 	// Ask is what grants may ask of clients. Nil is no bound; an empty list
 	// allows nothing.
 	Ask []Name

@@ -223,12 +223,16 @@ type Mock struct {
 	// Object is the granted object, such as "http.crm", "" when what is written
 	// is none.
 	Object string
-	// Request is the method and the path, such as "GET /customers/C-1042".
+	// Request is the method and the path, such as "GET /customers/C-1042" or
+	// "readText notes.txt", the key of what is asked, or the name of a variable.
 	Request string
 	Status  int
 	Headers map[string]string
-	Body    []byte
-	Range   diag.Range
+	// Body is nil when the block holds none.
+	Body []byte
+	// Error is the code of a refusal, "" when the mock answers.
+	Error string
+	Range diag.Range
 }
 
 // Expect is what a test wants of a call. Absent members want nothing.

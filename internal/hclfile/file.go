@@ -20,8 +20,11 @@ type Source struct {
 	Path string
 	// Dir is the folder of the file relative to the tools root, with forward
 	// slashes; "" is the root itself. Paths in the file are relative to it.
-	Dir   string
-	Bytes []byte
+	Dir string
+	// Folder is the absolute path of the folder of the file on the disk, as the
+	// system writes it; empty when the file is not on the disk.
+	Folder string
+	Bytes  []byte
 }
 
 // Kind says which of the two languages a file is written in.
@@ -38,6 +41,7 @@ const (
 // be cached by its path and content.
 type File struct {
 	path, dir string
+	folder    string
 	kind      Kind
 	source    string
 	places    places
@@ -63,7 +67,7 @@ type Local struct {
 // exceeds a limit. Other mistakes may stand in the list beside a file, so that
 // they are told together with what [File.Decode] finds.
 func Parse(src Source, kind Kind) (*File, diag.List) {
-	f := &File{path: src.Path, dir: src.Dir, kind: kind}
+	f := &File{path: src.Path, dir: src.Dir, folder: src.Folder, kind: kind}
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}

@@ -26,18 +26,25 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 	taken := named{}
 	ranges = map[string]diag.Range{}
 	for _, inner := range blocks(b.Body, r) {
-		if inner.Type == "ask" {
+		switch inner.Type {
+		case "ask":
 			set.Ask = d.ask(inner, ranges)
+			continue
+		case "env":
+			set.Env = d.env(inner, ranges)
 			continue
 		}
 		d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
 		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
-		if inner.Type == "kv" {
+		ranges[inner.Type+"."+inner.Labels[0]] = d.f.rng(inner.DefRange())
+		switch inner.Type {
+		case "http":
+			set.HTTP = append(set.HTTP, d.http(inner))
+		case "fs":
+			set.FS = append(set.FS, d.fs(inner, ranges))
+		case "kv":
 			set.KV = append(set.KV, d.kv(inner, ranges))
-			continue
 		}
-		set.HTTP = append(set.HTTP, d.http(inner))
-		ranges["http."+inner.Labels[0]] = d.f.rng(inner.DefRange())
 	}
 	presume(b.Body, r, &set)
 	return set, ranges

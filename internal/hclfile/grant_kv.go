@@ -27,18 +27,17 @@ const (
 	defaultSession = 24 * time.Hour
 )
 
-// kv decodes a kv block. It notes the place of the block as "kv.NAME", and that
-// of its scope as "kv.NAME.scope".
+// kv decodes a kv block. It notes the place of its scope as "kv.NAME.scope",
+// which is that of the block where none is written.
 func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV {
 	r := rules["kv"]
 	d.check(b.Body, r, "a kv block", b.DefRange())
 	body := d.literalOnly(b.Body, r)
 	g := grant.KV{Name: b.Labels[0], Scope: grant.ScopeTool}
-	object := "kv." + g.Name
-	ranges[object] = d.f.rng(b.DefRange())
-	ranges[object+".scope"] = ranges[object]
+	scoped := "kv." + g.Name + ".scope"
+	ranges[scoped] = d.f.rng(b.DefRange())
 	if attr := b.Body.Attributes["scope"]; attr != nil {
-		ranges[object+".scope"] = d.f.rng(attr.Expr.Range())
+		ranges[scoped] = d.f.rng(attr.Expr.Range())
 	}
 	if scope, ok := d.oneOf(body, "scope", grant.Scopes()...); ok {
 		g.Scope = scope
@@ -73,6 +72,10 @@ func (d *decoder) kvMock(b *hclsyntax.Block, m *Mock) {
 	}
 	if m.Request == "" || len(m.Request) > grant.MaxKey {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a key", fmt.Sprintf("write 1 to %d bytes of text", grant.MaxKey))
+	}
+	if attr := b.Body.Attributes["error"]; attr != nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "a key holds a value, and no error", "write json = … with what the key holds")
+		return
 	}
 	d.askMock(b)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
@@ -19,7 +19,10 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)
-	switch {
+	m.Error, _ = d.oneOf(b.Body, "error", mockErrors...)
+	switch kind, _, _ := strings.Cut(m.Object, "."); {
+	case kind == "fs", kind == "env":
+		d.localMock(b, &m)
 	case slices.Contains(asked, m.Object):
 		d.askMock(b)
 	case strings.HasPrefix(m.Object, "kv."):
@@ -44,7 +47,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 // httpMock decodes what belongs to the answer to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\" or \"kv.notes\", or \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\" or \"kv.notes\", or \"env\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
@@ -58,10 +61,10 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 // of a model perhaps its text alone.
 func (d *decoder) askMock(b *hclsyntax.Block) {
 	object := b.Labels[0]
-	for _, name := range []string{"status", "headers"} {
-		if attr := b.Body.Attributes[name]; attr != nil {
-			d.fail("contradiction", d.f.rng(attr.NameRange), "only answers to requests have \""+name+"\"", "remove it")
-		}
+	d.noResponse(b)
+	if attr := b.Body.Attributes["error"]; attr != nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }")
+		return
 	}
 	text, json := b.Body.Attributes["text"], b.Body.Attributes["json"]
 	switch {

@@ -21,6 +21,10 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 			presume(b.Body, &rule{}, set)
 		case word == "http" && len(b.Labels) > 0:
 			presumeHTTP(b.Labels[0], set)
+		case word == "fs" && len(b.Labels) > 0:
+			presumeFS(b.Labels[0], set)
+		case word == "env":
+			presumeEnv(b.Body, set)
 		case word == "kv" && len(b.Labels) > 0:
 			presumeKV(b.Labels[0], set)
 		default:
@@ -37,7 +41,7 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 // grantWord returns the word of a grant that was meant by one that the rule
 // does not know.
 func (r *rule) grantWord(written string) string {
-	if written == "http" || written == "kv" || written == "ask" || slices.Contains(askNames, written) {
+	if slices.Contains([]string{"http", "fs", "env", "kv", "ask"}, written) || slices.Contains(askNames, written) {
 		return written
 	}
 	return r.meaning(written)

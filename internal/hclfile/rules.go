@@ -42,7 +42,7 @@ var rules = map[string]*rule{
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
 	"limits":  {single: true, args: args("concurrency", "memory")},
-	"ceiling": {single: true, args: join(args("http_hosts", "ask", "kv"), args(boundNames[:]...), later("fs_roots", "exec_paths"))},
+	"ceiling": {single: true, args: join(args("http_hosts", "fs_roots", "env", "kv", "ask"), args(boundNames[:]...), later("exec_paths"))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
@@ -88,13 +88,13 @@ var rules = map[string]*rule{
 	"http": {labels: []string{"name"}, args: join(required("hosts"),
 		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
 	"header": {labels: []string{"name"}, args: required("value")},
-	"fs":     {labels: []string{"name"}, later: true},
+	"fs":     {labels: []string{"name"}, args: join(required("root"), args("mode", "max_file", "max_total"))},
 	"exec":   {labels: []string{"name"}, later: true},
 	"sql":    {labels: []string{"name"}, later: true},
 	"kv":     {labels: []string{"name"}, args: args("scope", "ttl", "max_keys", "max_value", "max_total")},
 	"ask":    {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
 	"call":   {later: true},
-	"env":    {later: true},
+	"env":    {single: true, args: required("names")},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
@@ -107,6 +107,6 @@ var rules = map[string]*rule{
 	"locals": {open: true},
 	"test": {labels: []string{"name"}, args: join(args("tool", "resource", "prompt", "complete", "input", "principal", "agent")),
 		blocks: []string{"mock", "expect"}},
-	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text")},
+	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text", "error")},
 	"expect": {single: true, args: args("output", "text", "mime_type", "messages", "values", "error", "message_matches", "denied_by", "calls")},
 }

@@ -31,6 +31,9 @@ type Definition struct {
 	Program *scripting.Program
 	// HTTP are the http grants by name.
 	HTTP map[string]grant.HTTP
+	// Files and Env are those of files and of the environment.
+	Files []grant.FS
+	Env   []string
 	// KV are the kv grants by name.
 	KV map[string]grant.KV
 }

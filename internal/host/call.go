@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/redact"
@@ -32,6 +34,7 @@ type Brokers struct {
 	Egress  *egress.Pool
 	Values  *kv.Broker
 	Secrets *secrets.Store
+	Files   *files.Broker
 	Logger  *slog.Logger
 }
 
@@ -41,6 +44,7 @@ func NewBrokers(store *secrets.Store, open func() (state.Store, error), logger *
 	return Brokers{
 		Secrets: store, Logger: logger, Values: kv.New(open, logger),
 		Egress: egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
+		Files:  &files.Broker{Redact: store.RedactBytes, Logger: logger},
 	}
 }
 
@@ -49,6 +53,8 @@ type Call struct {
 	Brokers
 	// HTTP are the http grants of the body, by name.
 	HTTP map[string]grant.HTTP
+	// local is what the body is granted of the machine (see [Call.GrantLocal]).
+	local *local
 	// KV are the kv grants of the body, by name.
 	KV map[string]grant.KV
 	// Caller is for whom the body runs; zero of one that runs for nobody.
@@ -100,9 +106,14 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return h.request(ctx, payload)
 	case "ask":
 		return nil, h.ask(payload)
+	case "env":
+		return h.environment(payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
 		return h.keep(ctx, op, payload)
 	default:
+		if method, ok := strings.CutPrefix(op, "fs."); ok {
+			return h.file(ctx, method, payload)
+		}
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}
 }

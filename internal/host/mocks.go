@@ -18,11 +18,16 @@ type Mock struct {
 	// Object is the granted object, such as "http.crm", and Request the method
 	// and the target, such as "GET /customers/C-1042". Of what the client is
 	// asked, Object is "elicit", "sample" or "roots", and Request is the key. Of
-	// kept values, such as "kv.notes", Request is the key that holds Body.
+	// files it is such as "fs.logs" and "readText app.log", and of the
+	// environment "env" and the name. Of kept values, such as "kv.notes",
+	// Request is the key that holds Body.
 	Object, Request string
 	Status          int
 	Headers         map[string]string
-	Body            []byte
+	// Body is nil when there is none.
+	Body []byte
+	// Error is the code of a refusal, "" when the mock answers.
+	Error string
 }
 
 // Mocks answer the host calls of a test and remember them.
@@ -100,7 +105,15 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  json = {}\n}", object, line))
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
 	}
+	if mock.Error != "" {
+		return nil, mock.refusal()
+	}
 	return mockAnswer(mock, request.URL)
+}
+
+// refusal is what a mock with an error answers.
+func (m Mock) refusal() error {
+	return &scripting.HostError{Code: m.Error, Message: m.Request + ": the mock refuses"}
 }
 
 func mockAnswer(mock Mock, target string) ([]byte, error) {

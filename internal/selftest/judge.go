@@ -210,7 +210,7 @@ func Answers(mocks *host.Mocks, asked []asking.Request) (answers map[string]json
 func Mocks(test *hclfile.Test) *host.Mocks {
 	known := make([]host.Mock, len(test.Mocks))
 	for i, m := range test.Mocks {
-		known[i] = host.Mock{Object: m.Object, Request: m.Request, Status: m.Status, Headers: m.Headers, Body: m.Body}
+		known[i] = host.Mock{Object: m.Object, Request: m.Request, Status: m.Status, Headers: m.Headers, Body: m.Body, Error: m.Error}
 	}
 	return host.NewMocks(known)
 }

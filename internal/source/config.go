@@ -47,7 +47,7 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 	maps.Copy(all, values)
 	c.Sources[name] = c.Bytes
 	c.Hash = sha256.Sum256(c.Bytes)
-	file, problems := hclfile.Parse(hclfile.Source{Path: name, Bytes: c.Bytes}, hclfile.ConfigKind)
+	file, problems := hclfile.Parse(hclfile.Source{Path: name, Folder: Path(fsys), Bytes: c.Bytes}, hclfile.ConfigKind)
 	c.Problems = append(c.Problems, problems...)
 	if file != nil {
 		c.Config, problems = file.DecodeConfig(all)

@@ -76,7 +76,7 @@ func (t *Tree) parse(units []*unit) {
 		if u.file != nil || u.parsed.HasErrors() {
 			return
 		}
-		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
+		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Folder: t.folder(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
 	})
 }
 

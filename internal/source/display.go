@@ -2,6 +2,7 @@ package source
 
 import (
 	"path"
+	"path/filepath"
 	"strings"
 )
 
@@ -12,4 +13,12 @@ func (t *Tree) display(name string) string { return path.Join(t.root, name) }
 // diagnostics call shown.
 func (t *Tree) Relative(shown string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(shown, path.Clean(t.root)), "/")
+}
+
+// folder returns where the folder of a path is on the disk, "" when it is not there.
+func (t *Tree) folder(name string) string {
+	if t.path == "" {
+		return ""
+	}
+	return filepath.Join(t.path, filepath.FromSlash(path.Dir(name)))
 }

@@ -33,8 +33,9 @@ const (
 // goroutine at a time, but for Open, which any number may call.
 type Tree struct {
 	fsys fs.FS
-	// root is how the folder is called in diagnostics.
-	root string
+	// root is how the folder is called in diagnostics, and path is where it is on
+	// the disk, empty when it is not there.
+	root, path string
 	// units are the tool files by path, relative to the folder.
 	units map[string]*unit
 	// linked says that files were reached through links, so that only a rescan
@@ -63,7 +64,7 @@ type Tree struct {
 // yet. A nil fsys is an empty folder.
 func New(fsys fs.FS, root string) *Tree {
 	return &Tree{
-		fsys: fsys, root: root, loads: 1,
+		fsys: fsys, root: root, path: Path(fsys), loads: 1,
 		units: map[string]*unit{}, refs: map[string]*ref{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
 	}
 }

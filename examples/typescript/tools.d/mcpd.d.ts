@@ -154,6 +154,28 @@ interface HttpClient {
 /** One client for every grant: allow { http "crm" { ... } } makes http.crm. */
 declare const http: Readonly<Record<string, HttpClient>>;
 
+interface Folder {
+  /** max asks for so many bytes from the beginning, tail for so many from the end. */
+  readText(path: string, options?: { max?: number; tail?: number }): Promise<string>;
+  readBytes(path: string, options?: { max?: number; tail?: number }): Promise<Uint8Array>;
+  /** Lines are counted from 1. */
+  lines(path: string, options?: { from?: number; max?: number }): Promise<string[]>;
+  /** Without a path, the root itself. */
+  list(path?: string): Promise<{ name: string; type: "file" | "folder" | "other" }[]>;
+  /** modified is in milliseconds since 1970. */
+  stat(path: string): Promise<{ type: "file" | "folder" | "other"; size: number; modified: number }>;
+  /** These three exist where the grant has mode = "rw". */
+  writeText(path: string, text: string): Promise<void>;
+  writeBytes(path: string, bytes: ArrayBuffer | ArrayBufferView): Promise<void>;
+  remove(path: string): Promise<void>;
+}
+
+/** One folder for every grant: allow { fs "logs" { ... } } makes fs.logs. */
+declare const fs: Readonly<Record<string, Folder>>;
+
+/** The variables that allow { env { names = [...] } } grants and that are set. */
+declare const env: Readonly<Record<string, string | undefined>>;
+
 interface KeptValues {
   /** undefined when the key holds nothing. */
   get(key: string): Promise<any>;

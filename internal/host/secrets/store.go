@@ -90,6 +90,9 @@ func New(o Options) *Store {
 // be asked for by its key, by those who began when it held.
 const generations = 16
 
+// LookupEnv reads a variable of the environment, from where secrets are read.
+func (s *Store) LookupEnv(name string) (string, bool) { return s.options.LookupEnv(name) }
+
 // Set replaces all definitions. Each value is read again when it is next asked
 // for, so that Set also takes up new values of old definitions. Definitions of
 // before stay known by their keys for a while.

@@ -1,0 +1,78 @@
+// Package files shows a tool that reads the files of one folder: see README.md.
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// serverOf serves a copy of the example, whose folders are its own.
+func serverOf(t *testing.T) (server *engine.Server, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	return server, dir
+}
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	server, _ := serverOf(t)
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 4 {
+		t.Errorf("%d tests ran, want 4", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+func TestNoPathLeadsBesideTheLogs(t *testing.T) {
+	server, dir := serverOf(t)
+	evil := filepath.Join(dir, "logs-evil")
+	for link, to := range map[string]string{"evil.log": filepath.Join(evil, "app.log"), "evil": evil, "up": ".."} {
+		if err := os.Symlink(to, filepath.Join(dir, "logs", link)); err != nil {
+			t.Skip("this system makes no links: ", err)
+		}
+	}
+	if err := os.Link(filepath.Join(evil, "app.log"), filepath.Join(dir, "logs", "hard.log")); err != nil {
+		t.Fatal(err)
+	}
+	call := func(path string) (string, *engine.CallError) {
+		arguments, err := json.Marshal(map[string]string{"log_path": path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "fetch_system_diagnostic", Arguments: arguments})
+		return string(result.Value), result.Err
+	}
+	const want = `{"status":"defective","scanned":4,"defects":2,"first":["ERROR the disk is full","CRITICAL out of memory"]}`
+	if got, err := call("app.log"); err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	for _, path := range []string{
+		"../logs-evil/app.log", evil + "/app.log", filepath.Join(dir, "logs") + "-evil/app.log", filepath.Join(dir, "logs") + "/../logs-evil/app.log",
+		"evil.log", "evil/app.log", "up/logs-evil/app.log", "hard.log", "./../logs-evil/app.log", "/etc/passwd",
+	} {
+		got, err := call(path)
+		if err == nil || err.Message != "only files of the log folder can be read" {
+			t.Errorf("%s: got %s, %v", strings.TrimPrefix(path, dir), got, err)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+ceiling {
+  fs_roots = ["logs"]
+}

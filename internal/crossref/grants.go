@@ -1,0 +1,149 @@
+package crossref
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// Places are what grants of files are judged by.
+type Places struct {
+	// Tools, Config and State are the folders of the tool files, of the operator's
+	// file and of what is kept, absolute; empty when they are not on the disk.
+	Tools, Config, State string
+	// Home is the home folder of the user who runs the server; it may be empty.
+	Home string
+	// Find returns a path without the links that it passes, empty when that cannot
+	// be known, and what keeps it from being a folder: [fs.ErrNotExist] when
+	// nothing is there.
+	Find func(path string) (string, error)
+}
+
+// CheckPlaces returns every mistake in what definitions are granted of the
+// machine that the server runs on: of its files and its environment.
+func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Places) diag.List {
+	c := &machine{checker: checker{config: config}, places: places}
+	c.gather()
+	for i := range config.Hooks {
+		c.judge("hook", config.Hooks[i].Name, config.Hooks[i].Grant, config.Hooks[i].GrantRanges, false)
+	}
+	for _, f := range files {
+		c.judgeAll(f)
+	}
+	return c.problems
+}
+
+// machine judges grants by the machine that the server runs on.
+type machine struct {
+	checker
+	places Places
+	// reserved are the folders that no root may hold unless the ceiling names it.
+	reserved []reserved
+}
+
+func (c *machine) judgeAll(f *hclfile.Definitions) {
+	for i := range f.Tools {
+		c.judge("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges, true)
+	}
+	for i := range f.Resources {
+		c.judge("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges, true)
+	}
+	for i := range f.Templates {
+		c.judge("template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges, true)
+	}
+	for i := range f.Prompts {
+		c.judge("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges, true)
+	}
+	for i := range f.Hooks {
+		c.judge("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges, true)
+	}
+}
+
+// judge judges what one definition is granted. The operator's own are bounded
+// by no ceiling.
+func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]diag.Range, bounded bool) {
+	what := fmt.Sprintf("%s %q", kind, name)
+	for _, g := range granted.FS {
+		where, written := ranges["fs."+g.Name+".root"]
+		if written && g.Root != "" {
+			c.root(what, g, where, bounded)
+		}
+	}
+	for _, variable := range granted.Env {
+		where, written := ranges["env."+variable]
+		if !written {
+			continue // whoever decoded the file has told
+		}
+		c.variable(what, variable, where, bounded)
+	}
+}
+
+// root judges the root of one grant.
+func (c *machine) root(what string, g grant.FS, where diag.Range, bounded bool) {
+	real, err := c.places.Find(g.Root)
+	if why := c.absurd(g, real); why != "" && !c.isNamed(g.Root, real) {
+		c.report(diag.Diagnostic{
+			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s gives a script %s", what, why),
+			Detail: "name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling.fs_roots",
+		})
+		return
+	}
+	if ceiling := c.config.Ceiling; bounded && ceiling != nil && ceiling.FSRoots != nil && !c.isCovered(g.Root, real) {
+		c.report(diag.Diagnostic{
+			Code: "over-ceiling", Range: where, Summary: what + " has a root that the operator's ceiling does not allow",
+			Detail: "use a folder within ceiling.fs_roots, or ask the operator to add this one",
+			Notes:  []diag.Note{{Range: ceiling.Range, Message: "the ceiling"}},
+		})
+		return
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		c.warnRoot(where, "the root does not exist yet", "make the folder, or correct the path; until then scripts find nothing there")
+	default:
+		c.warnRoot(where, "the root is no folder that can be used: "+err.Error(), "correct the path, or make it a folder; until then scripts find nothing there")
+	}
+}
+
+func (c *machine) warnRoot(where diag.Range, summary, detail string) {
+	c.report(diag.Diagnostic{Severity: diag.Warning, Code: "missing-root", Range: where, Summary: summary, Detail: detail})
+}
+
+// isNamed reports whether the ceiling names just this root, and not only one
+// above it.
+func (c *machine) isNamed(root, real string) bool {
+	return c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.FSRoots, func(n hclfile.Name) bool {
+		return n.Text == root || n.Text == real
+	})
+}
+
+// isCovered reports whether a root lies within a folder of the ceiling, however
+// both are reached. What cannot be found is covered by nothing.
+func (c *machine) isCovered(root, real string) bool {
+	return real != "" && slices.ContainsFunc(c.config.Ceiling.FSRoots, func(n hclfile.Name) bool {
+		bound, _ := c.places.Find(n.Text)
+		return bound != "" && within(real, bound)
+	})
+}
+
+// variable judges one variable of the environment.
+func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
+	for _, secret := range c.config.Secrets {
+		if secret.Env == name {
+			c.report(diag.Diagnostic{
+				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
+				Detail: "secrets never reach a body; use it in the header of a grant",
+				Notes:  []diag.Note{{Range: secret.Range, Message: "the secret"}},
+			})
+			return
+		}
+	}
+	if bounded && c.config.Ceiling != nil {
+		c.within(c.config.Ceiling.Env, name, where, fmt.Sprintf("%s is granted env.%s", what, name), "use a variable of ceiling.env, or ask the operator to add this one")
+	}
+}

@@ -1,0 +1,102 @@
+package crossref
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// reserved is a folder, or a file, that no root may hold.
+type reserved struct {
+	path, what string
+	// below: nor may a root lie in it.
+	below bool
+	// written: that is so only for roots that may be written to.
+	written bool
+}
+
+// systemFolders are the folders of Unix that scripts have no business in. What
+// programs are made of may be read.
+var systemFolders = []reserved{
+	{path: "/etc", below: true}, {path: "/proc", below: true}, {path: "/sys", below: true}, {path: "/dev", below: true},
+	{path: "/root", below: true}, {path: "/boot", below: true}, {path: "/run", below: true},
+	{path: "/usr", below: true, written: true}, {path: "/bin", below: true, written: true}, {path: "/sbin", below: true, written: true},
+	{path: "/lib", below: true, written: true}, {path: "/lib64", below: true, written: true},
+}
+
+// gather notes what is reserved, by the paths as they are written and by those
+// that they lead to.
+func (c *machine) gather() {
+	for _, r := range systemFolders {
+		r.what = "the system's folder " + r.path
+		c.reserve(r)
+	}
+	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools"})
+	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools to write to", below: true, written: true})
+	c.reserve(reserved{path: c.places.Config, what: "the folder of the operator's file"})
+	c.reserve(reserved{path: c.places.State, what: "the folder of mcpd's state"})
+	c.reserve(reserved{path: c.places.Home, what: "the home folder"})
+	for _, secret := range c.config.Secrets {
+		c.reserve(reserved{path: secret.File, what: "the folder of a file that holds a secret"})
+	}
+}
+
+func (c *machine) reserve(r reserved) {
+	if !filepath.IsAbs(r.path) {
+		return
+	}
+	r.path = filepath.Clean(r.path)
+	c.reserved = append(c.reserved, r)
+	if real, _ := c.places.Find(r.path); real != "" && real != r.path {
+		r.path = real
+		c.reserved = append(c.reserved, r)
+	}
+}
+
+// absurd says what a root gives that none should, as it is written or where it
+// leads; "" when there is nothing to say.
+func (c *machine) absurd(g grant.FS, real string) string {
+	for _, path := range []string{g.Root, real} {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		if path == filepath.Dir(path) {
+			return "all files of the machine"
+		}
+		for _, r := range c.reserved {
+			if (g.Write || !r.written) && (within(r.path, path) || r.below && within(path, r.path)) {
+				return r.what
+			}
+		}
+		if c.isHidden(path) {
+			return "a hidden folder of the home folder"
+		}
+	}
+	return ""
+}
+
+// isHidden reports folders in which programs keep what is the user's alone,
+// such as ~/.ssh.
+func (c *machine) isHidden(path string) bool {
+	if !filepath.IsAbs(c.places.Home) || len(c.places.Home) < 2 {
+		return false
+	}
+	for _, home := range []string{filepath.Clean(c.places.Home), c.found(c.places.Home)} {
+		if home != "" && strings.HasPrefix(path, home+string(filepath.Separator)+".") {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *machine) found(path string) string {
+	real, _ := c.places.Find(path)
+	return real
+}
+
+// within reports whether a path is a folder or lies below it, by its elements.
+func within(path, folder string) bool {
+	separator := string(filepath.Separator)
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, separator)+separator)
+}

@@ -1,0 +1,250 @@
+//go:build unix
+
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const canary = "canary-7b1e"
+
+// lab is a folder of a grant beside files that are nobody's business.
+type lab struct {
+	*testing.T
+	// top holds the root, and beside it what must not be reached.
+	top, root string
+	folder    *Folder
+	broker    *Broker
+}
+
+func newLab(t *testing.T, change ...func(*grant.FS)) *lab {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{T: t, top: top, root: filepath.Join(top, "logs")}
+	l.put("logs/app.log", "inside")
+	l.put("logs/sub/deep.txt", "deep")
+	l.put("secret.txt", canary)
+	l.put("logs-evil/secret.txt", canary)
+	l.put("logs-evil/app.log", canary)
+	l.put("logs-evil/"+canary, canary)
+	g := grant.FS{Name: "logs", Root: l.root, Real: l.root, Write: true}
+	for _, c := range change {
+		c(&g)
+	}
+	l.folder = Open(g)
+	l.broker = &Broker{Redact: func(b []byte) []byte { return b }, Logger: slog.New(slog.DiscardHandler)}
+	return l
+}
+
+// put writes a file below top.
+func (l *lab) put(name, content string) {
+	l.Helper()
+	file := filepath.Join(l.top, name)
+	l.must(os.MkdirAll(filepath.Dir(file), 0o755))
+	l.must(os.WriteFile(file, []byte(content), 0o644))
+}
+
+func (l *lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// do does an operation, and returns the answer, or the refusal as "CODE: message".
+func (l *lab) do(method, payload string) string {
+	l.Helper()
+	return l.outcome(l.broker.Do(l.Context(), l.folder, method, []byte(payload)))
+}
+
+func (l *lab) outcome(answer []byte, err error) string {
+	l.Helper()
+	var refused *scripting.HostError
+	switch {
+	case err == nil:
+		return string(answer)
+	case !errors.As(err, &refused):
+		l.Fatalf("the error is a %T: %v", err, err)
+	}
+	return strings.ReplaceAll(refused.Error(), l.root, "ROOT")
+}
+
+// at is the payload of an operation on a path, which reaches the broker byte for byte.
+func at(path string, more ...string) string {
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", `\u0000`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\x1b", `\u001b`).Replace(path)
+	return `{"path":"` + quoted + `"` + strings.Join(append([]string{""}, more...), ",") + `}`
+}
+
+// outside hashes all that lies beside the root.
+func (l *lab) outside() string {
+	l.Helper()
+	h := sha256.New()
+	l.must(filepath.WalkDir(l.top, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path == l.root {
+			return fs.SkipDir
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(h, path, info.Mode(), info.Size())
+		if info.Mode().IsRegular() {
+			content, err := os.ReadFile(path)
+			h.Write(content)
+			return err
+		}
+		return nil
+	}))
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// operations are all that can be done, with all that their payloads need beside the path.
+var operations = map[string]string{
+	"readText": `"x":0`, "readBytes": `"x":0`, "lines": `"x":0`, "list": `"x":0`, "stat": `"x":0`,
+	"writeText": `"text":"gotcha"`, "writeBytes": `"data64":"Z290Y2hh"`, "remove": `"x":0`,
+}
+
+// hostilePaths are ways to write paths that lead out of a root whose name is
+// logs, and that never lead to anything within it.
+func (l *lab) hostilePaths() []string {
+	var paths []string
+	targets := []string{"secret.txt", "logs-evil/secret.txt", "logs-evil/app.log", "logs-evil"}
+	ups := []string{
+		"..", ".%2e", "%2e%2e", "%252e%252e", "..;", "...", "....", ".. ", "..\t", "..\x00", "..\n", ". .",
+		"\u2025", "\uff0e\uff0e", "\u2024\u2024", ".\u200b.", "\u202e..", "\xc0\xae\xc0\xae", "\xe0\x80\xae.", "..\xff", "~", "$PWD/..", "..%00", "..%c0%af",
+	}
+	slashes := []string{"/", `\`, "//", "/./", "%2f", "%5c", "\u2215", "\uff0f", "\xc0\xaf"}
+	for _, target := range targets {
+		for _, up := range ups {
+			for _, slash := range slashes {
+				paths = append(paths, up+slash+target)
+			}
+			paths = append(paths, "sub/"+up+"/"+up+"/"+target, "./"+up+"/"+target)
+		}
+		abs := filepath.Join(l.top, target)
+		paths = append(paths,
+			abs, "/"+abs, "//"+abs, l.root+"/../"+target, l.root+"/sub/../../"+target, l.root+"-evil/"+target,
+			"file://"+abs, "C:"+abs, `C:\`+target, `\\?\C:\`+target, `\\server\share\`+target, "/proc/self/cwd/"+abs, "/proc/self/root"+abs, abs+"\x00.txt",
+			l.root+"%2f..%2f"+target, strings.ToUpper(l.root)+"/../"+target, "/dev/fd/../.."+abs,
+			"link-up/"+target, "link-top/"+target, "sub/link-top/"+target, "link-to-link/"+target, "./link-up//"+target,
+			l.root+"/link-top/"+target,
+		)
+	}
+	return append(paths,
+		"", ".", "..", "/", "//", "/etc/passwd", "/etc/hosts", "/dev/null", "/dev/zero", "/proc/self/environ", "link-secret", "link-passwd", "link-evil", "sub/link-secret",
+		"hard", "link-loop", "link-loop/x", "link-nowhere", "pipe", "socket", "app.log/../../secret.txt", "app.log.", "app.log ", "app.log\n", "app.log\x00", "app.log:stream",
+		"app.log::$DATA", "a:b", "CON", "NUL.txt", strings.Repeat("a", 256), strings.Repeat("a/", 3000)+"b", strings.Repeat("../", 100)+"secret.txt", strings.Repeat("d/", 70)+"x",
+		"\u202egol.ppa", "\ufeffapp.log", "app\u00adlog", "\xff", "\xed\xa0\x80", "a\x1b[31m",
+	)
+}
+
+// plant puts links, pipes and their like into the root.
+func (l *lab) plant() {
+	l.Helper()
+	for name, to := range map[string]string{
+		"link-up": "..", "link-top": l.top, "sub/link-top": l.top, "link-secret": "../secret.txt", "sub/link-secret": filepath.Join(l.top, "secret.txt"),
+		"link-passwd": "/etc/passwd", "link-evil": "../logs-evil", "link-loop": "link-loop", "link-nowhere": "../new.txt", "link-to-link": "link-up",
+	} {
+		l.must(os.Symlink(to, filepath.Join(l.root, name)))
+	}
+	l.must(os.Link(filepath.Join(l.top, "secret.txt"), filepath.Join(l.root, "hard")))
+}
+
+func TestNoPathLeadsOutOfTheRoot(t *testing.T) {
+	l := newLab(t)
+	l.plant()
+	paths := l.hostilePaths()
+	if len(paths) < 400 {
+		t.Fatalf("there are %d paths", len(paths))
+	}
+	before, escapes := l.outside(), 0
+	for _, path := range paths {
+		for method, rest := range operations {
+			l.folder.used = 0
+			answer := l.do(method, at(path, rest))
+			if strings.Contains(answer, canary) || strings.Contains(answer, "root:") {
+				escapes++
+				t.Errorf("%s %q: %.300s", method, path, answer)
+			}
+		}
+		if l.outside() != before {
+			t.Fatalf("%q changed what lies outside", path)
+		}
+	}
+	t.Logf("%d paths, %d operations each, %d escapes", len(paths), len(operations), escapes)
+}
+
+func TestARefusalSaysWhyAndNothingElse(t *testing.T) {
+	l := newLab(t)
+	l.plant()
+	for path, want := range map[string]string{
+		"":                        "INVALID: the path is empty",
+		"../secret.txt":           "OUTSIDE_ROOT: ../secret.txt: a path does not go up with ..",
+		"sub/../app.log":          "OUTSIDE_ROOT: sub/../app.log: a path does not go up with ..",
+		"/etc/passwd":             "OUTSIDE_ROOT: /etc/passwd: the path is outside of the root",
+		l.root + "-evil/app.log":  "OUTSIDE_ROOT: ROOT-evil/app.log: the path is outside of the root",
+		`sub\deep.txt`:            `INVALID: sub\deep.txt: a path has forward slashes, and no drive`,
+		"C:/x":                    "INVALID: C:/x: a path has forward slashes, and no drive",
+		"app.log\n":               "INVALID: app.log\n: a path holds no control characters and no broken ones",
+		"a./b":                    "INVALID: a./b: a name in a path does not end with a dot or a space",
+		strings.Repeat("a", 256):  "INVALID: " + strings.Repeat("a", 200) + "…: a name in a path has at most 255 bytes",
+		strings.Repeat("a/", 65):  "INVALID: " + strings.Repeat("a/", 65) + ": the path has more than 64 elements",
+		".mcpd-x.tmp":             "INVALID: .mcpd-x.tmp: names like .mcpd-*.tmp are of files that are being written",
+		"none":                    "NOT_FOUND: none: there is no such file or folder",
+		"app.log/x":               "NOT_FOUND: app.log/x: there is no such folder",
+		"sub":                     "DENIED: sub: it is a folder",
+		".":                       "DENIED: .: it is a folder",
+		"link-secret":             "DENIED: link-secret: it is a link, and links are not followed",
+		"link-up/secret.txt":      "DENIED: link-up/secret.txt: the path passes a link, and links are not followed",
+		"hard":                    "DENIED: hard: the file has another name, too (a hard link)",
+		"\uff0e\uff0e/secret.txt": "NOT_FOUND: \uff0e\uff0e/secret.txt: there is no such file or folder",
+	} {
+		if got := l.do("readText", at(path)); got != want {
+			t.Errorf("%q: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestPathsWithinTheRootAreRead(t *testing.T) {
+	l := newLab(t)
+	l.put("logs/sub/...dots/a b", "dots")
+	l.put("logs/-rf", "dash")
+	l.put("logs/~", "tilde")
+	l.put("logs/%2e%2e", "percent")
+	l.put("logs/日本\u3000語.log", "wide")
+	for path, want := range map[string]string{
+		"app.log": "inside", "./app.log": "inside", "sub/deep.txt": "deep", "sub//deep.txt": "deep", "sub/./deep.txt": "deep", l.root + "/app.log": "inside",
+		l.root + "//sub/deep.txt": "deep", "sub/...dots/a b": "dots", "-rf": "dash", "~": "tilde", "%2e%2e": "percent", "日本\u3000語.log": "wide",
+	} {
+		if got := l.do("readText", at(path)); got != `{"text":"`+want+`"}` {
+			t.Errorf("%q: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+// answerOf decodes an answer.
+func answerOf[T any](l *lab, text string) (answer T) {
+	l.Helper()
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		l.Fatalf("%s: %v", text, err)
+	}
+	return answer
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// TestAFolderThatBecomesALinkLetsNothingOut has folder and link take turns at
+// one name while files below it are read, written and removed.
+func TestAFolderThatBecomesALinkLetsNothingOut(t *testing.T) {
+	const tries, turns = 3000, 1000
+	l := newLab(t)
+	l.put("logs/d/app.log", "inside")
+	before := l.outside()
+	name, aside := filepath.Join(l.root, "d"), filepath.Join(l.root, "aside")
+	var tried, turned atomic.Int64
+	var broken atomic.Bool
+	over := func() bool { return broken.Load() || tried.Load() >= tries && turned.Load() >= turns }
+	var all sync.WaitGroup
+	all.Go(func() {
+		for !over() {
+			err := errors.Join(os.Rename(name, aside), os.Symlink("../logs-evil", name), os.Remove(name), os.Rename(aside, name))
+			if err != nil {
+				broken.Store(true)
+				t.Error(err)
+			}
+			turned.Add(1)
+		}
+	})
+	for range 2 {
+		all.Go(func() {
+			folder := Open(l.folder.Grant)
+			for !over() {
+				folder.used = 0
+				for method, rest := range operations {
+					paths := []string{"d/app.log", "d/new.txt", "d/secret.txt"}
+					if method == "list" || method == "stat" {
+						paths = append(paths, "d") // what writes would take the name while neither has it
+					}
+					for _, path := range paths {
+						answer, _ := l.broker.Do(t.Context(), folder, method, []byte(at(path, rest)))
+						if strings.Contains(string(answer), canary) {
+							t.Errorf("%s %s: %s", method, path, answer)
+						}
+						tried.Add(1)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if l.outside() != before {
+		t.Error("something outside has changed")
+	}
+}
+
+// swap calls change between the look at a file and its opening.
+func swap(root *root, change func()) func(*Request, fs.FileInfo) error {
+	looked := false
+	return func(q *Request, info fs.FileInfo) error {
+		err := root.plain(q, info)
+		if !looked {
+			looked = true
+			change()
+		}
+		return err
+	}
+}
+
+func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		put  func(l *lab, file string)
+		want string
+	}{
+		{"a link that leads out", func(l *lab, file string) { l.must(os.Symlink("../secret.txt", file)) }, "UNAVAILABLE: app.log: the file cannot be used now"},
+		{"a link within", func(l *lab, file string) { l.must(os.Symlink("sub/deep.txt", file)) }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
+		{"another file", func(l *lab, _ string) { l.put("logs/app.log", "other") }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
+		{"a hard link", func(l *lab, file string) { l.must(os.Link(filepath.Join(l.top, "secret.txt"), file)) }, "DENIED: app.log: the file has another name, too (a hard link)"},
+		{"a pipe", func(l *lab, file string) { l.must(syscall.Mkfifo(file, 0o600)) }, "DENIED: app.log: it is no regular file"},
+		{"a folder", func(l *lab, file string) { l.must(os.Mkdir(file, 0o700)) }, "DENIED: app.log: it is a folder"},
+		{"nothing", func(*lab, string) {}, "NOT_FOUND: app.log: there is no such file or folder"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t)
+			root, err := openRoot(l.folder.Grant)
+			l.must(err)
+			defer root.Close()
+			q, err := l.folder.Parse("readText", []byte(at("app.log")))
+			l.must(err)
+			file := filepath.Join(l.root, "app.log")
+			// The file is kept, so that nothing can have its number again.
+			_, _, err = root.open(q, noWait, swap(root, func() { l.must(os.Rename(file, filepath.Join(l.top, "kept"))); c.put(l, file) }))
+			if got := l.outcome(nil, explain(t.Context(), q.given, err)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
+	l := newLab(t)
+	l.must(syscall.Mkfifo(filepath.Join(l.root, "pipe"), 0o600))
+	short := filepath.Join(l.root, "s")
+	if socket, err := net.Listen("unix", short); err == nil {
+		defer socket.Close()
+	} else {
+		t.Logf("no socket could be made: %v", err)
+		l.must(syscall.Mkfifo(short, 0o600))
+	}
+	names := []string{"pipe", "s"}
+	if err := syscall.Mknod(filepath.Join(l.root, "zero"), syscall.S_IFCHR|0o600, 1<<8|5); err == nil {
+		names = append(names, "zero")
+	}
+	for _, name := range names {
+		for method, rest := range operations {
+			want := "DENIED: " + name + ": it is no regular file"
+			switch method {
+			case "list":
+				want = "NOT_FOUND: " + name + ": there is no such folder"
+			case "stat":
+				if d := answerOf[described](l, l.do(method, at(name))); d.Type != typeOther || d.Size != 0 {
+					t.Errorf("stat %s: %+v", name, d)
+				}
+				continue
+			}
+			if got := l.do(method, at(name, rest)); got != want {
+				t.Errorf("%s: got %s, want %s", method, got, want)
+			}
+		}
+	}
+}
+
+func TestAnotherFileSystemIsNotEntered(t *testing.T) {
+	l := newLab(t)
+	root, err := openRoot(l.folder.Grant)
+	l.must(err)
+	defer root.Close()
+	root.device++
+	for _, path := range []string{"app.log", "sub/deep.txt"} {
+		q, err := l.folder.Parse("readText", []byte(at(path)))
+		l.must(err)
+		_, _, err = root.open(q, noWait, root.plain)
+		if got, want := l.outcome(nil, err), "DENIED: "+path+": it is on another file system than the root"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestARootThatHasMovedIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		move func(l *lab)
+		want string
+	}{
+		"it is gone":                {func(l *lab) { l.must(os.RemoveAll(l.root)) }, "NOT_FOUND: the root of the grant does not exist"},
+		"it is a link":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(os.Symlink("logs-evil", l.root)) }, "DENIED: the root of the grant is no folder, or a link"},
+		"it is a file":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.put("logs", "x") }, "DENIED: the root of the grant is no folder, or a link"},
+		"it is a pipe":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(syscall.Mkfifo(l.root, 0o600)) }, "DENIED: the root of the grant is no folder, or a link"},
+		"a link leads there":        {func(l *lab) { l.must(os.Rename(l.top, l.top+"-2")); l.must(os.Symlink(l.top+"-2", l.top)) }, "DENIED: the root of the grant is not where it was when the tools were loaded"},
+		"it was never on this disk": {func(l *lab) { l.folder.Grant.Real = "" }, "NOT_FOUND: the root of the grant does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.top = filepath.Join(l.top, "deeper")
+			l.root = filepath.Join(l.top, "logs")
+			l.put("logs/app.log", "inside")
+			l.put("logs-evil/app.log", canary)
+			l.folder.Grant.Root, l.folder.Grant.Real = l.root, l.root
+			c.move(l)
+			if got := l.do("readText", at("app.log")); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}

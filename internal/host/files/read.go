@@ -1,0 +1,183 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// chunk is how much is read or written between two looks at the context.
+const chunk = 256 << 10
+
+// readFile answers readText, readBytes and lines.
+func (f *Folder) readFile(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
+	file, info, err := root.open(q, noWait, root.plain)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return f.read(ctx, file, info.Size(), q, redact)
+}
+
+// read answers from a file of which nothing behind size is looked at: what grows
+// meanwhile is as long as it was.
+func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Request, redact func([]byte) []byte) (any, error) {
+	if q.Method == "lines" {
+		return f.lines(ctx, file, size, q, redact)
+	}
+	from, to, err := f.window(size, q)
+	if err != nil {
+		return nil, err
+	}
+	data, err := f.piece(ctx, file, from, to, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Method == "readBytes" {
+		return struct {
+			Data []byte `json:"data64"`
+		}{redact(data)}, nil
+	}
+	if from > 0 {
+		data = data[leftover(data):]
+	}
+	if to < size {
+		data = whole(data)
+	}
+	return struct {
+		Text string `json:"text"`
+	}{strings.ToValidUTF8(string(redact(data)), "\ufffd")}, nil
+}
+
+// window returns which bytes of a file are asked for.
+func (f *Folder) window(size int64, q *Request) (from, to int64, err error) {
+	to = size
+	switch {
+	case q.most > 0:
+		to = min(size, q.most)
+	case q.end > 0:
+		from = max(0, size-q.end)
+	}
+	if to-from > f.maxFile {
+		return 0, 0, fault(scripting.TooLarge, q.given, "at most %d bytes of a file are read here (max_file); read a part of it with max, tail or lines", f.maxFile)
+	}
+	return from, to, nil
+}
+
+// piece reads bytes of a file; fewer when it has become shorter.
+func (f *Folder) piece(ctx context.Context, file io.ReaderAt, from, to int64, q *Request) ([]byte, error) {
+	if err := f.take(q.given, to-from); err != nil {
+		return nil, err
+	}
+	data := make([]byte, to-from)
+	for done := 0; done < len(data); {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := file.ReadAt(data[done:min(len(data), done+chunk)], from+int64(done))
+		done += n
+		if err == io.EOF {
+			return data[:done], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// leftover returns how many bytes at the beginning belong to a character that
+// begins before it.
+func leftover(data []byte) int {
+	n := 0
+	for n < len(data) && n < utf8.UTFMax-1 && !utf8.RuneStart(data[n]) {
+		n++
+	}
+	return n
+}
+
+// whole returns data without a character at its end that goes on behind it.
+func whole(data []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return data[:len(data)-n]
+			}
+			break
+		}
+	}
+	return data
+}
+
+// told are the lines of a file.
+type told struct {
+	Lines []string `json:"lines"`
+}
+
+// lines answers with lines from one on, counted from 1.
+func (f *Folder) lines(ctx context.Context, file io.ReaderAt, size int64, q *Request, redact func([]byte) []byte) (any, error) {
+	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, most: q.most}
+	for at := int64(0); at < size && !l.full(); at += chunk {
+		data, err := f.piece(ctx, file, at, min(size, at+chunk), q)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.add(data); err != nil {
+			return nil, err
+		}
+		if len(data) == 0 {
+			break
+		}
+	}
+	return l.told(redact), nil
+}
+
+// lineReader takes lines out of a file that comes in pieces.
+type lineReader struct {
+	folder     *Folder
+	q          *Request
+	skip, most int64 // lines; a most of 0 is no bound
+	// kept are the lines that are asked for, and count says how many are complete.
+	kept  []byte
+	count int64
+}
+
+// full reports whether no more lines are asked for.
+func (l *lineReader) full() bool { return l.most > 0 && l.count >= l.most }
+
+func (l *lineReader) add(data []byte) error {
+	for len(data) > 0 && !l.full() {
+		line, rest, complete := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if l.skip > 0 {
+			if complete {
+				l.skip--
+			}
+			continue
+		}
+		l.kept = append(l.kept, line...)
+		if complete {
+			l.kept = append(l.kept, '\n')
+			l.count++
+		}
+		if int64(len(l.kept)) > l.folder.maxFile {
+			return fault(scripting.TooLarge, l.q.given, "at most %d bytes of a file are read here (max_file); read fewer lines at once with from and max", l.folder.maxFile)
+		}
+	}
+	return nil
+}
+
+// told returns the lines without their ends.
+func (l *lineReader) told(redact func([]byte) []byte) told {
+	lines := []string{}
+	text := strings.ToValidUTF8(string(redact(l.kept)), "\ufffd")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		lines = append(lines, strings.TrimSuffix(line, "\r"))
+	}
+	return told{lines}
+}

@@ -1,0 +1,64 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/mcpd/mcpd/internal/host/files"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// variable returns a variable of the environment of a test: what a mock says,
+// and nothing without one.
+func (m *Mocks) variable(name string) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, known := range m.known {
+		if known.Object == "env" && known.Request == name {
+			m.used[i] = true
+			return string(known.Body), true
+		}
+	}
+	return "", false
+}
+
+// file answers an operation on files. What the broker would refuse without
+// looking at the disk is refused here, too.
+func (m *Mocks) file(folder *files.Folder, method string, payload []byte) ([]byte, error) {
+	request, err := folder.Parse(method, payload)
+	if err != nil {
+		return nil, err
+	}
+	object, line := "fs."+folder.Grant.Name, method+" "+request.Path
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mock, ok := m.find(object, line)
+	content, writes := request.Written()
+	switch {
+	case !ok:
+		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s", object, line, example(method, content)))
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
+	case mock.Error != "":
+		return nil, mock.refusal()
+	case writes && mock.Body != nil && !bytes.Equal(mock.Body, content):
+		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s\nin the place of the one that expects something else to be written", object, line, example(method, content)))
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for what is written to " + request.Path}
+	}
+	return folder.Answer(request, mock.Body)
+}
+
+// example is the rest of a mock block that would answer.
+func example(method string, written []byte) string {
+	switch method {
+	case "list":
+		return "{ json = [\"a.txt\"] }"
+	case "stat":
+		return "{\n  json = { size = 1 }\n}"
+	case "remove":
+		return "{}"
+	case "writeText", "writeBytes":
+		return "{ text = " + strconv.Quote(string(written)) + " }"
+	}
+	return `{ text = "" }`
+}

@@ -1,0 +1,209 @@
+package scripting
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// makeFS makes fs: one object for every grant.
+func (r *run) makeFS() *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.objects {
+		if granted.Kind == "fs" && r.program.mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, r.makeFolder(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
+}
+
+// makeFolder makes fs.NAME, without what writes where the grant does not let it.
+func (r *run) makeFolder(grant string) *goja.Object {
+	o := r.rt.NewObject()
+	r.fileMethod(o, grant, "readText", r.readText, "tail", "max")
+	r.fileMethod(o, grant, "readBytes", r.readData, "tail", "max")
+	r.fileMethod(o, grant, "lines", r.readLines, "from", "max")
+	r.fileMethod(o, grant, "list", r.readEntries)
+	r.fileMethod(o, grant, "stat", r.readStat)
+	if !slices.Contains(r.program.objects, Object{"fs.write", grant}) {
+		return o
+	}
+	nothing := func(*fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
+	r.fileMethod(o, grant, "writeText", nothing)
+	r.fileMethod(o, grant, "writeBytes", nothing)
+	r.fileMethod(o, grant, "remove", nothing)
+	return o
+}
+
+// fileRequest is the payload of the operations on files.
+type fileRequest struct {
+	Grant  string  `json:"grant"`
+	Path   string  `json:"path"`
+	From   int64   `json:"from,omitempty"`
+	Max    int64   `json:"max,omitempty"`
+	Tail   int64   `json:"tail,omitempty"`
+	Text   *string `json:"text,omitempty"`
+	Data64 *string `json:"data64,omitempty"`
+}
+
+// fileAnswer is the answer.
+type fileAnswer struct {
+	Text     *string     `json:"text"`
+	Data64   *string     `json:"data64"`
+	Lines    []string    `json:"lines"`
+	Entries  []fileEntry `json:"entries"`
+	Type     string      `json:"type"`
+	Size     float64     `json:"size"`
+	Modified float64     `json:"modified"`
+}
+
+type fileEntry struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// fileMethod adds a method that is answered with what read makes of an answer;
+// false is one that it cannot read.
+func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*fileAnswer) (goja.Value, bool), options ...string) {
+	r.method(o, name, func(c goja.FunctionCall) goja.Value {
+		what := "fs." + grant + "." + name
+		request := fileRequest{Grant: grant, Path: r.filePath(what, name, c.Argument(0))}
+		switch name {
+		case "writeText", "writeBytes":
+			r.fileContent(&request, what, name, c.Argument(1))
+		default:
+			r.fileOptions(&request, what, c.Argument(1), options)
+		}
+		stack := r.at()
+		return r.ask("fs."+name, mustJSON(request), func(a answer) (v, thrown goja.Value) {
+			if a.refusal != nil {
+				return nil, r.hostError(a.refusal, stack)
+			}
+			var told fileAnswer
+			if json.Unmarshal(a.data, &told) == nil {
+				if v, ok := read(&told); ok {
+					return v, nil
+				}
+			}
+			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
+		})
+	})
+}
+
+// filePath reads a path. The folder that is listed is the root unless it is given.
+func (r *run) filePath(what, method string, v goja.Value) string {
+	if isNothing(v) && method == "list" {
+		return "."
+	}
+	if _, text := v.(goja.String); !text {
+		panic(r.typeError(what + "(path): the path must be a string"))
+	}
+	return v.String()
+}
+
+// fileContent reads what is to be written.
+func (r *run) fileContent(request *fileRequest, what, method string, v goja.Value) {
+	if method == "writeBytes" {
+		data, ok := r.bytesOf(v)
+		if !ok {
+			panic(r.typeError(what + "(path, bytes): bytes must be a typed array; use writeText for text"))
+		}
+		encoded := base64.StdEncoding.EncodeToString(data)
+		request.Data64 = &encoded
+		return
+	}
+	if _, text := v.(goja.String); !text {
+		panic(r.typeError(what + "(path, text): text must be a string; use writeBytes for bytes, and JSON.stringify for objects"))
+	}
+	text := v.String()
+	request.Text = &text
+}
+
+// fileOptions reads { from, max, tail }, of which the method has those that are
+// named, all whole numbers from 1 on.
+func (r *run) fileOptions(request *fileRequest, what string, v goja.Value, names []string) {
+	if isNothing(v) {
+		return
+	}
+	options, ok := v.(*goja.Object)
+	if !ok || len(names) == 0 {
+		panic(r.typeError(what + ": " + fileOptionsAdvice(names)))
+	}
+	places := map[string]*int64{"from": &request.From, "max": &request.Max, "tail": &request.Tail}
+	for _, key := range options.Keys() {
+		r.proceed()
+		value := options.Get(key)
+		if isNothing(value) {
+			continue
+		}
+		if !slices.Contains(names, key) {
+			panic(r.typeError(what + ": there is no option " + key + "; " + fileOptionsAdvice(names)))
+		}
+		n, ok := number(value)
+		if !ok || n < 1 || n != math.Trunc(n) || n > 1<<53 {
+			panic(r.typeError(what + ": " + key + " must be a whole number from 1 on"))
+		}
+		*places[key] = int64(n)
+	}
+	if request.Max > 0 && request.Tail > 0 {
+		panic(r.typeError(what + ": give one of max and tail"))
+	}
+}
+
+func fileOptionsAdvice(names []string) string {
+	if len(names) == 0 {
+		return "it takes a path and nothing else"
+	}
+	return "the options are an object with " + strings.Join(names, " and ")
+}
+
+func (r *run) readText(a *fileAnswer) (goja.Value, bool) {
+	if a.Text == nil {
+		return nil, false
+	}
+	return r.rt.ToValue(bodyText(*a.Text)), true
+}
+
+func (r *run) readData(a *fileAnswer) (goja.Value, bool) {
+	if a.Data64 == nil {
+		return nil, false
+	}
+	data, err := base64.StdEncoding.DecodeString(*a.Data64)
+	if err != nil {
+		return nil, false
+	}
+	return r.newBytes(data), true
+}
+
+func (r *run) readLines(a *fileAnswer) (goja.Value, bool) {
+	items := make([]any, len(a.Lines))
+	for i, line := range a.Lines {
+		r.proceed()
+		items[i] = r.rt.ToValue(line)
+	}
+	return r.rt.NewArray(items...), a.Lines != nil
+}
+
+func (r *run) readEntries(a *fileAnswer) (goja.Value, bool) {
+	items := make([]any, len(a.Entries))
+	for i, e := range a.Entries {
+		r.proceed()
+		o := r.rt.NewObject()
+		_ = o.Set("name", e.Name)
+		_ = o.Set("type", e.Type)
+		items[i] = o
+	}
+	return r.rt.NewArray(items...), a.Entries != nil
+}
+
+func (r *run) readStat(a *fileAnswer) (goja.Value, bool) {
+	o := r.rt.NewObject()
+	_ = o.Set("type", a.Type)
+	_ = o.Set("size", a.Size)
+	_ = o.Set("modified", a.Modified)
+	return o, a.Type != ""
+}
