@@ -37,11 +37,11 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 		{"a string", `"m"`, codeInvalidRequest, ``, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			messages, _, f := parse([]byte(test.text), jsongate.Limits{})
+			b, f := parse([]byte(test.text), jsongate.Limits{})
 			if f != nil {
 				t.Fatalf("the text was refused: %v", f)
 			}
-			m := messages[0]
+			m := &b.pending[0]
 			if (m.bad == nil) != (test.code == 0) || m.bad != nil && m.bad.Code != test.code {
 				t.Errorf("the fault is %+v, want the code %d", m.bad, test.code)
 			}
@@ -70,9 +70,9 @@ func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
 		{"a batch that is too long", `[` + strings.Repeat("1,", maxBatch) + `1]`, codeInvalidRequest, Malformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			messages, _, f := parse([]byte(test.text), jsongate.Limits{Bytes: 1000})
+			b, f := parse([]byte(test.text), jsongate.Limits{Bytes: 1000})
 			if f == nil {
-				t.Fatalf("the text was read as %v", messages)
+				t.Fatalf("the text was read as %d messages", len(b.pending))
 			}
 			if f.Code != test.code || f.refusal != test.refusal {
 				t.Errorf("the fault is %+v, want the code %d and the refusal %d", f, test.code, test.refusal)
@@ -93,8 +93,8 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		messages, isBatch, fault := parse(text, jsongate.Limits{})
-		if fault != nil || isBatch || messages[0].bad != nil || messages[0].isResponse() {
+		b, fault := parse(text, jsongate.Limits{})
+		if fault != nil || b.isBatch || b.pending[0].bad != nil || b.pending[0].isResponse() {
 			return
 		}
 		var want map[string]json.RawMessage
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 		if err := json.Unmarshal(want["method"], &method); err != nil {
 			t.Fatal(err)
 		}
-		m := messages[0]
+		m := &b.pending[0]
 		if m.method != method || string(m.id) != string(want["id"]) {
 			t.Errorf("the method is %q and the id %s, want %q and %s", m.method, m.id, method, want["id"])
 		}
