@@ -89,6 +89,8 @@ func FuzzParse(f *testing.F) {
 		`{"jsonrpc":"2.0","id":"\u0061","m\u0065thod":"p"}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"b"}]`,
 		`{"jsonrpc":"2.0","id":1,"error":{}}`, `{"jsonrpc":"2.0","id":null,"method":"x"}`,
+		`{"id":2,"params":{"arguments":{"name":[{"uri":"}"}]},"_meta":{"mcpd/agent":{"a":{}},"progressToken":"\\"},"name":"\"","uri":null},"method":"m","jsonrpc":"2.0"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{},"x":{"_meta":{"progressToken":1}},"requestState":"s","inputResponses":{}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -112,5 +114,39 @@ func FuzzParse(f *testing.F) {
 		if params := want["params"]; !isNull(params) && string(m.params) != string(params) {
 			t.Errorf("the params are %s, want %s", m.params, params)
 		}
+		params := membersOf(t, want["params"])
+		checkMembers(t, params, map[string][]byte{
+			"name": m.item.name, "uri": m.item.uri, "arguments": m.item.arguments,
+			"inputResponses": m.item.responses, "requestState": m.item.state,
+		})
+		if m.meta.bad == nil {
+			checkMembers(t, membersOf(t, params["_meta"]), map[string][]byte{
+				keyClientInfo: m.meta.clientInfo, keyCapabilities: m.meta.capabilities, keyLogLevel: m.meta.logLevel,
+				keyAgent: m.meta.agent, "progressToken": m.meta.progressToken,
+			})
+		}
 	})
+}
+
+// membersOf returns the members that encoding/json finds in an object; none in
+// what is no object.
+func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage) {
+	if isObject(object) {
+		if err := json.Unmarshal(object, &members); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return members
+}
+
+// checkMembers holds what was read of an object to what encoding/json finds.
+func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string][]byte) {
+	for name, got := range read {
+		if isNull(got) && isNull(want[name]) {
+			continue
+		}
+		if string(got) != string(want[name]) {
+			t.Errorf("the member %s is %s, want %s", name, got, want[name])
+		}
+	}
 }
