@@ -89,7 +89,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 			_ = store.Lose(pause.Nonce)
 		}
 	}()
-	result, failure := x.run(ctx, pause)
+	result, failure := x.run(ctx, *pause)
 	answer, err := encodeOutcome(result, failure)
 	if err == nil {
 		err = store.Finish(pause.Nonce, answer)
@@ -102,13 +102,13 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 }
 
 // begun is the pause of a call that begins.
-func (x *execution) begun() *asking.Pause {
-	return &asking.Pause{Journal: scripting.NewJournal(), State: state.State{Root: x.id, Start: x.began}}
+func (x *execution) begun() asking.Pause {
+	return asking.Pause{Journal: scripting.NewJournal(), State: state.State{Root: x.id, Start: x.began}}
 }
 
 // suspended makes what the body asks the result of this leg. A client that sent
 // the answers before it was asked is not asked.
-func (x *execution) suspended(ctx context.Context, pause *asking.Pause, asks []scripting.Ask, took time.Duration) (Result, *CallError) {
+func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []scripting.Ask, took time.Duration) (Result, *CallError) {
 	open := make([]state.Ask, len(asks))
 	for i, ask := range asks {
 		open[i] = state.Ask{Seq: ask.Seq, Payload: ask.Payload}
@@ -124,7 +124,7 @@ func (x *execution) suspended(ctx context.Context, pause *asking.Pause, asks []s
 		return Result{}, failed(ExecutionError, err, "the server cannot keep what calls wait for")
 	}
 	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, asking.Digest(x.args)
-	return x.ask(store, pause, open)
+	return x.ask(store, &pause, open)
 }
 
 // ask is the result of a leg that leaves asks open.

@@ -257,9 +257,9 @@ func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
 
 // run runs one leg of the call under what is left of its deadline, and checks
 // what it returned.
-func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *CallError) {
-	bounded, cancel := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
-	defer cancel()
+func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallError) {
+	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
+	defer bounded.Cancel(nil)
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
 		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds,
@@ -274,10 +274,10 @@ func (x *execution) run(ctx context.Context, pause *asking.Pause) (Result, *Call
 	}
 	began := x.server.options.Now()
 	outcome, err := x.body.Run(bounded, call)
-	var input *gofunc.InputError
-	switch {
-	case errors.As(err, &input):
+	if input, ok := errors.AsType[*gofunc.InputError](err); ok {
 		return Result{}, invalidInput(x.entry.Item, []Violation{{Path: input.Path, Message: input.Reason()}})
+	}
+	switch {
 	case errors.Is(err, catalog.ErrLeft):
 		return Result{Left: true}, nil
 	case err != nil && ctx.Err() != nil:

@@ -51,7 +51,8 @@ type Agent struct {
 	Model string
 	// RequestID names the request in logs and errors. It is never empty in a call.
 	RequestID string
-	// Metadata holds at most [MetadataEntries] entries of [MetadataBytes] in all.
+	// Metadata holds at most [MetadataEntries] entries of [MetadataBytes] in all,
+	// and is nil when there are none.
 	Metadata map[string]string
 	// Verified is true only when the principal's credential is bound to AgentID.
 	Verified bool

@@ -105,9 +105,9 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	if response, handled := b.asTask(ctx, r); handled {
 		return response
 	}
-	ctx, cancel := deadline.WithCancel(ctx)
-	defer cancel(nil)
-	defer b.life.leave(b.life.enter(cancel))
+	call := deadline.WithCancel(ctx)
+	defer call.Cancel(nil)
+	defer b.life.leave(b.life.enter(call))
 	request := engine.Request{
 		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
 		Can: capabilities(r.Can),
@@ -121,7 +121,7 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	if r.Late != nil {
 		request.Late = late{r.Late}
 	}
-	return responseOf(b.engine.Execute(ctx, request))
+	return responseOf(b.engine.Execute(call, request))
 }
 
 // late passes on the result of a call that holds its goroutine.

@@ -1,8 +1,9 @@
 package serve
 
 import (
-	"context"
 	"sync"
+
+	"github.com/mcpd/mcpd/internal/deadline"
 )
 
 // life is what calls live in: they are cancelled when it ends. The zero life
@@ -11,22 +12,22 @@ type life struct {
 	mu     sync.Mutex
 	ended  error // nil while it lasts
 	last   uint64
-	living map[uint64]context.CancelCauseFunc
+	living map[uint64]*deadline.Context
 }
 
 // enter adds a call, which a life that has ended cancels at once. [life.leave]
 // takes it out again, by the number.
-func (l *life) enter(cancel context.CancelCauseFunc) uint64 {
+func (l *life) enter(call *deadline.Context) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended != nil {
-		cancel(l.ended)
+		call.Cancel(l.ended)
 	}
 	if l.living == nil {
-		l.living = map[uint64]context.CancelCauseFunc{}
+		l.living = map[uint64]*deadline.Context{}
 	}
 	l.last++
-	l.living[l.last] = cancel
+	l.living[l.last] = call
 	return l.last
 }
 
@@ -41,7 +42,7 @@ func (l *life) end(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = cause
-	for _, cancel := range l.living {
-		cancel(cause)
+	for _, call := range l.living {
+		call.Cancel(cause)
 	}
 }

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/deadline"
 )
 
 func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
 	var l life
 	enter := func() (context.Context, uint64) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		return ctx, l.enter(cancel)
+		call := deadline.WithCancel(t.Context())
+		return call, l.enter(call)
 	}
 	gone, number := enter()
 	l.leave(number)

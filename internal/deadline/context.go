@@ -9,21 +9,18 @@ import (
 // WithTimeout is [context.WithTimeout], but that it costs next to nothing as
 // long as nobody asks for what needs a timer: Done, Value, or a context made of
 // this one.
-func WithTimeout(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	b := &bounded{parent: parent, at: time.Now().Add(timeout)}
-	return b, func() { b.cancel(nil) }
+func WithTimeout(parent context.Context, timeout time.Duration) *Context {
+	return &Context{parent: parent, at: time.Now().Add(timeout)}
 }
 
 // WithCancel is [context.WithCancelCause], but that it costs next to nothing as
 // long as nobody asks for its Done, its Value, its cause, or a context made of
 // it.
-func WithCancel(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	b := &bounded{parent: parent}
-	return b, b.cancel
-}
+func WithCancel(parent context.Context) *Context { return &Context{parent: parent} }
 
-// bounded is a context that becomes one of the standard library when it must.
-type bounded struct {
+// Context is a context that becomes one of the standard library when it must.
+// [Context.Cancel] must be called in the end.
+type Context struct {
 	// fixed at creation
 	parent context.Context
 	at     time.Time // zero: there is no deadline but that of the parent
@@ -36,63 +33,65 @@ type bounded struct {
 }
 
 // Deadline returns when the context ends at the latest.
-func (b *bounded) Deadline() (time.Time, bool) {
-	if at, ok := b.parent.Deadline(); ok && (b.at.IsZero() || at.Before(b.at)) {
+func (c *Context) Deadline() (time.Time, bool) {
+	if at, ok := c.parent.Deadline(); ok && (c.at.IsZero() || at.Before(c.at)) {
 		return at, true
 	}
-	return b.at, !b.at.IsZero()
+	return c.at, !c.at.IsZero()
 }
 
 // Done returns a channel that is closed when the context ends.
-func (b *bounded) Done() <-chan struct{} { return b.become().Done() }
+func (c *Context) Done() <-chan struct{} { return c.become().Done() }
 
 // Value returns a value of the parent. It makes the context real, as contexts
 // that are made of this one look for their parent by it.
-func (b *bounded) Value(key any) any { return b.become().Value(key) }
+func (c *Context) Value(key any) any { return c.become().Value(key) }
 
 // Err returns why the context has ended, and nil before.
-func (b *bounded) Err() error {
-	if b.lasts() {
+func (c *Context) Err() error {
+	if c.lasts() {
 		return nil
 	}
-	return b.become().Err()
+	return c.become().Err()
 }
 
 // lasts reports whether the context surely has not ended.
-func (b *bounded) lasts() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.real == nil && !b.over && b.parent.Err() == nil && (b.at.IsZero() || time.Now().Before(b.at))
+func (c *Context) lasts() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.real == nil && !c.over && c.parent.Err() == nil && (c.at.IsZero() || time.Now().Before(c.at))
 }
 
-func (b *bounded) become() context.Context {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.real != nil {
-		return b.real
+func (c *Context) become() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.real != nil {
+		return c.real
 	}
 	switch {
-	case b.over || b.at.IsZero():
-		b.real, b.end = context.WithCancelCause(b.parent)
+	case c.over || c.at.IsZero():
+		c.real, c.end = context.WithCancelCause(c.parent)
 	default:
 		var end context.CancelFunc
-		b.real, end = context.WithDeadline(b.parent, b.at)
-		b.end = func(error) { end() }
+		c.real, end = context.WithDeadline(c.parent, c.at)
+		c.end = func(error) { end() }
 	}
-	if b.over {
-		b.end(b.cause)
+	if c.over {
+		c.end(c.cause)
 	}
-	return b.real
+	return c.real
 }
 
-func (b *bounded) cancel(cause error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over {
+// Cancel ends the context, unless it has ended. The cause of one that has a
+// timeout is always its error.
+func (c *Context) Cancel(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
 		return
 	}
-	b.over, b.cause = true, cause
-	if b.end != nil {
-		b.end(cause)
+	c.over, c.cause = true, cause
+	if c.end != nil {
+		c.end(cause)
 	}
 }

@@ -7,10 +7,9 @@ import (
 
 // admit settles the era of a request and holds it to the rules that are the
 // same for all methods.
-func (c *call) admit() (f *fault) {
-	c.item = parseItemParams(c.params)
-	if c.meta, f = parseMeta(c.item.meta); f != nil {
-		return f
+func (c *call) admit() *fault {
+	if c.meta.bad != nil {
+		return c.meta.bad
 	}
 	if c.handler = c.server.methods[c.method]; c.handler == nil {
 		c.handler = &method{}

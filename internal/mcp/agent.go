@@ -98,6 +98,9 @@ func (c *AgentClaim) setMetadata(value []byte) error {
 // What only one of them says holds; a contradiction is an error, of the same
 // kind as that of [ParseAgent].
 func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
+	if headers.isEmpty() {
+		return c, nil
+	}
 	names := bodyNames()
 	for _, field := range [...]struct{ path, mine, its string }{
 		{names.agentID, c.AgentID, headers.AgentID}, {names.model, c.Model, headers.Model}, {names.requestID, c.RequestID, headers.RequestID},
@@ -123,6 +126,7 @@ func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
 
 // Agent returns the claim as the context of a call: an agent that does not
 // name itself is [identity.AnonymousAgent], and a request without an id gets one.
+// What claims no metadata has a nil map.
 func (c AgentClaim) Agent() identity.Agent {
 	a := identity.Agent{AgentID: c.AgentID, Model: c.Model, RequestID: c.RequestID, Metadata: c.Metadata}
 	if a.AgentID == "" {
@@ -130,9 +134,6 @@ func (c AgentClaim) Agent() identity.Agent {
 	}
 	if a.RequestID == "" {
 		a.RequestID = newRequestID()
-	}
-	if a.Metadata == nil {
-		a.Metadata = map[string]string{}
 	}
 	return a
 }
@@ -150,8 +151,16 @@ func bodyNames() claimNames {
 	return claimNames{"agent.agent_id", "agent.model", "agent.request_id", "agent.metadata"}
 }
 
+// isEmpty reports whether nothing is claimed.
+func (c *AgentClaim) isEmpty() bool {
+	return c.AgentID == "" && c.Model == "" && c.RequestID == "" && len(c.Metadata) == 0
+}
+
 // check holds the claim to its bounds.
 func (c *AgentClaim) check(names claimNames) error {
+	if c.isEmpty() {
+		return nil
+	}
 	for _, field := range [...]struct{ name, value string }{
 		{names.agentID, c.AgentID}, {names.model, c.Model}, {names.requestID, c.RequestID},
 	} {

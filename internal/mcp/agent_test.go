@@ -111,7 +111,7 @@ func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
 
 func TestAnAgentHasAnIDAndARequest(t *testing.T) {
 	a, b := mcp.AgentClaim{}.Agent(), mcp.AgentClaim{}.Agent()
-	if a.AgentID != identity.AnonymousAgent || a.Metadata == nil || a.Verified {
+	if a.AgentID != identity.AnonymousAgent || len(a.Metadata) != 0 || a.Verified {
 		t.Errorf("the agent is %+v", a)
 	}
 	if a.RequestID == "" || a.RequestID == b.RequestID {

@@ -64,7 +64,18 @@ func (c *AgentClaim) setHeader(name string, values []string) error {
 // clientName returns "name/version" of an Implementation object, or what it has
 // of the two.
 func clientName(info []byte) string {
-	name, version := unquoted(member(info, "name")), unquoted(member(info, "version"))
+	var name, version []byte
+	object, ok := members(info)
+	for ok {
+		var key, value []byte
+		key, value, ok = object.member()
+		switch string(key) {
+		case "name":
+			name = unquoted(value)
+		case "version":
+			version = unquoted(value)
+		}
+	}
 	if len(name) == 0 || len(version) == 0 {
 		return clip(string(name))
 	}

@@ -8,23 +8,25 @@ type batch struct {
 	origin  origin
 	isBatch bool
 	pending []pending
-	replies []Reply // of what does not wait
+	replies []Reply // of what does not wait; nil where all does
 	served  func()  // called when the text is no longer needed, on a connection
-	// alone is their room when there is one message.
-	alone struct {
-		pending [1]pending
-		replies [1]Reply
-	}
+	// alone is the room of one message, which most texts hold.
+	alone [1]pending
 }
 
-func newBatch(o origin, messages int, isBatch bool) *batch {
-	b := &batch{origin: o, isBatch: isBatch}
-	if messages == 1 {
-		b.pending, b.replies = b.alone.pending[:], b.alone.replies[:]
-	} else {
-		b.pending, b.replies = make([]pending, messages), make([]Reply, messages)
-	}
+// newBatch returns the batch of one message, which is none yet.
+func newBatch() *batch {
+	b := &batch{}
+	b.pending = b.alone[:]
 	return b
+}
+
+// replied takes the reply to a message that does not wait.
+func (b *batch) replied(i int, r Reply) {
+	if b.replies == nil {
+		b.replies = make([]Reply, len(b.pending))
+	}
+	b.replies[i] = r
 }
 
 // slow reports whether serving may take long.
@@ -64,8 +66,11 @@ func (b *batch) answer(r *result, f *fault) {
 // serve serves what is pending, all of it at once, and returns the one reply.
 func (b *batch) serve() Reply {
 	if !b.isBatch {
-		if p := &b.pending[0]; p.waits {
+		switch p := &b.pending[0]; {
+		case p.waits:
 			return p.serve()
+		case b.replies == nil:
+			return Reply{}
 		}
 		return b.replies[0]
 	}

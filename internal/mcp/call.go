@@ -11,8 +11,6 @@ type call struct {
 	server *Server
 	origin *origin
 	message
-	item itemParams
-	meta meta
 	// handler is the method; one that serves nothing when there is no such.
 	handler *method
 	era     era

@@ -52,8 +52,11 @@ func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
 // Deliver is [Conn.Receive] for a text that came in on a side channel, which is
 // told when the text cannot be taken in: the reply is zero when it was.
 func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
-	b, _, f := c.receive(ctx, text, served)
+	b, f := c.receive(ctx, text, served)
 	if f != nil {
+		if b != nil {
+			b.served()
+		}
 		return refuse(nil, f)
 	}
 	if b != nil {
@@ -65,12 +68,13 @@ func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
 // take takes the next text in and answers it, unless that may take long: then
 // it returns what is to be served.
 func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
-	b, messages, f := c.receive(ctx, text, served)
+	b, f := c.receive(ctx, text, served)
 	switch {
 	case f == nil:
 		return b
-	case f.refusal == Unavailable:
-		c.turnAway(messages)
+	case b != nil:
+		c.turnAway(b)
+		b.served()
 	default:
 		c.answer(refuse(nil, f))
 	}
@@ -78,35 +82,34 @@ func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
 }
 
 // receive takes the next text in, and returns the batch when to serve it may
-// take long. The fault is that of the text as a whole, or says that nothing new
-// may begin.
-func (c *Conn) receive(ctx context.Context, text []byte, served func()) (*batch, []message, *fault) {
+// take long. The fault is that of the text as a whole, or, where there is a
+// batch, says that nothing new may begin.
+func (c *Conn) receive(ctx context.Context, text []byte, served func()) (*batch, *fault) {
 	if served == nil {
 		served = func() {}
 	}
 	if c.origin.session != nil {
 		c.origin.session.heard.Add(1)
 	}
-	messages, isBatch, f := parse(text, c.server.options.Limits)
+	b, f := parse(text, c.server.options.Limits)
 	if f != nil {
 		served()
-		return nil, nil, f
+		return nil, f
 	}
+	b.served = served
 	if !c.work.begin() {
-		served()
-		return nil, messages, draining()
+		return b, draining()
 	}
-	b, f := c.server.acceptAll(ctx, c.origin, messages, isBatch)
+	f = c.server.accept(ctx, c.origin, b)
 	if f == nil && b.slow() {
-		b.served = served
-		return b, nil, nil
+		return b, nil
 	}
 	defer served()
 	defer c.work.done()
 	if f == nil {
 		c.serveNow(ctx, b)
 	}
-	return nil, nil, f
+	return nil, f
 }
 
 // serveNow serves what does not take long.
@@ -180,9 +183,9 @@ func (c *Conn) answer(r Reply) {
 }
 
 // turnAway refuses requests that come when nothing new may begin.
-func (c *Conn) turnAway(messages []message) {
-	for _, m := range messages {
-		if !m.isResponse() && !m.isNotification() {
+func (c *Conn) turnAway(b *batch) {
+	for i := range b.pending {
+		if m := &b.pending[i].message; !m.isResponse() && !m.isNotification() {
 			c.answer(refuse(m.id, draining()))
 		}
 	}

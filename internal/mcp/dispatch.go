@@ -43,11 +43,11 @@ func (p *pending) accept(ctx context.Context) Reply {
 		return refuse(p.id, p.bad)
 	case p.isResponse():
 		if o.session != nil {
-			o.session.outgoing.answered(p.message)
+			o.session.outgoing.answered(&p.message)
 		}
 		return Reply{}
 	case p.isNotification():
-		p.server.notified(o, p.message)
+		p.server.notified(o, &p.message)
 		return Reply{}
 	}
 	if f := p.admit(); f != nil {
@@ -82,22 +82,24 @@ func (p *pending) reply(r *result, f *fault) Reply {
 	return Reply{Frame: p.answer(r), Session: r.session, Last: r.last}
 }
 
-// acceptAll accepts one message, or a batch in its order (2025-03-26
-// basic/index, Batching).
-func (s *Server) acceptAll(ctx context.Context, o origin, messages []message, isBatch bool) (*batch, *fault) {
-	if isBatch && (o.session == nil || !hasBatches(o.session.version)) {
-		return nil, malformed("the protocol revision has no batches")
+// accept accepts one message, or a batch in its order (2025-03-26 basic/index,
+// Batching).
+func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
+	if b.isBatch && (o.session == nil || !hasBatches(o.session.version)) {
+		return malformed("the protocol revision has no batches")
 	}
-	b := newBatch(o, len(messages), isBatch)
-	for i, m := range messages {
-		if m.isOdd() && (isBatch || !o.mirrored) {
+	b.origin = o
+	for i := range b.pending {
+		p := &b.pending[i]
+		if p.isOdd() && (b.isBatch || !o.mirrored) {
 			continue
 		}
-		p := &b.pending[i]
-		p.call = call{server: s, origin: &b.origin, message: m}
-		b.replies[i] = p.accept(ctx)
+		p.server, p.origin = s, &b.origin
+		if r := p.accept(ctx); !p.waits {
+			b.replied(i, r)
+		}
 	}
-	return b, nil
+	return nil
 }
 
 // refuse answers with an error. Legacy clients of HTTP read errors of requests
@@ -125,7 +127,7 @@ func (c *call) run(ctx context.Context) (r *result, f *fault) {
 
 // notified takes note of a notification. Those that are unknown or malformed
 // are ignored, as nobody waits for an answer.
-func (s *Server) notified(o *origin, m message) {
+func (s *Server) notified(o *origin, m *message) {
 	if m.method != "notifications/cancelled" || o.calls == nil {
 		return
 	}

@@ -41,26 +41,27 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 			s.work.done()
 		}
 	}()
-	messages, isBatch, f := parse(text, s.options.Limits)
+	parsed, f := parse(text, s.options.Limits)
 	if f != nil {
 		return refuse(nil, f)
 	}
 	o := s.exchangeOrigin(x)
 	// A single request is held to the same by admit.
-	if isBatch || messages[0].isNotification() || messages[0].isResponse() {
+	if first := &parsed.pending[0]; parsed.isBatch || first.isNotification() || first.isResponse() {
 		if r, ok := RefuseVersion(o.peer.Headers); !ok {
 			return r
 		}
 		if o.lost() {
 			return refuse(nil, unknownSession())
 		}
+		if !parsed.isBatch && o.session == nil && first.bad == nil && first.isResponse() {
+			return refuse(nil, malformed("a response needs the session on which it was asked for"))
+		}
 	}
-	if !isBatch && o.session == nil && messages[0].bad == nil && messages[0].isResponse() {
-		return refuse(nil, malformed("a response needs the session on which it was asked for"))
-	}
-	if b, f = s.acceptAll(ctx, o, messages, isBatch); f != nil {
+	if f = s.accept(ctx, o, parsed); f != nil {
 		return refuse(nil, f)
 	}
+	b = parsed
 	if o.late != nil {
 		b.mayEndLate()
 	}

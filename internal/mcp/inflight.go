@@ -20,7 +20,7 @@ var errCancelled = errors.New("cancelled by the client")
 // client can cancel them by id.
 type inflight struct {
 	mu   sync.Mutex
-	byID map[string]context.CancelCauseFunc
+	byID map[string]*deadline.Context
 }
 
 // add registers a request; end takes it out again and frees its context, once.
@@ -35,18 +35,18 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 		return nil, nil, newFault(codeInternal, Unavailable, "too many requests are under way; wait for some to end")
 	}
 	if f.byID == nil {
-		f.byID = map[string]context.CancelCauseFunc{}
+		f.byID = map[string]*deadline.Context{}
 	}
-	ctx, cancel := deadline.WithCancel(ctx)
-	f.byID[key] = cancel
+	call := deadline.WithCancel(ctx)
+	f.byID[key] = call
 	ended := false
-	return ctx, func() {
+	return call, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if !ended {
 			ended = true
 			delete(f.byID, key)
-			cancel(nil)
+			call.Cancel(nil)
 		}
 	}, nil
 }
@@ -54,10 +54,10 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 // cancel ends the request with the id; an unknown id is none of anybody's business.
 func (f *inflight) cancel(id []byte) {
 	f.mu.Lock()
-	cancel := f.byID[idKey(id)]
+	call := f.byID[idKey(id)]
 	f.mu.Unlock()
-	if cancel != nil {
-		cancel(errCancelled)
+	if call != nil {
+		call.Cancel(errCancelled)
 	}
 }
 
@@ -65,8 +65,8 @@ func (f *inflight) cancel(id []byte) {
 func (f *inflight) cancelAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, cancel := range f.byID {
-		cancel(errCancelled)
+	for _, call := range f.byID {
+		call.Cancel(errCancelled)
 	}
 }
 

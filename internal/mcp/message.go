@@ -20,8 +20,11 @@ type message struct {
 	// id is the JSON of a string or an integer, and empty in a notification.
 	id     []byte
 	method string
-	// params is the JSON of an object, and empty when there are none.
+	// params is the JSON of an object, and empty when there are none. item and
+	// meta are what is read of it.
 	params []byte
+	item   itemParams
+	meta   meta
 	// result and err are those of a response: JSON, and empty when absent.
 	result, err []byte
 	// bad says why the message cannot be served; nil when it can.
@@ -41,28 +44,33 @@ func (m *message) isResponse() bool { return m.method == "" }
 // parse lets text through the gate and reads the messages it holds: one, or
 // those of a batch. Each says for itself whether it can be served; the fault is
 // that of the text as a whole.
-func parse(text []byte, limits jsongate.Limits) (messages []message, isBatch bool, f *fault) {
+func parse(text []byte, limits jsongate.Limits) (*batch, *fault) {
 	if err := jsongate.Check(text, limits); err != nil {
-		return nil, false, gateFault(err)
+		return nil, gateFault(err)
 	}
 	list, isBatch := elements(text)
 	if !isBatch {
-		return []message{parseMessage(text)}, false, nil
+		b := newBatch()
+		b.pending[0].parse(text)
+		return b, nil
 	}
+	b := &batch{isBatch: true}
 	for {
 		element, ok := list.element()
 		if !ok {
 			break
 		}
-		if len(messages) == maxBatch {
-			return nil, true, malformed("the batch holds too many messages")
+		if len(b.pending) == maxBatch {
+			return nil, malformed("the batch holds too many messages")
 		}
-		messages = append(messages, parseMessage(element))
+		b.pending = append(b.pending, pending{})
+		b.pending[len(b.pending)-1].parse(element)
 	}
-	if len(messages) == 0 {
-		return nil, true, malformed("the batch is empty")
+	if len(b.pending) == 0 {
+		return nil, malformed("the batch is empty")
 	}
-	return messages, true, nil
+	b.replies = make([]Reply, len(b.pending))
+	return b, nil
 }
 
 // gateFault maps a refusal of the gate: what breaks the grammar is a parse
@@ -81,31 +89,35 @@ func gateFault(err error) *fault {
 	return newFault(codeParse, Malformed, "parse error: "+err.Error())
 }
 
-// parseMessage reads one message. A bad one still has the id that was read.
-func parseMessage(text []byte) (m message) {
+// parse reads the message from its text, once from its begin to its end. A bad
+// one still has the id that was read.
+func (m *message) parse(text []byte) {
 	object, ok := members(text)
 	if !ok {
-		return message{bad: malformed("a message is a JSON object")}
+		m.bad = malformed("a message is a JSON object")
+		return
 	}
 	var version, method, id []byte
 	for {
-		name, value, ok := object.member()
+		name, ok := object.name()
 		if !ok {
 			break
 		}
 		switch string(name) {
 		case "jsonrpc":
-			version = value
+			version = object.value()
 		case "id":
-			id = value
+			id = object.value()
 		case "method":
-			method = value
+			method = object.value()
 		case "params":
-			m.params = value
+			m.params = m.item.parse(&object, &m.meta)
 		case "result":
-			m.result = value
+			m.result = object.value()
 		case "error":
-			m.err = value
+			m.err = object.value()
+		default:
+			object.value()
 		}
 	}
 	isResponse := method == nil && (m.result != nil || m.err != nil)
@@ -118,7 +130,6 @@ func parseMessage(text []byte) (m message) {
 	if m.bad == nil && !isResponse {
 		m.bad = m.setMethod(method)
 	}
-	return m
 }
 
 // setID takes an id that the protocol allows (2026-07-28 basic/index, Requests).

@@ -37,11 +37,11 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 		{"a string", `"m"`, codeInvalidRequest, ``, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			messages, _, f := parse([]byte(test.text), jsongate.Limits{})
+			b, f := parse([]byte(test.text), jsongate.Limits{})
 			if f != nil {
 				t.Fatalf("the text was refused: %v", f)
 			}
-			m := messages[0]
+			m := &b.pending[0]
 			if (m.bad == nil) != (test.code == 0) || m.bad != nil && m.bad.Code != test.code {
 				t.Errorf("the fault is %+v, want the code %d", m.bad, test.code)
 			}
@@ -70,9 +70,9 @@ func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
 		{"a batch that is too long", `[` + strings.Repeat("1,", maxBatch) + `1]`, codeInvalidRequest, Malformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			messages, _, f := parse([]byte(test.text), jsongate.Limits{Bytes: 1000})
+			b, f := parse([]byte(test.text), jsongate.Limits{Bytes: 1000})
 			if f == nil {
-				t.Fatalf("the text was read as %v", messages)
+				t.Fatalf("the text was read as %d messages", len(b.pending))
 			}
 			if f.Code != test.code || f.refusal != test.refusal {
 				t.Errorf("the fault is %+v, want the code %d and the refusal %d", f, test.code, test.refusal)
@@ -89,12 +89,14 @@ func FuzzParse(f *testing.F) {
 		`{"jsonrpc":"2.0","id":"\u0061","m\u0065thod":"p"}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"b"}]`,
 		`{"jsonrpc":"2.0","id":1,"error":{}}`, `{"jsonrpc":"2.0","id":null,"method":"x"}`,
+		`{"id":2,"params":{"arguments":{"name":[{"uri":"}"}]},"_meta":{"mcpd/agent":{"a":{}},"progressToken":"\\"},"name":"\"","uri":null},"method":"m","jsonrpc":"2.0"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{},"x":{"_meta":{"progressToken":1}},"requestState":"s","inputResponses":{}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		messages, isBatch, fault := parse(text, jsongate.Limits{})
-		if fault != nil || isBatch || messages[0].bad != nil || messages[0].isResponse() {
+		b, fault := parse(text, jsongate.Limits{})
+		if fault != nil || b.isBatch || b.pending[0].bad != nil || b.pending[0].isResponse() {
 			return
 		}
 		var want map[string]json.RawMessage
@@ -105,12 +107,46 @@ func FuzzParse(f *testing.F) {
 		if err := json.Unmarshal(want["method"], &method); err != nil {
 			t.Fatal(err)
 		}
-		m := messages[0]
+		m := &b.pending[0]
 		if m.method != method || string(m.id) != string(want["id"]) {
 			t.Errorf("the method is %q and the id %s, want %q and %s", m.method, m.id, method, want["id"])
 		}
 		if params := want["params"]; !isNull(params) && string(m.params) != string(params) {
 			t.Errorf("the params are %s, want %s", m.params, params)
 		}
+		params := membersOf(t, want["params"])
+		checkMembers(t, params, map[string][]byte{
+			"name": m.item.name, "uri": m.item.uri, "arguments": m.item.arguments,
+			"inputResponses": m.item.responses, "requestState": m.item.state,
+		})
+		if m.meta.bad == nil {
+			checkMembers(t, membersOf(t, params["_meta"]), map[string][]byte{
+				keyClientInfo: m.meta.clientInfo, keyCapabilities: m.meta.capabilities, keyLogLevel: m.meta.logLevel,
+				keyAgent: m.meta.agent, "progressToken": m.meta.progressToken,
+			})
+		}
 	})
+}
+
+// membersOf returns the members that encoding/json finds in an object; none in
+// what is no object.
+func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage) {
+	if isObject(object) {
+		if err := json.Unmarshal(object, &members); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return members
+}
+
+// checkMembers holds what was read of an object to what encoding/json finds.
+func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string][]byte) {
+	for name, got := range read {
+		if isNull(got) && isNull(want[name]) {
+			continue
+		}
+		if string(got) != string(want[name]) {
+			t.Errorf("the member %s is %s, want %s", name, got, want[name])
+		}
+	}
 }

@@ -24,26 +24,32 @@ type meta struct {
 	logLevel      []byte
 	agent         []byte
 	progressToken []byte
+	// bad is the first mistake in it; nil when there is none.
+	bad *fault
 }
 
-// parseMeta reads params._meta.
-func parseMeta(object []byte) (m meta, f *fault) {
-	if isNull(object) {
-		return m, nil
-	}
-	entries, ok := members(object)
-	if !ok {
-		return m, newFault(codeInvalidParams, Malformed, "params._meta must be an object")
+// parse reads params._meta, which is the next value.
+func (m *meta) parse(c *cursor) {
+	if !c.enter() {
+		if value := c.value(); !isNull(value) {
+			m.bad = newFault(codeInvalidParams, Malformed, "params._meta must be an object")
+		}
+		return
 	}
 	for {
-		name, value, ok := entries.member()
+		name, ok := c.name()
 		if !ok {
-			return m, nil
+			break
 		}
-		if f := m.set(name, value); f != nil {
-			return m, f
+		value := c.value()
+		if len(value) == 0 {
+			break
+		}
+		if f := m.set(name, value); m.bad == nil {
+			m.bad = f
 		}
 	}
+	c.leave()
 }
 
 func (m *meta) set(name, value []byte) *fault {

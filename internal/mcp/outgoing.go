@@ -53,7 +53,7 @@ func (o *outgoing) add(requests []AskRequest, to chan<- clientAnswer) (ids []str
 
 // answered passes on the answer of the client. One that nobody waits for is
 // ignored.
-func (o *outgoing) answered(m message) {
+func (o *outgoing) answered(m *message) {
 	id, _ := text(m.id)
 	w, ok := o.take(id)
 	if !ok {

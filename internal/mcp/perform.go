@@ -10,32 +10,45 @@ import (
 type itemParams struct {
 	name, uri, arguments []byte
 	responses, state     []byte // of a client that was asked
-	meta                 []byte
 }
 
-func parseItemParams(params []byte) (p itemParams) {
-	object, ok := members(params)
-	for ok {
-		var name, value []byte
-		if name, value, ok = object.member(); !ok || isNull(value) {
+// parse reads the params that are the next value, and returns all of them.
+// Their _meta is read into m.
+func (p *itemParams) parse(c *cursor, m *meta) []byte {
+	start := c.pos
+	if !c.enter() {
+		return c.value()
+	}
+	for {
+		name, ok := c.name()
+		if !ok {
+			break
+		}
+		if string(name) == "_meta" {
+			m.parse(c)
 			continue
 		}
-		switch string(name) {
-		case "name":
-			p.name = value
-		case "uri":
-			p.uri = value
-		case "arguments":
-			p.arguments = value
-		case "inputResponses":
-			p.responses = value
-		case "requestState":
-			p.state = value
-		case "_meta":
-			p.meta = value
+		if value := c.value(); !isNull(value) {
+			p.set(name, value)
 		}
 	}
-	return p
+	c.leave()
+	return c.data[start:c.pos]
+}
+
+func (p *itemParams) set(name, value []byte) {
+	switch string(name) {
+	case "name":
+		p.name = value
+	case "uri":
+		p.uri = value
+	case "arguments":
+		p.arguments = value
+	case "inputResponses":
+		p.responses = value
+	case "requestState":
+		p.state = value
+	}
 }
 
 // perform has the backend carry out a request of the client, and answers with

@@ -31,14 +31,39 @@ func opened(data []byte, bracket byte) (cursor, bool) {
 
 // member returns the next member of an object: its name, and the text of its value.
 func (c *cursor) member() (name, value []byte, ok bool) {
+	if name, ok = c.name(); !ok {
+		return nil, nil, false
+	}
+	value = c.value()
+	return name, value, len(value) > 0
+}
+
+// name returns the name of the next member of an object, and moves to its value.
+func (c *cursor) name() (name []byte, ok bool) {
 	c.separators()
 	if c.peek() != '"' {
-		return nil, nil, false
+		return nil, false
 	}
 	name = c.value()
 	c.separators()
-	value = c.value()
-	return unquoted(name), value, len(value) > 0
+	return unquoted(name), c.pos < len(c.data)
+}
+
+// enter moves into the object that is the next value, if it is one. Its members
+// follow; [cursor.leave] moves behind it.
+func (c *cursor) enter() bool {
+	if c.peek() != '{' {
+		return false
+	}
+	c.pos++
+	return true
+}
+
+// leave moves behind the object whose members were read, all of them.
+func (c *cursor) leave() {
+	if c.peek() == '}' {
+		c.pos++
+	}
 }
 
 // element returns the text of the next element of an array.

@@ -46,6 +46,7 @@ type Answer struct {
 	streams  bool
 	limited  bool // a write deadline is set
 	finished bool
+	late     bool        // the handler goes on when the response has ended
 	err      error       // of the first write that failed
 	timer    *time.Timer // of the next comment; nil until the response is a stream
 }
@@ -255,11 +256,11 @@ func (a *Answer) plain(r mcp.Reply) {
 		a.w.Header().Set("Retry-After", "1")
 	}
 	if r.Frame.Len() <= buffered {
-		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame)
+		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame, a.late)
 		return
 	}
 	a.limit()
-	err := writeJSON(a.w, statusOf(r.Refusal), r.Frame)
+	err := writeJSON(a.w, statusOf(r.Refusal), r.Frame, true)
 	if err == nil {
 		err = a.flush()
 	}

@@ -48,6 +48,7 @@ func (l *late) Late(r mcp.Reply) {
 		return
 	}
 	a.w.Header().Set("Connection", "close")
+	a.late = true
 	a.finish(r)
 	a.limit()
 	a.dropped(a.flush())

@@ -9,13 +9,20 @@ import (
 
 // Refuse answers a request that does not reach the protocol.
 func Refuse(w http.ResponseWriter, status int, reason string) {
-	_ = writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame)
+	_ = writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame, false)
 }
 
-// writeJSON writes the whole response.
-func writeJSON(w http.ResponseWriter, status int, f mcp.Frame) error {
-	h, values := w.Header(), [...]string{"application/json", strconv.Itoa(f.Len())}
-	h["Content-Type"], h["Content-Length"] = values[:1:1], values[1:]
+// typeJSON is shared by all answers, and never written to.
+var typeJSON = []string{"application/json"}
+
+// writeJSON writes the whole response. The server tells the length of one that it
+// keeps back until the handler returns; one that is flushed tells it here.
+func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) error {
+	h := w.Header()
+	h["Content-Type"] = typeJSON
+	if flushed {
+		h["Content-Length"] = []string{strconv.Itoa(f.Len())}
+	}
 	w.WriteHeader(status)
 	_, err := f.WriteTo(w)
 	return err

@@ -23,7 +23,7 @@ import (
 )
 
 func TestWhatTheBackendIsAsked(t *testing.T) {
-	anonymous := identity.Agent{AgentID: "anonymous", RequestID: "req-1", Metadata: map[string]string{}}
+	anonymous := identity.Agent{AgentID: "anonymous", RequestID: "req-1"}
 	rows := []struct {
 		name   string
 		body   string
@@ -41,7 +41,7 @@ func TestWhatTheBackendIsAsked(t *testing.T) {
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"team": "crm"}}},
 		}},
 		{"an agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, mcp.Request{
-			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{}}},
+			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1"}},
 		}},
 	}
 	for _, r := range rows {
