@@ -10,7 +10,7 @@ import (
 )
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
-const defaultConcurrency = 256
+const defaultConcurrency = 1024
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
 // limits, hooks and what the server says of itself. It is immutable but for what it

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bombs is a server of testdata/bombs, and the one that its tools ask.
+type bombs struct {
+	*daemon
+	tools []string // those that are bombs
+
+	mu    sync.Mutex
+	posts map[string]int // by their path
+	waits chan struct{}  // has one element for each request that waits
+	let   chan struct{}  // closed when those may go on
+}
+
+// serveBombs starts the server with the executor of mcpd serve.
+func serveBombs(t *testing.T) *bombs {
+	t.Helper()
+	b := &bombs{posts: map[string]int{}, waits: make(chan struct{}, 1000), let: make(chan struct{})}
+	loop := httptest.NewServer(b)
+	t.Cleanup(loop.Close)
+	dir := t.TempDir()
+	source := filepath.Join("..", "..", "testdata", "bombs")
+	if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "tools.d", "*.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(file) != "ordinary.hcl" {
+			for _, name := range regexp.MustCompile(`(?m)^tool "(.*)"`).FindAllSubmatch(text, -1) {
+				b.tools = append(b.tools, string(name[1]))
+			}
+		}
+		text = bytes.ReplaceAll(text, []byte("127.0.0.1:9"), []byte(loop.Listener.Addr().String()))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.daemon, err = startDaemon(program, dir, append(os.Environ(), "XDG_STATE_HOME="+dir), nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.kill)
+	return b
+}
+
+// ServeHTTP counts what is posted, and has others wait.
+func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/wait") {
+		b.waits <- struct{}{}
+		select {
+		case <-b.let:
+		case <-r.Context().Done():
+		}
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.posts[r.URL.Path]++
+}
+
+// fault is how a call has failed; the zero fault is that of one that has not.
+type fault struct{ Code, Message string }
+
+// try calls a tool, and returns the text of its result.
+func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
+	status, body, err := b.modern("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))
+	if err != nil {
+		return "", f, err
+	}
+	var answer struct {
+		Result struct {
+			Content []struct{ Text string }
+			Meta    struct {
+				Error fault `json:"mcpd/error"`
+			} `json:"_meta"`
+		}
+	}
+	if i := bytes.LastIndex(body, []byte("data: ")); i >= 0 {
+		body = body[i+len("data: "):] // the result of a call that told its progress
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK || len(answer.Result.Content) == 0 {
+		return "", f, fmt.Errorf("%d %.200s: %w", status, body, err)
+	}
+	return answer.Result.Content[0].Text, answer.Result.Meta.Error, nil
+}
+
+// bombEnds are how bombs may end: each message names the limit.
+var bombEnds = regexp.MustCompile(`^(TIMEOUT: the tool did not end within its timeout of (500ms|3s)` +
+	`|EXECUTION_ERROR: the body needs more memory than the 256 MiB that it may have` +
+	`|EXECUTION_ERROR: the body needs more stack than the 64 MiB that it may have` +
+	`|EXECUTION_ERROR: calls nest deeper than 1000` +
+	`|EXECUTION_ERROR: the body (made more than|set more than|.* more than) 10000 .*` +
+	`|EXECUTION_ERROR: (RangeError: )?(Invalid string length|Invalid array length|Invalid count value).*` +
+	`|EXECUTION_ERROR: .*(too large|nested deeper than|nests deeper than|may have at most|contains itself).*` +
+	`|EXECUTION_ERROR: x{100,}.*` + // what it threw itself, cut off
+	`)$`)
+
+// timeoutOf returns the timeout that the message of a bomb names, and that of
+// most where it names another limit.
+func timeoutOf(message string) time.Duration {
+	_, timeout, _ := strings.Cut(message, "timeout of ")
+	if d, err := time.ParseDuration(timeout); err == nil {
+		return d
+	}
+	return 3 * time.Second
+}
+
+// explode calls a bomb, which must end as it ought to.
+func (b *bombs) explode(t *testing.T, tool string) {
+	began := time.Now()
+	_, f, err := b.try(tool, "{}")
+	took := time.Since(began)
+	switch got := f.Code + ": " + f.Message; {
+	case err != nil:
+		t.Errorf("%s: %v", tool, err)
+	case !bombEnds.MatchString(got):
+		t.Errorf("%s ended with %.200s", tool, got)
+	case os.Getenv("MCPD_LONG") != "" && took > timeoutOf(f.Message)+250*time.Millisecond:
+		t.Errorf("%s took %s", tool, took)
+	default:
+		t.Logf("%-20s %5d ms  %.100s", tool, took.Milliseconds(), got)
+	}
+}
+
+// work keeps connections busy with what tools ought to do, until stop is
+// called, which tells what has failed.
+func (b *bombs) work(t *testing.T, connections int) (stop func()) {
+	var over atomic.Bool
+	var calls atomic.Int64
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				b.add(t, i, n)
+				b.post(t, fmt.Sprintf("%d-%d", i, n))
+				calls.Add(2)
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		all.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for path, n := range b.posts {
+			if n != 1 && !strings.Contains(path, "flood") {
+				t.Errorf("%s was posted %d times", path, n)
+			}
+		}
+		t.Logf("%d calls beside them", calls.Load())
+	}
+}
+
+func (b *bombs) add(t *testing.T, x, y int) {
+	got, f, err := b.try("add", fmt.Sprintf(`{"a":%d,"b":%d}`, x, y))
+	if want := fmt.Sprintf(`{"sum":%d}`, x+y); err != nil || f != (fault{}) || got != want {
+		t.Errorf("%d and %d are %s: %v, %v", x, y, got, f, err)
+	}
+}
+
+func (b *bombs) post(t *testing.T, id string) {
+	got, f, err := b.try("post", fmt.Sprintf(`{"id":%q}`, id))
+	if want := `{"statuses":[200,200],"sum":49995000}`; err != nil || f != (fault{}) || got != want {
+		t.Errorf("post %s is %s: %v, %v", id, got, f, err)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if before, after := b.posts["/"+id+"/before"], b.posts["/"+id+"/after"]; before != 1 || after != 1 {
+		t.Errorf("post %s posted %d and %d times", id, before, after)
+	}
+}
+
+// stat returns the fields of a process behind its name: its state, its parent.
+func stat(id int) ([]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])), nil
+}
+
+// processes returns the ids of the processes that the server has started, and
+// that have not been buried.
+func (b *bombs) processes(t *testing.T) (ids []int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(all) == 0 {
+		t.Skip("SKIPPED: this system does not tell which processes there are")
+	}
+	for _, dir := range all {
+		id, _ := strconv.Atoi(filepath.Base(dir))
+		if fields, err := stat(id); err == nil && fields[1] == strconv.Itoa(b.cmd.Process.Pid) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// resident returns how much memory the server has, in bytes.
+func (b *bombs) resident(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
+	if match == nil {
+		t.Fatalf("no resident memory in %s", text)
+	}
+	kilobytes, _ := strconv.Atoi(string(match[1]))
+	return kilobytes << 10
+}
+
+// series has bombs explode, four at a time.
+func (b *bombs) series(t *testing.T, tools []string) {
+	slots := make(chan struct{}, 4)
+	var all sync.WaitGroup
+	for _, tool := range tools {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			b.explode(t, tool)
+		})
+	}
+	all.Wait()
+}
+
+// TestABombCostsItsOwnCallAlone has every bomb explode, four at a time, while
+// others call what tools ought to do.
+func TestABombCostsItsOwnCallAlone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: bodies are not confined on " + runtime.GOOS)
+	}
+	b := serveBombs(t)
+	stop := b.work(t, 32)
+	b.series(t, b.tools)
+	stop()
+	if ids := b.processes(t); len(ids) > mostWorkers {
+		t.Errorf("%d processes are left", len(ids))
+	}
+}
+
+// mostWorkers is how many processes may run bodies at once.
+const mostWorkers = 8
+
+// TestAThousandBombsLeaveNothingBehind: no process, and no memory.
+func TestAThousandBombsLeaveNothingBehind(t *testing.T) {
+	if os.Getenv("MCPD_LONG") == "" || runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: set MCPD_LONG, on Linux")
+	}
+	b := serveBombs(t)
+	b.series(t, b.tools) // once, so that the server has what it keeps
+	before := b.resident(t)
+	b.series(t, slices.Repeat([]string{"backtracking", "huge_fill", "sparse_sort", "recursion"}, 250))
+	after := b.resident(t)
+	t.Logf("the server had %d MiB, and has %d", before>>20, after>>20)
+	if after-before > 64<<20 {
+		t.Errorf("the server has grown by %d MiB", (after-before)>>20)
+	}
+	ids := b.processes(t)
+	if len(ids) > mostWorkers {
+		t.Errorf("%d processes are left", len(ids))
+	}
+	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	for _, id := range ids {
+		if fields, err := stat(id); err == nil && fields[0] != "Z" {
+			t.Errorf("process %d is left, in state %s", id, fields[0])
+		}
+	}
+}
+
+// TestCallsThatWaitShareProcesses has 500 calls wait for the same moment.
+func TestCallsThatWaitShareProcesses(t *testing.T) {
+	const calls = 500
+	b := serveBombs(t)
+	var all sync.WaitGroup
+	for i := range calls {
+		all.Go(func() {
+			if _, f, err := b.try("wait", fmt.Sprintf(`{"id":"%d"}`, i)); err != nil || f != (fault{}) {
+				t.Errorf("call %d: %v, %v", i, f, err)
+			}
+		})
+	}
+	for i := range calls {
+		select {
+		case <-b.waits:
+		case <-time.After(patience):
+			t.Fatalf("only %d calls wait", i)
+		}
+	}
+	if ids := b.processes(t); len(ids) > mostWorkers {
+		t.Errorf("%d calls have %d processes", calls, len(ids))
+	}
+	close(b.let)
+	all.Wait()
+}
