@@ -32,8 +32,9 @@ type peer struct {
 	alone bool
 	rests int // ticks of the watch since it had calls
 
-	teaching sync.Mutex
+	teaching sync.Mutex            // is held while a program is sent, which may take long
 	programs map[[32]byte]struct{} // guarded by teaching
+	taught   atomic.Int64          // how many these are
 
 	mu      sync.Mutex
 	flights map[uint64]*flight
@@ -90,7 +91,9 @@ func (p *peer) listen(out *bufio.Reader) {
 		f := p.flights[id]
 		p.mu.Unlock()
 		if f == nil {
-			continue // the call is over
+			// A call leaves with its outcome, after which nothing comes of it.
+			p.end(endProtocol)
+			return
 		}
 		select {
 		case f.frames <- frame{kind, content[size:]}:
@@ -110,11 +113,15 @@ func (p *peer) end(why cause) {
 	_ = p.cmd.Process.Kill()
 }
 
-// board takes a call on.
-func (p *peer) board(f *flight) {
+// board takes a call on, unless the process has ended.
+func (p *peer) board(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.cause != endless {
+		return false
+	}
 	p.flights[f.id] = f
+	return true
 }
 
 // leave takes a call off. Nothing reaches it any more.
@@ -137,15 +144,13 @@ func (p *peer) teach(program *scripting.Program) error {
 		return err
 	}
 	p.programs[hash] = struct{}{}
+	p.taught.Add(1)
 	return p.wire.send(frameProgram, func(dst []byte) []byte { return append(append(dst, hash[:]...), text...) })
 }
 
-// full reports whether the process holds too many programs.
-func (p *peer) full() bool {
-	p.teaching.Lock()
-	defer p.teaching.Unlock()
-	return len(p.programs) >= maxPrograms
-}
+// full reports whether the process holds too many programs. It waits for nothing:
+// who asks holds the executor.
+func (p *peer) full() bool { return p.taught.Load() >= maxPrograms }
 
 // lastWords keeps the beginning of what a process writes to its standard error.
 type lastWords struct {
