@@ -4,10 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -89,6 +93,20 @@ func init() {
 			asks(id, seq, "http.request", `"`+strings.Repeat("x", 20<<20)+`"`)
 		}
 	})
+	programs["leaves another behind"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			self, err := os.Executable()
+			other := exec.Cmd{Path: self, Args: []string{"stays"}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+			if errors.Join(err, other.Start()) == nil {
+				asks(id, 1, "http.request", "{}")
+				os.Exit(1)
+			}
+		}
+	})
+	programs["stays"] = func() error {
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	}
 	programs["clings"] = hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
 			asks(id, 1, "log", "{}")
@@ -109,7 +127,7 @@ func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outco
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewExecutor(Options{Processes: 1}, path, who)
+	e, err := NewExecutor(Options{Processes: 1, Memory: 2 << 30}, path, who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,5 +213,29 @@ func awaitDeaths(e *Executor) {
 	e.mu.Unlock()
 	for _, p := range peers {
 		<-p.dead
+	}
+}
+
+// TestAProcessThatLeavesAnotherBehindIsOver when the executor ends it: nothing
+// keeps it from that where there is no seccomp.
+func TestAProcessThatLeavesAnotherBehindIsOver(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExecutor(Options{Grace: time.Millisecond}, path, "leaves another behind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		cancel()
+		return nil, nil
+	})
+	if out, err := e.Run(ctx, scripting.Call{Program: program(t, "return 1")}, over); err != nil || out.Failure == nil {
+		t.Errorf("%v, %+v", err, out)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

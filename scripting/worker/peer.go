@@ -3,10 +3,12 @@ package worker
 import (
 	"bufio"
 	"encoding/binary"
+	"io"
 	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -14,11 +16,15 @@ import (
 // maxPrograms is how many programs a process may hold before it is replaced.
 const maxPrograms = 4096
 
+// lastWait is how long the last words of a process that has ended may take.
+const lastWait = time.Second
+
 // peer is a process that runs calls, as this process sees it.
 type peer struct {
 	// fixed at creation
 	cmd  *exec.Cmd
 	wire wire
+	out  io.ReadCloser
 	dead chan struct{} // closed once the process has ended, and all that it sent was passed on
 	last lastWords
 	// memory is how much it may have, in bytes.
@@ -47,13 +53,12 @@ type peer struct {
 // The caller holds mu.
 func (e *Executor) start(memory int64) (*peer, error) {
 	p := &peer{memory: memory, dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last, WaitDelay: lastWait}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
+	if p.out, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -63,9 +68,8 @@ func (e *Executor) start(memory int64) (*peer, error) {
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(in, frameMemory, uvarint(uint64(memory)))
 	e.reaping.Go(func() {
-		p.listen(bufio.NewReaderSize(out, 64<<10))
+		p.listen(bufio.NewReaderSize(p.out, 64<<10))
 		p.end(endUnknown)
-		_ = out.Close()
 		_ = in.Close()
 		_ = p.cmd.Wait() // how it ended is told by its last words
 		e.forget(p)
@@ -102,7 +106,8 @@ func (p *peer) listen(out *bufio.Reader) {
 	}
 }
 
-// end kills the process, for the first cause that is given.
+// end kills the process, for the first cause that is given, and hears no more:
+// where nothing keeps it from starting others, they may hold its streams open.
 func (p *peer) end(why cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,6 +116,7 @@ func (p *peer) end(why cause) {
 	}
 	p.cause, p.left = why, len(p.flights)
 	_ = p.cmd.Process.Kill()
+	_ = p.out.Close()
 }
 
 // board takes a call on, unless the process has ended.
