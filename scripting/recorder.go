@@ -28,13 +28,13 @@ type Recorder struct {
 // other process does from its end on; the seed is that of the call, and what
 // [Recorder.Seed] returns is the one to run with.
 func NewRecorder(j *Journal, limits Limits, seed uint64) *Recorder {
-	r := &Recorder{book: newBook(j, limits.withDefaults()), given: map[int]answer{}, later: map[int]bool{}}
+	r := &Recorder{book: newBook(j, limits.withDefaults())}
 	j.seed = r.book.seed(seed)
 	r.rewind()
 	for _, e := range j.entries {
 		switch {
 		case e.kind == entryAsked && e.op == opAsk && !r.isGiven(e.seq):
-			r.later[e.seq] = true
+			r.putOff(e.seq)
 		case e.kind == entryAnswered:
 			delete(r.later, e.seq)
 		}
@@ -66,9 +66,20 @@ func (r *Recorder) rewind() {
 
 // hold keeps an answer until the other process comes to it.
 func (r *Recorder) hold(a answer) {
+	if r.given == nil {
+		r.given = map[int]answer{}
+	}
 	e := a.record()
 	r.given[a.seq] = a
 	r.held += e.size()
+}
+
+// putOff notes that the host answers an ask in another run.
+func (r *Recorder) putOff(seq int) {
+	if r.later == nil {
+		r.later = map[int]bool{}
+	}
+	r.later[seq] = true
 }
 
 // release takes out an answer that the other process has come to.
@@ -105,7 +116,7 @@ func (r *Recorder) Began(seq int, op string, payload []byte) (*Failure, error) {
 // they are held until then.
 func (r *Recorder) Given(a Answer) *Failure {
 	if a.suspended {
-		r.later[a.seq] = true
+		r.putOff(a.seq)
 		return nil
 	}
 	r.hold(a.answer)
@@ -132,6 +143,9 @@ func (r *Recorder) Ended(out Outcome) error {
 // suspended checks that asks are open, are as they were asked, and wait by the
 // word of the host, which alone knows what may be asked.
 func (r *Recorder) suspended(asks []Ask) error {
+	if len(asks) == 0 {
+		return nil
+	}
 	asked := map[int][16]byte{}
 	for i := range r.book.journal.entries {
 		if e := &r.book.journal.entries[i]; e.kind == entryAsked && r.later[e.seq] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,5 +121,13 @@ func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
 	}
 	if want := []bool{false, false, false, true, true}; !slices.Equal(alone, want) {
 		t.Errorf("alone: %v", alone)
+	}
+}
+
+// TestWhoIsOutOfThreadsIsToldSo: that is nothing that a body has done.
+func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
+	dead := deathError{cause: endUnknown, left: 1, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
+	if f := dead.failure(0); !dead.blames(true) || !strings.Contains(f.Message, "no threads") {
+		t.Errorf("got %v", f)
 	}
 }

@@ -88,6 +88,9 @@ func (e *deathError) failure(memory int64) *scripting.Failure {
 		f.Message = fmt.Sprintf("the body needs more stack than the %d MiB that it may have", maxStack>>20)
 	default:
 		f.Limit, f.Message = "process", "the process that ran the body has died of it, twice"
+		if strings.Contains(e.words, "failed to create new OS thread") {
+			f.Message = "the process that would run the body gets no threads from the system, which bounds them for the user of mcpd"
+		}
 	}
 	return f
 }

@@ -60,6 +60,9 @@ func (f *flight) ask(p *peer, h hostFrame) {
 	if f.open++; f.open == 1 {
 		p.busy.Add(-1)
 	}
+	if f.asked == nil {
+		f.asked = map[int]int{}
+	}
 	f.asked[h.seq] = len(h.payload)
 	f.passed += len(h.payload)
 	go func() { f.answers <- scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload) }()

@@ -41,7 +41,7 @@ func newFlight(c scripting.Call, h scripting.Host) (*flight, error) {
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, answers: make(chan scripting.Answer), asked: map[int]int{}}
+	f := &flight{call: c, host: h, answers: make(chan scripting.Answer)}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {
