@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -109,7 +110,7 @@ func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
 	case failure != nil:
 		return scripting.Outcome{Failure: failure}, nil
 	case o.fault != "":
-		return out, &faultError{o.fault}
+		return out, &faultError{strings.ToValidUTF8(o.fault[:min(len(o.fault), maxWords)], "\uFFFD")}
 	}
 	if err := out.UnmarshalBinary(o.outcome); err != nil {
 		return scripting.Outcome{}, err

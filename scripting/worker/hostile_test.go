@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -64,6 +65,7 @@ var forged = map[string]scripting.Outcome{
 	"content without a type": {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[{}]`)}},
 	"a result too large":     {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`"` + strings.Repeat("x", 5<<20) + `"`)}},
 	"an ask that was not":    {Suspended: []scripting.Ask{{Seq: 1, Payload: []byte("{}")}}},
+	"a stack too high":       {Failure: &scripting.Failure{Stack: make([]scripting.Frame, 1000)}},
 	"details that are none":  {Failure: &scripting.Failure{Kind: scripting.ToolError, Details: []byte("{")}},
 }
 
@@ -75,6 +77,12 @@ func init() {
 			}
 		})
 	}
+	programs["finds much fault"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			f := outcomeFrame{fault: strings.Repeat("x", 20<<20)}
+			_ = writeFrame(os.Stdout, frameOutcome, f.append(uvarint(id)))
+		}
+	})
 	programs["asks otherwise"] = hostile(func(id uint64, kind byte, _ []byte) {
 		switch kind {
 		case frameCall:
@@ -120,8 +128,18 @@ func init() {
 	})
 }
 
-// run runs a call in the process of a program.
+// run runs a call in the process of a program, which has an outcome.
 func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome) {
+	t.Helper()
+	e, out, err := attempt(t, who, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, out
+}
+
+// attempt runs a call in the process of a program.
+func attempt(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome, error) {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -133,10 +151,7 @@ func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outco
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, out
+	return e, out, err
 }
 
 // limited reports whether a call failed at a limit of that name.
@@ -159,6 +174,14 @@ func TestTheClientIsAskedOnlyWhatTheHostHasSeen(t *testing.T) {
 	later := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return nil, scripting.ErrSuspended })
 	if _, out := run(t, "asks otherwise", later); !limited(out, "process") {
 		t.Errorf("got %+v", out)
+	}
+}
+
+// TestTheLogHearsTheBeginningOfAFault: it is told why a call could not be run.
+func TestTheLogHearsTheBeginningOfAFault(t *testing.T) {
+	_, _, err := attempt(t, "finds much fault", silent)
+	if err == nil || len(err.Error()) > 2*maxWords {
+		t.Errorf("%d bytes", len(fmt.Sprint(err)))
 	}
 }
 
