@@ -35,7 +35,11 @@ func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct
 	}
 	p = e.best(memory, alone)
 	if p == nil || p.busy.Load() > 0 {
-		another, err := e.another(memory, alone)
+		most := e.options.Processes
+		if p == nil {
+			most *= 2 // those that will not do need not ever be without a call
+		}
+		another, err := e.another(memory, most)
 		if another != nil {
 			p = another
 		}
@@ -73,14 +77,9 @@ func (e *Executor) best(memory int64, alone bool) (best *peer) {
 func (p *peer) load() int64 { return p.busy.Load()<<20 + int64(p.calls) }
 
 // another takes the spare, or starts a process when there is none that fits; nil
-// when there are as many as may be. One of other memory that has nothing to do
-// makes room. For calls that must be alone there may be as many again, since
-// the others need not ever be without a call. The caller holds mu.
-func (e *Executor) another(memory int64, alone bool) (p *peer, err error) {
-	most := e.options.Processes
-	if alone {
-		most *= 2
-	}
+// when there are as many as most. One of other memory that has nothing to do
+// makes room. The caller holds mu.
+func (e *Executor) another(memory int64, most int) (p *peer, err error) {
 	if len(e.peers) >= most && !e.makeRoom(memory) {
 		return nil, nil
 	}

@@ -84,6 +84,18 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	}
 }
 
+// TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd, either.
+func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	usual := taken(t, e, false)
+	large, _, err := e.choose(2*e.options.Memory, false)
+	if err != nil || large == nil || large == usual {
+		t.Fatalf("it waits: %v", err)
+	}
+	e.release(large)
+	<-large.dead
+}
+
 // TestACallThatMissedItsProcessIsNotWhatThatDiedOf.
 func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	e := executor(t, Options{})
