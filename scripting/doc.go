@@ -153,5 +153,5 @@
 // engine's own functions, such as converting deeply nested arrays to text, can
 // overflow the stack and end the process. It is for bodies whose authors are
 // trusted not to attack the daemon, and for data whose size is bounded; others
-// belong into a process of their own.
+// belong into a process of their own, by the executor of package worker.
 package scripting

@@ -55,6 +55,13 @@ type answer struct {
 // answer, or of what read says is thrown.
 func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
 	promise, resolve, reject := r.rt.NewPromise()
+	waiting := hostCall{read: read, resolve: resolve, reject: reject}
+	if len(payload) > MaxPayload {
+		if err := waiting.settle(answer{refusal: tooLarge()}); err != nil {
+			r.abort(r.failed(err))
+		}
+		return r.rt.ToValue(promise)
+	}
 	r.loop.seq++
 	seq := r.loop.seq
 	if r.loop.asked == nil {
@@ -69,7 +76,6 @@ func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.V
 		r.abort(failure)
 		return r.rt.ToValue(promise)
 	}
-	waiting := hostCall{read: read, resolve: resolve, reject: reject}
 	if op == opAsk {
 		waiting.ask = payload
 	}

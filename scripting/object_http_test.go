@@ -78,6 +78,15 @@ func TestARefusalLeadsToTheCallThatItIsOf(t *testing.T) {
 	}
 }
 
+func TestARequestThatIsTooLargeNeverReachesTheHost(t *testing.T) {
+	host := &fakeHost{answer: echo}
+	body := `const at = 'x'.repeat(1 << 20); try { await http.crm.post("u", { body: at.repeat(24) }) } catch (e) { return [e.code, e.message] }`
+	got := shown(runWith(t, call(compiled(t, tool(body)), `{}`), host))
+	if want := `["TOO_LARGE","what is passed is more than 23 MiB as JSON"]`; got != want || len(host.calls()) > 0 {
+		t.Errorf("got %s with %d host calls, want %s", got, len(host.calls()), want)
+	}
+}
+
 func TestMessagesReachTheHostInOrder(t *testing.T) {
 	body := `
 		log.debug("a"); log.info("b", { n: 1, u: undefined }); log.warn(new TypeError("c")); log.error({ d: 1 });

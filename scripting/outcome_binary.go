@@ -58,7 +58,7 @@ func (o *Outcome) UnmarshalBinary(data []byte) error {
 		}
 	case outcomeFailure:
 		read.Failure = &Failure{}
-		if json.Unmarshal(rest, read.Failure) != nil {
+		if json.Unmarshal(rest, read.Failure) != nil || len(read.Failure.Stack) > maxFrames {
 			return errOutcome
 		}
 	case outcomeSuspended:

@@ -101,7 +101,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if f.stdio {
 		transport = "stdio"
 	}
-	x := executor(e, f.executor, logger)
+	x, report := executor(e, f.executor, logger)
 	o := engine.Options{Logger: logger, Transport: transport, Executor: x}
 	o.StatePath, o.StateOptional = f.stateFile(e)
 	s, err := f.files.open(e, o)
@@ -127,7 +127,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err := f.checkState(s); err != nil {
 		return errors.Join(err, watcher.Close())
 	}
-	tellConfinement(e, x, logger)
+	tellConfinement(report, logger)
 	front := serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
 		Local:    serve.LocalPrincipal(e.uid, e.user),

@@ -70,39 +70,52 @@ const (
 	executorInline = "inline"
 )
 
-// executor returns what runs bodies. Where no process can be started it says so,
-// and runs them in this one.
-func executor(e env, kind string, logger *slog.Logger) scripting.Executor {
-	if kind == executorInline || e.self == "" {
-		return scripting.Inline()
+// executor returns what runs bodies, and of processes of their own what confines
+// them. Where there can be none it says so, and bodies run in this one.
+func executor(e env, kind string, logger *slog.Logger) (scripting.Executor, worker.Report) {
+	if kind == executorInline {
+		return scripting.Inline(), nil
 	}
-	x, err := worker.NewExecutor(worker.Options{Logger: logger}, e.self, e.name, workerVerb)
+	x, report, err := apart(e, logger)
 	if err != nil {
-		logger.Warn("bodies run in this process, which one of them can bring down, since no other can be started for them", slog.String("error", err.Error()))
-		return scripting.Inline()
+		logger.Warn("bodies run in this process, which one of them can bring down, since there can be no other for them", slog.String("error", err.Error()))
+		return scripting.Inline(), nil
 	}
-	return x
+	return x, report
 }
 
-// tellConfinement logs, where bodies run in processes of their own, what keeps
-// these from anything else than to compute.
-func tellConfinement(e env, x scripting.Executor, logger *slog.Logger) {
-	if _, apart := x.(*worker.Executor); !apart {
-		return
+// probeTimeout is how long a process may take to say what confines it.
+const probeTimeout = 20 * time.Second
+
+// apart returns an executor with processes of their own, once one of them has
+// said that it can do its work and what confines it: where none can, every
+// call would fail as if it had brought its process down.
+func apart(e env, logger *slog.Logger) (scripting.Executor, worker.Report, error) {
+	if e.self == "" {
+		return nil, nil, errors.New("mcpd cannot find its own program, which it does by /proc on Linux")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	report, err := worker.Probe(ctx, e.self, e.name, workerVerb)
 	if err != nil {
-		logger.Warn("what confines the processes of bodies is not known", slog.String("error", err.Error()))
+		return nil, nil, err
+	}
+	x, err := worker.NewExecutor(worker.Options{Logger: logger}, e.self, e.name, workerVerb)
+	if err != nil {
+		return nil, nil, err
+	}
+	return x, report, nil
+}
+
+// tellConfinement logs what keeps the processes of bodies, where there are such,
+// from anything else than to compute.
+func tellConfinement(report worker.Report, logger *slog.Logger) {
+	if report == nil {
 		return
 	}
 	level := slog.LevelInfo
 	if !report.Complete() {
 		level = slog.LevelWarn
 	}
-	logger.Log(ctx, level, "bodies run in processes of their own", slog.String("confined by", report.String()))
+	logger.Log(context.Background(), level, "bodies run in processes of their own", slog.String("confined by", report.String()))
 }
-
-// probeTimeout is how long a process may take to say what confines it.
-const probeTimeout = 5 * time.Second

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -29,6 +30,23 @@ func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing
 	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", "")}); err != nil || !strings.Contains(log.String(), "without a trial") {
 		t.Errorf("got %v, logged %q", err, log.String())
+	}
+}
+
+// TestBodiesRunHereWhereNoProcessCan, and the operator is told.
+func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
+	useless, err := exec.LookPath("false")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, self := range []string{"", "/does/not/exist", useless} {
+		e := processEnv()
+		e.self = self
+		var log bytes.Buffer
+		x, report := executor(e, executorWorker, slog.New(slog.NewTextHandler(&log, nil)))
+		if x != scripting.Inline() || report != nil || !strings.Contains(log.String(), "bodies run in this process") {
+			t.Errorf("%q: logged %q", self, log.String())
+		}
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -16,22 +17,21 @@ import (
 type ledger struct {
 	mu     sync.Mutex
 	counts map[string]int
+	asked  func() // is called for each request; nil for nothing
 }
 
-// Do counts the request or the message, and answers after a moment.
-func (l *ledger) Do(ctx context.Context, _ int, op string, payload []byte) ([]byte, error) {
+// Do counts the request or the message.
+func (l *ledger) Do(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 	l.mu.Lock()
 	l.counts[op+string(payload)]++
 	l.mu.Unlock()
 	if scripting.IsMessage(op) {
 		return nil, nil
 	}
-	select {
-	case <-time.After(time.Duration(rand.IntN(10)) * time.Millisecond):
-		return []byte(answered), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if l.asked != nil {
+		l.asked()
 	}
+	return []byte(answered), nil
 }
 
 const bystander = `
@@ -48,54 +48,57 @@ for (let i = 0; i < 8; i++) {
 return seen.length;
 `
 
-// TestBystandersOfAKilledProcessDoNothingTwice kills processes at random while
-// calls are in them: every call has its result, and has made every request and
-// sent every message once.
+// TestBystandersOfAKilledProcessDoNothingTwice kills a process at every
+// twentieth request, whichever call that is of and whichever process that hits:
+// every call has its result, and has made every request and sent every message
+// once.
 func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
+	const calls, requests, between = 30, 24, 20
 	e := executor(t, Options{Processes: 3})
 	p := program(t, bystander)
+	var asked, kills atomic.Int64
+	kill := func() {
+		if asked.Add(1)%between != 0 {
+			return
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		busy := slices.DeleteFunc(slices.Clone(e.peers), func(p *peer) bool { return p.calls == 0 })
+		if len(busy) > 0 { // those of a moment ago may all be dead
+			busy[rand.IntN(len(busy))].end(endOverdue)
+			kills.Add(1)
+		}
+	}
 	var all sync.WaitGroup
-	for n := range 30 {
+	for n := range calls {
 		all.Go(func() {
-			l := &ledger{counts: map[string]int{}}
+			l := &ledger{counts: map[string]int{}, asked: kill}
 			journal := scripting.NewJournal()
 			out, err := e.Run(t.Context(), scripting.Call{Program: p, Seed: uint64(n), Journal: journal}, l)
 			if err != nil || out.Result == nil || string(out.Result.JSON) != "24" {
 				t.Errorf("%v, %+v", err, out.Failure)
 				return
 			}
-			for what, count := range l.counts {
-				if count != 1 {
-					t.Errorf("%d times: %s", count, what)
-				}
-			}
-			if len(l.counts) != 32 {
+			once(t, l)
+			if len(l.counts) != requests+8 {
 				t.Errorf("%d requests and messages", len(l.counts))
 			}
 			replayed(t, p, journal)
 		})
 	}
-	ended := make(chan struct{})
-	go func() {
-		all.Wait()
-		close(ended)
-	}()
-	kills := 0
-	for {
-		select {
-		case <-ended:
-			if kills < 5 {
-				t.Errorf("only %d processes were killed", kills)
-			}
-			return
-		case <-time.After(25 * time.Millisecond):
+	all.Wait()
+	if kills.Load() == 0 {
+		t.Error("no process was killed")
+	}
+}
+
+// once makes sure that nothing was asked for twice.
+func once(t *testing.T, l *ledger) {
+	t.Helper()
+	for what, count := range l.counts {
+		if count != 1 {
+			t.Errorf("%d times: %s", count, what)
 		}
-		e.mu.Lock()
-		if len(e.peers) > 0 && kills < 40 {
-			e.peers[rand.IntN(len(e.peers))].end(endOverdue)
-			kills++
-		}
-		e.mu.Unlock()
 	}
 }
 
@@ -126,11 +129,7 @@ func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
 			if err != nil || out.Result == nil {
 				t.Errorf("a bystander: %v, %+v", err, out.Failure)
 			}
-			for what, count := range l.counts {
-				if count != 1 {
-					t.Errorf("%d times: %s", count, what)
-				}
-			}
+			once(t, l)
 		})
 	}
 	all.Go(func() {

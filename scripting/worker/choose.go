@@ -35,9 +35,16 @@ func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct
 	}
 	p = e.best(memory, alone)
 	if p == nil || p.busy.Load() > 0 {
-		if another, err := e.another(memory); another != nil {
+		most := e.options.Processes
+		if p == nil {
+			most *= 2 // those that will not do need not ever be without a call
+		}
+		another, err := e.another(memory, most)
+		if another != nil {
 			p = another
-		} else if err != nil {
+		}
+		// Where none can be started, those that there are do, now or once they can.
+		if err != nil && p == nil && !slices.ContainsFunc(e.peers, func(p *peer) bool { return p.calls > 0 }) {
 			return nil, nil, err
 		}
 	}
@@ -70,10 +77,10 @@ func (e *Executor) best(memory int64, alone bool) (best *peer) {
 func (p *peer) load() int64 { return p.busy.Load()<<20 + int64(p.calls) }
 
 // another takes the spare, or starts a process when there is none that fits; nil
-// when there are as many as may be. One of other memory that has nothing to do
+// when there are as many as most. One of other memory that has nothing to do
 // makes room. The caller holds mu.
-func (e *Executor) another(memory int64) (p *peer, err error) {
-	if len(e.peers) >= e.options.Processes && !e.makeRoom(memory) {
+func (e *Executor) another(memory int64, most int) (p *peer, err error) {
+	if len(e.peers) >= most && !e.makeRoom(memory) {
 		return nil, nil
 	}
 	if p = e.spare; p != nil && p.memory == memory {
@@ -119,8 +126,9 @@ func (e *Executor) release(p *peer) {
 	defer e.mu.Unlock()
 	p.calls--
 	p.alone = false
-	if p.calls == 0 && p.full() {
+	if p.calls == 0 && (p.full() || len(e.peers) > e.options.Processes) {
 		p.end(endRested)
+		e.peers = slices.DeleteFunc(e.peers, func(other *peer) bool { return other == p })
 	}
 	e.wake()
 }

@@ -25,6 +25,8 @@ type deathError struct {
 	cause cause
 	left  int // how many calls it had
 	words string
+	// missed says that the call was not among those.
+	missed bool
 }
 
 // Error returns why the process has ended.
@@ -40,13 +42,20 @@ func (e *deathError) Error() string {
 func (p *peer) death() *deathError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &deathError{p.cause, p.left, p.last.String()}
+	return &deathError{cause: p.cause, left: p.left, words: p.last.String()}
 }
 
-// innocent reports whether the process was ended for what none of its other
-// calls has to do with.
+// missed is the death of a process that had ended before a call was in it.
+func (p *peer) missed() *deathError {
+	d := p.death()
+	d.missed = true
+	return d
+}
+
+// innocent reports whether the process was ended for what the call has nothing
+// to do with.
 func (e *deathError) innocent() bool {
-	return e.cause == endOverdue || e.cause == endRested
+	return e.missed || e.cause == endOverdue || e.cause == endRested
 }
 
 // blames reports whether a call is what its process has died of: the one that
@@ -79,6 +88,9 @@ func (e *deathError) failure(memory int64) *scripting.Failure {
 		f.Message = fmt.Sprintf("the body needs more stack than the %d MiB that it may have", maxStack>>20)
 	default:
 		f.Limit, f.Message = "process", "the process that ran the body has died of it, twice"
+		if strings.Contains(e.words, "failed to create new OS thread") {
+			f.Message = "the process that would run the body gets no threads from the system, which bounds them for the user of mcpd"
+		}
 	}
 	return f
 }

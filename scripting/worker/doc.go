@@ -3,7 +3,7 @@
 // A [Pool] starts such processes, keeps a few that are idle for a moment, and
 // kills one that is over a limit. [Main] is what they run. All that crosses
 // between the two are frames of bytes on the standard streams; a process can do
-// nothing but compute and is believed nothing but that it is still alive. What
+// nothing but compute, and what it says counts for what it was given alone. What
 // the system offers to confine it is told by [Probe].
 //
 // They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript

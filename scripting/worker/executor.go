@@ -15,8 +15,9 @@ import (
 
 // Options adjust an [Executor]. Each zero member means its default.
 type Options struct {
-	// Processes is how many run at once at most; by default two for each
-	// processor, and 8 at most.
+	// Processes is how many run at once; by default two for each processor, and 8
+	// at most. There may be twice as many for a while, for calls that cannot share
+	// one: by their memory, or since they were in one that died.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB.
 	Memory int64
@@ -26,6 +27,10 @@ type Options struct {
 	// Logger is told of processes that end before they are let go; nil drops it.
 	Logger *slog.Logger
 }
+
+// maxShared is how many processes a call may lose to the other calls in them,
+// before it has one for itself.
+const maxShared = 3
 
 // defaultMemory is how many bytes a process may have unless more is said.
 const defaultMemory = 256 << 20
@@ -98,7 +103,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 	defer f.land()
 	alone := false
-	for {
+	for attempts := 1; ; attempts++ {
 		out, dead, err := e.attempt(ctx, f, alone)
 		if failure := scripting.Over(ctx); failure != nil && (dead != nil || err != nil) {
 			return scripting.Outcome{Failure: failure}, nil
@@ -111,7 +116,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		case dead.blames(alone):
 			return scripting.Outcome{Failure: dead.failure(f.memory(e.options))}, nil
 		}
-		alone = alone || !dead.innocent()
+		alone = alone || !dead.innocent() || attempts >= maxShared
 		failure, err := f.collect(ctx)
 		if failure != nil || err != nil {
 			return scripting.Outcome{Failure: failure}, err

@@ -56,8 +56,31 @@ var silent = hostFunc(func(context.Context, int, string, []byte) ([]byte, error)
 
 const answered = `{"status":200,"headers":{},"body":"{}"}`
 
+// expiring is a context whose deadline passes when it is told to.
+type expiring struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c *expiring) expire() { close(c.done) }
+
+// Done is closed when the deadline passes.
+func (c *expiring) Done() <-chan struct{} { return c.done }
+
+// Err says that the deadline has passed once it has.
+func (c *expiring) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestACallEndsAsItDoesInline(t *testing.T) {
-	e := executor(t, Options{})
+	// A process that is slow today, or large with the detector of races, must not
+	// be killed for it.
+	e := executor(t, Options{Grace: time.Minute, Memory: 2 << 30})
 	for _, body := range []string{
 		"return input.a + 1",
 		"return 'text'",
@@ -75,7 +98,8 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 		"const o = {}; o.o = o; return o",
 		"log.info('x', { a: '\\ud800' }); return '\\udc00' + input.a",
 		"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
-		"for (;;) {}",
+		"try { await http.api.post('https://x/', { body: 'x'.repeat(2.5e7) }); } catch (e) { return e.code }",
+		"log.info('over'); for (;;) {}",
 	} {
 		t.Run(body, func(t *testing.T) {
 			var outcomes []string
@@ -83,6 +107,7 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 			for _, x := range []scripting.Executor{scripting.Inline(), e} {
 				var mu sync.Mutex
 				var ops []string
+				ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
 				host := hostFunc(func(_ context.Context, seq int, op string, payload []byte) ([]byte, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -90,13 +115,13 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 					switch {
 					case op == "ask":
 						return nil, scripting.ErrSuspended
+					case strings.Contains(string(payload), "over"):
+						ctx.expire()
 					case strings.Contains(string(payload), "refused"):
 						return nil, &scripting.HostError{Code: scripting.Denied, Message: "not there"}
 					}
 					return []byte(answered), nil
 				})
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				defer cancel()
 				journal := scripting.NewJournal()
 				out, err := x.Run(ctx, scripting.Call{Program: program(t, body), Input: []byte(`{"a":41}`), Seed: 7, Start: time.Unix(1000, 0), Journal: journal}, host)
 				if err != nil {
@@ -155,9 +180,7 @@ func TestABombCostsItsOwnCall(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			out, err := e.Run(ctx, scripting.Call{Program: bystander}, slow)
+			out, err := e.Run(t.Context(), scripting.Call{Program: bystander}, slow)
 			if err != nil || out.Result == nil || string(out.Result.JSON) != "2000" {
 				t.Errorf("a bystander: %v, %+v", err, out.Failure)
 			}

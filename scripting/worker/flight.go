@@ -2,11 +2,9 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -23,7 +21,9 @@ type flight struct {
 	over   chan struct{} // closed when the call is not in it any more
 
 	answers chan scripting.Answer
-	open    int // host calls that are not answered yet
+	open    int         // host calls that are not answered yet
+	asked   map[int]int // how many bytes each of them passes, by their numbers
+	passed  int         // the sum of these
 	asking  context.Context
 	stop    context.CancelFunc
 }
@@ -67,8 +67,8 @@ func (f *flight) memory(o Options) int64 {
 // its journal is whole.
 func (f *flight) land() {
 	f.stop()
-	for ; f.open > 0; f.open-- {
-		f.recorder.Given(<-f.answers)
+	for f.open > 0 {
+		_ = f.settle(<-f.answers) // the call is over whatever its journal holds
 	}
 	f.recorder.Journal()
 }
@@ -76,8 +76,11 @@ func (f *flight) land() {
 // fly runs the call in a process, to its end or that of the process, which is a
 // [*deathError].
 func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripting.Outcome, error) {
-	f.frames, f.over = make(chan frame, 8), make(chan struct{})
-	p.board(f)
+	f.frames, f.over = make(chan frame, 1), make(chan struct{})
+	if !p.board(f) {
+		<-p.dead
+		return scripting.Outcome{}, p.missed()
+	}
 	defer p.leave(f)
 	defer close(f.over)
 	defer f.guard(ctx, p, grace)()
@@ -93,16 +96,48 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 		select {
 		case fr := <-f.frames:
 			if out, ended, err := f.take(p, fr); ended || err != nil {
+				if err == nil && fr.kind != frameOutcome {
+					f.dismiss(p, grace)
+				}
 				return f.judged(ctx, p, out, err)
 			}
 		case a := <-f.answers:
-			f.answered(p, a)
+			if failure := f.answered(p, a); failure != nil {
+				f.dismiss(p, grace)
+				return scripting.Outcome{Failure: failure}, nil
+			}
 		case <-done:
 			done = nil
-			// When this fails the process has ended, or is about to.
-			_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(f.id)...) })
+			f.cancel(p)
 		case <-p.dead:
 			return f.remains(ctx, p)
+		}
+	}
+}
+
+// cancel has the process end the call.
+func (f *flight) cancel(p *peer) {
+	// When this fails the process has ended, or is about to.
+	_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(f.id)...) })
+}
+
+// dismiss ends a call in its process that has failed on this side, and kills the
+// process when it holds the call for longer than grace: no call runs on there of
+// which nobody knows.
+func (f *flight) dismiss(p *peer, grace time.Duration) {
+	overdue := time.AfterFunc(grace, func() { p.end(endOverdue) })
+	defer overdue.Stop()
+	f.cancel(p)
+	for {
+		select {
+		case fr := <-f.frames:
+			if fr.kind == frameOutcome {
+				return
+			}
+		case a := <-f.answers:
+			_ = f.answered(p, a) // the call has failed already
+		case <-p.dead:
+			return
 		}
 	}
 }
@@ -156,107 +191,15 @@ func (f *flight) remains(ctx context.Context, p *peer) (scripting.Outcome, error
 	}
 }
 
-// take takes a frame from the process in; ended says that it was the last. An
-// error is the process's.
-func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err error) {
-	if fr.kind == frameOutcome {
-		out, err = f.ended(fr.content)
-		return out, true, err
-	}
-	h, err := readHost(fr.content)
-	if err != nil {
-		return out, false, err
-	}
-	failure, err := f.recorder.Follow(h.tail, false)
-	if failure == nil && err == nil {
-		failure, err = f.recorder.Began(h.seq, h.op, h.payload)
-	}
-	if err == nil {
-		err = gated(h.payload)
-	}
-	switch {
-	case failure != nil:
-		return scripting.Outcome{Failure: failure}, true, nil
-	case err != nil:
-		return out, false, err
-	case scripting.IsMessage(h.op):
-		if scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload).Panicked() {
-			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.HostPanic, Message: "the host failed at " + h.op}}, true, nil
-		}
-		return out, false, nil
-	}
-	if f.open++; f.open == 1 {
-		p.busy.Add(-1)
-	}
-	go func() { f.answers <- scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload) }()
-	return out, false, nil
-}
-
-// answered passes an answer on to the process.
-func (f *flight) answered(p *peer, a scripting.Answer) {
-	if f.open--; f.open == 0 {
-		p.busy.Add(1)
-	}
-	f.recorder.Given(a)
-	// When this fails the process has ended, and the call goes on elsewhere.
-	_ = p.wire.send(frameAnswer, func(dst []byte) []byte { return a.Append(append(dst, uvarint(f.id)...)) })
-}
-
-// ended reads the outcome of the call.
-func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
-	o, err := readOutcome(content)
-	if err != nil {
-		return out, err
-	}
-	failure, err := f.recorder.Follow(o.tail, true)
-	switch {
-	case err != nil:
-		return out, err
-	case failure != nil:
-		return scripting.Outcome{Failure: failure}, nil
-	case o.fault != "":
-		return out, &faultError{o.fault}
-	}
-	if err := out.UnmarshalBinary(o.outcome); err != nil {
-		return scripting.Outcome{}, err
-	}
-	return out, sound(out)
-}
-
-// faultError is a failure of the executor in the process.
-type faultError struct{ text string }
-
-// Error returns what the process says.
-func (e *faultError) Error() string { return e.text }
-
-// judged returns an outcome, or ends a process that did not keep to the protocol.
-func (f *flight) judged(ctx context.Context, p *peer, out scripting.Outcome, err error) (scripting.Outcome, error) {
-	var fault *faultError
-	switch {
-	case errors.As(err, &fault):
-		return scripting.Outcome{}, err
-	case err != nil:
-		p.end(endProtocol)
-		<-p.dead
-		return scripting.Outcome{}, p.death()
-	}
-	if failure := out.Failure; failure != nil && (failure.Kind == scripting.Timeout || failure.Kind == scripting.Canceled) {
-		if over := scripting.Over(ctx); over != nil {
-			over.Stack = failure.Stack
-			out.Failure = over
-		}
-	}
-	return out, nil
-}
-
 // collect waits for what the call had asked in a process that has died, and has
 // its next run go on from there.
 func (f *flight) collect(ctx context.Context) (*scripting.Failure, error) {
 	for f.open > 0 {
 		select {
 		case a := <-f.answers:
-			f.open--
-			f.recorder.Given(a)
+			if failure := f.settle(a); failure != nil {
+				return failure, nil
+			}
 		case <-ctx.Done():
 			return scripting.Over(ctx), nil
 		}
@@ -272,39 +215,4 @@ func (f *flight) collect(ctx context.Context) (*scripting.Failure, error) {
 	}
 	f.recorder.Rerun()
 	return nil, nil
-}
-
-// bounds are those of JSON from a process.
-func bounds() jsongate.Limits {
-	return jsongate.Limits{Bytes: maxAnswer, Depth: 72, Tokens: 1_000_000, Halves: true}
-}
-
-// gated lets JSON from a process through the gate.
-func gated(text []byte) error {
-	if err := jsongate.Check(text, bounds()); err != nil {
-		return fmt.Errorf("a process sends what is no JSON: %w", err)
-	}
-	return nil
-}
-
-// sound reports whether what ought to be JSON in an outcome is.
-func sound(out scripting.Outcome) error {
-	var texts [][]byte
-	if r := out.Result; r != nil {
-		texts = append(texts, r.JSON, r.Content)
-	}
-	if f := out.Failure; f != nil {
-		texts = append(texts, f.Details)
-	}
-	for _, ask := range out.Suspended {
-		texts = append(texts, ask.Payload)
-	}
-	for _, text := range texts {
-		if len(text) > 0 {
-			if err := gated(text); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

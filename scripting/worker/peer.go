@@ -3,10 +3,12 @@ package worker
 import (
 	"bufio"
 	"encoding/binary"
+	"io"
 	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -14,11 +16,15 @@ import (
 // maxPrograms is how many programs a process may hold before it is replaced.
 const maxPrograms = 4096
 
+// lastWait is how long the last words of a process that has ended may take.
+const lastWait = time.Second
+
 // peer is a process that runs calls, as this process sees it.
 type peer struct {
 	// fixed at creation
 	cmd  *exec.Cmd
 	wire wire
+	out  io.ReadCloser
 	dead chan struct{} // closed once the process has ended, and all that it sent was passed on
 	last lastWords
 	// memory is how much it may have, in bytes.
@@ -32,8 +38,9 @@ type peer struct {
 	alone bool
 	rests int // ticks of the watch since it had calls
 
-	teaching sync.Mutex
+	teaching sync.Mutex            // is held while a program is sent, which may take long
 	programs map[[32]byte]struct{} // guarded by teaching
+	taught   atomic.Int64          // how many these are
 
 	mu      sync.Mutex
 	flights map[uint64]*flight
@@ -46,13 +53,12 @@ type peer struct {
 // The caller holds mu.
 func (e *Executor) start(memory int64) (*peer, error) {
 	p := &peer{memory: memory, dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last, WaitDelay: lastWait}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
+	if p.out, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -62,9 +68,8 @@ func (e *Executor) start(memory int64) (*peer, error) {
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(in, frameMemory, uvarint(uint64(memory)))
 	e.reaping.Go(func() {
-		p.listen(bufio.NewReaderSize(out, 64<<10))
+		p.listen(bufio.NewReaderSize(p.out, 64<<10))
 		p.end(endUnknown)
-		_ = out.Close()
 		_ = in.Close()
 		_ = p.cmd.Wait() // how it ended is told by its last words
 		e.forget(p)
@@ -90,7 +95,9 @@ func (p *peer) listen(out *bufio.Reader) {
 		f := p.flights[id]
 		p.mu.Unlock()
 		if f == nil {
-			continue // the call is over
+			// A call leaves with its outcome, after which nothing comes of it.
+			p.end(endProtocol)
+			return
 		}
 		select {
 		case f.frames <- frame{kind, content[size:]}:
@@ -99,7 +106,8 @@ func (p *peer) listen(out *bufio.Reader) {
 	}
 }
 
-// end kills the process, for the first cause that is given.
+// end kills the process, for the first cause that is given, and hears no more:
+// where nothing keeps it from starting others, they may hold its streams open.
 func (p *peer) end(why cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,13 +116,18 @@ func (p *peer) end(why cause) {
 	}
 	p.cause, p.left = why, len(p.flights)
 	_ = p.cmd.Process.Kill()
+	_ = p.out.Close()
 }
 
-// board takes a call on.
-func (p *peer) board(f *flight) {
+// board takes a call on, unless the process has ended.
+func (p *peer) board(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.cause != endless {
+		return false
+	}
 	p.flights[f.id] = f
+	return true
 }
 
 // leave takes a call off. Nothing reaches it any more.
@@ -137,15 +150,13 @@ func (p *peer) teach(program *scripting.Program) error {
 		return err
 	}
 	p.programs[hash] = struct{}{}
+	p.taught.Add(1)
 	return p.wire.send(frameProgram, func(dst []byte) []byte { return append(append(dst, hash[:]...), text...) })
 }
 
-// full reports whether the process holds too many programs.
-func (p *peer) full() bool {
-	p.teaching.Lock()
-	defer p.teaching.Unlock()
-	return len(p.programs) >= maxPrograms
-}
+// full reports whether the process holds too many programs. It waits for nothing:
+// who asks holds the executor.
+func (p *peer) full() bool { return p.taught.Load() >= maxPrograms }
 
 // lastWords keeps the beginning of what a process writes to its standard error.
 type lastWords struct {

@@ -25,7 +25,7 @@ func (e *Executor) look() {
 	}
 	for _, p := range e.peers {
 		switch {
-		case p.calls > 0 && e.resident(p.cmd.Process.Pid) > p.memory:
+		case e.resident(p.cmd.Process.Pid) > p.memory:
 			p.end(endMemory)
 		case p.calls > 0:
 			p.rests = 0

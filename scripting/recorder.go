@@ -1,0 +1,230 @@
+package scripting
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Recorder keeps the journal of a call that runs in another process, and what
+// that has not come to yet. It believes the other process nothing that could
+// change what another call does. It is not safe for concurrent use.
+type Recorder struct {
+	book book
+	// given are the answers that the other process has not come to, by the
+	// numbers of their host calls, and held is how many bytes they have.
+	given map[int]answer
+	held  int
+	// later are the asks that the host answers in another run.
+	later map[int]bool
+	last  int // the number of the last host call or message
+}
+
+// NewRecorder returns the recorder of a call. The journal takes in what the
+// other process does from its end on; the seed is that of the call, and what
+// [Recorder.Seed] returns is the one to run with.
+func NewRecorder(j *Journal, limits Limits, seed uint64) *Recorder {
+	r := &Recorder{book: newBook(j, limits.withDefaults())}
+	j.seed = r.book.seed(seed)
+	r.rewind()
+	for _, e := range j.entries {
+		switch {
+		case e.kind == entryAsked && e.op == opAsk && !r.isGiven(e.seq):
+			r.putOff(e.seq)
+		case e.kind == entryAnswered:
+			delete(r.later, e.seq)
+		}
+	}
+	return r
+}
+
+// Seed returns the seed of the call.
+func (r *Recorder) Seed() uint64 { return r.book.journal.seed }
+
+func (r *Recorder) isGiven(seq int) bool {
+	_, given := r.given[seq]
+	return given
+}
+
+// rewind takes the answers at the end of the journal as given.
+func (r *Recorder) rewind() {
+	for _, e := range r.book.arrived {
+		r.hold(e.given())
+	}
+	r.book.arrived = nil
+	r.last = 0
+	for i := range r.book.journal.entries {
+		if e := &r.book.journal.entries[i]; e.kind == entryAsked || e.kind == entryTold {
+			r.last = e.seq
+		}
+	}
+}
+
+// hold keeps an answer until the other process comes to it.
+func (r *Recorder) hold(a answer) {
+	if r.given == nil {
+		r.given = map[int]answer{}
+	}
+	e := a.record()
+	r.given[a.seq] = a
+	r.held += e.size()
+}
+
+// putOff notes that the host answers an ask in another run.
+func (r *Recorder) putOff(seq int) {
+	if r.later == nil {
+		r.later = map[int]bool{}
+	}
+	r.later[seq] = true
+}
+
+// release takes out an answer that the other process has come to.
+func (r *Recorder) release(seq int) (e entryRecord, ok bool) {
+	a, ok := r.given[seq]
+	if !ok {
+		return e, false
+	}
+	e = a.record()
+	delete(r.given, seq)
+	r.held -= e.size()
+	return e, true
+}
+
+// errOrder says that the other process does not keep to the order of a run.
+var errOrder = errors.New("the run is out of order")
+
+// Began takes in a host call or a message that the other process has sent. A
+// failure ends the call.
+func (r *Recorder) Began(seq int, op string, payload []byte) (*Failure, error) {
+	if seq != r.last+1 || len(op) > maxOpName {
+		return nil, fmt.Errorf("host call %d: %w", seq, errOrder)
+	}
+	r.last = seq
+	kind := entryAsked
+	if IsMessage(op) {
+		kind = entryTold
+	}
+	return r.book.write(entryRecord{kind: kind, seq: seq, op: op, digest: digestOf(payload)}), nil
+}
+
+// Given takes in an answer that is sent to the other process. A failure ends the
+// call: whether that process ever comes to its answers is for it to say, and
+// they are held until then.
+func (r *Recorder) Given(a Answer) *Failure {
+	if a.suspended {
+		r.putOff(a.seq)
+		return nil
+	}
+	r.hold(a.answer)
+	if most := r.book.limits.JournalBytes; r.held > most-r.book.journal.bytes {
+		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(most)+" bytes")
+	}
+	return nil
+}
+
+// around is what a lone content block has around it, which does not count.
+const around = len("[]")
+
+// Ended checks that an outcome which the other process sends is one that the
+// call may have: a result within its bounds, or asks that its
+// host has put off.
+func (r *Recorder) Ended(out Outcome) error {
+	most := r.book.limits.Output
+	if result := out.Result; result != nil && (len(result.JSON) > most || len(result.Content) > most+around) {
+		return fmt.Errorf("a result of %d and %d bytes: %w", len(result.JSON), len(result.Content), errOrder)
+	}
+	return r.suspended(out.Suspended)
+}
+
+// suspended checks that asks are open, are as they were asked, and wait by the
+// word of the host, which alone knows what may be asked.
+func (r *Recorder) suspended(asks []Ask) error {
+	if len(asks) == 0 {
+		return nil
+	}
+	asked := map[int][16]byte{}
+	for i := range r.book.journal.entries {
+		if e := &r.book.journal.entries[i]; e.kind == entryAsked && r.later[e.seq] {
+			asked[e.seq] = e.digest
+		}
+	}
+	last := 0
+	for _, ask := range asks {
+		if digest, open := asked[ask.Seq]; !open || digest != digestOf(ask.Payload) || ask.Seq <= last {
+			return fmt.Errorf("the suspended host call %d: %w", ask.Seq, errOrder)
+		}
+		last = ask.Seq
+	}
+	return nil
+}
+
+// Follow takes in the tail that a [Remote] was given in the other process. At its
+// end a run may have given answers to itself, which count for nobody. A failure
+// ends the call.
+func (r *Recorder) Follow(tail []byte, end bool) (*Failure, error) {
+	reader := journalReader{rest: tail}
+	for len(reader.rest) > 0 {
+		e, ok := r.next(&reader, end)
+		if !ok {
+			return nil, fmt.Errorf("a tail of %d bytes: %w", len(tail), errOrder)
+		}
+		if e == nil {
+			continue
+		}
+		if failure := r.book.write(*e); failure != nil {
+			return failure, nil
+		}
+	}
+	return nil, nil
+}
+
+// next reads one entry; nil is one that counts for nobody.
+func (r *Recorder) next(reader *journalReader, end bool) (*entryRecord, bool) {
+	tag, ok := reader.number(tagClock)
+	if !ok {
+		return nil, false
+	}
+	switch tag {
+	case tagAnswered:
+		seq, ok := reader.number(math.MaxInt32)
+		if e, given := r.release(seq); given {
+			return &e, ok
+		}
+		return nil, ok && end
+	case tagFired:
+		seq, ok := reader.number(math.MaxInt32)
+		return &entryRecord{kind: entryFired, seq: seq}, ok
+	case tagClock:
+		millis, n := binary.Varint(reader.rest)
+		if n <= 0 {
+			return nil, false
+		}
+		reader.rest = reader.rest[n:]
+		reads, ok := reader.number(math.MaxInt32)
+		return &entryRecord{kind: entryClock, millis: millis, reads: reads}, ok && reads > 0
+	}
+	return nil, false
+}
+
+// Journal returns the journal, for another run that goes on where the call is:
+// the answers that its body did not come to are at its end. Every host call
+// that has begun must have been answered.
+func (r *Recorder) Journal() *Journal {
+	j := r.book.journal
+	for _, seq := range slices.Sorted(maps.Keys(r.given)) {
+		e, _ := r.release(seq)
+		j.add(e)
+	}
+	return j
+}
+
+// Rerun goes back to where [Recorder.Journal] was called: the run that was given
+// the journal has the answers at its end still before it.
+func (r *Recorder) Rerun() {
+	r.book = newBook(r.book.journal, r.book.limits)
+	r.rewind()
+}

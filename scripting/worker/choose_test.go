@@ -1,0 +1,145 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// taken returns a process of the executor that has a call.
+func taken(t *testing.T, e *Executor, alone bool) *peer {
+	t.Helper()
+	p, free, err := e.choose(e.options.Memory, alone)
+	if err != nil || free != nil {
+		t.Fatalf("there is no process: %v", err)
+	}
+	t.Cleanup(func() { e.release(p) })
+	return p
+}
+
+// TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone: sending it a program takes
+// until it is killed.
+func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	stuck := taken(t, e, false)
+	stuck.busy.Add(1)
+	stuck.teaching.Lock()
+	defer stuck.teaching.Unlock()
+	if other := taken(t, e, false); other == stuck {
+		t.Error("the other call has the same process")
+	}
+}
+
+// TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
+// processes, or the program gone.
+func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	e.mu.Lock()
+	e.path = "/nowhere/mcpd"
+	e.mu.Unlock()
+	first := taken(t, e, false)
+	first.busy.Add(1)
+	if second := taken(t, e, false); second != first {
+		t.Error("the second call has another process")
+	}
+	if _, free, err := e.choose(e.options.Memory, true); free == nil {
+		t.Errorf("a call that must be alone does not wait for the process: %v", err)
+	}
+	if _, free, err := e.choose(1<<40, false); free == nil {
+		t.Errorf("a call of other memory does not wait for the process: %v", err)
+	}
+}
+
+func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	e.mu.Lock()
+	e.path = "/nowhere/mcpd"
+	e.mu.Unlock()
+	if _, _, err := e.choose(1<<40, false); err == nil {
+		t.Error("there is one")
+	}
+}
+
+// TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd: where there is always
+// work they never do.
+func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	shared := taken(t, e, false)
+	own, _, err := e.choose(e.options.Memory, true)
+	if err != nil || own == nil || own == shared {
+		t.Fatalf("it waits: %v", err)
+	}
+	if p, _, _ := e.choose(e.options.Memory, true); p != nil {
+		t.Error("a third process was started")
+	}
+	e.release(own)
+	<-own.dead // it is one too many
+	if !slices.Equal(e.peers, []*peer{shared}) {
+		t.Errorf("%d processes are left", len(e.peers))
+	}
+}
+
+// TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd, either.
+func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	usual := taken(t, e, false)
+	large, _, err := e.choose(2*e.options.Memory, false)
+	if err != nil || large == nil || large == usual {
+		t.Fatalf("it waits: %v", err)
+	}
+	e.release(large)
+	<-large.dead
+}
+
+// TestACallThatMissedItsProcessIsNotWhatThatDiedOf.
+func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
+	e := executor(t, Options{})
+	p := taken(t, e, false)
+	p.end(endMemory)
+	<-p.dead
+	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.land()
+	var dead *deathError
+	if _, err := f.fly(t.Context(), p, time.Minute); !errors.As(err, &dead) || dead.blames(true) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestACallThatLosesItsProcessesToOthersGetsItsOwn: its neighbours may be such
+// that kill every process.
+func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	var alone []bool
+	kills := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		i := slices.IndexFunc(e.peers, func(p *peer) bool { return p.calls > 0 })
+		alone = append(alone, e.peers[i].alone)
+		e.peers[i].end(endOverdue)
+		return []byte(answered), nil
+	})
+	body := "for (let i = 0; i < 5; i++) await http.api.get('https://x/'); return 1"
+	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, body)}, kills)
+	if err != nil || out.Result == nil {
+		t.Fatalf("%v, %+v", err, out.Failure)
+	}
+	if want := []bool{false, false, false, true, true}; !slices.Equal(alone, want) {
+		t.Errorf("alone: %v", alone)
+	}
+}
+
+// TestWhoIsOutOfThreadsIsToldSo: that is nothing that a body has done.
+func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
+	dead := deathError{cause: endUnknown, left: 1, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
+	if f := dead.failure(0); !dead.blames(true) || !strings.Contains(f.Message, "no threads") {
+		t.Errorf("got %v", f)
+	}
+}

@@ -1,0 +1,148 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// What a call may have this process hold for it, in bytes.
+const (
+	// maxMessage bounds a message, far beyond what a body can make of one.
+	maxMessage = 1 << 20
+	// maxPassed bounds what the host calls of a call pass that wait for their
+	// answers: the process that they come from has them behind it.
+	maxPassed = 64 << 20
+)
+
+// take takes a frame from the process in; ended says that it was the last. An
+// error is the process's.
+func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err error) {
+	if fr.kind == frameOutcome {
+		out, err = f.ended(fr.content)
+		return out, true, err
+	}
+	h, err := readHost(fr.content)
+	if err != nil {
+		return out, false, err
+	}
+	failure, err := f.recorder.Follow(h.tail, false)
+	if failure == nil && err == nil {
+		failure, err = f.recorder.Began(h.seq, h.op, h.payload)
+	}
+	if err == nil {
+		err = gated(h.payload)
+	}
+	message := scripting.IsMessage(h.op)
+	switch {
+	case err != nil:
+		return out, false, err
+	case failure != nil:
+		return scripting.Outcome{Failure: failure}, true, nil
+	case message && len(h.payload) > maxMessage:
+		return out, false, errWire
+	case message:
+		if scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload).Panicked() {
+			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.HostPanic, Message: "the host failed at " + h.op}}, true, nil
+		}
+		return out, false, nil
+	case f.passed+len(h.payload) > maxPassed:
+		return scripting.Outcome{Failure: tooMuchPassed()}, true, nil
+	}
+	f.ask(p, h)
+	return out, false, nil
+}
+
+// ask asks the host. The answer comes over answers.
+func (f *flight) ask(p *peer, h hostFrame) {
+	if f.open++; f.open == 1 {
+		p.busy.Add(-1)
+	}
+	if f.asked == nil {
+		f.asked = map[int]int{}
+	}
+	f.asked[h.seq] = len(h.payload)
+	f.passed += len(h.payload)
+	go func() { f.answers <- scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload) }()
+}
+
+// settle takes in an answer. A failure ends the call.
+func (f *flight) settle(a scripting.Answer) *scripting.Failure {
+	f.open--
+	f.passed -= f.asked[a.Seq()]
+	delete(f.asked, a.Seq())
+	return f.recorder.Given(a)
+}
+
+func tooMuchPassed() *scripting.Failure {
+	return &scripting.Failure{
+		Kind: scripting.Limit, Limit: "host_calls",
+		Message: fmt.Sprintf("the host calls of the body that wait for their answers pass more than %d MiB together", maxPassed>>20),
+	}
+}
+
+// answered passes an answer on to the process. A failure ends the call.
+func (f *flight) answered(p *peer, a scripting.Answer) *scripting.Failure {
+	failure := f.settle(a)
+	if f.open == 0 {
+		p.busy.Add(1)
+	}
+	if failure == nil {
+		// When this fails the process has ended, and the call goes on elsewhere.
+		_ = p.wire.send(frameAnswer, func(dst []byte) []byte { return a.Append(append(dst, uvarint(f.id)...)) })
+	}
+	return failure
+}
+
+// ended reads the outcome of the call.
+func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
+	o, err := readOutcome(content)
+	if err != nil {
+		return out, err
+	}
+	failure, err := f.recorder.Follow(o.tail, true)
+	switch {
+	case err != nil:
+		return out, err
+	case failure != nil:
+		return scripting.Outcome{Failure: failure}, nil
+	case o.fault != "":
+		return out, &faultError{strings.ToValidUTF8(o.fault[:min(len(o.fault), maxWords)], "\uFFFD")}
+	}
+	if err := out.UnmarshalBinary(o.outcome); err != nil {
+		return scripting.Outcome{}, err
+	}
+	if err := sound(out); err != nil {
+		return scripting.Outcome{}, err
+	}
+	return out, f.recorder.Ended(out)
+}
+
+// faultError is a failure of the executor in the process.
+type faultError struct{ text string }
+
+// Error returns what the process says.
+func (e *faultError) Error() string { return e.text }
+
+// judged returns an outcome, or ends a process that did not keep to the protocol.
+func (f *flight) judged(ctx context.Context, p *peer, out scripting.Outcome, err error) (scripting.Outcome, error) {
+	var fault *faultError
+	switch {
+	case errors.As(err, &fault):
+		return scripting.Outcome{}, err
+	case err != nil:
+		p.end(endProtocol)
+		<-p.dead
+		return scripting.Outcome{}, p.death()
+	}
+	if failure := out.Failure; failure != nil && (failure.Kind == scripting.Timeout || failure.Kind == scripting.Canceled) {
+		if over := scripting.Over(ctx); over != nil {
+			over.Stack = failure.Stack
+			out.Failure = over
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,264 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// hostile is a process that its body has taken over: it answers a call, and what
+// comes afterwards, as does says.
+func hostile(does func(id uint64, kind byte, content []byte)) func() error {
+	return func() error {
+		in := bufio.NewReader(os.Stdin)
+		var id uint64
+		for {
+			kind, content, err := readFrame(in, maxFrame)
+			if err != nil {
+				return err
+			}
+			if kind == frameCall {
+				id, _ = binary.Uvarint(content)
+			}
+			if id > 0 {
+				does(id, kind, content)
+			}
+		}
+	}
+}
+
+// ends sends an outcome to the parent.
+func ends(id uint64, out scripting.Outcome) {
+	text, err := out.AppendBinary(nil)
+	if err != nil {
+		panic(err)
+	}
+	f := outcomeFrame{outcome: text}
+	_ = writeFrame(os.Stdout, frameOutcome, f.append(uvarint(id)))
+}
+
+// asks sends a host call or a message to the parent.
+func asks(id uint64, seq int, op, payload string) {
+	f := hostFrame{seq: seq, op: op, payload: []byte(payload)}
+	_ = writeFrame(os.Stdout, frameHost, f.append(uvarint(id)))
+}
+
+// forged are outcomes that no body has.
+var forged = map[string]scripting.Outcome{
+	"no JSON":                {Result: &scripting.Result{Kind: scripting.Value, JSON: []byte("{")}},
+	"no value":               {Result: &scripting.Result{Kind: scripting.Value}},
+	"a text that is none":    {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`{"a":1}`)}},
+	"a value of nothing":     {Result: &scripting.Result{Kind: scripting.Nothing, JSON: []byte("1")}},
+	"content of one object":  {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`{"type":"text"}`)}},
+	"content of numbers":     {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[1]`)}},
+	"content without a type": {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[{}]`)}},
+	"a result too large":     {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`"` + strings.Repeat("x", 5<<20) + `"`)}},
+	"an ask that was not":    {Suspended: []scripting.Ask{{Seq: 1, Payload: []byte("{}")}}},
+	"a stack too high":       {Failure: &scripting.Failure{Stack: make([]scripting.Frame, 1000)}},
+	"details that are none":  {Failure: &scripting.Failure{Kind: scripting.ToolError, Details: []byte("{")}},
+}
+
+func init() {
+	for name, out := range forged {
+		programs["forges "+name] = hostile(func(id uint64, kind byte, _ []byte) {
+			if kind == frameCall {
+				ends(id, out)
+			}
+		})
+	}
+	programs["finds much fault"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			f := outcomeFrame{fault: strings.Repeat("x", 20<<20)}
+			_ = writeFrame(os.Stdout, frameOutcome, f.append(uvarint(id)))
+		}
+	})
+	programs["asks otherwise"] = hostile(func(id uint64, kind byte, _ []byte) {
+		switch kind {
+		case frameCall:
+			asks(id, 1, "ask", `{"requests":[]}`)
+		case frameAnswer:
+			ends(id, scripting.Outcome{Suspended: []scripting.Ask{{Seq: 1, Payload: []byte(`{"requests":[{}]}`)}}})
+		}
+	})
+	programs["shouts"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			asks(id, 1, "log", `"`+strings.Repeat("x", maxMessage)+`"`)
+		}
+	})
+	programs["hoards"] = hostile(func(id uint64, kind byte, _ []byte) {
+		for seq := 1; kind == frameCall && seq <= 5; seq++ {
+			asks(id, seq, "http.request", `"`+strings.Repeat("x", 20<<20)+`"`)
+		}
+	})
+	programs["leaves another behind"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			self, err := os.Executable()
+			other := exec.Cmd{Path: self, Args: []string{"stays"}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+			if errors.Join(err, other.Start()) == nil {
+				asks(id, 1, "http.request", "{}")
+				os.Exit(1)
+			}
+		}
+	})
+	programs["stays"] = func() error {
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	}
+	programs["clings"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			asks(id, 1, "log", "{}")
+		}
+	})
+	programs["goes on"] = hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			ends(id, scripting.Outcome{Result: &scripting.Result{}})
+			asks(id, 1, "http.request", "{}")
+		}
+	})
+}
+
+// run runs a call in the process of a program, which has an outcome.
+func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome) {
+	t.Helper()
+	e, out, err := attempt(t, who, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, out
+}
+
+// attempt runs a call in the process of a program.
+func attempt(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome, error) {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExecutor(Options{Processes: 1, Memory: 2 << 30}, path, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, h)
+	return e, out, err
+}
+
+// limited reports whether a call failed at a limit of that name.
+func limited(out scripting.Outcome, name string) bool {
+	return out.Failure != nil && out.Failure.Kind == scripting.Limit && out.Failure.Limit == name
+}
+
+func TestAnOutcomeThatNoBodyHasIsNotBelieved(t *testing.T) {
+	for name := range forged {
+		t.Run(name, func(t *testing.T) {
+			if _, out := run(t, "forges "+name, silent); !limited(out, "process") {
+				t.Errorf("got %+v", out)
+			}
+		})
+	}
+}
+
+// TestTheClientIsAskedOnlyWhatTheHostHasSeen: grants are checked there.
+func TestTheClientIsAskedOnlyWhatTheHostHasSeen(t *testing.T) {
+	later := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return nil, scripting.ErrSuspended })
+	if _, out := run(t, "asks otherwise", later); !limited(out, "process") {
+		t.Errorf("got %+v", out)
+	}
+}
+
+// TestTheLogHearsTheBeginningOfAFault: it is told why a call could not be run.
+func TestTheLogHearsTheBeginningOfAFault(t *testing.T) {
+	_, _, err := attempt(t, "finds much fault", silent)
+	if err == nil || len(err.Error()) > 2*maxWords {
+		t.Errorf("%d bytes", len(fmt.Sprint(err)))
+	}
+}
+
+func TestAMessageLargerThanBodiesSendReachesNobody(t *testing.T) {
+	heard := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
+		t.Errorf("heard %s of %d bytes", op, len(payload))
+		return nil, nil
+	})
+	if _, out := run(t, "shouts", heard); !limited(out, "process") {
+		t.Errorf("got %+v", out)
+	}
+}
+
+// TestWhatOpenHostCallsPassIsBounded: this process holds it, whatever memory the
+// other one may have.
+func TestWhatOpenHostCallsPassIsBounded(t *testing.T) {
+	waits := hostFunc(func(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if _, out := run(t, "hoards", waits); !limited(out, "host_calls") {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestNothingComesOfACallThatIsOver(t *testing.T) {
+	heard := hostFunc(func(_ context.Context, _ int, op string, _ []byte) ([]byte, error) {
+		t.Errorf("heard %s", op)
+		return nil, nil
+	})
+	e, out := run(t, "goes on", heard)
+	if out.Result == nil {
+		t.Fatalf("got %+v", out)
+	}
+	awaitDeaths(e)
+}
+
+// TestACallThatFailedHereDoesNotRunOnThere, where nobody would look after it.
+func TestACallThatFailedHereDoesNotRunOnThere(t *testing.T) {
+	panics := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { panic("at a message") })
+	e, out := run(t, "clings", panics)
+	if out.Failure == nil || out.Failure.Kind != scripting.HostPanic {
+		t.Fatalf("got %+v", out)
+	}
+	awaitDeaths(e)
+}
+
+// awaitDeaths waits until the processes of an executor have ended.
+func awaitDeaths(e *Executor) {
+	e.mu.Lock()
+	peers := slices.Clone(e.peers)
+	e.mu.Unlock()
+	for _, p := range peers {
+		<-p.dead
+	}
+}
+
+// TestAProcessThatLeavesAnotherBehindIsOver when the executor ends it: nothing
+// keeps it from that where there is no seccomp.
+func TestAProcessThatLeavesAnotherBehindIsOver(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExecutor(Options{Grace: time.Millisecond}, path, "leaves another behind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		cancel()
+		return nil, nil
+	})
+	if out, err := e.Run(ctx, scripting.Call{Program: program(t, "return 1")}, over); err != nil || out.Failure == nil {
+		t.Errorf("%v, %+v", err, out)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// bounds are those of JSON from a process. There are as many tokens as fit: what
+// a body makes is bounded in bytes alone.
+func bounds() jsongate.Limits {
+	return jsongate.Limits{Bytes: maxAnswer, Depth: 72, Tokens: maxAnswer, Halves: true}
+}
+
+// gated lets JSON from a process through the gate.
+func gated(text []byte) error {
+	if err := jsongate.Check(text, bounds()); err != nil {
+		return fmt.Errorf("a process sends what is no JSON: %w", err)
+	}
+	return nil
+}
+
+// sound checks that an outcome is one that a body can have: what ought to be JSON
+// is, and of the form that the kind of the result promises to those who go on
+// with it unread.
+func sound(out scripting.Outcome) error {
+	var texts [][]byte
+	if r := out.Result; r != nil {
+		texts = append(texts, r.JSON, r.Content)
+	}
+	if f := out.Failure; f != nil {
+		texts = append(texts, f.Details)
+	}
+	for _, ask := range out.Suspended {
+		texts = append(texts, ask.Payload)
+	}
+	for _, text := range texts {
+		if len(text) > 0 {
+			if err := gated(text); err != nil {
+				return err
+			}
+		}
+	}
+	if r := out.Result; r != nil && !promised(r) {
+		return errWire
+	}
+	return nil
+}
+
+// promised reports whether a result, whose parts are JSON, has those of its kind.
+func promised(r *scripting.Result) bool {
+	switch r.Kind {
+	case scripting.Nothing:
+		return len(r.JSON) == 0
+	case scripting.Text:
+		return len(r.JSON) > 0 && r.JSON[0] == '"'
+	case scripting.Content:
+		return blocks(r.Content)
+	default:
+		return len(r.JSON) > 0
+	}
+}
+
+// blocks reports whether JSON is an array of objects that name their types.
+func blocks(content []byte) bool {
+	var all []struct{ Type string }
+	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &all) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(all, func(b struct{ Type string }) bool { return b.Type == "" })
+}
