@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // execution is one call on its way through the pipeline. It belongs to the
@@ -169,9 +170,13 @@ func (x *execution) admit(running int64, loadErr error) *CallError {
 	case x.server.inFlight.Draining():
 		return &CallError{Code: ExecutionError, Message: "the server is shutting down", RetryAfter: time.Second, Overloaded: true}
 	case running > int64(x.snap.concurrency()):
-		return &CallError{Code: ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
+		return overloaded()
 	}
 	return nil
+}
+
+func overloaded() *CallError {
+	return &CallError{Code: ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
 }
 
 // facts returns what policies and `from` expressions may know before the
@@ -190,35 +195,16 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *CallErr
 	if x.entry.Kind != Tools && (x.entry.Kind != Prompts || x.req.Argument != "") {
 		return x.fillOther()
 	}
-	extra, err := fromValues(ctx, x.entry.Item, facts)
+	extra, input, err := x.entry.Told(ctx, facts)
 	if err != nil {
-		return err
+		return failed(PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
 	}
-	args, input, violations := x.entry.Input.Args(x.req.Arguments, extra)
+	args, text, violations := x.entry.Input.Args(x.req.Arguments, extra)
 	if len(violations) > 0 {
 		return invalidInput(x.entry.Item, violations)
 	}
-	x.args, x.input = args, input
+	x.args, x.input = args, text
 	return nil
-}
-
-func fromValues(ctx context.Context, item *catalog.Item, facts policylang.Input) (map[string]any, *CallError) {
-	if len(item.From) == 0 {
-		return nil, nil
-	}
-	values := make(map[string]any, len(item.From))
-	for _, input := range item.From {
-		value, err := input.Expr.Eval(ctx, facts)
-		if err == nil {
-			err = input.Schema.Fits(value)
-		}
-		if err != nil {
-			return nil, failed(PolicyDenied, fmt.Errorf("input %s: %w", input.Name, err),
-				"the server cannot tell %q for this caller", input.Name)
-		}
-		values[input.Name] = value
-	}
-	return values, nil
 }
 
 func invalidInput(item *catalog.Item, violations []Violation) *CallError {
@@ -284,6 +270,8 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 		return Result{}, canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		return Result{}, x.timedOut()
+	case errors.Is(err, scripting.ErrOverloaded):
+		return Result{}, overloaded()
 	case err != nil:
 		return Result{}, failed(ExecutionError, fmt.Errorf("executor: %w", err), "the %s could not be run", x.entry.Kind)
 	case outcome.Failure != nil:

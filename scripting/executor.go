@@ -2,8 +2,13 @@ package scripting
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrOverloaded is the error of a call that an [Executor] has no room for: calls
+// before it have waited too long already. Nothing of it was done.
+var ErrOverloaded = errors.New("too many calls compute")
 
 // Executor runs programs. It is safe for concurrent use.
 type Executor interface {
@@ -35,6 +40,9 @@ type Call struct {
 	// Journal records the call or, when it already holds entries, answers it.
 	// Nil means that a private one is kept.
 	Journal *Journal
+	// Patient says that the call waits for room as long as ctx lets it, and is
+	// not refused with [ErrOverloaded].
+	Patient bool
 }
 
 // Limits bound one call.

@@ -143,13 +143,6 @@ func valueOr(value *bool, otherwise bool) bool {
 	return *value
 }
 
-// From is an input whose value the server takes from what it knows of the caller.
-type From struct {
-	Name   string
-	Expr   *policylang.Expr
-	Schema *schema.Schema
-}
-
 // Body is what an item does when it is called. An error of the second kind is
 // the server's own.
 type Body interface {

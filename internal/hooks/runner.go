@@ -84,7 +84,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	call := &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, Hide: &run.Hide}
 	call.GrantLocal(h.Files, h.Env)
 	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
-		Program: h.Program, Input: run.Event, Seed: rand.Uint64(), Start: r.options.Now(), Journal: scripting.NewJournal(),
+		Program: h.Program, Input: run.Event, Seed: rand.Uint64(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
 	}, call)
 	if err == nil && outcome.Failure != nil {
 		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message)

@@ -36,7 +36,7 @@ func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct
 	p = e.best(memory, alone)
 	if p == nil || p.busy.Load() > 0 {
 		most := e.options.Processes
-		if p == nil {
+		if p == nil || p.stuck {
 			most *= 2 // those that will not do need not ever be without a call
 		}
 		another, err := e.another(memory, most)
@@ -73,8 +73,15 @@ func (e *Executor) best(memory int64, alone bool) (best *peer) {
 	return best
 }
 
-// load tells how much a process has to do: above all calls that compute.
-func (p *peer) load() int64 { return p.busy.Load()<<20 + int64(p.calls) }
+// load tells how much a process has to do: above all calls that compute, and
+// more so those that do for long.
+func (p *peer) load() int64 {
+	load := p.busy.Load()<<20 + int64(p.calls)
+	if p.stuck {
+		load += 1 << 40
+	}
+	return load
+}
 
 // another takes the spare, or starts a process when there is none that fits; nil
 // when there are as many as most. One of other memory that has nothing to do

@@ -102,7 +102,7 @@ func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	p := taken(t, e, false)
 	p.end(endMemory)
 	<-p.dead
-	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent)
+	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, &e.room)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,5 +141,34 @@ func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
 	dead := deathError{cause: endUnknown, left: 1, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
 	if f := dead.failure(0); !dead.blames(true) || !strings.Contains(f.Message, "no threads") {
 		t.Errorf("got %v", f)
+	}
+}
+
+// TestCallsGoElsewhereThanWhereOneComputesForLong, though there be as many
+// processes as usual.
+func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	first := taken(t, e, false)
+	f := &flight{id: 1}
+	first.board(f)
+	defer first.leave(f)
+	first.busy.Add(1)
+	e.looks.Store(100)
+	for _, test := range []struct {
+		name  string
+		since int64
+		stuck bool
+	}{{"waits for its host", 0, false}, {"began before this look", 100, false}, {"began before the last", 99, true}} {
+		f.since.Store(test.since)
+		e.looks.Store(100)
+		e.look()
+		other, free, err := e.choose(e.options.Memory, false)
+		if err != nil || free != nil {
+			t.Fatalf("%s: no process: %v", test.name, err)
+		}
+		if (other != first) != test.stuck {
+			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
+		}
+		e.release(other)
 	}
 }

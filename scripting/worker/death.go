@@ -24,7 +24,10 @@ const (
 type deathError struct {
 	cause cause
 	left  int // how many calls it had
-	words string
+	// oldest is since when the call computed that did so for the longest time; 0
+	// when none did.
+	oldest int64
+	words  string
 	// missed says that the call was not among those.
 	missed bool
 }
@@ -42,7 +45,7 @@ func (e *deathError) Error() string {
 func (p *peer) death() *deathError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &deathError{cause: p.cause, left: p.left, words: p.last.String()}
+	return &deathError{cause: p.cause, left: p.left, oldest: p.oldest, words: p.last.String()}
 }
 
 // missed is the death of a process that had ended before a call was in it.
@@ -56,6 +59,13 @@ func (p *peer) missed() *deathError {
 // to do with.
 func (e *deathError) innocent() bool {
 	return e.missed || e.cause == endOverdue || e.cause == endRested
+}
+
+// suspects reports whether a call may be what the process has died of, as it
+// computed about as long as any other in it: it is to run alone.
+func (e *deathError) suspects(f *flight) bool {
+	since := f.since.Load()
+	return !e.innocent() && (e.oldest == 0 || since != 0 && since <= e.oldest+1)
 }
 
 // blames reports whether a call is what its process has died of: the one that

@@ -60,6 +60,8 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 func (f *flight) ask(p *peer, h hostFrame) {
 	if f.open++; f.open == 1 {
 		p.busy.Add(-1)
+		f.since.Store(0)
+		f.room.leave()
 	}
 	if f.asked == nil {
 		f.asked = map[int]int{}
@@ -71,7 +73,9 @@ func (f *flight) ask(p *peer, h hostFrame) {
 
 // settle takes in an answer. A failure ends the call.
 func (f *flight) settle(a scripting.Answer) *scripting.Failure {
-	f.open--
+	if f.open--; f.open == 0 {
+		f.room.resume()
+	}
 	f.passed -= f.asked[a.Seq()]
 	delete(f.asked, a.Seq())
 	return f.recorder.Given(a)
@@ -89,6 +93,7 @@ func (f *flight) answered(p *peer, a scripting.Answer) *scripting.Failure {
 	failure := f.settle(a)
 	if f.open == 0 {
 		p.busy.Add(1)
+		f.since.Store(p.looks.Load())
 	}
 	if failure == nil {
 		// When this fails the process has ended, and the call goes on elsewhere.

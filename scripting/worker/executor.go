@@ -24,6 +24,12 @@ type Options struct {
 	// Grace is how long past its end a call may hold its process before that is
 	// killed; by default 100 ms.
 	Grace time.Duration
+	// Computing is how many calls compute at once at most, those that wait for
+	// their host not counted; by default 16 for each processor. Others wait.
+	Computing int
+	// Patience is how long a call may wait for that before those that come behind
+	// it are refused; by default 250 ms.
+	Patience time.Duration
 	// Logger is told of processes that end before they are let go; nil drops it.
 	Logger *slog.Logger
 }
@@ -44,6 +50,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Grace <= 0 {
 		o.Grace = 100 * time.Millisecond
+	}
+	if o.Computing <= 0 {
+		o.Computing = 16 * runtime.GOMAXPROCS(0)
+	}
+	if o.Patience <= 0 {
+		o.Patience = 250 * time.Millisecond
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -68,6 +80,10 @@ type Executor struct {
 	closed  bool
 
 	watching *time.Timer // nil while there are no processes
+	// looks counts the looks at the processes, from 1 on.
+	looks atomic.Int64
+	// room is that of calls that compute.
+	room admission
 	// resident returns how many bytes of memory a process has; 0 when that is not known.
 	resident func(pid int) int64
 
@@ -79,7 +95,9 @@ type Executor struct {
 // argv, the name of the program first. The program calls [Main] and ends. The
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
-	e := &Executor{path: path, argv: argv, options: o.withDefaults(), resident: resident}
+	o = o.withDefaults()
+	e := &Executor{path: path, argv: argv, options: o, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
+	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	spare, err := e.start(e.options.Memory)
@@ -97,8 +115,15 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	f, err := newFlight(c, h)
+	if err := e.room.enter(ctx, c.Patient); err != nil {
+		if failure := scripting.Over(ctx); failure != nil {
+			return scripting.Outcome{Failure: failure}, nil
+		}
+		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
+	}
+	f, err := newFlight(c, h, &e.room)
 	if err != nil {
+		e.room.leave()
 		return scripting.Outcome{}, err
 	}
 	defer f.land()
@@ -116,7 +141,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		case dead.blames(alone):
 			return scripting.Outcome{Failure: dead.failure(f.memory(e.options))}, nil
 		}
-		alone = alone || !dead.innocent() || attempts >= maxShared
+		alone = alone || dead.suspects(f) || attempts >= maxShared
 		failure, err := f.collect(ctx)
 		if failure != nil || err != nil {
 			return scripting.Outcome{Failure: failure}, err

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/scripting"
@@ -20,6 +21,12 @@ type flight struct {
 	frames chan frame    // from the process that the call is in
 	over   chan struct{} // closed when the call is not in it any more
 
+	// room is what the call begins by, and leaves while it waits.
+	room *admission
+	// since is the look of the executor from which on the call computes; 0 while
+	// it waits.
+	since atomic.Int64
+
 	answers chan scripting.Answer
 	open    int         // host calls that are not answered yet
 	asked   map[int]int // how many bytes each of them passes, by their numbers
@@ -34,14 +41,15 @@ type frame struct {
 	content []byte
 }
 
-func newFlight(c scripting.Call, h scripting.Host) (*flight, error) {
+// newFlight returns a call that has begun.
+func newFlight(c scripting.Call, h scripting.Host, room *admission) (*flight, error) {
 	if c.Journal == nil {
 		c.Journal = scripting.NewJournal()
 	}
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, answers: make(chan scripting.Answer)}
+	f := &flight{call: c, host: h, room: room, answers: make(chan scripting.Answer)}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {
@@ -71,6 +79,7 @@ func (f *flight) land() {
 		_ = f.settle(<-f.answers) // the call is over whatever its journal holds
 	}
 	f.recorder.Journal()
+	f.room.leave()
 }
 
 // fly runs the call in a process, to its end or that of the process, which is a
@@ -85,6 +94,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 	defer close(f.over)
 	defer f.guard(ctx, p, grace)()
 	p.busy.Add(1)
+	f.since.Store(p.looks.Load())
 	defer f.idle(p)
 	if err := f.board(ctx, p); err != nil {
 		p.end(endUnknown)

@@ -30,13 +30,17 @@ type peer struct {
 	// memory is how much it may have, in bytes.
 	memory int64
 
+	// looks counts those of the executor.
+	looks *atomic.Int64
 	// busy is how many calls compute: the others wait for their host.
 	busy atomic.Int64
 
 	// guarded by the mutex of the executor
 	calls int
 	alone bool
-	rests int // ticks of the watch since it had calls
+	rests int // looks since it had calls
+	// stuck says that a call computes for so long that others had better go elsewhere.
+	stuck bool
 
 	teaching sync.Mutex            // is held while a program is sent, which may take long
 	programs map[[32]byte]struct{} // guarded by teaching
@@ -47,12 +51,15 @@ type peer struct {
 	cause   cause // of its end; endless while it lives
 	// left is how many calls it had when it ended.
 	left int
+	// oldest is the look from which on the one computed then that did so for the
+	// longest time; 0 when none did.
+	oldest int64
 }
 
 // start starts a process without an environment, which may have so much memory.
 // The caller holds mu.
 func (e *Executor) start(memory int64) (*peer, error) {
-	p := &peer{memory: memory, dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
+	p := &peer{memory: memory, looks: &e.looks, dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last, WaitDelay: lastWait}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -114,9 +121,28 @@ func (p *peer) end(why cause) {
 	if p.cause != endless {
 		return
 	}
-	p.cause, p.left = why, len(p.flights)
+	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
 	_ = p.cmd.Process.Kill()
 	_ = p.out.Close()
+}
+
+// holds reports whether a call computes since before the look before the last.
+func (p *peer) holds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	oldest := p.longest()
+	return oldest != 0 && p.looks.Load()-oldest >= 2
+}
+
+// longest returns since when the call computes that does so for the longest
+// time; 0 when none does. The caller holds mu.
+func (p *peer) longest() (oldest int64) {
+	for _, f := range p.flights {
+		if since := f.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
+			oldest = since
+		}
+	}
+	return oldest
 }
 
 // board takes a call on, unless the process has ended.

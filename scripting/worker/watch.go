@@ -16,14 +16,17 @@ func (e *Executor) watch() {
 	}
 }
 
-// look ends processes that have too much memory, or nothing to do.
+// look ends processes that have too much memory, or nothing to do, and finds
+// those that are stuck.
 func (e *Executor) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return
 	}
+	e.looks.Add(1)
 	for _, p := range e.peers {
+		p.stuck = p.calls > 0 && p.holds()
 		switch {
 		case e.resident(p.cmd.Process.Pid) > p.memory:
 			p.end(endMemory)
