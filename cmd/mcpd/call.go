@@ -111,7 +111,8 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	if !f.log.forMachines() {
 		logger = slog.New(quiet)
 	}
-	s, err := f.files.open(e, engine.Options{Logger: logger})
+	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	s, err := f.files.open(e, engine.Options{Logger: logger, Executor: x})
 	if err != nil {
 		return engine.Result{}, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,8 @@ make the exit code 1.`,
 }
 
 func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
-	s, err := f.open(e, engine.Options{})
+	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	s, err := f.open(e, engine.Options{Executor: x})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type Options struct {
 	// killed; by default 100 ms.
 	Grace time.Duration
 	// Computing is how many calls compute at once at most, those that wait for
-	// their host not counted; by default 16 for each processor. Others wait.
+	// their host not counted; by default 8 for each processor. Others wait.
 	Computing int
 	// Patience is how long a call may wait for that before those that come behind
 	// it are refused; by default 250 ms.
@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 		o.Grace = 100 * time.Millisecond
 	}
 	if o.Computing <= 0 {
-		o.Computing = 16 * runtime.GOMAXPROCS(0)
+		o.Computing = 8 * runtime.GOMAXPROCS(0)
 	}
 	if o.Patience <= 0 {
 		o.Patience = 250 * time.Millisecond

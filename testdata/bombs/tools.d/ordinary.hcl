@@ -44,3 +44,13 @@ tool "wait" {
     return (await http.loop.get(`http://127.0.0.1:9/${input.id}/wait`)).status;
   JS
 }
+
+# Some 20 ms of work.
+tool "work" {
+  timeout = "2s"
+  run     = <<JS
+    let sum = 0;
+    for (let i = 0; i < 1e5; i++) sum = (sum * 31 + i) % 1000003;
+    return sum;
+  JS
+}
