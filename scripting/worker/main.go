@@ -63,22 +63,19 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	debug.SetMemoryLimit(int64(memory / 2))
 	calls := newServer(out)
 	defer calls.wait(farewell)
-	for {
-		kind, content, err := readFrame(lines, maxFrame)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err == nil && kind == frameReport:
-			err = sendReport(out, report)
-		case err == nil && kind == frameTrial:
-			err = within(maxProcessor, func() error { return try(lines, out, content) })
-		case err == nil:
-			err = calls.take(kind, content)
+	calls.role = role{in: lines, take: func(turn uint64, kind byte, content []byte) error {
+		switch kind {
+		case frameReport:
+			return sendReport(out, report)
+		case frameTrial:
+			return within(maxProcessor, func() error { return try(lines, out, content) })
 		}
-		if err != nil {
-			return fmt.Errorf("worker: %w", err)
-		}
+		return calls.take(turn, kind, content)
+	}}
+	if err := calls.role.readAll(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("worker: %w", err)
 	}
+	return nil
 }
 
 // readMemory reads how many bytes of memory the process may have, which is what

@@ -15,6 +15,7 @@ import (
 // server runs calls in this process for an [Executor] in another.
 type server struct {
 	wire wire
+	role role
 
 	mu       sync.Mutex
 	programs map[[32]byte]*loading
@@ -33,6 +34,7 @@ type loading struct {
 type serving struct {
 	server *server
 	id     uint64
+	turn   uint64 // which reads what comes in, until it passes that on
 	cancel context.CancelFunc
 	tail   []byte // of the journal, once the run has ended
 
@@ -44,13 +46,13 @@ func newServer(out io.Writer) *server {
 	return &server{wire: wire{out: out}, programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
 }
 
-// take takes one frame in. An error ends the process.
-func (s *server) take(kind byte, content []byte) error {
+// take takes one frame in, in a turn. An error ends the process.
+func (s *server) take(turn uint64, kind byte, content []byte) error {
 	switch kind {
 	case frameProgram:
 		return s.load(content)
 	case frameCall:
-		return s.begin(content)
+		return s.call(turn, content)
 	case frameAnswer:
 		return s.answered(content)
 	case frameCancel:
@@ -81,28 +83,30 @@ func (s *server) load(content []byte) error {
 	return nil
 }
 
-// begin starts a call.
-func (s *server) begin(content []byte) error {
+// call runs a call.
+func (s *server) call(turn uint64, content []byte) error {
 	f, err := readCall(content)
 	if err != nil {
 		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.programs[f.program]
-	if l == nil {
-		return fmt.Errorf("a call of no program: %w", errFrame)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	if f.left > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), f.left)
 	}
-	c := &serving{server: s, id: f.id, cancel: cancel}
+	defer cancel()
+	c := &serving{server: s, id: f.id, turn: turn, cancel: cancel}
+	s.mu.Lock()
+	l := s.programs[f.program]
 	s.calls[f.id] = c
-	s.running.Go(func() {
-		defer cancel()
-		c.run(ctx, l, &f)
-	})
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	if l == nil {
+		return fmt.Errorf("a call of no program: %w", errFrame)
+	}
+	s.role.begin()
+	defer s.role.end(turn)
+	c.run(ctx, l, &f)
 	return nil
 }
 
@@ -128,7 +132,12 @@ func (s *server) answered(content []byte) error {
 
 // run runs a call and sends its outcome.
 func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
-	<-l.ready
+	select {
+	case <-l.ready:
+	default:
+		c.server.role.pass(c.turn)
+		<-l.ready
+	}
 	var o outcomeFrame
 	if l.err != nil {
 		o.fault = l.err.Error()
@@ -181,6 +190,7 @@ func (c *serving) End(tail []byte) { c.tail = tail }
 
 // Do waits for the answer to a host call that has begun.
 func (c *serving) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
+	c.server.role.pass(c.turn)
 	c.mu.Lock()
 	answer := c.waiting[seq]
 	c.mu.Unlock()
