@@ -57,7 +57,7 @@ var layout = map[string][]string{
 	"internal/uritemplate":     {},
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},
-	"bench":                    {"engine", "serve", "identity", "internal/cputime"},
+	"bench":                    {"engine", "serve", "identity", "internal/cputime", "scripting", "scripting/worker"},
 	"examples/...":             {"engine", "serve", "identity"},
 }
 

@@ -19,7 +19,7 @@ func TestANativeCallStaysWithinItsAllocations(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 	})
-	overHTTP := allocsOf(t, handler(t))
+	overHTTP := allocsOf(t, handlerOf(t, native(t)))
 	bare := allocsOf(t, http.HandlerFunc(bareHTTP))
 	t.Logf("%.0f in process, %.0f over HTTP, %.0f with a bare handler", inProcess, overHTTP, bare)
 	if inProcess > 22 {
