@@ -112,11 +112,12 @@ func (e *Executor) makeRoom(memory int64) bool {
 	return true
 }
 
-// prepare starts a spare.
+// prepare starts a spare, also where there are as many processes as may be: it
+// takes the place of the next that dies.
 func (e *Executor) prepare() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.spare != nil || len(e.peers) >= e.options.Processes {
+	if e.closed || e.spare != nil {
 		return
 	}
 	spare, err := e.start(e.options.Memory)

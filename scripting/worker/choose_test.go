@@ -35,6 +35,24 @@ func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
 	}
 }
 
+// TestThereIsASpareBesideAllProcesses, for the place of one that is killed.
+func TestThereIsASpareBesideAllProcesses(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	first := taken(t, e, false)
+	e.prepare()
+	e.mu.Lock()
+	spare := e.spare
+	e.mu.Unlock()
+	if spare == nil {
+		t.Fatal("there is none")
+	}
+	first.end(endOverdue)
+	<-first.dead
+	if p := taken(t, e, false); p != spare {
+		t.Error("another process was started")
+	}
+}
+
 // TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
 // processes, or the program gone.
 func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 // Options adjust an [Executor]. Each zero member means its default.
 type Options struct {
-	// Processes is how many run at once; by default two for each processor, and 8
-	// at most. There may be twice as many for a while, for calls that cannot share
+	// Processes is how many run at once, beside a spare; by default two for each
+	// processor, and 8 at most. There may be twice as many for a while, for calls that cannot share
 	// one: by their memory, or since they were in one that died.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB.
