@@ -45,6 +45,7 @@ var layout = map[string][]string{
 	"internal/schema":          {"diag"},
 	"internal/jsongate":        {},
 	"internal/host":            {"scripting", "identity", "internal/grant", "internal/host/...", "internal/redact", "internal/state"},
+	"internal/host/execs":      {"scripting", "internal/grant", "internal/supervisor"},
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
