@@ -10,6 +10,14 @@ import (
 // exec grant.
 const superviseVerb = "supervise"
 
+// supervise returns the command that runs a program, nil where there is none.
+func supervise(e env) []string {
+	if e.self == "" {
+		return nil
+	}
+	return []string{e.self, e.name, superviseVerb}
+}
+
 func newSupervise(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:    superviseVerb,

@@ -20,7 +20,8 @@ type Mock struct {
 	// asked, Object is "elicit", "sample" or "roots", and Request is the key. Of
 	// files it is such as "fs.logs" and "readText app.log", and of the
 	// environment "env" and the name. Of kept values, such as "kv.notes",
-	// Request is the key that holds Body.
+	// Request is the key that holds Body. Of programs, such as "exec.git", it is
+	// their arguments in one line, and Body is JSON: {"code","stdout","stderr"}.
 	Object, Request string
 	Status          int
 	Headers         map[string]string
