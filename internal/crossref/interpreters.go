@@ -9,20 +9,20 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 )
 
-// interpreters are programs that run code which they are told, by their names
-// without a version.
+// interpreters are programs that run code which they are told, and pass what
+// stands behind it on to that, by their names without a version.
 var interpreters = []string{
 	"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "rc", "nu", "pwsh", "powershell", "cmd", "python", "pypy", "perl", "ruby",
 	"irb", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish", "expect", "awk", "gawk", "mawk", "nawk", "sed", "osascript",
-	"java", "groovy", "scala", "erl", "elixir", "guile", "sbcl", "racket", "R", "Rscript", "julia", "gdb", "lldb", "vi", "vim", "nvim", "emacs", "ed",
-	"psql", "sqlite", "mysql", "mariadb", "m4", "make", "gmake", "bc", "dc", "jq", "xsltproc", "go",
+	"java", "groovy", "scala", "erl", "elixir", "guile", "sbcl", "racket", "R", "Rscript", "julia", "jq", "xsltproc",
 }
 
-// launchers are programs that run another one which they are told.
+// launchers are programs of which any argument may be another program, or code.
 var launchers = []string{
 	"env", "xargs", "find", "sudo", "doas", "su", "runuser", "setpriv", "pkexec", "nohup", "nice", "ionice", "timeout", "time", "setsid", "stdbuf", "script",
 	"strace", "ltrace", "watch", "parallel", "busybox", "toybox", "chroot", "unshare", "nsenter", "systemd-run", "at", "batch", "ssh", "rsh", "flock",
-	"start-stop-daemon", "entr", "npx", "xvfb-run", "valgrind", "taskset", "chrt", "linux64", "setarch", "ld.so",
+	"start-stop-daemon", "entr", "npx", "npm", "xvfb-run", "valgrind", "taskset", "chrt", "linux64", "setarch", "docker", "podman", "kubectl",
+	"gdb", "lldb", "vi", "vim", "vim.basic", "nvim", "emacs", "ed", "ex", "psql", "sqlite", "mysql", "mariadb", "m4", "make", "gmake", "bc", "dc", "go",
 }
 
 // codeOptions are options of interpreters behind which code stands.
@@ -33,17 +33,15 @@ var codeOptions = []string{"-c", "-e", "-E", "-r", "-p", "-x", "-ne", "-pe", "-f
 func coded(g grant.Exec, real string) (argument int, why string) {
 	for _, path := range []string{g.Path, real} {
 		name := programName(path)
+		i := -1
 		switch {
 		case slices.Contains(launchers, name) || strings.HasPrefix(name, "ld-linux"):
-			for i, written := range g.Argv {
-				if passes(written) {
-					return i, fmt.Sprintf("%s runs other programs, and here a script would have a say in which", name)
-				}
-			}
+			i = slices.IndexFunc(g.Argv, passes)
 		case slices.Contains(interpreters, name):
-			if i := codeArgument(g.Argv); i >= 0 {
-				return i, fmt.Sprintf("%s runs the code that it is told, and here a script would have a say in it", name)
-			}
+			i = codeArgument(g.Argv)
+		}
+		if i >= 0 {
+			return i, fmt.Sprintf("%s runs what it is told, and here a script would have a say in it", name)
 		}
 	}
 	return -1, ""

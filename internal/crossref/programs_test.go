@@ -100,29 +100,33 @@ func TestTheCeilingBoundsProgramsAndNamesWhatIsMeant(t *testing.T) {
 }
 
 func TestNoScriptSaysWhatCodeIsRun(t *testing.T) {
-	const code, other = "runs the code that it is told, and here a script would have a say in it", "runs other programs, and here a script would have a say in which"
+	const told = "runs what it is told, and here a script would have a say in it"
 	places := installed(map[string]string{"/usr/bin/awk": "/usr/bin/mawk", "/opt/tool": "/bin/busybox", "/bin/vi": "/usr/bin/vim.basic"})
 	for _, c := range []struct{ path, argv, want string }{
 		{"/bin/sh", `"-c", "ls"`, ""},
 		{"/bin/sh", `"-c", "ls \"$1\"", "ls", "{p}"`, ""},
 		{"/bin/sh", `"/opt/deploy.sh", "{p}", "--", "{p}"`, ""},
 		{"/usr/bin/python3.12", `"-m", "http", "{p}"`, ""},
-		{"/bin/sh", `"-c", "ls {p}"`, "sh " + code},
-		{"/bin/sh", `"-c", "{p}"`, "sh " + code},
-		{"/bin/sh", `"{p}"`, "sh " + code},
-		{"/bin/sh", `"-x{p}"`, "sh " + code},
-		{"/bin/sh", `"-c", "ls", "-{p}"`, "sh " + code},
-		{"/usr/bin/python3.12", `"{p}"`, "python " + code},
-		{"/usr/bin/python3", `"-c", "print('{p}')"`, "python " + code},
-		{"/usr/bin/perl5.36.0", `"/opt/x.pl", "-e", "{p}"`, "perl " + code},
-		{"/usr/bin/node", `"-p", "{p}"`, "node " + code},
-		{"/usr/bin/awk", `"{p}", "/etc/hosts"`, "awk " + code},
-		{"/usr/bin/env", `"{p}"`, "env " + other},
-		{"/usr/bin/env", `"A=b", "git", "{p}"`, "env " + other},
+		{"/bin/sh", `"-c", "ls {p}"`, "sh " + told},
+		{"/bin/sh", `"-c", "{p}"`, "sh " + told},
+		{"/bin/sh", `"{p}"`, "sh " + told},
+		{"/bin/sh", `"-x{p}"`, "sh " + told},
+		{"/bin/sh", `"-c", "ls", "-{p}"`, "sh " + told},
+		{"/usr/bin/python3.12", `"{p}"`, "python " + told},
+		{"/usr/bin/python3", `"-c", "print('{p}')"`, "python " + told},
+		{"/usr/bin/perl5.36.0", `"/opt/x.pl", "-e", "{p}"`, "perl " + told},
+		{"/usr/bin/node", `"-p", "{p}"`, "node " + told},
+		{"/usr/bin/awk", `"{p}", "/etc/hosts"`, "awk " + told},
+		{"/usr/bin/env", `"{p}"`, "env " + told},
+		{"/usr/bin/env", `"A=b", "git", "{p}"`, "env " + told},
 		{"/usr/bin/env", `"git", "log"`, ""},
-		{"/usr/bin/find", `"/srv", "-name", "{p}"`, "find " + other},
-		{"/opt/tool", `"{p}"`, "busybox " + other},
-		{"/lib64/ld-linux-x86-64.so.2", `"{p}"`, "ld-linux-x86-64.so " + other},
+		{"/usr/bin/find", `"/srv", "-name", "{p}"`, "find " + told},
+		{"/usr/bin/sqlite3", `"/srv/x.db", "{p}"`, "sqlite " + told},
+		{"/usr/bin/make", `"-C", "/srv", "{p}"`, "make " + told},
+		{"/bin/vi", `"/srv/x", "{p}"`, "vi " + told},
+		{"/usr/bin/go", `"run", "{p}"`, "go " + told},
+		{"/opt/tool", `"{p}"`, "busybox " + told},
+		{"/lib64/ld-linux-x86-64.so.2", `"{p}"`, "ld-linux-x86-64.so " + told},
 		{"/usr/bin/git", `"{p}"`, ""},
 	} {
 		got := ran(t, config(t, ""), places, c.path, c.argv)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -17,10 +18,13 @@ func TestMain(m *testing.M) {
 	if program == nil {
 		os.Exit(m.Run())
 	}
+	code := 0
 	if err := program(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		code = 1
 	}
+	// At os.Exit the race detector would wait a second.
+	syscall.Exit(code)
 }
 
 // self is the path of the test's own binary.

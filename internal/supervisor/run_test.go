@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +37,7 @@ func init() {
 	programs["fail"] = func([]string) error {
 		_, _ = os.Stdout.WriteString("out")
 		_, _ = os.Stderr.WriteString("err")
-		os.Exit(7)
+		syscall.Exit(7)
 		return nil
 	}
 	programs["flood"] = func([]string) error {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/scripting"
@@ -21,7 +22,9 @@ func find(g grant.Exec) error {
 		return fault(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o002 != 0 {
+	// Modes say nothing of that on Windows.
+	written := err == nil && info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows"
+	if err != nil || written || !info.Mode().IsRegular() {
 		return fault(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/grant"
@@ -24,7 +25,7 @@ var programs = map[string]func(arguments []string){
 		}
 	},
 	"env":   func([]string) { fmt.Print(strings.Join(os.Environ(), "\n")) },
-	"bytes": func([]string) { fmt.Print("a\xff"); fmt.Fprint(os.Stderr, "é"); os.Exit(3) },
+	"bytes": func([]string) { fmt.Print("a\xff"); fmt.Fprint(os.Stderr, "é"); syscall.Exit(3) },
 	"flood": func([]string) {
 		for {
 			fmt.Println("more and more")
@@ -53,7 +54,8 @@ var programs = map[string]func(arguments []string){
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
 		programs[os.Args[1]](os.Args[2:])
-		return
+		// At os.Exit the race detector would wait a second.
+		syscall.Exit(0)
 	}
 	os.Exit(m.Run())
 }
