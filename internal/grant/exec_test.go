@@ -2,6 +2,7 @@ package grant
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,4 +79,35 @@ func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
 			t.Errorf("%s: %v, want %v", param, got, want)
 		}
 	}
+}
+
+// FuzzArguments puts values into arguments, and compares with what a reader would
+// do who replaces each place by hand.
+func FuzzArguments(f *testing.F) {
+	f.Add("--name={a}{b}", "x", "{a}")
+	f.Add("{{a}}{", "$(id)", "\xff")
+	f.Add("{}{b}{a b}", "", "{b}")
+	f.Fuzz(func(t *testing.T, written, a, b string) {
+		g := Exec{Argv: []string{written, "fixed"}}
+		got := g.Arguments(map[string]string{"a": a, "b": b})
+		var plain, want strings.Builder
+		for _, piece := range Pieces(written) {
+			switch {
+			case (piece.Literal == "") == (piece.Param == ""):
+				t.Fatalf("%q has the piece %+v", written, piece)
+			case piece.Param != "":
+				plain.WriteString("{" + piece.Param + "}")
+				want.WriteString(map[string]string{"a": a, "b": b}[piece.Param])
+			default:
+				plain.WriteString(piece.Literal)
+				want.WriteString(piece.Literal)
+			}
+		}
+		if plain.String() != written {
+			t.Errorf("%q is read as %q", written, plain.String())
+		}
+		if len(got) != 2 || got[0] != want.String() || got[1] != "fixed" {
+			t.Errorf("%q with %q and %q is %q", written, a, b, got)
+		}
+	})
 }
