@@ -57,6 +57,18 @@ func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
 	}
 }
 
+func TestAProgramWithoutArgumentsHasAMockWithoutText(t *testing.T) {
+	mocks := NewMocks([]Mock{{Object: "exec.date", Body: []byte(`{"stdout":"today"}`)}})
+	call := &Call{Exec: []grant.Exec{{Name: "date", Path: "/bin/date"}}, Mocks: mocks}
+	answer, err := call.Do(t.Context(), 1, "exec.run", []byte(`{"grant":"date"}`))
+	if err != nil || string(answer) != `{"code":0,"stderr":"","stdout":"today"}` {
+		t.Errorf("got %s, %v", answer, err)
+	}
+	if calls := mocks.Calls(); !slices.Equal(calls, []string{"exec.date"}) {
+		t.Errorf("calls are %q", calls)
+	}
+}
+
 func TestNoTwoListsOfArgumentsAreOneLine(t *testing.T) {
 	lists := [][]string{
 		nil, {""}, {"", ""}, {" "}, {"a", "b"}, {"a b"}, {`"a`, `b"`}, {`"a b"`}, {`a\`, "b"}, {"a\nb"}, {`a\nb`}, {"'a"}, {"é"}, {"e\u0301"}, {"\x00"}, {`\x00`},

@@ -75,7 +75,11 @@ func (m *Mocks) Unused() []Mock {
 
 // find notes a call, and returns the mock that answers it. It needs mu.
 func (m *Mocks) find(object, request string) (Mock, bool) {
-	m.calls = append(m.calls, object+" "+request)
+	call := object
+	if request != "" {
+		call += " " + request
+	}
+	m.calls = append(m.calls, call)
 	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == request })
 	if i < 0 {
 		return Mock{}, false
