@@ -44,7 +44,7 @@ func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.E
 	g.Params = d.execParams(b, r)
 	argv, _ := d.strings(body, "argv")
 	d.arguments(&g, argv, d.knowsParams(b.Body, r), ranges)
-	g.Env = d.execEnv(b.Body)
+	g.Env = d.execEnv(b.Body, g)
 	g.Timeout = d.duration(body, "timeout", 0)
 	g.MaxOutput = cmp.Or(d.size(body, "max_output", maxPrinted), defaultPrinted)
 	atOnce, _ := d.whole(body, "concurrency", 1, maxPrograms)
@@ -62,6 +62,8 @@ func (d *decoder) programPath(written string, where diag.Range) string {
 		d.fail("bad-grant", where, "the path of a program must be absolute: it is looked for nowhere", exampleOfProgram)
 	case filepath.Clean(written) != written:
 		d.fail("bad-grant", where, "the path of a program goes around", fmt.Sprintf("write %q", clip(filepath.Clean(written))))
+	case slices.ContainsFunc(grant.Pieces(written), func(p grant.Piece) bool { return p.Param != "" }):
+		d.fail("bad-grant", where, "which program is run is not for a script to say", "write out the path; parameters stand in \"argv\"")
 	default:
 		return written
 	}

@@ -19,8 +19,8 @@ var codeVariables = []string{
 }
 
 // execEnv decodes the environment of a program, of which the values may hold
-// secrets.
-func (d *decoder) execEnv(body *hclsyntax.Body) (env []grant.Variable) {
+// secrets, and nothing that a script passes.
+func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) (env []grant.Variable) {
 	attr := body.Attributes["env"]
 	if attr == nil || isUnread(attr.Expr) {
 		return nil
@@ -40,12 +40,25 @@ func (d *decoder) execEnv(body *hclsyntax.Body) (env []grant.Variable) {
 			d.eval.private = true
 			parts, ok := d.secretText(item.ValueExpr)
 			d.eval.private = false
-			if ok {
+			if ok && d.passesNothing(item.ValueExpr, parts, g) {
 				env = append(env, grant.Variable{Name: name, Value: grant.Value{Parts: parts}})
 			}
 		}
 	}
 	return env
+}
+
+// passesNothing reports a value in which a parameter seems to be meant.
+func (d *decoder) passesNothing(x hclsyntax.Expression, parts []grant.Part, g grant.Exec) bool {
+	for _, part := range parts {
+		for _, piece := range grant.Pieces(part.Literal) {
+			if _, known := g.Param(piece.Param); known {
+				d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("the parameter %q stands in the environment", clip(piece.Param)), "parameters stand in \"argv\" alone: pass it there")
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // variableName returns the name of a variable of a program, and false for one
