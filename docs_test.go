@@ -153,8 +153,10 @@ func (d *document) load(t *testing.T, i int, name string) {
 	d.add(t, b, name)
 	server := newServer(t, d.folder)
 	report, err := server.Load(t.Context())
-	// The folder is not on the disk, so no root is there.
-	report.Problems = slices.DeleteFunc(report.Problems, func(p diag.Diagnostic) bool { return p.Code == "missing-root" })
+	// The folder is not on the disk, so no root is there; nor are programs.
+	report.Problems = slices.DeleteFunc(report.Problems, func(p diag.Diagnostic) bool {
+		return p.Code == "missing-root" || p.Code == "missing-program"
+	})
 	got := printed(t, report)
 	if shown, ok := d.shownProblems(i); ok {
 		if diff := cmp.Diff(shown, got); diff != "" {

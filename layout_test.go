@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline", "internal/ratelimit"},
@@ -40,10 +40,12 @@ var layout = map[string][]string{
 	"internal/lanes":           {},
 	"internal/ratelimit":       {},
 	"internal/sandbox":         {},
+	"internal/supervisor":      {"internal/sandbox"},
 	"internal/grant":           {},
 	"internal/schema":          {"diag"},
 	"internal/jsongate":        {},
 	"internal/host":            {"scripting", "identity", "internal/grant", "internal/host/...", "internal/redact", "internal/state"},
+	"internal/host/execs":      {"scripting", "internal/grant", "internal/supervisor"},
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},

@@ -57,6 +57,9 @@ type Options struct {
 	// Trial compiles large bodies elsewhere before this process does; see
 	// [scripting.Source]. Nil means that nothing does.
 	Trial func(scripting.Source) error
+	// Supervisor is the command, with its own name, by which programs of exec grants
+	// are run: `mcpd supervise`. Without it some of what they start may outlive them.
+	Supervisor []string
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
 	// Hooks fire in order, in line, before the hooks in files.

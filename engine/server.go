@@ -75,7 +75,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func([]string){}}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
-	s.brokers = host.NewBrokers(store, s.states.Open, o.Logger)
+	s.brokers = host.NewBrokers(store, s.states.Open, o.Supervisor, o.Logger)
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks))

@@ -12,6 +12,8 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		return `grant it: allow { fs "name" { root = "folder" } } makes fs.name`, true
 	case "env":
 		return `grant it: allow { env { names = ["NAME"] } } makes env.NAME`, true
+	case "exec":
+		return `grant it: allow { exec "name" { path = "/usr/bin/program" } } makes exec.name`, true
 	case "kv":
 		return `grant it: allow { kv "name" {} } makes kv.name`, true
 	case "elicit", "sample", "roots":

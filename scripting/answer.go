@@ -48,8 +48,8 @@ func awaited(n ast.Expression) string {
 	return ""
 }
 
-// answering returns the name root of an expression root.NAME.METHOD(...) or
-// root(...), or nothing.
+// answering returns the name root of an expression root.NAME.METHOD(...),
+// root(...) or exec.NAME(...), or nothing.
 func answering(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
@@ -59,6 +59,9 @@ func answering(n ast.Expression) string {
 		return id.Name.String()
 	}
 	if method, ok := call.Callee.(*ast.DotExpression); ok {
+		if id, ok := method.Left.(*ast.Identifier); ok && id.Name == "exec" {
+			return "exec"
+		}
 		if object, ok := method.Left.(*ast.DotExpression); ok {
 			if id, ok := object.Left.(*ast.Identifier); ok {
 				return id.Name.String()
@@ -128,6 +131,8 @@ func answerMembers(object string) []string {
 	switch object {
 	case "http":
 		return []string{"status", "ok", "url", "headers", "text", "json", "bytes"}
+	case "exec":
+		return []string{"code", "stdout", "stderr", "bytes"}
 	case "elicit":
 		return []string{"action", "content"}
 	case "sample":
@@ -146,6 +151,8 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 		return "http.NAME.get(url)", true
 	case object == "fs":
 		return "fs.NAME.readText(path)", true
+	case object == "exec":
+		return "exec.NAME(params)", true
 	case object == "kv":
 		return "kv.NAME.get(key)", true
 	case slices.Contains(c.granted("ask"), object):

@@ -41,6 +41,7 @@
 //	env.NAME                      granted variables of the environment; frozen
 //	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
 //	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
+//	exec.NAME({ param: value })   answers { code, stdout, stderr, bytes() }
 //	elicit(key?, { message, schema | url, elicitationId })
 //	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
 //	roots(key?)
@@ -99,6 +100,8 @@
 //	kv.delete     {"grant","key"} → {"done"}
 //	kv.incr       {"grant","key","by"} → {"value"}
 //	kv.list       {"grant","prefix","limit","after"} → {"keys"}
+//	exec.run      {"grant","params":{NAME: text}}
+//	              → {"code","stdout"|"stdout64","stderr"|"stderr64"}
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}

@@ -71,9 +71,10 @@ type Source struct {
 
 // Object is a granted host object: {"http", "crm"} is http.crm in the script,
 // {"kv", "notes"} is kv.notes, {"fs", "logs"} is fs.logs, which can write where
-// {"fs.write", "logs"} stands beside it, {"env", "LANG"} is env.LANG, and
-// {"ask", "elicit"} is elicit. What can be asked is elicit, sample, roots,
-// and ask, by which several of them are asked at once.
+// {"fs.write", "logs"} stands beside it, {"env", "LANG"} is env.LANG,
+// {"exec", "git"} is the function exec.git, and {"ask", "elicit"} is elicit.
+// What can be asked is elicit, sample, roots, and ask, by which several of them
+// are asked at once.
 type Object struct {
 	Kind, Name string
 }

@@ -67,7 +67,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.Name, o.Version = "mcpd", version()
 	o.Tools, o.ToolsPath = engine.Dir(f.tools), filepath.ToSlash(filepath.Clean(f.tools))
 	o.Config, o.ConfigPath = engine.Dir(filepath.Dir(f.config)), filepath.ToSlash(filepath.Clean(f.config))
-	o.Trial = trial(e, o.Logger)
+	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
 	return engine.New(o)
 }

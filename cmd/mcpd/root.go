@@ -104,7 +104,7 @@ a mistake leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e),
+		newServe(e), newCheck(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	return root

@@ -94,7 +94,8 @@ type build struct {
 	limits   []hclfile.Limit  // those of tool files, in order
 	hooks    []*Hook
 	tests    []hclfile.Test
-	files    []grant.FS // all that is granted of files, in order
+	files    []grant.FS   // all that is granted of files, in order
+	programs []grant.Exec // and of programs
 
 	mu       sync.Mutex
 	problems diag.List

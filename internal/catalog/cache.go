@@ -28,6 +28,8 @@ type compiledItem struct {
 	imports  map[string]source.Hash
 	// files are the grants of files, with the folders that they led to.
 	files []grant.FS
+	// programs are the grants of programs, with the files that they led to.
+	programs []grant.Exec
 }
 
 type compiledHook struct {

@@ -31,7 +31,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	}
 	items := make([]*compiledItem, len(jobs))
 	source.Parallel(len(jobs), func(i int) {
-		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].files) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].files) || found.turned(items[i].programs) {
 			items[i] = jobs[i].compile()
 		}
 	})
@@ -41,6 +41,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 		found.report(compiled.problems)
 		found.items = append(found.items, compiled.item)
 		found.files = append(found.files, compiled.files...)
+		found.programs = append(found.programs, compiled.programs...)
 		if !compiled.problems.HasErrors() {
 			next.items[jobs[i].hash] = compiled
 		}
@@ -51,6 +52,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 			found.report(h.warnings)
 			found.hooks = append(found.hooks, h.hook)
 			found.files = append(found.files, h.hook.Files...)
+			found.programs = append(found.programs, h.hook.Exec...)
 		}
 	}
 	b.cache = next
@@ -118,7 +120,9 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	k.key.Write(meaning[:])
 	files := k.found.filesOf(granted)
 	k.files = append(k.files, files...)
-	return &script{program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), ask: granted.Ask}
+	programs := k.found.programsOf(granted)
+	k.programs = append(k.programs, programs...)
+	return &script{program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, ask: granted.Ask}
 }
 
 // done returns the item, complete.
@@ -179,7 +183,7 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 }
 
 func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
-	if known := c.cache.hooks[def.Hash]; known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) {
+	if known := c.cache.hooks[def.Hash]; known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.turned(known.hook.Exec) {
 		return known
 	}
 	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
@@ -189,7 +193,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 	}
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
 		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env,
-		KV: kvOf(def.Grant),
+		KV: kvOf(def.Grant), Exec: c.found.programsOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}
 }
@@ -209,7 +213,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	for _, http := range granted.HTTP {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
 	}
-	src.Objects = append(src.Objects, localObjects(granted)...)
+	src.Objects = append(append(src.Objects, localObjects(granted)...), programObjects(granted)...)
 	for _, kv := range granted.KV {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "kv", Name: kv.Name})
 	}

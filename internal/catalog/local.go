@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// places returns what grants of files are judged by.
+// places returns what grants of files and programs are judged by.
 func (b *Builder) places(roots *source.Roots) crossref.Places {
-	p := crossref.Places{Tools: source.Path(b.options.Tools), Config: source.Path(b.options.Config), Find: roots.Find}
+	p := crossref.Places{Tools: source.Path(b.options.Tools), Config: source.Path(b.options.Config), Find: roots.Find, Program: roots.Program}
 	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
 		p.State = filepath.Dir(state)
 	}
@@ -40,12 +40,17 @@ func (f *build) moved(files []grant.FS) bool {
 	})
 }
 
-// linkedRoots tells where the roots lead that pass links: a snapshot that differs
+// linkedRoots tells where the roots and programs lead that pass links: a snapshot that differs
 // in that alone is another.
 func (f *build) linkedRoots() []byte {
 	var told []byte
 	for _, g := range f.files {
 		if g.Real != g.Root {
+			told = append(append(told, g.Real...), 0)
+		}
+	}
+	for _, g := range f.programs {
+		if g.Real != g.Path {
 			told = append(append(told, g.Real...), 0)
 		}
 	}

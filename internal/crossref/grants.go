@@ -22,6 +22,10 @@ type Places struct {
 	// be known, and what keeps it from being a folder: [fs.ErrNotExist] when
 	// nothing is there.
 	Find func(path string) (string, error)
+	// Program returns a path without the links that it passes, and what keeps it
+	// from being a program that others than its user cannot change: [fs.ErrNotExist]
+	// when nothing is there.
+	Program func(path string) (string, error)
 }
 
 // CheckPlaces returns every mistake in what definitions are granted of the
@@ -29,6 +33,7 @@ type Places struct {
 func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Places) diag.List {
 	c := &machine{checker: checker{config: config}, places: places}
 	c.gather()
+	c.gatherWritten(files)
 	for i := range config.Hooks {
 		c.judge("hook", config.Hooks[i].Name, config.Hooks[i].Grant, config.Hooks[i].GrantRanges, false)
 	}
@@ -44,23 +49,32 @@ type machine struct {
 	places Places
 	// reserved are the folders that no root may hold unless the ceiling names it.
 	reserved []reserved
+	// written are the folders that scripts may write to.
+	written []string
 }
 
 func (c *machine) judgeAll(f *hclfile.Definitions) {
+	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+		c.judge(kind, name, granted, ranges, true)
+	})
+}
+
+// eachGrant calls do with what each definition of a file is granted.
+func eachGrant(f *hclfile.Definitions, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
 	for i := range f.Tools {
-		c.judge("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges, true)
+		do("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges)
 	}
 	for i := range f.Resources {
-		c.judge("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges, true)
+		do("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges)
 	}
 	for i := range f.Templates {
-		c.judge("template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges, true)
+		do("template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges)
 	}
 	for i := range f.Prompts {
-		c.judge("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges, true)
+		do("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
 	}
 	for i := range f.Hooks {
-		c.judge("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges, true)
+		do("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges)
 	}
 }
 
@@ -72,6 +86,11 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 		where, written := ranges["fs."+g.Name+".root"]
 		if written && g.Root != "" {
 			c.root(what, g, where, bounded)
+		}
+	}
+	for _, g := range granted.Exec {
+		if where, written := ranges["exec."+g.Name+".path"]; written && g.Path != "" {
+			c.program(what, g, where, ranges, bounded)
 		}
 	}
 	for _, variable := range granted.Env {

@@ -43,6 +43,8 @@ func mockAdvice(object string, granted []string) string {
 		grants = "env { names = [...] }"
 	case "kv":
 		grants = fmt.Sprintf("kv %q {}", name)
+	case "exec":
+		grants = fmt.Sprintf("exec %q { path = \"/…\" }", name)
 	}
 	if guess := diag.DidYouMean(object, granted); guess != "" {
 		return guess
@@ -86,6 +88,9 @@ func objectsOf(granted grant.Set) []string {
 	}
 	for _, kv := range granted.KV {
 		objects = append(objects, "kv."+kv.Name)
+	}
+	for _, exec := range granted.Exec {
+		objects = append(objects, "exec."+exec.Name)
 	}
 	return append(objects, granted.Ask.Names()...)
 }

@@ -14,8 +14,9 @@ type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
 	FS   []FS   `json:"fs,omitempty"`
 	// Env are the names of the variables of the environment that are granted.
-	Env []string `json:"env,omitempty"`
-	KV  []KV     `json:"kv,omitempty"`
+	Env  []string `json:"env,omitempty"`
+	KV   []KV     `json:"kv,omitempty"`
+	Exec []Exec   `json:"exec,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }

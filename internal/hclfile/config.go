@@ -92,6 +92,9 @@ type Ceiling struct {
 	// KV is which scopes grants of kept values may have. Nil is no bound; an
 	// empty list allows none.
 	KV []Name
+	// ExecPaths are absolute paths of programs, in which * matches any run of
+	// characters. Nil is no bound; an empty list allows no program.
+	ExecPaths []Name
 	Bounds
 	Range diag.Range
 }

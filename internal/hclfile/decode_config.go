@@ -183,6 +183,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
 	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
 	c.FSRoots, c.Env = d.ceilingRoots(b.Body), d.ceilingEnv(b.Body)
+	c.ExecPaths = d.ceilingPrograms(b.Body)
 	list, _ := d.strings(b.Body, "http_hosts")
 	for _, e := range list {
 		host := strings.ToLower(e.text)

@@ -11,7 +11,7 @@ import (
 )
 
 // mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
@@ -27,6 +27,8 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 		d.askMock(b)
 	case strings.HasPrefix(m.Object, "kv."):
 		d.kvMock(b, &m)
+	case kind == "exec":
+		d.execMock(b, &m)
 	case near != "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
 		m.Object = ""
@@ -41,13 +43,16 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	if hasText {
 		m.Body = []byte(text)
 	}
+	if strings.HasPrefix(m.Object, "exec.") {
+		d.endOfProgram(b, &m, hasText)
+	}
 	return m
 }
 
 // httpMock decodes what belongs to the answer to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\" or \"kv.notes\", or \"env\", \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)

@@ -36,6 +36,8 @@ type Definition struct {
 	Env   []string
 	// KV are the kv grants by name.
 	KV map[string]grant.KV
+	// Exec are the exec grants.
+	Exec []grant.Exec
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/host/secrets"
@@ -31,20 +32,23 @@ type Emitter interface {
 
 // Brokers are what all calls of a server share.
 type Brokers struct {
-	Egress  *egress.Pool
-	Values  *kv.Broker
-	Secrets *secrets.Store
-	Files   *files.Broker
-	Logger  *slog.Logger
+	Egress   *egress.Pool
+	Values   *kv.Broker
+	Secrets  *secrets.Store
+	Files    *files.Broker
+	Programs *execs.Broker
+	Logger   *slog.Logger
 }
 
 // NewBrokers returns brokers of which no answer of the network holds a secret of
-// the store, and which keep values in what open returns.
-func NewBrokers(store *secrets.Store, open func() (state.Store, error), logger *slog.Logger) Brokers {
+// the store, which keep values in what open returns, and have supervisor run
+// programs (see [execs.Broker]).
+func NewBrokers(store *secrets.Store, open func() (state.Store, error), supervisor []string, logger *slog.Logger) Brokers {
 	return Brokers{
 		Secrets: store, Logger: logger, Values: kv.New(open, logger),
-		Egress: egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
-		Files:  &files.Broker{Redact: store.RedactBytes, Logger: logger},
+		Egress:   egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
+		Files:    &files.Broker{Redact: store.RedactBytes, Logger: logger},
+		Programs: &execs.Broker{Supervisor: supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger},
 	}
 }
 
@@ -57,6 +61,8 @@ type Call struct {
 	local *local
 	// KV are the kv grants of the body, by name.
 	KV map[string]grant.KV
+	// Exec are the exec grants of the body.
+	Exec []grant.Exec
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.
@@ -108,6 +114,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return nil, h.ask(payload)
 	case "env":
 		return h.environment(payload)
+	case "exec.run":
+		return h.execute(ctx, payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
 		return h.keep(ctx, op, payload)
 	default:

@@ -20,7 +20,8 @@ type Mock struct {
 	// asked, Object is "elicit", "sample" or "roots", and Request is the key. Of
 	// files it is such as "fs.logs" and "readText app.log", and of the
 	// environment "env" and the name. Of kept values, such as "kv.notes",
-	// Request is the key that holds Body.
+	// Request is the key that holds Body. Of programs, such as "exec.git", it is
+	// their arguments in one line, and Body is JSON: {"code","stdout","stderr"}.
 	Object, Request string
 	Status          int
 	Headers         map[string]string
@@ -74,7 +75,11 @@ func (m *Mocks) Unused() []Mock {
 
 // find notes a call, and returns the mock that answers it. It needs mu.
 func (m *Mocks) find(object, request string) (Mock, bool) {
-	m.calls = append(m.calls, object+" "+request)
+	call := object
+	if request != "" {
+		call += " " + request
+	}
+	m.calls = append(m.calls, call)
 	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == request })
 	if i < 0 {
 		return Mock{}, false

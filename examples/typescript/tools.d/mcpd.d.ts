@@ -194,6 +194,18 @@ interface KeptValues {
 /** Values for every grant: allow { kv "notes" { ... } } makes kv.notes. */
 declare const kv: Readonly<Record<string, KeptValues>>;
 
+interface Ended {
+  /** The exit code; 128 and its number of a program that a signal has ended. */
+  code: number;
+  stdout: string;
+  stderr: string;
+  /** What stands in stdout, byte for byte. */
+  bytes(): Uint8Array;
+}
+
+/** A program for every grant: allow { exec "git" { ... } } makes exec.git. */
+declare const exec: Readonly<Record<string, (params?: Record<string, string | number>) => Promise<Ended>>>;
+
 /** A request that elicit.form, elicit.url, sample.message or roots.list made. */
 interface AskRequest<Answer> {
   readonly answer?: Answer;

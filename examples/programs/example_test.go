@@ -1,0 +1,168 @@
+//go:build unix
+
+//lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and is what older clients have
+
+// Package programs shows a tool that runs a program: see README.md.
+package programs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// serverOf serves a copy of the example, whose program is its own.
+func serverOf(t *testing.T) (server *engine.Server, log string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"mcpd.hcl", "tools.d/deploy.hcl"} {
+		path := filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		moved := bytes.ReplaceAll(text, []byte("/opt/deploy/bin"), []byte(filepath.Join(dir, "bin")))
+		if err := errors.Join(err, os.WriteFile(path, moved, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, err = engine.New(engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir), CheckTool: serve.CheckTool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server, filepath.Join(dir, "bin", "deploy.log")
+}
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	server, _ := serverOf(t)
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 5 {
+		t.Errorf("%d tests ran, want 5", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+// TestTheModelDecidesWhetherAProgramRuns asks a model in the midst of the call.
+// The log of the program says what was done, and how often.
+func TestTheModelDecidesWhetherAProgramRuns(t *testing.T) {
+	const planned, applied = "plan|crm|\n", "apply|--service=crm|--|v7|\n"
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		for _, c := range []struct{ answer, text, log string }{
+			{"PROCEED: there is a backup.", "Deployed crm: applied: v7", planned + applied},
+			{"I would not proceed.", "Not deployed: I would not proceed.", planned},
+			{"STOP. To PROCEED is a risk.", "Not deployed: STOP. To PROCEED is a risk.", planned},
+			{"PROCEEDING is a risk.", "Not deployed: PROCEEDING is a risk.", planned},
+			{"", "Not deployed: ", planned},
+		} {
+			server, log := serverOf(t)
+			if got := ask(t, server, version, c.answer); got != c.text {
+				t.Errorf("%s %q: got %q, want %q", version, c.answer, got, c.text)
+			}
+			if got, err := os.ReadFile(log); err != nil || string(got) != c.log {
+				t.Errorf("%s %q: the program was told %q, %v, want %q", version, c.answer, got, err, c.log)
+			}
+		}
+	}
+}
+
+// ask has a client call the tool, whose model answers so.
+func ask(t *testing.T, server *engine.Server, version, answer string) string {
+	t.Helper()
+	handler, err := serve.New(server, serve.Options{}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(handler)
+	defer site.Close()
+	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, &mcp.ClientOptions{
+		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: answer}}, nil
+		},
+	})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "deploy_changes", Arguments: map[string]any{"service": "crm", "summary": "v7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, ok := result.Content[0].(*mcp.TextContent)
+	if !ok {
+		t.Fatalf("got %+v", result.Content[0])
+	}
+	return text.Text
+}
+
+func argumentsOf(t *testing.T, service, summary string) []byte {
+	t.Helper()
+	arguments, err := json.Marshal(map[string]string{"service": service, "summary": summary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return arguments
+}
+
+func TestWhatMeansSomethingToAShellIsOneArgument(t *testing.T) {
+	for _, summary := range []string{
+		"fix; rm -rf /", "$(id)", "`id`", "a && b", "a | b > c", "--all", "-", "'", `"`, "*", "~", "a\\", "{service}", "@file", "%s", "é", " ",
+	} {
+		server, log := serverOf(t)
+		arguments := argumentsOf(t, "shop", summary)
+		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "deploy_changes", Arguments: arguments})
+		if result.Err != nil {
+			t.Errorf("%q: %v", summary, result.Err)
+		}
+		want := "plan|shop|\napply|--service=shop|--|" + summary + "|\n"
+		if got, err := os.ReadFile(log); err != nil || string(got) != want {
+			t.Errorf("%q: the program was told %q, %v", summary, got, err)
+		}
+	}
+	for _, summary := range []string{"a\nb", "a\x00b", ""} {
+		server, log := serverOf(t)
+		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "deploy_changes", Arguments: argumentsOf(t, "shop", summary)})
+		if result.Err == nil || !strings.Contains(result.Err.Message, "summary") {
+			t.Errorf("%q: %v", summary, result.Err)
+		}
+		if got, err := os.ReadFile(log); err != nil || string(got) != "plan|shop|\n" {
+			t.Errorf("%q: the program was told %q, %v", summary, got, err)
+		}
+	}
+	for _, service := range []string{"--all", "-x", "shop;id", "shop crm", "Shop", "../shop", "shop\n", "ѕhop", ""} {
+		server, log := serverOf(t)
+		arguments := argumentsOf(t, service, "v7")
+		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "deploy_changes", Arguments: arguments})
+		if result.Err == nil || !strings.Contains(result.Err.Message, "service") {
+			t.Errorf("%q: %v", service, result.Err)
+		}
+		if _, err := os.Stat(log); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%q: the program was run: %v", service, err)
+		}
+	}
+}

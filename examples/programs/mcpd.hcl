@@ -1,0 +1,4 @@
+ceiling {
+  exec_paths = ["/opt/deploy/bin/deploy"]
+  ask        = ["sample"]
+}

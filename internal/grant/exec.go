@@ -1,0 +1,134 @@
+package grant
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Exec lets a script run one program, as the function exec.NAME.
+type Exec struct {
+	Name string `json:"name"`
+	// Path is the absolute path of the program, as it is written.
+	Path string `json:"path"`
+	// Real is the path without links, as it was when the grant was judged. Empty
+	// means that there is no program.
+	Real string `json:"real,omitempty"`
+	// Argv are the arguments, without the program itself. {NAME} in one of them
+	// stands for the value of that parameter.
+	Argv   []string `json:"argv,omitempty"`
+	Params []Param  `json:"params,omitempty"`
+	// Env is the whole environment of the program.
+	Env []Variable `json:"env,omitempty"`
+	// Timeout is for one run; 0 means the deadline of the call alone.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// MaxOutput bounds each of the two outputs, in bytes.
+	MaxOutput int64 `json:"max_output"`
+	// Concurrency is how many run at once.
+	Concurrency int `json:"concurrency"`
+}
+
+// Variable is a variable of the environment of a program.
+type Variable struct {
+	Name  string `json:"name"`
+	Value Value  `json:"value"`
+}
+
+// Param returns the parameter of that name, and false when there is none.
+func (g Exec) Param(name string) (Param, bool) {
+	i := slices.IndexFunc(g.Params, func(p Param) bool { return p.Name == name })
+	if i < 0 {
+		return Param{}, false
+	}
+	return g.Params[i], true
+}
+
+// Arguments returns what the program is told: for each of Argv one, in which
+// values stand in the places of parameters as they are. Nothing in a value means
+// anything.
+func (g Exec) Arguments(values map[string]string) []string {
+	arguments := make([]string, len(g.Argv))
+	for i, written := range g.Argv {
+		var b strings.Builder
+		for _, piece := range Pieces(written) {
+			if piece.Param != "" {
+				b.WriteString(values[piece.Param])
+			}
+			b.WriteString(piece.Literal)
+		}
+		arguments[i] = b.String()
+	}
+	return arguments
+}
+
+// BeginsOption reports whether a value of a parameter could begin an argument
+// that the program may take for an option: one that stands first in its
+// argument, with no argument "--" before.
+func (g Exec) BeginsOption(param string) bool {
+	for _, written := range g.Argv {
+		if written == "--" {
+			return false
+		}
+		if pieces := Pieces(written); len(pieces) > 0 && pieces[0].Param == param {
+			return true
+		}
+	}
+	return false
+}
+
+// Piece is a part of an argument: exactly one of its members is set.
+type Piece struct{ Literal, Param string }
+
+// Pieces returns the parts of an argument. Braces around anything else than a
+// name, as in "@{0}" or "{}", stand for themselves.
+func Pieces(argument string) (pieces []Piece) {
+	literal := 0
+	for at := 0; at < len(argument); at++ {
+		if argument[at] != '{' {
+			continue
+		}
+		length := strings.IndexByte(argument[at:], '}')
+		if length < 0 || !isParamName(argument[at+1:at+length]) {
+			continue
+		}
+		if at > literal {
+			pieces = append(pieces, Piece{Literal: argument[literal:at]})
+		}
+		pieces = append(pieces, Piece{Param: argument[at+1 : at+length]})
+		literal = at + length + 1
+		at = literal - 1
+	}
+	if literal < len(argument) {
+		pieces = append(pieces, Piece{Literal: argument[literal:]})
+	}
+	return pieces
+}
+
+func isParamName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (c < '0' || c > '9' || i == 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// WithSecrets returns the grant with the secrets that it names replaced by those
+// that keys names for them. It returns g itself when it names none.
+func (g Exec) WithSecrets(keys map[string]string) Exec {
+	for i := range g.Env {
+		value, changed := g.Env[i].Value.withSecrets(keys)
+		if !changed {
+			continue
+		}
+		g.Env = slices.Clone(g.Env)
+		g.Env[i].Value = value
+	}
+	return g
+}
+
+// Hash returns a hash of everything that the value says.
+func (g Exec) Hash() [sha256.Size]byte { return hash(g) }

@@ -1,0 +1,113 @@
+package grant
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOnlyNamesInBracesAreParameters(t *testing.T) {
+	for written, want := range map[string][]Piece{
+		"":             nil,
+		"plain":        {{Literal: "plain"}},
+		"{a}":          {{Param: "a"}},
+		"--a={a}":      {{Literal: "--a="}, {Param: "a"}},
+		"{a}{b_2}c":    {{Param: "a"}, {Param: "b_2"}, {Literal: "c"}},
+		"{}":           {{Literal: "{}"}},
+		"stash@{0}":    {{Literal: "stash@{0}"}},
+		"{{.ID}}":      {{Literal: "{{.ID}}"}},
+		"{{a}}":        {{Literal: "{"}, {Param: "a"}, {Literal: "}"}},
+		"{a":           {{Literal: "{a"}},
+		"{a b} {c}":    {{Literal: "{a b} "}, {Param: "c"}},
+		"a}{":          {{Literal: "a}{"}},
+		"{ä}{a}\xff{é": {{Literal: "{ä}"}, {Param: "a"}, {Literal: "\xff{é"}},
+	} {
+		if diff := cmp.Diff(want, Pieces(written)); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", written, diff)
+		}
+	}
+}
+
+func TestAValueIsNotReadAgain(t *testing.T) {
+	g := Exec{Argv: []string{"{a}", "x{b}y", "z"}}
+	got := g.Arguments(map[string]string{"a": "{b} {a}", "b": "$(id) * ' \""})
+	if want := []string{"{b} {a}", "x$(id) * ' \"y", "z"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
+	for _, c := range []struct {
+		pattern, value string
+		want           bool
+	}{
+		{"[a-z]+", "abc", true}, {"[a-z]+", "abc\n", false}, {"[a-z]+$", "abc\n", false}, {"^[a-z]+$", "abc", true},
+		{"(?m)^[a-z]+$", "abc\nx;", false}, {"(?m)[a-z]+$", "abc\n", false}, {"a|b", "ax", false}, {"a|b", "b", true},
+		{"(?s).+", "a\nb", true}, {".+", "a\nb", false}, {`a\z|b`, "ab", false}, {"(?i)abc", "ABC", true}, {"a*?", "aab", false},
+	} {
+		re, err := Param{Pattern: c.pattern}.Compile()
+		if err != nil || re.MatchString(c.value) != c.want {
+			t.Errorf("%s %q: %v, want %v", c.pattern, c.value, err, c.want)
+		}
+	}
+	for _, pattern := range []string{"a)|(?:b", "(", "[", `\A(?:`, `)(`, `\C`, `(?=a)`} {
+		if _, err := (Param{Pattern: pattern}).Compile(); err == nil {
+			t.Errorf("%s is a pattern", pattern)
+		}
+	}
+}
+
+func TestADashIsWrittenOrImplied(t *testing.T) {
+	for pattern, want := range map[string]Dash{
+		"[a-z]+": NoDash, "a-": NoDash, "^a": NoDash, "[^-].*": NoDash, "(?:a|b)-": NoDash, `\w+`: NoDash, "[0-9a-z]{2}": NoDash,
+		"-v": WrittenDash, "-v|--verbose": WrittenDash, "-?[0-9]+": WrittenDash, "[-+]?[0-9]+": WrittenDash, "(x?)-": WrittenDash, "^-": WrittenDash,
+		".*": ImpliedDash, ".": ImpliedDash, "(?s).": ImpliedDash, "[^a]+": ImpliedDash, "[!-~]+": ImpliedDash, `\W`: ImpliedDash, "a|.": ImpliedDash,
+		"a?b*.": ImpliedDash, `\b.`: ImpliedDash, "-|.": ImpliedDash, "[a-z.-]+": ImpliedDash, "(": NoDash,
+	} {
+		if got := (Param{Pattern: pattern}).Dash(); got != want {
+			t.Errorf("%s: %v, want %v", pattern, got, want)
+		}
+	}
+}
+
+func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
+	g := Exec{Argv: []string{"log", "--since={since}", "{branch}", "--", "{path}", "{branch}"}}
+	for param, want := range map[string]bool{"since": false, "branch": true, "path": false, "none": false} {
+		if got := g.BeginsOption(param); got != want {
+			t.Errorf("%s: %v, want %v", param, got, want)
+		}
+	}
+}
+
+// FuzzArguments puts values into arguments, and compares with what a reader would
+// do who replaces each place by hand.
+func FuzzArguments(f *testing.F) {
+	f.Add("--name={a}{b}", "x", "{a}")
+	f.Add("{{a}}{", "$(id)", "\xff")
+	f.Add("{}{b}{a b}", "", "{b}")
+	f.Fuzz(func(t *testing.T, written, a, b string) {
+		g := Exec{Argv: []string{written, "fixed"}}
+		got := g.Arguments(map[string]string{"a": a, "b": b})
+		var plain, want strings.Builder
+		for _, piece := range Pieces(written) {
+			switch {
+			case (piece.Literal == "") == (piece.Param == ""):
+				t.Fatalf("%q has the piece %+v", written, piece)
+			case piece.Param != "":
+				plain.WriteString("{" + piece.Param + "}")
+				want.WriteString(map[string]string{"a": a, "b": b}[piece.Param])
+			default:
+				plain.WriteString(piece.Literal)
+				want.WriteString(piece.Literal)
+			}
+		}
+		if plain.String() != written {
+			t.Errorf("%q is read as %q", written, plain.String())
+		}
+		if len(got) != 2 || got[0] != want.String() || got[1] != "fixed" {
+			t.Errorf("%q with %q and %q is %q", written, a, b, got)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package hclfile
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// What an exec grant gives unless it says otherwise, and at most.
+const (
+	maxArguments     = 64
+	maxArgument      = 4 << 10
+	defaultParam     = 256
+	maxParam         = 64 << 10
+	defaultPrinted   = 1 << 20
+	maxPrinted       = 16 << 20
+	defaultPrograms  = 4
+	maxPrograms      = 64
+	maxEnvironment   = 64
+	exampleOfProgram = `write its absolute path, such as "/usr/bin/git"`
+)
+
+// exec decodes an exec block. It notes the place of its path as "exec.NAME.path",
+// and of each argument as "exec.NAME.argv.I".
+func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Exec {
+	r := rules["exec"]
+	d.check(b.Body, r, "an exec block", b.DefRange())
+	// The environment may hold secrets, and is decoded by itself.
+	body := d.literalOnly(b.Body, &rule{args: args("path", "argv", "timeout", "max_output", "concurrency")})
+	g := grant.Exec{Name: b.Labels[0]}
+	if written, ok := d.text(body, "path"); ok {
+		where := d.f.rng(body.Attributes["path"].Expr.Range())
+		g.Path = d.programPath(written, where)
+		ranges["exec."+g.Name+".path"] = where
+	}
+	g.Params = d.execParams(b, r)
+	argv, _ := d.strings(body, "argv")
+	d.arguments(&g, argv, d.knowsParams(b.Body, r), ranges)
+	g.Env = d.execEnv(b.Body, g)
+	g.Timeout = d.duration(body, "timeout", 0)
+	g.MaxOutput = cmp.Or(d.size(body, "max_output", maxPrinted), defaultPrinted)
+	atOnce, _ := d.whole(body, "concurrency", 1, maxPrograms)
+	g.Concurrency = cmp.Or(atOnce, defaultPrograms)
+	d.placed(b, g, argv)
+	return g
+}
+
+// programPath returns the path of a program, "" for one that it reports.
+func (d *decoder) programPath(written string, where diag.Range) string {
+	switch {
+	case len(written) > maxRoot || strings.ContainsFunc(written, unicode.IsControl):
+		d.fail("bad-grant", where, "this is not the path of a program", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
+	case !filepath.IsAbs(written):
+		d.fail("bad-grant", where, "the path of a program must be absolute: it is looked for nowhere", exampleOfProgram)
+	case filepath.Clean(written) != written:
+		d.fail("bad-grant", where, "the path of a program goes around", fmt.Sprintf("write %q", clip(filepath.Clean(written))))
+	case slices.ContainsFunc(grant.Pieces(written), func(p grant.Piece) bool { return p.Param != "" }):
+		d.fail("bad-grant", where, "which program is run is not for a script to say", "write out the path; parameters stand in \"argv\"")
+	default:
+		return written
+	}
+	return ""
+}
+
+// execParams decodes the param blocks of a program.
+func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param) {
+	taken := named{}
+	for _, inner := range blocks(b.Body, r) {
+		rule := r.block("param")
+		d.claim(taken, inner)
+		d.checkIdentifier("the parameter", inner.Labels[0], inner.LabelRanges[0])
+		d.check(inner.Body, rule, "a param block", inner.DefRange())
+		body := d.literalOnly(inner.Body, rule)
+		p := grant.Param{Name: inner.Labels[0]}
+		length, _ := d.whole(body, "max_length", 1, maxParam)
+		p.MaxLength = cmp.Or(length, defaultParam)
+		if s, ok := d.text(body, "pattern"); ok {
+			x := body.Attributes["pattern"].Expr
+			p.Pattern = s
+			if re := d.regexp(s, x); re != nil && covers(p, "") {
+				d.fail("bad-grant", d.f.rng(x.Range()), "the pattern covers text that is empty, as an argument that is left out", "use + where * stands, or name what there must be")
+			}
+		}
+		params = append(params, p)
+	}
+	return params
+}
+
+// knowsParams reports whether all param blocks of a program could be read.
+func (d *decoder) knowsParams(body *hclsyntax.Body, r *rule) bool {
+	return !d.f.left.vague[body] && !slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
+		return !r.hasBlock(b.Type) && r.meaning(b.Type) == "param"
+	})
+}
+
+// covers reports whether the whole of a text matches the pattern.
+func covers(p grant.Param, text string) bool {
+	re, err := p.Compile()
+	return err == nil && re.MatchString(text)
+}
+
+// arguments decodes what a program is told.
+func (d *decoder) arguments(g *grant.Exec, argv []element, complete bool, ranges map[string]diag.Range) {
+	if len(argv) > maxArguments {
+		d.fail("too-large", d.f.rng(argv[maxArguments].where), fmt.Sprintf("a program has at most %d arguments", maxArguments), "remove some")
+		argv = argv[:maxArguments]
+	}
+	names := make([]string, len(g.Params))
+	for i, p := range g.Params {
+		names[i] = p.Name
+	}
+	for i, e := range argv {
+		where := d.f.rng(e.where)
+		ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)] = where
+		g.Argv = append(g.Argv, e.text)
+		switch {
+		case len(e.text) > maxArgument || strings.ContainsRune(e.text, 0):
+			d.fail("bad-grant", where, "this cannot be an argument", fmt.Sprintf("write at most %d bytes, without NUL", maxArgument))
+		case i == 0 && g.Path != "" && (e.text == g.Path || e.text == filepath.Base(g.Path)):
+			d.fail("bad-grant", where, "the arguments begin with the program itself", "remove it: \"argv\" holds what follows the program")
+		}
+		for _, piece := range grant.Pieces(e.text) {
+			if piece.Param != "" && !slices.Contains(names, piece.Param) && complete {
+				d.fail("bad-grant", where, fmt.Sprintf("there is no parameter %q", clip(piece.Param)),
+					cmp.Or(diag.DidYouMean(piece.Param, names), fmt.Sprintf("add param %q { pattern = \"…\" } to the grant", clip(piece.Param))))
+			}
+		}
+	}
+}
+
+// placed checks where in its arguments a program is told the parameters.
+func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
+	if argv == nil && b.Body.Attributes["argv"] != nil {
+		return // the list was reported
+	}
+	for _, inner := range blocks(b.Body, rules["exec"]) {
+		p, _ := g.Param(inner.Labels[0])
+		attr := inner.Body.Attributes["pattern"]
+		used := slices.ContainsFunc(g.Argv, func(argument string) bool { return slices.Contains(grant.Pieces(argument), grant.Piece{Param: p.Name}) })
+		switch {
+		case !used:
+			d.fail("bad-grant", d.f.rng(inner.DefRange()), fmt.Sprintf("the parameter %q stands in no argument", clip(p.Name)), fmt.Sprintf("write \"{%s}\" in \"argv\", or remove it", clip(p.Name)))
+		case attr != nil && g.BeginsOption(p.Name) && p.Dash() == grant.ImpliedDash:
+			d.fail("bad-grant", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a value of %q may begin with -, so that the program takes it for an option", clip(p.Name)),
+				"let the pattern begin with what a value begins with, such as [A-Za-z0-9]; or put \"--\" before it in \"argv\", if the program knows that")
+		}
+	}
+}
+
+// presumeExec grants a program that is told nothing.
+func presumeExec(name string, set *grant.Set) {
+	if !slices.ContainsFunc(set.Exec, func(g grant.Exec) bool { return g.Name == name }) {
+		set.Exec = append(set.Exec, grant.Exec{Name: name})
+	}
+}
+
+// ceilingPrograms decodes the programs that may be granted, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []Name {
+	return d.ceilingList(body, "exec_paths", func(e element) (string, bool) {
+		path := d.programPath(e.text, d.f.rng(e.where))
+		return path, path != ""
+	})
+}

@@ -1,0 +1,29 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// execute runs a program, unless the call has ended.
+func (h *Call) execute(ctx context.Context, payload []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p grantPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
+	}
+	i := slices.IndexFunc(h.Exec, func(g grant.Exec) bool { return g.Name == p.Grant })
+	if i < 0 {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant of this name"}
+	}
+	if h.Mocks != nil {
+		return h.Mocks.execute(h.Exec[i], payload)
+	}
+	return h.Programs.Do(ctx, h.Exec[i].WithSecrets(h.SecretKeys), payload)
+}

@@ -1,0 +1,52 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host/execs"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// execute answers for a program. What the broker would refuse is refused here, too.
+func (m *Mocks) execute(g grant.Exec, payload []byte) ([]byte, error) {
+	arguments, err := execs.Parse(g, payload)
+	if err != nil {
+		return nil, err
+	}
+	object, line := "exec."+g.Name, commandLine(arguments)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mock, ok := m.find(object, line)
+	if !ok {
+		m.missing = append(m.missing, fmt.Sprintf("mock %q %q { text = \"\" }", object, line))
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + object + " " + line}
+	}
+	if mock.Error != "" {
+		return nil, mock.refusal()
+	}
+	var end struct {
+		Code           int
+		Stdout, Stderr string
+	}
+	if err := json.Unmarshal(mock.Body, &end); err != nil {
+		return nil, fmt.Errorf("decode mock: %w", err)
+	}
+	return execs.Answer(end.Code, []byte(end.Stdout), []byte(end.Stderr)), nil
+}
+
+// commandLine writes arguments in one line, of which no two are alike: those that
+// are empty, or hold blanks or what could not be told from quotes, are quoted.
+func commandLine(arguments []string) string {
+	words := make([]string, len(arguments))
+	for i, a := range arguments {
+		words[i] = a
+		if quoted := strconv.Quote(a); a == "" || quoted != `"`+a+`"` || strings.ContainsAny(a, " '") {
+			words[i] = quoted
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,129 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// told is what the program tell prints of itself.
+type told struct {
+	Argv, Env []string
+	Dir       string
+	Input     int
+}
+
+func init() {
+	programs["tell"] = func([]string) error {
+		dir, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		in, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(told{Argv: os.Args, Env: os.Environ(), Dir: dir, Input: len(in)})
+	}
+	programs["fail"] = func([]string) error {
+		_, _ = os.Stdout.WriteString("out")
+		_, _ = os.Stderr.WriteString("err")
+		syscall.Exit(7)
+		return nil
+	}
+	programs["flood"] = func([]string) error {
+		w := bufio.NewWriter(os.Stdout)
+		for {
+			if _, err := w.WriteString("more and more\n"); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ways are the commands by which programs are run here: without another process,
+// and by one.
+func ways(t *testing.T) map[string][]string {
+	all := map[string][]string{"directly": nil}
+	if supervising {
+		all["supervised"] = []string{self(t), "supervise"}
+	}
+	return all
+}
+
+func TestAProgramIsToldWhatTheCallerSaysAndNothingElse(t *testing.T) {
+	t.Setenv("OF_THE_CALLER", "x")
+	for way, command := range ways(t) {
+		p := program(t, "tell")
+		p.Argv = append(p.Argv, "a b", "", "$(id)", "*", "'", "\xff", strings.Repeat("x", 100_000))
+		p.Env = []string{"LANG=C", "TOKEN=a=b\n\xff"}
+		got, err := Run(t.Context(), command, p)
+		if err != nil || got.Code != 0 {
+			t.Fatalf("%s: %v, %d, %s", way, err, got.Code, got.Stderr)
+		}
+		var found told
+		if err := json.Unmarshal(got.Stdout, &found); err != nil {
+			t.Fatal(err)
+		}
+		want := told{Argv: slices.Clone(p.Argv), Env: []string{"LANG=C", "TOKEN=a=b\n�"}, Dir: p.Dir}
+		want.Argv[6] = "�" // as JSON tells it
+		if diff := cmp.Diff(want, found); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", way, diff)
+		}
+	}
+}
+
+func TestAProgramThatFailsIsTold(t *testing.T) {
+	for way, command := range ways(t) {
+		got, err := Run(t.Context(), command, program(t, "fail"))
+		if diff := cmp.Diff(Result{Code: 7, Stdout: []byte("out"), Stderr: []byte("err")}, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got)\n%s", way, err, diff)
+		}
+	}
+}
+
+func TestAProgramThatDoesNotExistIsAnError(t *testing.T) {
+	for way, command := range ways(t) {
+		p := program(t, "tell")
+		p.Path = "/does/not/exist"
+		if _, err := Run(t.Context(), command, p); err == nil {
+			t.Errorf("%s: no error", way)
+		}
+	}
+}
+
+func TestAProgramThatWritesTooMuchIsEnded(t *testing.T) {
+	for way, command := range ways(t) {
+		if _, err := Run(t.Context(), command, program(t, "flood")); !errors.Is(err, ErrTooMuch) {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
+}
+
+func TestNothingRunsForWhoHasGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for way, command := range ways(t) {
+		if _, err := Run(ctx, command, program(t, "tell")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
+}
+
+func TestASupervisorThatIsNoneIsAnError(t *testing.T) {
+	if !supervising {
+		t.Skip("there are no supervisors here")
+	}
+	if _, err := Run(t.Context(), []string{self(t), "fail"}, program(t, "tell")); !errors.Is(err, ErrLost) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,273 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// begin starts one of the programs as a child, in a session of its own, with
+// all that it would hold open.
+func begin(arguments ...string) error {
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Cmd{Path: path, Args: arguments, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	return cmd.Start()
+}
+
+// join tells the test of a process, through a pipe that it holds open until it
+// has ended.
+func join(folder string) error {
+	pipe, err := os.OpenFile(filepath.Join(folder, "alive"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	held = append(held, pipe)
+	_, err = fmt.Fprintln(pipe, os.Getpid())
+	return err
+}
+
+// held are pipes that are open as long as the process.
+var held []*os.File
+
+// wait waits until the test lets the program go on, or for ever.
+func wait(folder string) {
+	gate, err := os.Open(filepath.Join(folder, "gate"))
+	if err == nil {
+		_, _ = gate.Read(make([]byte, 1))
+	}
+}
+
+func init() {
+	programs["supervise"] = func([]string) error { return Main(os.Stdin) }
+	// orphan ends at once, and leaves survivors behind.
+	programs["orphan"] = func(a []string) error { return begin("survivor", a[0]) }
+	programs["survivor"] = func(a []string) error {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+		if err := join(a[0]); err != nil {
+			return err
+		}
+		for {
+			_ = syscall.Pause()
+		}
+	}
+	// family starts survivors, and ends when the test says so.
+	programs["family"] = func(a []string) error {
+		for range 3 {
+			if err := errors.Join(begin("orphan", a[0]), begin("survivor", a[0])); err != nil {
+				return err
+			}
+		}
+		if err := join(a[0]); err != nil {
+			return err
+		}
+		wait(a[0])
+		return nil
+	}
+	// hop is never the same process for long.
+	programs["hop"] = func(a []string) error {
+		if len(a) == 1 {
+			if err := join(a[0]); err != nil {
+				return err
+			}
+			if err := begin("hop", a[0], "on"); err != nil {
+				return err
+			}
+			wait(a[0])
+			return nil
+		}
+		return begin("hop", a[0], "on")
+	}
+	// caller runs a family, and waits for it.
+	programs["caller"] = func(a []string) error {
+		path, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		_, err = Run(context.Background(), []string{path, "supervise"}, Program{Path: path, Argv: []string{"family", a[0]}, Dir: a[0], MaxOutput: 100})
+		return err
+	}
+	programs["look"] = func([]string) error {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(status)) {
+			if strings.HasPrefix(line, "NoNewPrivs:") {
+				fmt.Print(strings.Join(strings.Fields(line), " "))
+			}
+		}
+		var core syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &core); err != nil {
+			return err
+		}
+		fmt.Print("; core ", core.Max, "; open")
+		for fd := range 100 {
+			// What was inherited is not closed on exec, and what Go opens itself is.
+			flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
+			if errno == 0 && flags&syscall.FD_CLOEXEC == 0 {
+				fmt.Print(" ", fd)
+			}
+		}
+		return nil
+	}
+}
+
+// meeting makes the pipes through which programs and the test meet.
+func meeting(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"alive", "gate"} {
+		if err := syscall.Mkfifo(filepath.Join(folder, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// members reads so many processes that have joined. The pipe ends when the last
+// of them has.
+func members(t *testing.T, alive io.Reader, n int) (pids []int) {
+	t.Helper()
+	for len(pids) < n {
+		var pid int
+		if _, err := fmt.Fscanln(alive, &pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func open(t *testing.T, folder, name string, flag int) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(folder, name), flag, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// dead reports those who are not.
+func dead(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d is there yet: %v", pid, err)
+		}
+	}
+}
+
+// start runs a program that meets the test, and returns its first processes.
+func start(t *testing.T, ctx context.Context, line string, processes int) (pids []int, folder string, end func() error) {
+	t.Helper()
+	folder = meeting(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, []string{self(t), "supervise"}, program(t, line+" "+folder))
+		done <- err
+	}()
+	return members(t, open(t, folder, "alive", os.O_RDONLY), processes), folder, func() error { return <-done }
+}
+
+func TestNothingOutlivesItsProgram(t *testing.T) {
+	pids, folder, end := start(t, t.Context(), "family", 7)
+	_ = open(t, folder, "gate", os.O_WRONLY).Close()
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	dead(t, pids)
+}
+
+func TestNothingOutlivesACallThatIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	pids, _, end := start(t, ctx, "family", 7)
+	cancel()
+	if err := end(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	dead(t, pids)
+}
+
+func TestWhoNeverIsTheSameProcessIsCaught(t *testing.T) {
+	pids, folder, end := start(t, t.Context(), "hop", 1)
+	_ = open(t, folder, "gate", os.O_WRONLY).Close()
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	dead(t, pids)
+}
+
+func TestNothingOutlivesTheServer(t *testing.T) {
+	folder := meeting(t)
+	caller := exec.Cmd{Path: self(t), Args: []string{"caller", folder}}
+	if err := caller.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alive := open(t, folder, "alive", os.O_RDONLY)
+	members(t, alive, 7)
+	_ = caller.Process.Kill()
+	_ = caller.Wait()
+	// The pipe has an end once nobody holds it any more.
+	if rest, err := io.ReadAll(alive); err != nil || len(rest) > 0 {
+		t.Errorf("got %q, %v", rest, err)
+	}
+}
+
+func TestAProgramThatIsKilledIsToldAsShellsDo(t *testing.T) {
+	folder := meeting(t)
+	done := make(chan Result, 1)
+	go func() {
+		got, err := Run(context.Background(), []string{self(t), "supervise"}, program(t, "survivor "+folder))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	pids := members(t, open(t, folder, "alive", os.O_RDONLY), 1)
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; got.Code != 137 {
+		t.Errorf("got code %s", strconv.Itoa(got.Code))
+	}
+}
+
+func TestAProgramHasNoRightsAndNoFilesOfTheServer(t *testing.T) {
+	inherited := open(t, t.TempDir(), ".", os.O_RDONLY)
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, inherited.Fd(), syscall.F_SETFD, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	got, err := Run(t.Context(), []string{self(t), "supervise"}, program(t, "look"))
+	const want = "NoNewPrivs: 1; core 0; open 0 1 2"
+	if err != nil || string(got.Stdout) != want {
+		t.Errorf("got %q, %q, %v, want %q", got.Stdout, got.Stderr, err, want)
+	}
+}
+
+func TestDescendantsAreFoundAcrossGenerations(t *testing.T) {
+	pids, folder, end := start(t, t.Context(), "family", 7)
+	found := descendants()
+	for _, pid := range pids {
+		if !slices.Contains(found, pid) {
+			t.Errorf("process %d is not found", pid)
+		}
+	}
+	_ = open(t, folder, "gate", os.O_WRONLY).Close()
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
