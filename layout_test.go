@@ -76,7 +76,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                {"cmd/mcpd"},
 	"golang.org/x/sys":                      {"internal/sandbox"},
 	"golang.org/x/term":                     {"cmd/mcpd"},
-	"modernc.org/":                          {"internal/state"},
+	"modernc.org/":                          {"internal/state", "internal/host/sqldb/lite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 }
 
