@@ -45,6 +45,7 @@ var layout = map[string][]string{
 	"internal/jsongate":        {},
 	"internal/host":            {"scripting", "identity", "internal/grant", "internal/host/...", "internal/redact", "internal/state"},
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
+	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
@@ -55,6 +56,7 @@ var layout = map[string][]string{
 	"internal/asking":          {"diag", "internal/schema", "internal/state", "scripting"},
 	"internal/tasks":           {"identity", "internal/asking", "internal/state", "internal/lanes"},
 	"internal/uritemplate":     {},
+	"internal/sqltext":         {},
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "identity", "internal/cputime"},
@@ -76,7 +78,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                {"cmd/mcpd"},
 	"golang.org/x/sys":                      {"internal/sandbox"},
 	"golang.org/x/term":                     {"cmd/mcpd"},
-	"modernc.org/":                          {"internal/state", "internal/host/sqldb/lite"},
+	"modernc.org/":                          {"internal/state", "internal/host/sqldb", "internal/host/sqldb/lite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 }
 

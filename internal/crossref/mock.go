@@ -41,6 +41,8 @@ func mockAdvice(object string, granted []string) string {
 		grants = fmt.Sprintf("fs %q { root = \"…\" }", name)
 	case "env":
 		grants = "env { names = [...] }"
+	case "sql":
+		grants = fmt.Sprintf("sql %q { … }", name)
 	case "kv":
 		grants = fmt.Sprintf("kv %q {}", name)
 	}
@@ -86,6 +88,9 @@ func objectsOf(granted grant.Set) []string {
 	}
 	for _, kv := range granted.KV {
 		objects = append(objects, "kv."+kv.Name)
+	}
+	for _, sql := range granted.SQL {
+		objects = append(objects, "sql."+sql.Name)
 	}
 	return append(objects, granted.Ask.Names()...)
 }

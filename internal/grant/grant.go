@@ -16,6 +16,7 @@ type Set struct {
 	// Env are the names of the variables of the environment that are granted.
 	Env []string `json:"env,omitempty"`
 	KV  []KV     `json:"kv,omitempty"`
+	SQL []SQL    `json:"sql,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }
