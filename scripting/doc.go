@@ -41,6 +41,7 @@
 //	env.NAME                      granted variables of the environment; frozen
 //	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
 //	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
+//	sql.NAME.query|exec(statement, params), or open(path) where calls choose files
 //	elicit(key?, { message, schema | url, elicitationId })
 //	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
 //	roots(key?)
@@ -58,6 +59,9 @@
 // What kv keeps are values that JSON holds; get of a key that holds none is
 // undefined, and so is what cas expects there. get is answered with the value,
 // incr with the sum, list with keys, and the others with whether they did anything.
+//
+// A statement of sql is run by its name; query is answered with a list of objects,
+// exec with {changes}, and open with an object that has query for that file.
 //
 // Globals are parameters of the body's function, made only when the body
 // mentions them, so what is not used costs nothing. A body that names
@@ -99,6 +103,9 @@
 //	kv.delete     {"grant","key"} → {"done"}
 //	kv.incr       {"grant","key","by"} → {"value"}
 //	kv.list       {"grant","prefix","limit","after"} → {"keys"}
+//	sql.query     {"grant","path","statement","params"} → {"columns","rows"}, lists of lists
+//	sql.exec      {"grant","path","statement","params"} → {"changes"}
+//	sql.open      {"grant","path"} → {}
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}

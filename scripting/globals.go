@@ -209,6 +209,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeFS()
 	case "kv":
 		return r.makeKV()
+	case "sql":
+		return r.makeSQL()
 	case "elicit", "sample", "roots", "ask":
 		return r.makeAsking(name)
 	case "setTimeout":
