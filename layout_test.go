@@ -26,7 +26,7 @@ var layout = map[string][]string{
 	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/jsongate", "internal/sandbox"},
 	"scripting/hosttest":       {"scripting"},
 	"policylang":               {"diag", "identity"},
-	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate"},
+	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate", "internal/sqltext"},
 	"internal/source":          {"diag", "internal/hclfile"},
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
 	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant", "internal/uritemplate"},

@@ -17,6 +17,7 @@ type script struct {
 	files   []grant.FS
 	env     []string
 	kv      map[string]grant.KV
+	sql     []grant.SQL
 	ask     *grant.Ask
 }
 
@@ -35,7 +36,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
-	i.Host.KV, i.Host.Caller = b.kv, i.Caller
+	i.Host.KV, i.Host.Databases, i.Host.Caller = b.kv, b.sql, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)
 }
 

@@ -92,6 +92,11 @@ type Ceiling struct {
 	// KV is which scopes grants of kept values may have. Nil is no bound; an
 	// empty list allows none.
 	KV []Name
+	// SQLDrivers are the databases that grants may be of, SQLRoots absolute paths
+	// within which SQLite files and their roots lie, and SQLHosts "host:port" of
+	// PostgreSQL, in which * matches any run of characters. Nil is no bound; an
+	// empty list allows none.
+	SQLDrivers, SQLRoots, SQLHosts []Name
 	Bounds
 	Range diag.Range
 }

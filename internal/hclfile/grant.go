@@ -44,6 +44,8 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 			set.FS = append(set.FS, d.fs(inner, ranges))
 		case "kv":
 			set.KV = append(set.KV, d.kv(inner, ranges))
+		case "sql":
+			set.SQL = append(set.SQL, d.sql(inner, ranges))
 		}
 	}
 	presume(b.Body, r, &set)

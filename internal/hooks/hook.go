@@ -36,6 +36,8 @@ type Definition struct {
 	Env   []string
 	// KV are the kv grants by name.
 	KV map[string]grant.KV
+	// SQL are the sql grants.
+	SQL []grant.SQL
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and
