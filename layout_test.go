@@ -80,6 +80,7 @@ var doors = map[string][]string{
 	"golang.org/x/term":                     {"cmd/mcpd"},
 	"modernc.org/":                          {"internal/state", "internal/host/sqldb", "internal/host/sqldb/lite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
+	"github.com/jackc/pgx":                  {"internal/host/sqldb"},
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.

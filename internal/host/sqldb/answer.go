@@ -34,7 +34,7 @@ func (a *answer) begin(columns []string) error {
 		taken[name] = true
 		a.size += len(name)
 	}
-	a.Columns, a.Rows = columns, [][]json.RawMessage{}
+	a.Columns, a.Rows = append([]string{}, columns...), [][]json.RawMessage{}
 	return nil
 }
 
