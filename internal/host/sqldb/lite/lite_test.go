@@ -100,7 +100,7 @@ func TestAStoppedStatementEnds(t *testing.T) {
 
 func TestAStatementEndsBeforeItHasTakenAllMemory(t *testing.T) {
 	c := open(t, Options{Path: file(t)})
-	_, err := rows(c, endless+"randomblob(100000) AS x FROM n ORDER BY x")
+	_, err := rows(c, endless+"i, zeroblob(100000) FROM n ORDER BY -i")
 	var failure *Error
 	if !errors.As(err, &failure) || !failure.Starved {
 		t.Errorf("got %v", err)
