@@ -195,12 +195,16 @@ func (r *run) readChanges(data []byte) (goja.Value, error) {
 // sqlMembers returns the members of sql.NAME, and nil for every other object.
 func (c *compilation) sqlMembers(object string) []string {
 	name, ok := strings.CutPrefix(object, "sql.")
-	switch {
-	case !ok || !slices.Contains(c.granted("sql"), name):
+	if !ok || !slices.Contains(c.granted("sql"), name) {
 		return nil
-	case slices.Contains(c.granted("sql.open"), name):
+	}
+	opens, writes := slices.Contains(c.granted("sql.open"), name), slices.Contains(c.granted("sql.write"), name)
+	switch {
+	case opens && writes: // a grant with a mistake, which has been told
+		return []string{"query", "exec", "open"}
+	case opens:
 		return []string{"open"}
-	case slices.Contains(c.granted("sql.write"), name):
+	case writes:
 		return []string{"query", "exec"}
 	}
 	return []string{"query"}

@@ -55,7 +55,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.where, got, c.want)
 		}
 	}
-	file := strings.ReplaceAll(databases(`dsn = "postgres://app@evil.example/shop"`), `"sqlite"`, `"postgres"`)
+	file := strings.ReplaceAll(databases(`dsn = "postgres://app@evil.example/shop?sslmode=require"`), `"sqlite"`, `"postgres"`)
 	var codes []string
 	for _, p := range crossref.Check(own, []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil) {
 		codes = append(codes, p.Code+" "+p.Range.String())

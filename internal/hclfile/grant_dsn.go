@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -79,6 +80,10 @@ func readDSN(text string) (address, problem, detail string) {
 	}
 	if problem, _ := checkHost(address); problem != "" {
 		return "", "this is not the host of a database", form
+	}
+	name, _, _ := cutPort(address)
+	if addr, _ := netip.ParseAddr(strings.Trim(name, "[]")); name != "localhost" && !addr.IsLoopback() && u.Query().Get("sslmode") == "" {
+		return "", "the dsn does not say how the connection is protected", "add ?sslmode=verify-full, or the best that the database can do"
 	}
 	return address, "", ""
 }

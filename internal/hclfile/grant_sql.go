@@ -52,6 +52,10 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 	fail := func(attr *hclsyntax.Attribute, summary, detail string) {
 		d.fail("contradiction", d.f.rng(attr.NameRange), summary, detail)
 	}
+	// What cannot be is taken for both, so that nothing more is told of its use.
+	if root != nil && (dsn != nil || g.Write) {
+		g.Chosen, g.Write = true, true
+	}
 	switch {
 	case dsn != nil && root != nil:
 		fail(root, "the grant has both \"dsn\" and \"root\"", "keep dsn for one database, or root and glob for files that calls choose")

@@ -38,9 +38,12 @@ func (a *answer) begin(columns []string) error {
 	return nil
 }
 
-// room refuses a row of so many bytes that the answer has no room for.
+// cell is what every value takes beside its bytes.
+const cell = 8
+
+// room refuses a row that the answer has no room for: its values take so many bytes.
 func (a *answer) room(size int) error {
-	a.size += size
+	a.size += size + cell*len(a.Columns)
 	switch {
 	case len(a.Rows) >= a.maxRows:
 		return fault(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)

@@ -69,12 +69,13 @@ func (b *Broker) release(p *pool) {
 // retire closes a pool that has not been used for a while.
 func (b *Broker) retire(k key, p *pool) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if p.leases > 0 || b.closed {
+		b.mu.Unlock()
 		return // release sets the clock again
 	}
-	p.close()
 	delete(b.pools, k)
+	b.mu.Unlock()
+	p.close()
 }
 
 // connector returns how connections for a grant are made.
