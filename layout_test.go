@@ -26,7 +26,7 @@ var layout = map[string][]string{
 	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/jsongate", "internal/sandbox"},
 	"scripting/hosttest":       {"scripting"},
 	"policylang":               {"diag", "identity"},
-	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate"},
+	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate", "internal/sqltext"},
 	"internal/source":          {"diag", "internal/hclfile"},
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
 	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant", "internal/uritemplate"},
@@ -47,6 +47,7 @@ var layout = map[string][]string{
 	"internal/host":            {"scripting", "identity", "internal/grant", "internal/host/...", "internal/redact", "internal/state"},
 	"internal/host/execs":      {"scripting", "internal/grant", "internal/supervisor"},
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
+	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
@@ -57,6 +58,7 @@ var layout = map[string][]string{
 	"internal/asking":          {"diag", "internal/schema", "internal/state", "scripting"},
 	"internal/tasks":           {"identity", "internal/asking", "internal/state", "internal/lanes"},
 	"internal/uritemplate":     {},
+	"internal/sqltext":         {},
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "identity", "internal/cputime", "scripting", "scripting/worker"},
@@ -78,8 +80,9 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                {"cmd/mcpd"},
 	"golang.org/x/sys":                      {"internal/sandbox"},
 	"golang.org/x/term":                     {"cmd/mcpd"},
-	"modernc.org/":                          {"internal/state"},
+	"modernc.org/":                          {"internal/state", "internal/host/sqldb", "internal/host/sqldb/lite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
+	"github.com/jackc/pgx":                  {"internal/host/sqldb"},
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.

@@ -145,7 +145,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // second Close returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Egress.Close(), s.options.Executor.Close(), s.states.Close())
+		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close())
 		s.tell(Stopped, 0)
 	})
 	return s.closeErr

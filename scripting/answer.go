@@ -155,6 +155,8 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 		return "exec.NAME(params)", true
 	case object == "kv":
 		return "kv.NAME.get(key)", true
+	case object == "sql":
+		return "sql.NAME.query(statement)", true
 	case slices.Contains(c.granted("ask"), object):
 		return object + "(…)", true
 	}

@@ -133,7 +133,7 @@ func (c *compilation) checkMembers(found *analysis) {
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
 		case isGranting(m.object):
 			c.checkMember(m, c.granted(m.object), diag.Error, "unknown-grant", m.object+".%s is not granted", c.grantAdvice(m.object, m.name))
-		case c.checkWriting(m):
+		case c.checkWriting(m), c.checkStatement(m):
 		default:
 			if names, fixed := c.fixedMembers(m.object); fixed {
 				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "there is "+strings.Join(names, ", "))

@@ -27,7 +27,7 @@ func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 	}
 	var installed []string
 	for _, kind := range allKinds() {
-		for _, name := range globals(kind, append(askGrants(), Object{"http", "crm"}, Object{"fs", "logs"}, Object{"env", "LANG"}, Object{"kv", "notes"}, Object{"exec", "git"})) {
+		for _, name := range globals(kind, append(askGrants(), Object{"http", "crm"}, Object{"fs", "logs"}, Object{"env", "LANG"}, Object{"kv", "notes"}, Object{"exec", "git"}, Object{"sql", "shop"})) {
 			if name != "JSON" && name != "RegExp" && !slices.Contains(installed, name) {
 				installed = append(installed, name)
 			}
@@ -50,8 +50,8 @@ func TestEditorsAreToldOfTheMembersOfGlobals(t *testing.T) {
 	}
 	text := string(data)
 	for _, kind := range allKinds() {
-		c := compilation{src: Source{Kind: kind, Objects: []Object{{"http", "crm"}, {"kv", "notes"}}}}
-		for _, object := range []string{"log", "console", "content", "crypto", "crypto.subtle", "agent", "call", "event", "http.crm", "kv.notes"} {
+		c := compilation{src: Source{Kind: kind, Objects: []Object{{"http", "crm"}, {"kv", "notes"}, {"sql", "shop"}, {"sql.write", "shop"}}}}
+		for _, object := range []string{"log", "console", "content", "crypto", "crypto.subtle", "agent", "call", "event", "http.crm", "kv.notes", "sql.shop"} {
 			names, _ := c.fixedMembers(object)
 			for _, name := range names {
 				if !regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {

@@ -42,6 +42,7 @@
 //	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
 //	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
 //	exec.NAME({ param: value })   answers { code, stdout, stderr, bytes() }
+//	sql.NAME.query|exec(statement, params), or open(path) where calls choose files
 //	elicit(key?, { message, schema | url, elicitationId })
 //	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
 //	roots(key?)
@@ -59,6 +60,9 @@
 // What kv keeps are values that JSON holds; get of a key that holds none is
 // undefined, and so is what cas expects there. get is answered with the value,
 // incr with the sum, list with keys, and the others with whether they did anything.
+//
+// A statement of sql is run by its name; query is answered with a list of objects,
+// exec with {changes}, and open with an object that has query for that file.
 //
 // Globals are parameters of the body's function, made only when the body
 // mentions them, so what is not used costs nothing. A body that names
@@ -102,6 +106,9 @@
 //	kv.list       {"grant","prefix","limit","after"} → {"keys"}
 //	exec.run      {"grant","params":{NAME: text}}
 //	              → {"code","stdout"|"stdout64","stderr"|"stderr64"}
+//	sql.query     {"grant","path","statement","params"} → {"columns","rows"}, lists of lists
+//	sql.exec      {"grant","path","statement","params"} → {"changes"}
+//	sql.open      {"grant","path"} → {}
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}

@@ -211,6 +211,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeKV()
 	case "exec":
 		return r.makeExec()
+	case "sql":
+		return r.makeSQL()
 	case "elicit", "sample", "roots", "ask":
 		return r.makeAsking(name)
 	case "setTimeout":

@@ -10,13 +10,13 @@ import (
 
 // isGranting reports whether the members of a global are what is granted.
 func isGranting(global string) bool {
-	return global == "http" || global == "fs" || global == "env" || global == "kv" || global == "exec"
+	return global == "http" || global == "fs" || global == "env" || global == "kv" || global == "exec" || global == "sql"
 }
 
 // grantsOf returns the globals of this sort that objects make.
 func grantsOf(objects []Object) []string {
 	var names []string
-	for _, global := range []string{"http", "fs", "env", "kv", "exec"} {
+	for _, global := range []string{"http", "fs", "env", "kv", "exec", "sql"} {
 		if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == global }) {
 			names = append(names, global)
 		}
@@ -35,6 +35,8 @@ func (c *compilation) grantAdvice(global, name string) string {
 		return fmt.Sprintf("add exec %q { path = \"/…\" } to the allow block", name)
 	case global == "kv":
 		return c.kvAdvice(name)
+	case global == "sql":
+		return c.sqlAdvice(name)
 	case global == "http" && slices.Contains(httpMethods(), name) && len(grants) > 0:
 		return fmt.Sprintf("requests are made through a grant: write http.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
 	case global == "fs" && slices.Contains(slices.Concat(fileReaders(), fileWriters()), name) && len(grants) > 0:

@@ -38,6 +38,9 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	if names = c.kvMembers(object); names != nil {
 		return names, true
 	}
+	if names = c.sqlMembers(object); names != nil {
+		return names, true
+	}
 	for _, name := range c.granted("http") {
 		if object == "http."+name {
 			return append(httpMethods(), "request"), true

@@ -51,7 +51,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 			next.hooks[hookDefs[i].Hash] = h
 			found.report(h.warnings)
 			found.hooks = append(found.hooks, h.hook)
-			found.files = append(found.files, h.hook.Files...)
+			found.files = append(append(found.files, h.hook.Files...), placesOf(h.hook.SQL)...)
 			found.programs = append(found.programs, h.hook.Exec...)
 		}
 	}
@@ -119,10 +119,12 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	meaning := program.Meaning()
 	k.key.Write(meaning[:])
 	files := k.found.filesOf(granted)
-	k.files = append(k.files, files...)
-	programs := k.found.programsOf(granted)
+	programs, databases := k.found.programsOf(granted), k.found.databasesOf(granted)
+	k.files = append(append(k.files, files...), placesOf(databases)...)
 	k.programs = append(k.programs, programs...)
-	return &script{program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, ask: granted.Ask}
+	return &script{
+		program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
+	}
 }
 
 // done returns the item, complete.
@@ -183,7 +185,8 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 }
 
 func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
-	if known := c.cache.hooks[def.Hash]; known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.turned(known.hook.Exec) {
+	known := c.cache.hooks[def.Hash]
+	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.moved(placesOf(known.hook.SQL)) && !c.found.turned(known.hook.Exec) {
 		return known
 	}
 	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
@@ -193,7 +196,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 	}
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
 		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env,
-		KV: kvOf(def.Grant), Exec: c.found.programsOf(def.Grant),
+		KV: kvOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}
 }
@@ -214,6 +217,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
 	}
 	src.Objects = append(append(src.Objects, localObjects(granted)...), programObjects(granted)...)
+	src.Objects = append(append(src.Objects, localObjects(granted)...), databaseObjects(granted)...)
 	for _, kv := range granted.KV {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "kv", Name: kv.Name})
 	}

@@ -18,6 +18,7 @@ type script struct {
 	env     []string
 	kv      map[string]grant.KV
 	exec    []grant.Exec
+	sql     []grant.SQL
 	ask     *grant.Ask
 }
 
@@ -36,7 +37,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
-	i.Host.KV, i.Host.Exec, i.Host.Caller = b.kv, b.exec, i.Caller
+	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Caller = b.kv, b.exec, b.sql, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)
 }
 

@@ -26,6 +26,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 		}
 	}
 	c.kvCeiling(kind, name, granted, ranges)
+	c.sqlCeiling(kind, name, granted, ranges)
 	for _, asked := range granted.Ask.Names() {
 		where, written := ranges["ask."+asked]
 		if !written {

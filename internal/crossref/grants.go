@@ -85,7 +85,13 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 	for _, g := range granted.FS {
 		where, written := ranges["fs."+g.Name+".root"]
 		if written && g.Root != "" {
-			c.root(what, g, where, bounded)
+			c.root(what, place{path: g.Root, write: g.Write, named: c.ceilingOf(fsRoots), list: fsRoots, where: where, bounded: bounded})
+		}
+	}
+	for _, g := range granted.SQL {
+		where, written := ranges["sql."+g.Name+".path"]
+		if written && g.Path != "" {
+			c.root(what, place{path: g.Path, write: g.Write, file: !g.Chosen, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
 		}
 	}
 	for _, g := range granted.Exec {
@@ -102,22 +108,55 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 	}
 }
 
-// root judges the root of one grant.
-func (c *machine) root(what string, g grant.FS, where diag.Range, bounded bool) {
-	real, err := c.places.Find(g.Root)
-	if why := c.absurd(g, real); why != "" && !c.isNamed(g.Root, real) {
+// place is a folder that a grant names, or a file.
+type place struct {
+	path        string
+	write, file bool
+	// named are the places of the ceiling, which stand in list; nil is no bound.
+	named   []hclfile.Name
+	list    string
+	where   diag.Range
+	bounded bool
+}
+
+// The lists of a ceiling that bound places.
+const (
+	fsRoots  = "fs_roots"
+	sqlRoots = "sql_roots"
+)
+
+// ceilingOf returns such a list.
+func (c *machine) ceilingOf(list string) []hclfile.Name {
+	switch {
+	case c.config.Ceiling == nil:
+		return nil
+	case list == sqlRoots:
+		return c.config.Ceiling.SQLRoots
+	}
+	return c.config.Ceiling.FSRoots
+}
+
+// root judges the place of one grant.
+func (c *machine) root(what string, p place) {
+	where := p.where
+	real, err := c.places.Find(p.path)
+	if why := c.absurd(p, real); why != "" && !p.isNamed(real) {
 		c.report(diag.Diagnostic{
 			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s gives a script %s", what, why),
-			Detail: "name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling.fs_roots",
+			Detail: "name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling." + p.list,
 		})
 		return
 	}
-	if ceiling := c.config.Ceiling; bounded && ceiling != nil && ceiling.FSRoots != nil && !c.isCovered(g.Root, real) {
+	if p.bounded && p.named != nil && !c.isCovered(p, real) {
 		c.report(diag.Diagnostic{
 			Code: "over-ceiling", Range: where, Summary: what + " has a root that the operator's ceiling does not allow",
-			Detail: "use a folder within ceiling.fs_roots, or ask the operator to add this one",
-			Notes:  []diag.Note{{Range: ceiling.Range, Message: "the ceiling"}},
+			Detail: "use a folder within ceiling." + p.list + ", or ask the operator to add this one",
+			Notes:  []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
 		})
+		return
+	}
+	if p.file {
+		c.databaseFile(where, err)
 		return
 	}
 	switch {
@@ -133,18 +172,26 @@ func (c *machine) warnRoot(where diag.Range, summary, detail string) {
 	c.report(diag.Diagnostic{Severity: diag.Warning, Code: "missing-root", Range: where, Summary: summary, Detail: detail})
 }
 
-// isNamed reports whether the ceiling names just this root, and not only one
-// above it.
-func (c *machine) isNamed(root, real string) bool {
-	return c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.FSRoots, func(n hclfile.Name) bool {
-		return n.Text == root || n.Text == real
-	})
+// databaseFile warns of a file that is not there. What is no folder may be a file.
+func (c *machine) databaseFile(where diag.Range, err error) {
+	switch {
+	case err == nil:
+		c.warnRoot(where, "the dsn is a folder", "write the path of a file, or root and glob for files that calls choose")
+	case errors.Is(err, fs.ErrNotExist):
+		c.warnRoot(where, "the file of the database does not exist yet", "make it, or correct the path; until then statements fail")
+	}
 }
 
-// isCovered reports whether a root lies within a folder of the ceiling, however
+// isNamed reports whether the ceiling names just this place, and not only one
+// above it.
+func (p place) isNamed(real string) bool {
+	return slices.ContainsFunc(p.named, func(n hclfile.Name) bool { return n.Text == p.path || n.Text == real })
+}
+
+// isCovered reports whether a place lies within a folder of the ceiling, however
 // both are reached. What cannot be found is covered by nothing.
-func (c *machine) isCovered(root, real string) bool {
-	return real != "" && slices.ContainsFunc(c.config.Ceiling.FSRoots, func(n hclfile.Name) bool {
+func (c *machine) isCovered(p place, real string) bool {
+	return real != "" && slices.ContainsFunc(p.named, func(n hclfile.Name) bool {
 		bound, _ := c.places.Find(n.Text)
 		return bound != "" && within(real, bound)
 	})

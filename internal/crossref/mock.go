@@ -41,6 +41,8 @@ func mockAdvice(object string, granted []string) string {
 		grants = fmt.Sprintf("fs %q { root = \"…\" }", name)
 	case "env":
 		grants = "env { names = [...] }"
+	case "sql":
+		grants = fmt.Sprintf("sql %q { … }", name)
 	case "kv":
 		grants = fmt.Sprintf("kv %q {}", name)
 	case "exec":
@@ -91,6 +93,9 @@ func objectsOf(granted grant.Set) []string {
 	}
 	for _, exec := range granted.Exec {
 		objects = append(objects, "exec."+exec.Name)
+	}
+	for _, sql := range granted.SQL {
+		objects = append(objects, "sql."+sql.Name)
 	}
 	return append(objects, granted.Ask.Names()...)
 }

@@ -3,8 +3,6 @@ package crossref
 import (
 	"path/filepath"
 	"strings"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // reserved is a folder, or a file, that no root may hold.
@@ -14,6 +12,8 @@ type reserved struct {
 	below bool
 	// written: that is so only for roots that may be written to.
 	written bool
+	// files: that is so only for a file, which a folder would not give by itself.
+	files bool
 }
 
 // systemFolders are the folders of Unix that scripts have no business in. What
@@ -36,6 +36,7 @@ func (c *machine) gather() {
 	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools to write to", below: true, written: true})
 	c.reserve(reserved{path: c.places.Config, what: "the folder of the operator's file"})
 	c.reserve(reserved{path: c.places.State, what: "the folder of mcpd's state"})
+	c.reserve(reserved{path: c.places.State, what: "a file of mcpd's state", below: true, files: true})
 	c.reserve(reserved{path: c.places.Home, what: "the home folder"})
 	for _, secret := range c.config.Secrets {
 		c.reserve(reserved{path: secret.File, what: "the folder of a file that holds a secret"})
@@ -56,8 +57,8 @@ func (c *machine) reserve(r reserved) {
 
 // absurd says what a root gives that none should, as it is written or where it
 // leads; "" when there is nothing to say.
-func (c *machine) absurd(g grant.FS, real string) string {
-	for _, path := range []string{g.Root, real} {
+func (c *machine) absurd(p place, real string) string {
+	for _, path := range []string{p.path, real} {
 		if !filepath.IsAbs(path) {
 			continue
 		}
@@ -65,7 +66,7 @@ func (c *machine) absurd(g grant.FS, real string) string {
 			return "all files of the machine"
 		}
 		for _, r := range c.reserved {
-			if (g.Write || !r.written) && (within(r.path, path) || r.below && within(path, r.path)) {
+			if (p.write || !r.written) && (p.file || !r.files) && (within(r.path, path) || r.below && within(path, r.path)) {
 				return r.what
 			}
 		}

@@ -17,6 +17,7 @@ type Set struct {
 	Env  []string `json:"env,omitempty"`
 	KV   []KV     `json:"kv,omitempty"`
 	Exec []Exec   `json:"exec,omitempty"`
+	SQL  []SQL    `json:"sql,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }

@@ -26,7 +26,7 @@ func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *Body {
 	case *hclsyntax.TemplateExpr:
 		return d.codeText(attr, x, languages)
 	case *hclsyntax.FunctionCallExpr:
-		if x.Name == "file" && languages[0] != CEL {
+		if x.Name == "file" && isScript(languages) {
 			return d.codeFile(x, languages)
 		}
 	}
@@ -38,7 +38,7 @@ func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *Body {
 func codeForms(name string, languages []string) string {
 	tag := strings.ToUpper(languages[0])
 	s := fmt.Sprintf("write %s = <<%s … %s", name, tag, tag)
-	if languages[0] == CEL {
+	if !isScript(languages) {
 		return s + ", or a quoted string without ${…}"
 	}
 	return s + `, or file("x.js")`
@@ -69,7 +69,7 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 		return nil
 	}
 	text := d.f.quotedText(where)
-	if name := text.Body(); languages[0] != CEL && isScriptPath(name) {
+	if name := text.Body(); isScript(languages) && isScriptPath(name) {
 		detail := fmt.Sprintf("write %s = file(%q)", attr.Name, path.Clean(name))
 		if isJSON(d.f.path) {
 			detail = "code stands in the string itself; only a .hcl file can name a script: " + detail
@@ -79,6 +79,10 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 	}
 	return d.body(Body{Language: languages[0], Text: text}, where)
 }
+
+// isScript reports whether these are the languages of scripts, which may stand in
+// files of their own.
+func isScript(languages []string) bool { return languages[0] != CEL && languages[0] != SQL }
 
 // isScriptPath reports whether the text is the path of a script. It might also
 // be JavaScript that reads a member and does nothing with it.

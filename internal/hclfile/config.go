@@ -95,6 +95,11 @@ type Ceiling struct {
 	// ExecPaths are absolute paths of programs, in which * matches any run of
 	// characters. Nil is no bound; an empty list allows no program.
 	ExecPaths []Name
+	// SQLDrivers are the databases that grants may be of, SQLRoots absolute paths
+	// within which SQLite files and their roots lie, and SQLHosts "host:port" of
+	// PostgreSQL, in which * matches any run of characters. Nil is no bound; an
+	// empty list allows none.
+	SQLDrivers, SQLRoots, SQLHosts []Name
 	Bounds
 	Range diag.Range
 }

@@ -34,6 +34,8 @@ func missingDetail(a argument) string {
 	switch {
 	case a.name == "run":
 		return "write run = <<JS … JS, or run = file(\"x.js\")"
+	case a.name == "query":
+		return "write query = <<SQL … SQL"
 	case a.form == code:
 		return fmt.Sprintf("write %s = <<CEL … CEL", a.name)
 	default:

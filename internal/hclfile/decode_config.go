@@ -177,23 +177,27 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	}
 	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
 	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
-	if attr := b.Body.Attributes["http_hosts"]; attr != nil && !isUnread(attr.Expr) {
-		c.HTTPHosts = []Name{}
-	}
+	c.HTTPHosts = d.ceilingHosts(b.Body, "http_hosts", ":443")
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
 	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
-	c.FSRoots, c.Env = d.ceilingRoots(b.Body), d.ceilingEnv(b.Body)
 	c.ExecPaths = d.ceilingPrograms(b.Body)
-	list, _ := d.strings(b.Body, "http_hosts")
-	for _, e := range list {
-		host := strings.ToLower(e.text)
-		if problem, detail := hostShape(host); problem != "" {
-			d.fail("bad-grant", d.f.rng(e.where), problem, detail)
-			continue
-		}
-		c.HTTPHosts = append(c.HTTPHosts, Name{Text: host, Range: d.f.rng(e.where)})
-	}
+	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
+	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "no driver")
+	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
 	return c
+}
+
+// ceilingHosts decodes the hosts that may be reached, nil when the ceiling does
+// not say. Advice has the port that is usual there.
+func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
+	return d.ceilingList(body, name, func(e element) (string, bool) {
+		host := strings.ToLower(e.text)
+		problem, detail := hostShape(host)
+		if problem != "" {
+			d.fail("bad-grant", d.f.rng(e.where), problem, strings.ReplaceAll(detail, ":443", port))
+		}
+		return host, problem == ""
+	})
 }
 
 // secrets decodes the secret blocks.

@@ -26,11 +26,12 @@ const (
 	JavaScript = "js"
 	TypeScript = "ts"
 	CEL        = "cel"
+	SQL        = "sql"
 )
 
 // Body is code that a definition carries, not yet compiled.
 type Body struct {
-	// Language is [JavaScript], [TypeScript] or [CEL].
+	// Language is [JavaScript], [TypeScript], [CEL] or [SQL].
 	Language string
 	Text     diag.Text
 	// Path is the file that the code was read from, relative to the tools

@@ -46,6 +46,8 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 			set.KV = append(set.KV, d.kv(inner, ranges))
 		case "exec":
 			set.Exec = append(set.Exec, d.exec(inner, ranges))
+		case "sql":
+			set.SQL = append(set.SQL, d.sql(inner, ranges))
 		}
 	}
 	presume(b.Body, r, &set)

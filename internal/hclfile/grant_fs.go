@@ -61,8 +61,8 @@ func (d *decoder) folderPath(written string, where diag.Range) string {
 
 // ceilingRoots decodes the folders within which roots may lie, nil when the
 // ceiling does not say.
-func (d *decoder) ceilingRoots(body *hclsyntax.Body) []Name {
-	return d.ceilingList(body, "fs_roots", func(e element) (string, bool) {
+func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []Name {
+	return d.ceilingList(body, name, func(e element) (string, bool) {
 		path := d.folderPath(e.text, d.f.rng(e.where))
 		return path, path != ""
 	})

@@ -34,7 +34,7 @@ func rawLanguage(tag string) (string, bool) {
 	case "CEL":
 		return CEL, true
 	case "SQL":
-		return "sql", true
+		return SQL, true
 	default:
 		return "", false
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
@@ -29,6 +29,8 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 		d.kvMock(b, &m)
 	case kind == "exec":
 		d.execMock(b, &m)
+	case strings.HasPrefix(m.Object, "sql."):
+		d.sqlMock(b, &m)
 	case near != "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
 		m.Object = ""

@@ -29,6 +29,8 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 			presumeKV(b.Labels[0], set)
 		case word == "exec" && len(b.Labels) > 0:
 			presumeExec(b.Labels[0], set)
+		case word == "sql" && len(b.Labels) > 0:
+			presumeSQL(b.Labels[0], set)
 		default:
 			presumeAsk(word, set)
 		}
@@ -43,7 +45,7 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 // grantWord returns the word of a grant that was meant by one that the rule
 // does not know.
 func (r *rule) grantWord(written string) string {
-	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "ask"}, written) || slices.Contains(askNames, written) {
+	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask"}, written) || slices.Contains(askNames, written) {
 		return written
 	}
 	return r.meaning(written)

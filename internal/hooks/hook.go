@@ -38,6 +38,8 @@ type Definition struct {
 	KV map[string]grant.KV
 	// Exec are the exec grants.
 	Exec []grant.Exec
+	// SQL are the sql grants.
+	SQL []grant.SQL
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and

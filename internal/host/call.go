@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
@@ -37,8 +39,12 @@ type Brokers struct {
 	Secrets  *secrets.Store
 	Files    *files.Broker
 	Programs *execs.Broker
+	SQL      *sqldb.Broker
 	Logger   *slog.Logger
 }
+
+// Close closes all connections of the brokers.
+func (b Brokers) Close() error { return errors.Join(b.Egress.Close(), b.SQL.Close()) }
 
 // NewBrokers returns brokers of which no answer of the network holds a secret of
 // the store, which keep values in what open returns, and have supervisor run
@@ -49,6 +55,7 @@ func NewBrokers(store *secrets.Store, open func() (state.Store, error), supervis
 		Egress:   egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: logger},
 		Programs: &execs.Broker{Supervisor: supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger},
+		SQL:      sqldb.New(sqldb.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
 	}
 }
 
@@ -63,6 +70,8 @@ type Call struct {
 	KV map[string]grant.KV
 	// Exec are the exec grants of the body.
 	Exec []grant.Exec
+	// Databases are the sql grants of the body.
+	Databases []grant.SQL
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.
@@ -121,6 +130,9 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 	default:
 		if method, ok := strings.CutPrefix(op, "fs."); ok {
 			return h.file(ctx, method, payload)
+		}
+		if method, ok := strings.CutPrefix(op, "sql."); ok {
+			return h.database(ctx, method, payload)
 		}
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}

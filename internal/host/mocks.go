@@ -19,9 +19,12 @@ type Mock struct {
 	// and the target, such as "GET /customers/C-1042". Of what the client is
 	// asked, Object is "elicit", "sample" or "roots", and Request is the key. Of
 	// files it is such as "fs.logs" and "readText app.log", and of the
-	// environment "env" and the name. Of kept values, such as "kv.notes",
-	// Request is the key that holds Body. Of programs, such as "exec.git", it is
+	// environment "env" and the name. Of programs, such as "exec.git", it is
 	// their arguments in one line, and Body is JSON: {"code","stdout","stderr"}.
+	// Of databases it is such as "sql.shop" and
+	// the name of the statement, with the path of the file behind it where calls
+	// choose one. Of kept values, such as "kv.notes", Request is the key that
+	// holds Body.
 	Object, Request string
 	Status          int
 	Headers         map[string]string

@@ -206,6 +206,21 @@ interface Ended {
 /** A program for every grant: allow { exec "git" { ... } } makes exec.git. */
 declare const exec: Readonly<Record<string, (params?: Record<string, string | number>) => Promise<Ended>>>;
 
+/** A row of a database: whole numbers beyond 2^53 are strings. */
+type Row = Record<string, string | number | boolean | null | Uint8Array>;
+
+interface Database {
+  /** Runs a statement block by its name. */
+  query(statement: string, params?: Record<string, any>): Promise<Row[]>;
+  /** The same for what changes rows, where the grant has mode = "rw". */
+  exec(statement: string, params?: Record<string, any>): Promise<{ changes: number }>;
+  /** Opens a file below the root of the grant, where it has one. */
+  open(path: string): Promise<Pick<Database, "query">>;
+}
+
+/** Databases for every grant: allow { sql "shop" { ... } } makes sql.shop. */
+declare const sql: Readonly<Record<string, Database>>;
+
 /** A request that elicit.form, elicit.url, sample.message or roots.list made. */
 interface AskRequest<Answer> {
   readonly answer?: Answer;

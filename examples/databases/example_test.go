@@ -1,0 +1,132 @@
+// Package databases shows tools that ask databases: see README.md.
+package databases
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// serverOf serves a copy of the example, whose folders are its own.
+func serverOf(t *testing.T) (server *engine.Server, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	return server, dir
+}
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	server, _ := serverOf(t)
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 5 {
+		t.Errorf("%d tests ran, want 5", len(results))
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+// call returns the value of a call, or the message of its error.
+func call(t *testing.T, server *engine.Server, tool string, arguments map[string]any) string {
+	t.Helper()
+	encoded, err := json.Marshal(arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: tool, Arguments: encoded})
+	if result.Err != nil {
+		return "error: " + result.Err.Message
+	}
+	return string(result.Value)
+}
+
+// hostile are names that end a statement where they are pasted into it.
+var hostile = []string{
+	"users); DROP TABLE users; --", "users); ATTACH DATABASE 'x' AS y; --", "users') UNION SELECT value, '', 0 FROM secrets --", "'", "\"", "sqlite_master; --",
+	"users\x00", "\u202euser", ":table", "?1", "$table", "", strings.Repeat("users", 100_000),
+}
+
+func TestTheNameOfATableIsNothingElse(t *testing.T) {
+	server, dir := serverOf(t)
+	before, err := os.ReadFile(filepath.Join(dir, "data", "shop.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `"Table 'users' has 3 columns: id (INTEGER, PK), username (TEXT), role (TEXT)."`
+	for _, path := range []string{"shop.db", filepath.Join(dir, "data", "shop.db")} {
+		if got := call(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "users"}); got != want {
+			t.Errorf("got %s", got)
+		}
+	}
+	for _, name := range hostile {
+		got := call(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
+		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases of the data folder can be inspected" {
+			t.Errorf("%.50q: got %.200s", name, got)
+		}
+	}
+	after, err := os.ReadFile(filepath.Join(dir, "data", "shop.db"))
+	left, _ := os.ReadDir(filepath.Join(dir, "data"))
+	if err != nil || !bytes.Equal(before, after) || len(left) != 1 {
+		t.Errorf("the database is another one now, or %d files are", len(left))
+	}
+}
+
+func TestNoPathLeadsBesideTheData(t *testing.T) {
+	server, dir := serverOf(t)
+	evil := filepath.Join(dir, "data-evil")
+	for link, to := range map[string]string{"evil.db": filepath.Join(evil, "shop.db"), "evil": evil, "up": ".."} {
+		if err := os.Symlink(to, filepath.Join(dir, "data", link)); err != nil {
+			t.Skip("this system makes no links: ", err)
+		}
+	}
+	if err := os.Link(filepath.Join(evil, "shop.db"), filepath.Join(dir, "data", "hard.db")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"../data-evil/shop.db", filepath.Join(evil, "shop.db"), "evil.db", "evil/shop.db", "up/data-evil/shop.db", "hard.db", "file:shop.db?mode=rwc.db",
+		"shop.db?mode=rw", ":memory:", "/etc/passwd", "shop.db\x00.db",
+	} {
+		got := call(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
+		if got != "error: only databases of the data folder can be inspected" && got != "error: there is no database "+path {
+			t.Errorf("%q: got %s", path, got)
+		}
+	}
+}
+
+func TestASearchFindsWhatItsFiltersSay(t *testing.T) {
+	server, _ := serverOf(t)
+	for _, c := range []struct {
+		arguments map[string]any
+		want      string
+	}{
+		{map[string]any{"query": "ann"}, `{"customers":[{"id":1,"name":"Ann Archer","status":"active"},{"id":4,"name":"Anna Ash","status":"pending"}]}`},
+		{map[string]any{"query": "ann", "limit": 1}, `{"customers":[{"id":1,"name":"Ann Archer","status":"active"}]}`},
+		{map[string]any{"query": "", "filters": map[string]any{"status": "inactive"}}, `{"customers":[{"id":2,"name":"Bob Baker","status":"inactive"}]}`},
+		{map[string]any{"query": "", "filters": map[string]any{"status": "active", "created_after": "2026-02-28"}}, `{"customers":[{"id":3,"name":"Cleo 100% Cotton","status":"active"}]}`},
+		{map[string]any{"query": "%"}, `{"customers":[{"id":3,"name":"Cleo 100% Cotton","status":"active"}]}`},
+		{map[string]any{"query": "' OR '1'='1"}, `{"customers":[]}`},
+		{map[string]any{"query": "x') UNION SELECT id, username, role FROM users --"}, `{"customers":[]}`},
+	} {
+		if got := call(t, server, "search_database", c.arguments); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.arguments, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+ceiling {
+  sql_drivers = ["sqlite"]
+  sql_roots   = ["data"]
+}

@@ -1,0 +1,71 @@
+tool "inspect_table_schema" {
+  description = "Retrieves the structural database column schemas for a specified table."
+  timeout     = "5s"
+  read_only   = true
+  idempotent  = true
+
+  input "db_path" {
+    type        = string
+    description = "Path of a SQLite file."
+  }
+  input "table_name" {
+    type        = string
+    description = "Name of the table."
+  }
+
+  allow {
+    sql "files" {
+      driver = "sqlite"
+      root   = "../data"
+      glob   = ["**/*.db", "**/*.sqlite"]
+      statement "columns" {
+        query = "SELECT name, type, pk FROM pragma_table_info(:table)"
+      }
+    }
+  }
+
+  run = <<JS
+    let columns;
+    try {
+      const db = await sql.files.open(input.db_path);
+      columns = await db.query("columns", { table: input.table_name });
+    } catch (error) {
+      if (error.code === "NOT_FOUND") throw new ToolError(`there is no database ${input.db_path}`);
+      throw new ToolError("only databases of the data folder can be inspected");
+    }
+    if (columns.length === 0) throw new ToolError(`Table '${input.table_name}' does not exist.`);
+    const shown = columns.map((c) => `${c.name} (${c.type}${c.pk ? ", PK" : ""})`).join(", ");
+    return `Table '${input.table_name}' has ${columns.length} columns: ${shown}.`;
+  JS
+}
+
+# Tests touch no disk: mocks answer.
+
+test "a table of two columns" {
+  tool  = "inspect_table_schema"
+  input = { db_path = "shop.db", table_name = "users" }
+  mock "sql.files" "columns shop.db" {
+    json = [{ name = "id", type = "INTEGER", pk = 1 }, { name = "role", type = "TEXT", pk = 0 }]
+  }
+  expect { text = "Table 'users' has 2 columns: id (INTEGER, PK), role (TEXT)." }
+}
+
+test "a table that is not there" {
+  tool  = "inspect_table_schema"
+  input = { db_path = "shop.db", table_name = "users); DROP TABLE users; --" }
+  mock "sql.files" "columns shop.db" { json = [] }
+  expect {
+    error           = "EXECUTION_ERROR"
+    message_matches = "does not exist"
+  }
+}
+
+test "the folder beside" {
+  tool  = "inspect_table_schema"
+  input = { db_path = "../data-evil/shop.db", table_name = "secrets" }
+  expect {
+    error           = "EXECUTION_ERROR"
+    message_matches = "^only databases of the data folder can be inspected$"
+    calls           = []
+  }
+}

@@ -1,0 +1,115 @@
+package sqldb
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Options configure a [Broker].
+type Options struct {
+	// Resolve returns the value of a secret. Its error is for the operator's log.
+	Resolve func(ctx context.Context, secret string) (string, error)
+	// Redact takes what no script may see out of the texts and bytes of a row.
+	Redact func([]byte) []byte
+	// Logger gets what the operator should know.
+	Logger *slog.Logger
+}
+
+// Broker runs statements. It is safe for concurrent use.
+type Broker struct {
+	options Options
+	vault   *vault
+
+	mu     sync.Mutex
+	pools  map[key]*pool
+	closed bool
+}
+
+// New returns a Broker. Close it when the server stops.
+func New(o Options) *Broker {
+	return &Broker{options: o, vault: &vault{}, pools: map[key]*pool{}}
+}
+
+// Do does the operation that a script asks for by the name of its method, and
+// returns the answer, both JSON:
+//
+//	open   {"path"}                          {}
+//	query  {"path","statement","params"}     {"columns":[name],"rows":[[value]]}
+//	exec   {"path","statement","params"}     {"changes"}
+//
+// Params are values by name. A value is null, a boolean, a number, a string,
+// {"base64": text} for bytes or, as a parameter, {"integer": text}. The error is
+// always a [*scripting.HostError]: INVALID for what is malformed and what the
+// database takes for a mistake, OUTSIDE_ROOT and NOT_GRANTED for what the grant
+// does not cover, NOT_FOUND, DENIED, TOO_LARGE, TIMEOUT, and UNAVAILABLE.
+func (b *Broker) Do(ctx context.Context, g grant.SQL, method string, payload []byte) ([]byte, error) {
+	r, err := Parse(g, method, payload)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{name: r.Name, maxRows: g.MaxRows}
+	if err := b.run(ctx, g, r, a); err != nil {
+		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", g.Name), slog.String("statement", r.Name),
+			slog.String("error", string(b.options.Redact([]byte(err.Error())))))
+		return nil, explain(ctx, r, err)
+	}
+	return a.encoded(method)
+}
+
+func (b *Broker) run(ctx context.Context, g grant.SQL, r *Request, a *answer) error {
+	if g.Chosen {
+		return b.readChosen(ctx, g, r, a)
+	}
+	p, release, ok := b.lease(g)
+	if !ok {
+		return fault(scripting.Unavailable, r.Name, "the server is stopping")
+	}
+	defer release()
+	c, err := p.take(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.run(ctx, r, a, b.options.Redact)
+	p.give(c)
+	return err
+}
+
+// encoded returns the answer to a method.
+func (a *answer) encoded(method string) ([]byte, error) {
+	switch method {
+	case "open":
+		return []byte("{}"), nil
+	case "exec":
+		return json.Marshal(map[string]int64{"changes": a.Changes})
+	}
+	return json.Marshal(map[string]any{"columns": a.Columns, "rows": a.Rows})
+}
+
+// Close closes all connections and refuses further operations.
+func (b *Broker) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	pools := b.pools
+	b.pools = map[key]*pool{}
+	b.mu.Unlock()
+	for _, p := range pools {
+		p.idle.Stop()
+		p.close()
+	}
+	return b.vault.close()
+}
+
+// deadline is how long an operation may still take, at most a day.
+func deadline(ctx context.Context) time.Duration {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return 24 * time.Hour
+	}
+	return time.Until(at)
+}

@@ -1,0 +1,75 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// errDSN is that a dsn cannot be read. What the parser says could hold parts of it.
+var errDSN = errors.New("the dsn cannot be read")
+
+// configure returns how PostgreSQL is reached for a grant. A dsn that is one
+// secret says all of it. In another the secrets are the user and the password:
+// the rest is what the file says, and nothing comes from the environment.
+func (b *Broker) configure(ctx context.Context, g grant.SQL) (*pgconn.Config, error) {
+	text, err := b.resolve(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	if g.Address == "" {
+		config, err := pgconn.ParseConfig(text)
+		if err != nil {
+			return nil, errDSN
+		}
+		harden(config, g.Write)
+		return config, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil {
+		return nil, errDSN
+	}
+	u.Host = g.Address
+	config, err := pgconn.ParseConfig(u.String())
+	if err != nil {
+		return nil, errDSN
+	}
+	config.Password, _ = u.User.Password()
+	harden(config, g.Write)
+	return config, nil
+}
+
+// resolve returns the dsn with its secrets, escaped where they are parts of it.
+func (b *Broker) resolve(ctx context.Context, g grant.SQL) (string, error) {
+	var text strings.Builder
+	for _, part := range g.DSN.Parts {
+		if part.Secret == "" {
+			text.WriteString(part.Literal)
+			continue
+		}
+		value, err := b.options.Resolve(ctx, part.Secret)
+		if err != nil {
+			return "", fmt.Errorf("resolve the secret of the dsn: %w", err)
+		}
+		if g.Address != "" {
+			value = escape(value)
+		}
+		text.WriteString(value)
+	}
+	return text.String(), nil
+}
+
+// escape writes every byte so that no URL can read it as anything else.
+func escape(value string) string {
+	var b strings.Builder
+	for i := range len(value) {
+		fmt.Fprintf(&b, "%%%02x", value[i])
+	}
+	return b.String()
+}

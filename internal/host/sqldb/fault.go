@@ -1,0 +1,54 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxShown bounds how much of a name a message repeats.
+const maxShown = 200
+
+// fault makes the error that the script sees. given is the statement or the path
+// as the script has passed it.
+func fault(code, given, format string, args ...any) *scripting.HostError {
+	message := fmt.Sprintf(format, args...)
+	if given != "" {
+		message = clip(given) + ": " + message
+	}
+	return &scripting.HostError{Code: code, Message: message}
+}
+
+func clip(text string) string {
+	if len(text) > maxShown {
+		text = text[:maxShown] + "…"
+	}
+	return strings.ToValidUTF8(text, "�")
+}
+
+// explain turns a failure into what the script may know of it.
+func explain(ctx context.Context, r *Request, err error) error {
+	var known *scripting.HostError
+	given := r.Name
+	if given == "" {
+		given = r.given
+	}
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fault(scripting.TimedOut, given, "the database was not done in time")
+	case ctx.Err() != nil:
+		return fault(scripting.Unavailable, given, "the call was cancelled")
+	}
+	if code, told := explainSQLite(err); told != "" {
+		return fault(code, given, "%s", told)
+	}
+	if code, told := explainPostgres(err); told != "" {
+		return fault(code, given, "%s", told)
+	}
+	return fault(scripting.Unavailable, given, "the database cannot be used now")
+}

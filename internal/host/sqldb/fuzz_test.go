@@ -1,0 +1,55 @@
+package sqldb
+
+import (
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
+	"github.com/mcpd/mcpd/internal/sqltext"
+)
+
+// What the lexer takes for parameters is what SQLite takes for them, and what it
+// takes for one statement is one.
+func FuzzTheParametersAreThoseOfSQLite(f *testing.F) {
+	for _, text := range append(hostile()[:30], "SELECT :a, ':b', \"c\", [d:e], `f`, 1.5e3, x'00' -- :g\n, :h FROM users /* :i */ WHERE a::b", "SELECT :a1;", "SELECT :a:b", "SELECT 1:a", "SELECT :a.b",
+		"SELECT 1e:a", "SELECT :a'b'", "SELECT 'a':b", "SELECT \"id\" FROM [users] WHERE id=:id;--", "SELECT :a/**/:b", "SELECT a->':b' FROM users", "SELECT :\u00e9", "SELECT 1_000, 0x1F:g") {
+		f.Add(text)
+	}
+	path := filepath.Join(f.TempDir(), "x.db")
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec(people)
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := sqltext.Parse(text, sqltext.SQLite)
+		if err != nil {
+			return
+		}
+		c, err := lite.Open(lite.Options{Path: path, MaxValue: maxText})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		s, err := c.Prepare(parsed.Text)
+		if errors.Is(err, lite.ErrMany) {
+			t.Fatalf("%q is not one statement to SQLite", text)
+		}
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		var want []string
+		for _, name := range parsed.Parameters {
+			want = append(want, ":"+name)
+		}
+		if got := s.Parameters(); !slices.Equal(got, want) && len(got)+len(want) > 0 {
+			t.Errorf("%q has %q, and %q to SQLite", text, want, got)
+		}
+	})
+}

@@ -1,0 +1,9 @@
+//go:build !unix
+
+package sqldb
+
+import "os/exec"
+
+func handOver(string) error { return nil }
+
+func asOther(c *exec.Cmd) *exec.Cmd { return c }

@@ -1,0 +1,136 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// unused is how long connections stay open when nobody asks for them.
+const unused = 60 * time.Second
+
+// together is how many connections a grant has at once.
+const together = 4
+
+type key = [sha256.Size]byte
+
+// connection is one to a database. One goroutine at a time uses it.
+type connection interface {
+	// run runs the statement of a request, and ends it with ctx.
+	run(ctx context.Context, r *Request, a *answer, redact func([]byte) []byte) error
+	// sound reports whether it can be used again.
+	sound() bool
+	close()
+}
+
+// pool holds the connections of a grant.
+type pool struct {
+	connect func(context.Context) (connection, error)
+	slots   chan struct{}
+	// leases and idle are guarded by the mutex of the broker.
+	leases int
+	idle   *time.Timer
+
+	mu     sync.Mutex
+	free   []connection
+	closed bool
+}
+
+// lease returns the pool of a grant. It stays until it has been released by
+// everyone for the time unused.
+func (b *Broker) lease(g grant.SQL) (p *pool, release func(), ok bool) {
+	k := g.Hash()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil, false
+	}
+	p, found := b.pools[k]
+	if !found {
+		p = &pool{connect: b.connector(g), slots: make(chan struct{}, together)}
+		p.idle = time.AfterFunc(unused, func() { b.retire(k, p) })
+		b.pools[k] = p
+	}
+	p.leases++
+	return p, func() { b.release(p) }, true
+}
+
+func (b *Broker) release(p *pool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.leases--; p.leases == 0 && !b.closed {
+		p.idle.Reset(unused)
+	}
+}
+
+// retire closes a pool that has not been used for a while.
+func (b *Broker) retire(k key, p *pool) {
+	b.mu.Lock()
+	if p.leases > 0 || b.closed {
+		b.mu.Unlock()
+		return // release sets the clock again
+	}
+	delete(b.pools, k)
+	b.mu.Unlock()
+	p.close()
+}
+
+// connector returns how connections for a grant are made.
+func (b *Broker) connector(g grant.SQL) func(context.Context) (connection, error) {
+	if g.Driver == grant.PostgreSQL {
+		return func(ctx context.Context) (connection, error) { return b.dial(ctx, g) }
+	}
+	return func(context.Context) (connection, error) { return openFixed(g) }
+}
+
+// take returns a connection that nobody else uses.
+func (p *pool) take(ctx context.Context) (connection, error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	var c connection
+	if n := len(p.free); n > 0 {
+		c, p.free = p.free[n-1], p.free[:n-1]
+	}
+	p.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	c, err := p.connect(ctx)
+	if err != nil {
+		<-p.slots
+	}
+	return c, err
+}
+
+// give takes a connection back.
+func (p *pool) give(c connection) {
+	p.mu.Lock()
+	keep := c.sound() && !p.closed
+	if keep {
+		p.free = append(p.free, c)
+	}
+	p.mu.Unlock()
+	if !keep {
+		c.close()
+	}
+	<-p.slots
+}
+
+// close closes the connections that are free; the others are closed when they
+// are given back.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, c := range p.free {
+		c.close()
+	}
+	p.free = nil
+}

@@ -1,0 +1,180 @@
+package sqldb
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host/files"
+	"github.com/mcpd/mcpd/internal/sqltext"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxText bounds one text or blob, in and out, in bytes.
+const maxText = 1 << 20
+
+// Request is one operation on one database.
+type Request struct {
+	// Method is what a script calls it: open, query or exec.
+	Method string
+	// Path is the file that the call chooses, in canonical form, "" of a database
+	// that the grant names.
+	Path string
+	// Name is that of the statement, "" for open.
+	Name string
+
+	given     string
+	statement *sqltext.Statement
+	values    []any // of the parameters: nil, bool, int64, float64, string or []byte
+}
+
+// payload is what a script sends.
+type payload struct {
+	Path      *string                    `json:"path"`
+	Statement string                     `json:"statement"`
+	Params    map[string]json.RawMessage `json:"params"`
+}
+
+// Parse reads the payload of a method, and refuses what can be refused without a
+// database. Mocks ask it, so that a test does not pass with what could never be
+// done. The error is a [*scripting.HostError].
+func Parse(g grant.SQL, method string, data []byte) (*Request, error) {
+	var in payload
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, fault(scripting.Invalid, "", "the operation is malformed")
+	}
+	r := &Request{Method: method, Name: in.Statement}
+	switch {
+	case method != "open" && method != "query" && method != "exec":
+		return nil, fault(scripting.NotGranted, "", "databases have no such operation")
+	case method == "exec" && !g.Write:
+		return nil, fault(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
+	case g.Chosen != (in.Path != nil) || method == "open" && !g.Chosen:
+		return nil, fault(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
+	}
+	if g.Chosen {
+		if err := r.choose(g, *in.Path); err != nil || method == "open" {
+			return r, err
+		}
+	}
+	return r, r.bind(g, in.Params)
+}
+
+// choose takes in the file that the call chooses.
+func (r *Request) choose(g grant.SQL, given string) (err error) {
+	r.given = given
+	if r.Path, err = files.CheckPath(grant.FS{Root: g.Path, Real: g.Real}, given); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(g.Glob, func(pattern string) bool { return matches(pattern, r.Path) }) {
+		return fault(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(g.Glob, ", "))
+	}
+	return nil
+}
+
+// bind takes in the statement and the values of its parameters.
+func (r *Request) bind(g grant.SQL, params map[string]json.RawMessage) error {
+	query, ok := g.Statement(r.Name)
+	if !ok {
+		return fault(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
+	}
+	dialect := sqltext.SQLite
+	if g.Driver == grant.PostgreSQL {
+		dialect = sqltext.PostgreSQL
+	}
+	var err error
+	if r.statement, err = sqltext.Parse(query, dialect); err != nil {
+		return fault(scripting.Invalid, r.Name, "the statement cannot be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if !slices.Contains(r.statement.Parameters, name) {
+			return fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", clip(name))
+		}
+	}
+	for _, name := range r.statement.Parameters {
+		given, ok := params[name]
+		if !ok {
+			return fault(scripting.Invalid, r.Name, "the parameter :%s has no value; give null for none", name)
+		}
+		v, problem := valueOf(given)
+		if problem != "" {
+			return fault(scripting.Invalid, r.Name, "the parameter :%s %s", name, problem)
+		}
+		r.values = append(r.values, v)
+	}
+	return nil
+}
+
+// valueOf returns a value: JSON that is no list, {"integer": text} or
+// {"base64": text}.
+func valueOf(data json.RawMessage) (v any, problem string) {
+	var special struct {
+		Integer *string `json:"integer"`
+		Base64  *string `json:"base64"`
+	}
+	if len(data) > 2*maxText {
+		return nil, "is longer than 1 MiB"
+	}
+	if data[0] == '{' && json.Unmarshal(data, &special) == nil {
+		switch {
+		case special.Integer != nil && special.Base64 == nil:
+			n, err := strconv.ParseInt(*special.Integer, 10, 64)
+			if err != nil {
+				return nil, "is no whole number of 64 bits"
+			}
+			return n, ""
+		case special.Base64 != nil && special.Integer == nil:
+			b, err := base64.StdEncoding.DecodeString(*special.Base64)
+			if err != nil || len(b) > maxText {
+				return nil, "is not at most 1 MiB in base64"
+			}
+			return b, ""
+		}
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, "cannot be read"
+	}
+	switch x := v.(type) {
+	case nil, bool:
+		return v, ""
+	case float64:
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int64(x), ""
+		}
+		return x, ""
+	case string:
+		return v, textProblem(x)
+	}
+	return nil, "must be a string, a number, a boolean, null or bytes"
+}
+
+// textProblem says what keeps a text from being bound.
+func textProblem(text string) string {
+	switch {
+	case len(text) > maxText:
+		return "is longer than 1 MiB"
+	case strings.Contains(text, "\x00"):
+		return "holds a NUL, which is no part of a text; give bytes"
+	case !utf8.ValidString(text):
+		return "is no text; give bytes"
+	}
+	return ""
+}
+
+// String returns the request as mocks name it.
+func (r *Request) String() string {
+	switch {
+	case r.Method == "open":
+		return "open " + r.Path
+	case r.Path != "":
+		return fmt.Sprintf("%s %s", r.Name, r.Path)
+	}
+	return r.Name
+}

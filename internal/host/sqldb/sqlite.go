@@ -1,0 +1,157 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// patience is how long a statement waits for the lock of another process.
+const patience = 5 * time.Second
+
+// file is a connection to a SQLite file.
+type file struct{ *lite.Conn }
+
+// openFixed opens the file that a grant names, where it was when the grant was
+// judged.
+func openFixed(g grant.SQL) (connection, error) {
+	if g.Real == "" {
+		return nil, fault(scripting.NotFound, "", "the file of the grant does not exist")
+	}
+	info, err := os.Lstat(g.Real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault(scripting.NotFound, "", "the file of the grant does not exist")
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fault(scripting.Denied, "", "the file of the grant is a link, or no regular file")
+	}
+	if real, err := filepath.EvalSymlinks(g.Real); err != nil || real != g.Real {
+		return nil, fault(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
+	}
+	c, err := lite.Open(lite.Options{Path: g.Real, Write: g.Write, MaxValue: maxText})
+	if err != nil {
+		return nil, err
+	}
+	return file{c}, nil
+}
+
+func (f file) sound() bool { return true }
+
+func (f file) close() { f.Close() }
+
+// run runs the statement of a request, and stops it when the call ends.
+func (f file) run(ctx context.Context, r *Request, a *answer, redact func([]byte) []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f.Resume()
+	f.Wait(min(patience, deadline(ctx)))
+	defer context.AfterFunc(ctx, f.Stop)()
+	s, err := f.Prepare(r.statement.Text)
+	if err != nil {
+		return &refused{err}
+	}
+	defer s.Close()
+	for i, v := range r.values {
+		if b, ok := v.(bool); ok {
+			v = int64(0)
+			if b {
+				v = int64(1)
+			}
+		}
+		if err := s.Bind(i, v); err != nil {
+			return err
+		}
+	}
+	if err := f.read(s, r, a, redact); err != nil {
+		return err
+	}
+	if !s.ReadsOnly() {
+		a.Changes = f.Changes()
+	}
+	return nil
+}
+
+// read reads all rows.
+func (f file) read(s *lite.Stmt, r *Request, a *answer, redact func([]byte) []byte) error {
+	if r.Method == "query" {
+		if err := a.begin(s.Columns()); err != nil {
+			return err
+		}
+	}
+	for {
+		more, err := s.Step()
+		if err != nil || !more {
+			return err
+		}
+		if r.Method != "query" {
+			continue
+		}
+		size, values := 0, make([]any, len(a.Columns))
+		for i := range values {
+			size += s.Size(i)
+		}
+		if err := a.room(size); err != nil {
+			return err
+		}
+		for i := range values {
+			values[i] = s.Value(i)
+		}
+		a.add(values, redact)
+	}
+}
+
+// refused is an error of SQLite about the text of a statement.
+type refused struct{ err error }
+
+func (e *refused) Error() string { return e.err.Error() }
+
+func (e *refused) Unwrap() error { return e.err }
+
+// explainSQLite says what a script may know of an error of SQLite, "" of others.
+func explainSQLite(err error) (code, told string) {
+	var statement *refused
+	var failure *lite.Error
+	if errors.Is(err, lite.ErrMany) {
+		return scripting.Invalid, "it is not one statement"
+	}
+	if !errors.As(err, &failure) {
+		return "", ""
+	}
+	switch {
+	case failure.Starved || failure.Code == sqlite3.SQLITE_NOMEM:
+		return scripting.TooLarge, "the statement takes more memory than there is"
+	case failure.Code == sqlite3.SQLITE_ERROR && errors.As(err, &statement):
+		return scripting.Invalid, "SQLite refuses the statement: " + clip(failure.Message)
+	}
+	for _, known := range []struct {
+		numbers    []int
+		code, told string
+	}{
+		{[]int{sqlite3.SQLITE_TOOBIG}, scripting.TooLarge, "a text or blob has more than 1 MiB"},
+		{[]int{sqlite3.SQLITE_CONSTRAINT}, scripting.Invalid, "a constraint of the database refuses the row"},
+		{[]int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}, scripting.Invalid, "SQLite cannot run the statement with these values"},
+		{[]int{sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}, scripting.Denied, "the statement does what the grant does not allow"},
+		{[]int{sqlite3.SQLITE_NOTADB}, scripting.Invalid, "the file is no SQLite database"},
+		{[]int{sqlite3.SQLITE_CORRUPT}, scripting.Unavailable, "the database is damaged, or is being written"},
+		{[]int{sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}, scripting.Unavailable, "another program has locked the database"},
+	} {
+		for _, number := range known.numbers {
+			if failure.Code == number {
+				return known.code, known.told
+			}
+		}
+	}
+	return "", ""
+}

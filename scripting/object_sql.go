@@ -1,0 +1,241 @@
+package scripting
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// makeSQL makes sql: one object for every grant.
+func (r *run) makeSQL() *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.objects {
+		if granted.Kind == "sql" && r.program.mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, r.makeDatabase(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
+}
+
+// makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
+// what runs statements elsewhere.
+func (r *run) makeDatabase(grant string) *goja.Object {
+	o := r.rt.NewObject()
+	if !slices.Contains(r.program.objects, Object{"sql.open", grant}) {
+		r.statements(o, grant, nil)
+		return o
+	}
+	r.method(o, "open", func(c goja.FunctionCall) goja.Value {
+		what := "sql." + grant + ".open"
+		if _, text := c.Argument(0).(goja.String); !text {
+			panic(r.typeError(what + "(path): the path must be a string"))
+		}
+		path := c.Argument(0).String()
+		return r.askDatabase("open", sqlRequest{Grant: grant, Path: &path}, func([]byte) (goja.Value, error) {
+			opened := r.rt.NewObject()
+			r.statements(opened, grant, &path)
+			return opened, nil
+		})
+	})
+	return o
+}
+
+// statements adds query(statement, params) and, where the grant lets rows be
+// changed, exec(statement, params).
+func (r *run) statements(o *goja.Object, grant string, path *string) {
+	add := func(name string, read func([]byte) (goja.Value, error)) {
+		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+			what := "sql." + grant + "." + name
+			if _, text := c.Argument(0).(goja.String); !text {
+				panic(r.typeError(what + "(statement, params): the statement must be the name of a statement block"))
+			}
+			request := sqlRequest{Grant: grant, Path: path, Statement: c.Argument(0).String(), Params: r.sqlParams(what, c.Argument(1))}
+			return r.askDatabase(name, request, read)
+		})
+	}
+	add("query", r.readRows)
+	if slices.Contains(r.program.objects, Object{"sql.write", grant}) {
+		add("exec", r.readChanges)
+	}
+}
+
+// sqlRequest is the payload of the operations sql.*.
+type sqlRequest struct {
+	Grant     string         `json:"grant"`
+	Path      *string        `json:"path,omitempty"`
+	Statement string         `json:"statement,omitempty"`
+	Params    map[string]any `json:"params,omitempty"`
+}
+
+// sqlParams reads the values of parameters by their names.
+func (r *run) sqlParams(what string, v goja.Value) map[string]any {
+	if isNothing(v) {
+		return nil
+	}
+	o, ok := v.(*goja.Object)
+	if !ok || kindOf(o) == kindArray {
+		panic(r.typeError(what + ": the params must be an object, with the name of each parameter"))
+	}
+	params := map[string]any{}
+	for _, name := range o.Keys() {
+		r.proceed()
+		params[name] = r.sqlParam(what+": the parameter "+name, o.Get(name))
+	}
+	return params
+}
+
+// sqlParam reads the value of a parameter. undefined is null, as optional inputs
+// are that were left out.
+func (r *run) sqlParam(what string, v goja.Value) any {
+	if isNothing(v) {
+		return nil
+	}
+	if text, ok := v.(goja.String); ok {
+		if lone(text) {
+			panic(r.typeError(what + " must be a string of whole characters"))
+		}
+		return text.String()
+	}
+	if bytes, ok := r.bytesOf(v); ok {
+		return map[string]string{"base64": base64.StdEncoding.EncodeToString(bytes)}
+	}
+	switch x := v.Export().(type) {
+	case bool:
+		return x
+	case *big.Int:
+		return map[string]string{"integer": x.String()}
+	case int64:
+		return x
+	case float64:
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			return x
+		}
+		panic(r.typeError(what + " must be a number that is finite"))
+	}
+	panic(r.typeError(what + " must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates"))
+}
+
+// askDatabase starts an operation and returns the promise of what read makes of
+// its answer.
+func (r *run) askDatabase(name string, request sqlRequest, read func([]byte) (goja.Value, error)) goja.Value {
+	stack := r.at()
+	return r.ask("sql."+name, mustJSON(request), func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.hostError(a.refusal, stack)
+		}
+		v, err := read(a.data)
+		if err != nil {
+			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
+		}
+		return v, nil
+	})
+}
+
+// readRows makes a list of objects, whose members are the columns.
+func (r *run) readRows(data []byte) (goja.Value, error) {
+	var told struct {
+		Columns []string            `json:"columns"`
+		Rows    [][]json.RawMessage `json:"rows"`
+	}
+	if err := json.Unmarshal(data, &told); err != nil {
+		return nil, err
+	}
+	rows := make([]any, len(told.Rows))
+	for i, values := range told.Rows {
+		r.proceed()
+		row := r.rt.NewObject()
+		for j, name := range told.Columns {
+			if j >= len(values) {
+				return nil, fmt.Errorf("row %d is short", i)
+			}
+			v, err := r.readCell(values[j])
+			if err != nil {
+				return nil, err
+			}
+			_ = row.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+		}
+		rows[i] = row
+	}
+	return r.rt.NewArray(rows...), nil
+}
+
+// readCell makes a value: bytes come as {"base64": text}.
+func (r *run) readCell(data json.RawMessage) (goja.Value, error) {
+	if len(data) > 0 && data[0] == '{' {
+		var bytes struct {
+			Base64 []byte `json:"base64"`
+		}
+		if err := json.Unmarshal(data, &bytes); err != nil {
+			return nil, err
+		}
+		return r.newBytes(bytes.Base64), nil
+	}
+	return r.decode(string(data))
+}
+
+func (r *run) readChanges(data []byte) (goja.Value, error) {
+	var told struct {
+		Changes int64 `json:"changes"`
+	}
+	if err := json.Unmarshal(data, &told); err != nil {
+		return nil, err
+	}
+	o := r.rt.NewObject()
+	return o, o.Set("changes", told.Changes)
+}
+
+// sqlMembers returns the members of sql.NAME, and nil for every other object.
+func (c *compilation) sqlMembers(object string) []string {
+	name, ok := strings.CutPrefix(object, "sql.")
+	if !ok || !slices.Contains(c.granted("sql"), name) {
+		return nil
+	}
+	opens, writes := slices.Contains(c.granted("sql.open"), name), slices.Contains(c.granted("sql.write"), name)
+	switch {
+	case opens && writes: // a grant with a mistake, which has been told
+		return []string{"query", "exec", "open"}
+	case opens:
+		return []string{"open"}
+	case writes:
+		return []string{"query", "exec"}
+	}
+	return []string{"query"}
+}
+
+// sqlAdvice says how to make sql.NAME work. A name that is a method shows that
+// the grant was left out.
+func (c *compilation) sqlAdvice(name string) string {
+	grants := c.granted("sql")
+	if slices.Contains([]string{"query", "exec", "open"}, name) && len(grants) > 0 {
+		return fmt.Sprintf("statements are run through a grant: write sql.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
+	}
+	return fmt.Sprintf("add sql %q { driver = \"sqlite\" … } to the allow block", name)
+}
+
+// checkStatement tells a method that a database lacks because of what is granted,
+// and reports whether it is one.
+func (c *compilation) checkStatement(m member) bool {
+	names, detail := c.sqlMembers(m.object), ""
+	switch {
+	case names == nil || slices.Contains(names, m.name):
+		return false
+	case m.name == "exec" && names[0] == "query":
+		detail = `nothing may be changed: add mode = "rw" to its block`
+	case m.name == "open":
+		detail = "its block names one database: write " + m.object + ".query(statement, params)"
+	case names[0] == "open" && (m.name == "query" || m.name == "exec"):
+		detail = "each call chooses a file: write const db = await " + m.object + ".open(path), and await db.query(statement, params); such files are only read"
+	default:
+		return false
+	}
+	c.report(diag.Diagnostic{Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("%s has no %s", m.object, m.name), Detail: detail}, m.start, m.end)
+	return true
+}
