@@ -263,7 +263,7 @@ func TestABombCostsItsOwnCallAlone(t *testing.T) {
 		t.Skip("SKIPPED: bodies are not confined on " + runtime.GOOS)
 	}
 	b := serveBombs(t)
-	stop := b.work(t, 32)
+	stop := b.work(t, 32/slower)
 	b.series(t, b.tools)
 	stop()
 	if ids := b.processes(t); len(ids) > mostWorkers {
@@ -307,7 +307,7 @@ func TestAThousandBombsLeaveNothingBehind(t *testing.T) {
 
 // TestCallsThatWaitShareProcesses has 500 calls wait for the same moment.
 func TestCallsThatWaitShareProcesses(t *testing.T) {
-	const calls = 500
+	const calls = 500 / slower
 	b := serveBombs(t)
 	var all sync.WaitGroup
 	for i := range calls {

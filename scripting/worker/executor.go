@@ -28,7 +28,7 @@ type Options struct {
 	// their host not counted; by default 8 for each processor. Others wait.
 	Computing int
 	// Patience is how long a call may wait for that before those that come behind
-	// it are refused; by default 250 ms.
+	// it are refused; by default 500 ms.
 	Patience time.Duration
 	// Logger is told of processes that end before they are let go; nil drops it.
 	Logger *slog.Logger
@@ -55,7 +55,7 @@ func (o Options) withDefaults() Options {
 		o.Computing = 8 * runtime.GOMAXPROCS(0)
 	}
 	if o.Patience <= 0 {
-		o.Patience = 250 * time.Millisecond
+		o.Patience = 500 * time.Millisecond
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// slower is how many times slower everything is.
+const slower = 1
