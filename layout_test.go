@@ -23,7 +23,7 @@ var layout = map[string][]string{
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/cputime"},
-	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/jsongate", "internal/sandbox"},
+	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/deadline", "internal/jsongate", "internal/sandbox"},
 	"scripting/hosttest":       {"scripting"},
 	"policylang":               {"diag", "identity"},
 	"internal/hclfile":         {"diag", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate", "internal/sqltext"},

@@ -11,13 +11,13 @@ import (
 // Inline returns the executor that runs bodies in this process. It is the
 // fastest, and for bodies that are trusted not to attack it: the package
 // documentation says what it cannot stop.
-func Inline() Executor { return inline{} }
+func Inline() Executor { return &inline{} }
 
-type inline struct{}
+type inline struct{ watchdog watchdog }
 
-func (inline) Close() error { return nil }
+func (*inline) Close() error { return nil }
 
-func (inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err error) {
+func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err error) {
 	if c.Program == nil {
 		return Outcome{}, errors.New("run a call: no program")
 	}
@@ -30,8 +30,9 @@ func (inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err error) 
 			out, err = r.recovered(bug)
 		}
 		r.end()
+		x.watchdog.unwatch(r)
 	}()
-	r.watch()
+	x.watchdog.watch(r)
 	return r.outcome(), nil
 }
 

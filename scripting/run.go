@@ -28,8 +28,10 @@ type run struct {
 	failure *Failure
 	// ended says that the script was interrupted.
 	ended atomic.Bool
-	// unwatch ends the watch over the context.
-	unwatch func()
+	// previous and next are the other runs that a watchdog watches, and watched
+	// says that this one is; guarded by its mutex.
+	previous, next *run
+	watched        bool
 	// rejected are the promises that were rejected and nobody looks at.
 	rejected []*goja.Promise
 	// blocks are the content blocks that the body made, and rich what
@@ -69,31 +71,10 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 	return r
 }
 
-// watch interrupts the script when the context is done.
-func (r *run) watch() {
-	if r.ctx.Done() == nil {
-		r.unwatch = func() {}
-		return
-	}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(r.ctx, func() {
-		r.interrupt()
-		close(ended)
-	})
-	r.unwatch = func() {
-		if !stop() {
-			<-ended
-		}
-	}
-}
-
 // end waits for everything that the call started.
 func (r *run) end() {
 	r.book.keep()
 	r.drain()
-	if r.unwatch != nil {
-		r.unwatch()
-	}
 	if remote, ok := r.host.(Remote); ok {
 		remote.End(r.book.tail())
 	}

@@ -9,13 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // server runs calls in this process for an [Executor] in another.
 type server struct {
-	wire wire
-	role role
+	wire   wire
+	role   role
+	inline scripting.Executor
 
 	mu       sync.Mutex
 	programs map[[32]byte]*loading
@@ -35,7 +37,7 @@ type serving struct {
 	server *server
 	id     uint64
 	turn   uint64 // which reads what comes in, until it passes that on
-	cancel context.CancelFunc
+	ctx    *deadline.Context
 	tail   []byte // of the journal, once the run has ended
 
 	mu      sync.Mutex
@@ -43,7 +45,7 @@ type serving struct {
 }
 
 func newServer(out io.Writer) *server {
-	return &server{wire: wire{out: out}, programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
+	return &server{wire: wire{out: out}, inline: scripting.Inline(), programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
 }
 
 // take takes one frame in, in a turn. An error ends the process.
@@ -58,7 +60,7 @@ func (s *server) take(turn uint64, kind byte, content []byte) error {
 	case frameCancel:
 		r := reader{rest: content}
 		if c := s.find(r.number()); c != nil {
-			c.cancel()
+			c.ctx.Cancel(nil)
 		}
 		return nil
 	}
@@ -89,12 +91,12 @@ func (s *server) call(turn uint64, content []byte) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx := deadline.WithCancel(context.Background())
 	if f.left > 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), f.left)
+		ctx = deadline.WithTimeout(context.Background(), f.left)
 	}
-	defer cancel()
-	c := &serving{server: s, id: f.id, turn: turn, cancel: cancel}
+	defer ctx.Cancel(nil)
+	c := &serving{server: s, id: f.id, turn: turn, ctx: ctx}
 	s.mu.Lock()
 	l := s.programs[f.program]
 	s.calls[f.id] = c
@@ -159,7 +161,7 @@ func (c *serving) outcome(ctx context.Context, program *scripting.Program, f *ca
 		}
 	}
 	f.call.Program, f.call.Journal = program, journal
-	out, err := scripting.Inline().Run(ctx, f.call, c)
+	out, err := c.server.inline.Run(ctx, f.call, c)
 	if err == nil {
 		o.outcome, err = out.AppendBinary(nil)
 	}
@@ -219,7 +221,7 @@ func (c *serving) deliver(seq int, a scripting.Answer) {
 func (s *server) wait(most time.Duration) {
 	s.mu.Lock()
 	for _, c := range s.calls {
-		c.cancel()
+		c.ctx.Cancel(nil)
 	}
 	s.mu.Unlock()
 	ended := make(chan struct{})
