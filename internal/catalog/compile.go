@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"hash"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
@@ -216,8 +217,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	for _, http := range granted.HTTP {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
 	}
-	src.Objects = append(append(src.Objects, localObjects(granted)...), programObjects(granted)...)
-	src.Objects = append(append(src.Objects, localObjects(granted)...), databaseObjects(granted)...)
+	src.Objects = slices.Concat(src.Objects, localObjects(granted), programObjects(granted), databaseObjects(granted))
 	for _, kv := range granted.KV {
 		src.Objects = append(src.Objects, scripting.Object{Kind: "kv", Name: kv.Name})
 	}
