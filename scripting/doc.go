@@ -46,12 +46,13 @@
 //	roots(key?)
 //	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
+//	AbortController, AbortSignal
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues
 //	crypto.subtle.digest, and importKey, sign and verify for HMAC
 //
 // The options of a request are headers, json, body (text, bytes or
-// URLSearchParams) and timeout in milliseconds. Its promise is rejected with a
+// URLSearchParams), timeout in milliseconds, and signal. Its promise is rejected with a
 // HostError, or fulfilled with status, ok, url, headers, text(), json() and
 // bytes(). An object that is not granted does not exist.
 //

@@ -12,7 +12,7 @@ import (
 // engine defines. JSON, RegExp and String are the engine's own, with bounds.
 func globals(kind Kind, objects []Object) []string {
 	names := []string{
-		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
+		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
 		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
 		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "log", "queueMicrotask",
 		"setInterval", "setTimeout", "structuredClone", "vars",
@@ -246,6 +246,10 @@ func (r *run) makeStandard(name string) *goja.Object {
 		return r.makeCrypto()
 	case "structuredClone":
 		return r.function(name, r.structuredClone)
+	case "AbortController":
+		return r.makeAbortController()
+	case "AbortSignal":
+		return r.makeAbortSignal()
 	}
 	return nil
 }

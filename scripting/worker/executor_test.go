@@ -75,6 +75,7 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 		"const o = {}; o.o = o; return o",
 		"log.info('x', { a: '\\ud800' }); return '\\udc00' + input.a",
 		"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
+		"const c = new AbortController(); setTimeout(() => c.abort(), 5); return http.api.get('https://waits/', { signal: c.signal }).catch((e) => e.name)",
 		"for (;;) {}",
 	} {
 		t.Run(body, func(t *testing.T) {
@@ -83,13 +84,16 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 			for _, x := range []scripting.Executor{scripting.Inline(), e} {
 				var mu sync.Mutex
 				var ops []string
-				host := hostFunc(func(_ context.Context, seq int, op string, payload []byte) ([]byte, error) {
+				host := hostFunc(func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 					mu.Lock()
 					defer mu.Unlock()
 					ops = append(ops, op)
 					switch {
 					case op == "ask":
 						return nil, scripting.ErrSuspended
+					case strings.Contains(string(payload), "waits"):
+						<-ctx.Done()
+						return nil, ctx.Err()
 					case strings.Contains(string(payload), "refused"):
 						return nil, &scripting.HostError{Code: scripting.Denied, Message: "not there"}
 					}

@@ -129,6 +129,8 @@ interface HttpOptions {
   body?: string | Bytes | URLSearchParams;
   /** Milliseconds. */
   timeout?: number;
+  /** Lets go of the request; the promise is rejected with the reason. */
+  signal?: AbortSignal;
 }
 
 interface HttpResponse {
@@ -287,6 +289,24 @@ declare function setInterval(run: (...args: any[]) => void, milliseconds?: numbe
 declare function clearTimeout(id?: number): void;
 declare function clearInterval(id?: number): void;
 declare function queueMicrotask(run: () => void): void;
+
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(reason?: any): void;
+}
+
+declare class AbortSignal {
+  private constructor();
+  static abort(reason?: any): AbortSignal;
+  static timeout(milliseconds: number): AbortSignal;
+  static any(signals: Iterable<AbortSignal>): AbortSignal;
+  readonly aborted: boolean;
+  readonly reason: any;
+  onabort?: (event: { type: "abort"; target: AbortSignal }) => void;
+  throwIfAborted(): void;
+  addEventListener(type: "abort", listener: (event: { type: "abort"; target: AbortSignal }) => void, options?: { once?: boolean }): void;
+  removeEventListener(type: "abort", listener: (...args: any[]) => void): void;
+}
 
 declare class URL {
   constructor(url: string | URL, base?: string | URL);
