@@ -47,6 +47,7 @@
 //	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
 //	AbortController, AbortSignal
+//	csv.parse(text, { header, separator }), csv.print(rows, { header, separator })
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues
 //	crypto.subtle.digest, and importKey, sign and verify for HMAC

@@ -23,6 +23,8 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 		return []string{"randomUUID", "getRandomValues", "subtle"}, true
 	case "crypto.subtle":
 		return []string{"digest", "importKey", "sign", "verify"}, true
+	case "csv":
+		return []string{"parse", "print"}, true
 	case "AbortSignal":
 		return []string{"abort", "timeout", "any"}, true
 	case "JSON":

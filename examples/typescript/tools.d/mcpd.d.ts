@@ -290,6 +290,14 @@ declare function clearTimeout(id?: number): void;
 declare function clearInterval(id?: number): void;
 declare function queueMicrotask(run: () => void): void;
 
+declare const csv: {
+  /** With header, one object for every line but the first, whose fields name the members. */
+  parse(text: string, options: { header: true; separator?: string }): Record<string, string>[];
+  parse(text: string, options?: { header?: false; separator?: string }): string[][];
+  /** header lists the columns of objects, and false leaves their line out. */
+  print(rows: any[][] | Record<string, any>[], options?: { header?: boolean | string[]; separator?: string }): string;
+};
+
 declare class AbortController {
   readonly signal: AbortSignal;
   abort(reason?: any): void;
