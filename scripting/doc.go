@@ -47,6 +47,9 @@
 //	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
 //	AbortController, AbortSignal
+//	dates.parse(text, pattern, { zone }), dates.format(date, pattern, { zone })
+//	dates.parts|add|diff|startOf
+//	numbers.format|parse|formatBytes|parseBytes|formatDuration|parseDuration
 //	csv.parse(text, { header, separator }), csv.print(rows, { header, separator })
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues

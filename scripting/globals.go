@@ -14,7 +14,7 @@ func globals(kind Kind, objects []Object) []string {
 	names := []string{
 		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
 		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
-		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "csv", "log", "queueMicrotask",
+		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "csv", "dates", "log", "numbers", "queueMicrotask",
 		"setInterval", "setTimeout", "structuredClone", "vars",
 	}
 	names = append(names, subjects(kind)...)
@@ -246,6 +246,10 @@ func (r *run) makeStandard(name string) *goja.Object {
 		return r.makeCrypto()
 	case "structuredClone":
 		return r.function(name, r.structuredClone)
+	case "dates":
+		return r.makeDates()
+	case "numbers":
+		return r.makeNumbers()
 	case "csv":
 		return r.makeCSV()
 	case "AbortController":

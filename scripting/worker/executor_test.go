@@ -76,6 +76,7 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 		"log.info('x', { a: '\\ud800' }); return '\\udc00' + input.a",
 		"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
 		"const c = new AbortController(); setTimeout(() => c.abort(), 5); return http.api.get('https://waits/', { signal: c.signal }).catch((e) => e.name)",
+		"return dates.format(0, 'HH:mm', { zone: 'Asia/Kathmandu' })",
 		"for (;;) {}",
 	} {
 		t.Run(body, func(t *testing.T) {

@@ -290,6 +290,34 @@ declare function clearTimeout(id?: number): void;
 declare function clearInterval(id?: number): void;
 declare function queueMicrotask(run: () => void): void;
 
+type DateLike = Date | number | string;
+type DateUnit = "year" | "month" | "week" | "day" | "hour" | "minute" | "second" | "millisecond";
+
+/** Zones are IANA names such as "Europe/Berlin", and UTC unless given. */
+declare const dates: {
+  /** Without a pattern, ISO 8601. */
+  parse(text: string, pattern?: string, options?: { zone?: string }): Date;
+  format(date: DateLike, pattern?: string, options?: { zone?: string }): string;
+  /** weekday is 1 on Monday, offset in minutes. */
+  parts(date: DateLike, options?: { zone?: string }): Record<
+    "year" | "month" | "day" | "hour" | "minute" | "second" | "millisecond" | "weekday" | "offset",
+    number
+  >;
+  add(date: DateLike, amount: { [unit in `${DateUnit}s`]?: number }, options?: { zone?: string }): Date;
+  /** Whole units from the first to the second. */
+  diff(from: DateLike, to: DateLike, unit: DateUnit, options?: { zone?: string }): number;
+  startOf(date: DateLike, unit: DateUnit | "quarter", options?: { zone?: string }): Date;
+};
+
+declare const numbers: {
+  format(n: number, options?: { decimals?: number; group?: string; point?: string }): string;
+  parse(text: string, options?: { group?: string; point?: string }): number;
+  formatBytes(bytes: number, options?: { decimals?: number; base?: 1000 | 1024 }): string;
+  parseBytes(text: string): number;
+  formatDuration(milliseconds: number): string;
+  parseDuration(text: string): number;
+};
+
 declare const csv: {
   /** With header, one object for every line but the first, whose fields name the members. */
   parse(text: string, options: { header: true; separator?: string }): Record<string, string>[];
