@@ -318,6 +318,12 @@ declare const numbers: {
   parseDuration(text: string): number;
 };
 
+declare const yaml: {
+  /** With all, a list of documents. */
+  parse(text: string, options?: { all?: boolean }): any;
+  print(value: any): string;
+};
+
 declare const csv: {
   /** With header, one object for every line but the first, whose fields name the members. */
   parse(text: string, options: { header: true; separator?: string }): Record<string, string>[];
