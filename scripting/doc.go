@@ -50,7 +50,7 @@
 //	dates.parse(text, pattern, { zone }), dates.format(date, pattern, { zone })
 //	dates.parts|add|diff|startOf
 //	numbers.format|parse|formatBytes|parseBytes|formatDuration|parseDuration
-//	yaml.parse(text, { all }), yaml.print(value)
+//	yaml.parse(text, { all }), yaml.print(value), toml.parse(text), toml.print(value)
 //	csv.parse(text, { header, separator }), csv.print(rows, { header, separator })
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues

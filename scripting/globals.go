@@ -15,7 +15,7 @@ func globals(kind Kind, objects []Object) []string {
 		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
 		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
 		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "csv", "dates", "log", "numbers", "queueMicrotask",
-		"setInterval", "setTimeout", "structuredClone", "vars", "yaml",
+		"setInterval", "setTimeout", "structuredClone", "toml", "vars", "yaml",
 	}
 	names = append(names, subjects(kind)...)
 	names = append(names, grantsOf(objects)...)
@@ -250,6 +250,8 @@ func (r *run) makeStandard(name string) *goja.Object {
 		return r.makeDates()
 	case "numbers":
 		return r.makeNumbers()
+	case "toml":
+		return r.makeTOML()
 	case "yaml":
 		return r.makeYAML()
 	case "csv":

@@ -27,7 +27,7 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 		return []string{"parse", "format", "parts", "add", "diff", "startOf"}, true
 	case "numbers":
 		return []string{"format", "parse", "formatBytes", "parseBytes", "formatDuration", "parseDuration"}, true
-	case "csv", "yaml":
+	case "csv", "toml", "yaml":
 		return []string{"parse", "print"}, true
 	case "AbortSignal":
 		return []string{"abort", "timeout", "any"}, true

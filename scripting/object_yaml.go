@@ -70,7 +70,7 @@ func (r *run) refused(what string, err error) {
 	}
 }
 
-// plain returns the value of what yaml has read.
+// plain returns the value of what yaml or toml has read.
 func (r *run) plain(v any) goja.Value {
 	r.proceed()
 	switch v := v.(type) {
@@ -83,17 +83,19 @@ func (r *run) plain(v any) goja.Value {
 		}
 		return r.rt.NewArray(items...)
 	case *yaml.Map:
-		return r.object(v)
+		return r.object(v.Names, v.Values)
+	case map[string]any:
+		return r.object(sorted(v))
 	}
 	return r.rt.ToValue(v)
 }
 
 // object returns an object. Names that are array indexes are defined first.
-func (r *run) object(m *yaml.Map) goja.Value {
+func (r *run) object(names []string, values []any) goja.Value {
 	o := r.rt.NewObject()
 	var indexed []indexedMember
-	for i, name := range m.Names {
-		v := r.plain(m.Values[i])
+	for i, name := range names {
+		v := r.plain(values[i])
 		if n, ok := arrayIndex(name); ok {
 			indexed = append(indexed, indexedMember{n, name, v})
 		} else {

@@ -318,6 +318,11 @@ declare const numbers: {
   parseDuration(text: string): number;
 };
 
+declare const toml: {
+  parse(text: string): Record<string, any>;
+  print(value: object): string;
+};
+
 declare const yaml: {
   /** With all, a list of documents. */
   parse(text: string, options?: { all?: boolean }): any;
