@@ -2,6 +2,7 @@ package diag
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +18,20 @@ const (
 // excerpt is one source line and what to print below it.
 type excerpt struct {
 	text, indent, underline string
+}
+
+// Excerpt returns the line in which the bytes from start on stand, behind its
+// number in the file, and below it a line that underlines them up to end. What
+// the text holds cannot move a terminal. Of a text that stands nowhere there is
+// no line.
+func (t Text) Excerpt(start, end int) string {
+	line := t.Pos(start).Line
+	shown, ok := cut([]byte(t.body), Range{Start: Pos{Line: line, Byte: start}, End: Pos{Line: line, Byte: end}})
+	if !ok {
+		return ""
+	}
+	gutter := len(fmt.Sprint(line))
+	return fmt.Sprintf("%d | %s\n%*s | %s%s", line, shown.text, gutter, "", shown.indent, shown.underline)
 }
 
 // cut returns the line of src that r starts on. It reports false when src does

@@ -39,3 +39,24 @@ func TestTextFindsLinesAndColumns(t *testing.T) {
 		}
 	}
 }
+
+func TestAnExcerptUnderlinesTheLineInItsFile(t *testing.T) {
+	text := NewText("a.hcl", "one\n\ttwo \x1b[2J three\nfour", Pos{Line: 9, Column: 5, Byte: 100})
+	for _, c := range []struct {
+		start, end int
+		want       string
+	}{
+		{0, 3, "9 | one\n  | ^^^"},
+		{5, 8, "10 | \ttwo \ufffd[2J three\n   | \t^^^"},
+		{5, 30, "10 | \ttwo \ufffd[2J three\n   | \t^^^^^^^^^^^^^^"},
+		{20, 20, "11 | four\n   | ^"},
+		{99, 100, ""},
+	} {
+		if got := text.Excerpt(c.start, c.end); got != c.want {
+			t.Errorf("from %d to %d: got\n%s\nwant\n%s", c.start, c.end, got, c.want)
+		}
+	}
+	if got := (Text{}).Excerpt(0, 0); got != "" {
+		t.Errorf("of no text: %q", got)
+	}
+}

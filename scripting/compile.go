@@ -219,6 +219,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	found := analyse(function.Body)
 	c.patches.hide(found)
 	c.check(found)
+	c.checkGrowth(function.Body, found)
 	if len(c.patches) == 0 {
 		c.checkShape(function)
 	}

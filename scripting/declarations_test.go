@@ -51,7 +51,7 @@ func TestEditorsAreToldOfTheMembersOfGlobals(t *testing.T) {
 	text := string(data)
 	for _, kind := range allKinds() {
 		c := compilation{src: Source{Kind: kind, Objects: []Object{{"http", "crm"}, {"kv", "notes"}, {"sql", "shop"}, {"sql.write", "shop"}}}}
-		for _, object := range []string{"log", "console", "content", "crypto", "crypto.subtle", "agent", "call", "event", "http.crm", "kv.notes", "sql.shop"} {
+		for _, object := range []string{"log", "console", "content", "crypto", "crypto.subtle", "agent", "call", "event", "http.crm", "kv.notes", "sql.shop", "csv", "dates", "numbers", "yaml", "toml"} {
 			names, _ := c.fixedMembers(object)
 			for _, name := range names {
 				if !regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {

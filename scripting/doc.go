@@ -48,12 +48,18 @@
 //	roots(key?)
 //	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
 //	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
+//	AbortController, AbortSignal
+//	dates.parse(text, pattern, { zone }), dates.format(date, pattern, { zone })
+//	dates.parts|add|diff|startOf
+//	numbers.format|parse|formatBytes|parseBytes|formatDuration|parseDuration
+//	yaml.parse(text, { all }), yaml.print(value), toml.parse(text), toml.print(value)
+//	csv.parse(text, { header, separator }), csv.print(rows, { header, separator })
 //	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
 //	crypto.randomUUID, crypto.getRandomValues
 //	crypto.subtle.digest, and importKey, sign and verify for HMAC
 //
 // The options of a request are headers, json, body (text, bytes or
-// URLSearchParams) and timeout in milliseconds. Its promise is rejected with a
+// URLSearchParams), timeout in milliseconds, and signal. Its promise is rejected with a
 // HostError, or fulfilled with status, ok, url, headers, text(), json() and
 // bytes(). An object that is not granted does not exist.
 //

@@ -186,9 +186,15 @@ func (r *run) frames(stack []goja.StackFrame) []Frame {
 		if len(frames) >= maxFrames {
 			break
 		}
-		if at, ok := from.located(f.Position()); ok {
-			frames = append(frames, Frame{Function: functionName(f.FuncName()), Range: at})
+		at, ok := from.located(f.Position())
+		if !ok {
+			continue
 		}
+		frame := Frame{Function: functionName(f.FuncName()), Range: at.Range()}
+		if len(frames) == 0 {
+			frame.Excerpt = at.text.Excerpt(at.start, at.end)
+		}
+		frames = append(frames, frame)
 	}
 	return frames
 }

@@ -12,10 +12,10 @@ import (
 // engine defines. JSON, RegExp and String are the engine's own, with bounds.
 func globals(kind Kind, objects []Object) []string {
 	names := []string{
-		"JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
+		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
 		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
-		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "log", "queueMicrotask",
-		"setInterval", "setTimeout", "structuredClone", "vars",
+		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "csv", "dates", "log", "numbers", "queueMicrotask",
+		"setInterval", "setTimeout", "structuredClone", "toml", "vars", "yaml",
 	}
 	names = append(names, subjects(kind)...)
 	names = append(names, grantsOf(objects)...)
@@ -250,6 +250,20 @@ func (r *run) makeStandard(name string) *goja.Object {
 		return r.makeCrypto()
 	case "structuredClone":
 		return r.function(name, r.structuredClone)
+	case "dates":
+		return r.makeDates()
+	case "numbers":
+		return r.makeNumbers()
+	case "toml":
+		return r.makeTOML()
+	case "yaml":
+		return r.makeYAML()
+	case "csv":
+		return r.makeCSV()
+	case "AbortController":
+		return r.makeAbortController()
+	case "AbortSignal":
+		return r.makeAbortSignal()
 	}
 	return nil
 }

@@ -23,6 +23,14 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 		return []string{"randomUUID", "getRandomValues", "subtle"}, true
 	case "crypto.subtle":
 		return []string{"digest", "importKey", "sign", "verify"}, true
+	case "dates":
+		return []string{"parse", "format", "parts", "add", "diff", "startOf"}, true
+	case "numbers":
+		return []string{"format", "parse", "formatBytes", "parseBytes", "formatDuration", "parseDuration"}, true
+	case "csv", "toml", "yaml":
+		return []string{"parse", "print"}, true
+	case "AbortSignal":
+		return []string{"abort", "timeout", "any"}, true
 	case "JSON":
 		return []string{"parse", "stringify"}, true
 	case "agent":

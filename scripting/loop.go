@@ -15,6 +15,9 @@ type loop struct {
 	seq int
 	// asked are the host calls that the script has no answer to yet.
 	asked map[int]hostCall
+	// dropped are the host calls that the script let go of, and that have not
+	// ended yet. It is true of those that this run has started.
+	dropped map[int]bool
 	// running is how many goroutines have not yet sent their answer.
 	running int
 	answers chan answer
@@ -30,6 +33,8 @@ type hostCall struct {
 	resolve, reject func(any) error
 	// ask is the payload of an ask, and nil for other operations.
 	ask []byte
+	// started says that this run has asked the host.
+	started bool
 }
 
 // settle settles the promise.
@@ -76,6 +81,7 @@ func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.V
 		r.abort(failure)
 		return r.rt.ToValue(promise)
 	}
+	waiting.started = !past
 	if op == opAsk {
 		waiting.ask = payload
 	}
@@ -84,6 +90,35 @@ func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.V
 		r.start(seq, op, payload)
 	}
 	return r.rt.ToValue(promise)
+}
+
+// drop lets go of a host call: its promise is rejected with the reason, and its
+// answer goes nowhere. The call does not wait for it.
+func (r *run) drop(seq int, reason goja.Value) {
+	l := &r.loop
+	call, ok := l.asked[seq]
+	if !ok {
+		return
+	}
+	delete(l.asked, seq)
+	if l.dropped == nil {
+		l.dropped = map[int]bool{}
+	}
+	l.dropped[seq] = call.started
+	if err := call.reject(reason); err != nil {
+		panic(err)
+	}
+}
+
+// held is how many host calls run that the script did not let go of.
+func (l *loop) held() int {
+	held := l.running
+	for _, started := range l.dropped {
+		if started {
+			held--
+		}
+	}
+	return held
 }
 
 // start asks the host in a goroutine, which always sends an answer.
@@ -188,7 +223,8 @@ func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 		if promise != nil && promise.State() == goja.PromiseStateRejected {
 			return nil, r.thrown(promise.Result())
 		}
-		if !r.pending() || r.suspended() {
+		waits := promise != nil && promise.State() == goja.PromiseStatePending
+		if !r.pending() && !(waits && r.waking()) || r.suspended() {
 			break
 		}
 		if failure := r.step(); failure != nil {
@@ -212,6 +248,9 @@ func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 
 // pending reports whether an answer or a timer is still to come.
 func (r *run) pending() bool { return len(r.loop.asked) > 0 || r.loop.timers.pending() }
+
+// waking reports whether a timer is set, of whichever kind.
+func (r *run) waking() bool { return len(r.loop.timers.list) > 0 }
 
 // step waits for the next answer or timer, or takes it from the journal, and
 // lets the script go on with it.
@@ -275,6 +314,13 @@ func (r *run) receive(a answer) *Failure {
 
 // deliver gives an answer to the script.
 func (r *run) deliver(a answer) *Failure {
+	if _, ok := r.loop.dropped[a.seq]; ok {
+		delete(r.loop.dropped, a.seq)
+		if a.panicked {
+			return hostPanic("a host call")
+		}
+		return nil
+	}
 	call, ok := r.loop.asked[a.seq]
 	if !ok {
 		return r.book.nondeterministic("the answer is to no open host call")

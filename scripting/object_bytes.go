@@ -60,7 +60,10 @@ const maxText = 16 << 20
 
 // bounded returns v as text that is not too long.
 func (r *run) bounded(v goja.Value) goja.String {
-	text := v.ToString().(goja.String)
+	text, ok := v.ToString().(goja.String)
+	if !ok { // numbers and booleans are their own text to the engine
+		text = r.rt.ToValue(v.String()).(goja.String)
+	}
 	if text.Length() > maxText {
 		panic(r.tooLong())
 	}
@@ -68,7 +71,7 @@ func (r *run) bounded(v goja.Value) goja.String {
 }
 
 func (r *run) tooLong() *goja.Object {
-	return r.construct("RangeError", r.rt.ToValue("the text is longer than 16 MiB"))
+	return r.rangeError("the text is longer than 16 MiB")
 }
 
 // atob decodes base64 to a string of one character a byte.

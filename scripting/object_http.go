@@ -47,6 +47,8 @@ type httpRequest struct {
 	Body      *string           `json:"body,omitempty"`
 	Body64    *string           `json:"body64,omitempty"`
 	TimeoutMS int64             `json:"timeout_ms,omitempty"`
+	// signal lets go of the request, unless it is nil.
+	signal *abortSignal
 }
 
 // httpResponse is the answer.
@@ -65,8 +67,16 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 	}
 	request := httpRequest{Grant: grant, Method: method, URL: url.String()}
 	r.readOptions(&request, options)
+	signal := request.signal
+	if signal != nil && signal.reason != nil {
+		promise, _, reject := r.rt.NewPromise()
+		if err := reject(signal.reason); err != nil {
+			panic(err)
+		}
+		return r.rt.ToValue(promise)
+	}
 	stack := r.at()
-	return r.ask("http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+	promise := r.ask("http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
 		if a.refusal != nil {
 			return nil, r.hostError(a.refusal, stack)
 		}
@@ -76,9 +86,14 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 		}
 		return response, nil
 	})
+	if seq := r.loop.seq; signal != nil {
+		signal.follows = append(signal.follows, func(reason goja.Value) { r.drop(seq, reason) })
+	}
+	return promise
 }
 
-// readOptions reads { headers, body, json, timeout }; timeout is in milliseconds.
+// readOptions reads { headers, body, json, timeout, signal }; timeout is in
+// milliseconds.
 func (r *run) readOptions(request *httpRequest, v goja.Value) {
 	if isNothing(v) {
 		return
@@ -106,8 +121,12 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 				panic(r.typeError("http." + request.Grant + ": timeout must be a number of milliseconds"))
 			}
 			request.TimeoutMS = int64(min(ms, float64(longestTimer/time.Millisecond)))
+		case "signal":
+			if request.signal, ok = r.signalOf(value); !ok {
+				panic(r.typeError("http." + request.Grant + ": signal must be that of an AbortController, or AbortSignal.timeout(milliseconds)"))
+			}
 		default:
-			panic(r.typeError("http." + request.Grant + ": there is no option " + key + "; there are headers, json, body and timeout"))
+			panic(r.typeError("http." + request.Grant + ": there is no option " + key + "; there are headers, json, body, timeout and signal"))
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestMistakesInARequestAreToldAtOnce(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`http.crm.get()`, `failure Thrown: http.crm: the url is missing`},
 		{`http.crm.get("u", 1)`, `failure Thrown: http.crm: the options must be an object`},
-		{`http.crm.get("u", { header: {} })`, `failure Thrown: http.crm: there is no option header; there are headers, json, body and timeout`},
+		{`http.crm.get("u", { header: {} })`, `failure Thrown: http.crm: there is no option header; there are headers, json, body, timeout and signal`},
 		{`http.crm.get("u", { headers: 1 })`, `failure Thrown: http.crm: headers must be an object`},
 		{`http.crm.get("u", { timeout: 0 })`, `failure Thrown: http.crm: timeout must be a number of milliseconds`},
 		{`http.crm.get("u", { body: {} })`, `failure Thrown: http.crm: body must be a string or bytes; use json for objects`},

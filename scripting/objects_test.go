@@ -25,6 +25,8 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 		{"decoding strictly", `(() => { try { new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array([255])) } catch (e) { return e.name } })()`, `"TypeError"`},
 		{"decoding part of a buffer", `new TextDecoder().decode(new Uint16Array(new TextEncoder().encode("abcdef").buffer, 2, 1))`, `"cd"`},
 		{"base64", `[btoa("\u00ff\u0000a"), atob(" /wBh ").length, atob("YQ=="), atob("YQ")]`, `["/wBh",3,"a","a"]`},
+		{"text that is none", `[btoa(12), atob(1234).length, btoa(true), btoa(null), URL.canParse(5), new URLSearchParams(7).toString(), new TextEncoder().encode(1.5).length]`,
+			`["MTI=",3,"dHJ1ZQ==","bnVsbA==",false,"7=",3]`},
 		{"base64 of wide text", `(() => { try { btoa("€") } catch (e) { return e.name } })()`, `"TypeError"`},
 		{"base64 that is none", `(() => { try { atob("*") } catch (e) { return e.name } })()`, `"TypeError"`},
 		{"random values", `(a => crypto.getRandomValues(a) === a && a.some(x => x > 0))(new Uint32Array(4))`, `true`},

@@ -39,18 +39,26 @@ func (o *origin) at(offset int) (diag.Range, bool) {
 	if !ok {
 		return diag.Range{}, false
 	}
-	return callee(text, from), true
+	return callee(text, from).Range(), true
 }
 
-// callee returns the range of the word at offset or, of a parenthesis, of the
-// word in front of it.
-func callee(text diag.Text, offset int) diag.Range {
+// place is some of what an author wrote.
+type place struct {
+	text       diag.Text
+	start, end int
+}
+
+// Range returns the range of the place in its file.
+func (p place) Range() diag.Range { return p.text.Range(p.start, p.end) }
+
+// callee returns the word at offset or, of a parenthesis, the word in front of it.
+func callee(text diag.Text, offset int) place {
 	body := text.Body()
 	start := offset
 	if offset < len(body) && body[offset] == '(' {
 		start = wordStartBefore(body, offset)
 	}
-	return text.Range(start, wordEnd(body, start))
+	return place{text, start, wordEnd(body, start)}
 }
 
 // between returns the range that the bytes from start up to end of the

@@ -93,11 +93,7 @@ func (f *Failure) Error() string {
 	var b strings.Builder
 	b.WriteString(f.Message)
 	for _, frame := range f.Stack {
-		function := frame.Function
-		if function == "" {
-			function = "body"
-		}
-		fmt.Fprintf(&b, "\n    at %s (%s)", function, frame.Range)
+		b.WriteString("\n" + frame.Trace("    "))
 	}
 	return b.String()
 }
@@ -117,6 +113,23 @@ type Frame struct {
 	// Function is empty for the body itself.
 	Function string
 	Range    diag.Range
+	// Excerpt is the line that the author wrote and one that underlines the
+	// place in it, for the innermost frame of a body, and else empty.
+	Excerpt string
+}
+
+// Trace returns the frame as people read it, each line behind the indent.
+func (f Frame) Trace(indent string) string {
+	function := f.Function
+	if function == "" {
+		function = "body"
+	}
+	text := fmt.Sprintf("%sat %s (%s)", indent, function, f.Range)
+	if f.Excerpt == "" {
+		return text
+	}
+	indent += "  "
+	return text + "\n" + indent + strings.ReplaceAll(f.Excerpt, "\n", "\n"+indent)
 }
 
 // String returns the name of the kind.

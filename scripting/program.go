@@ -39,6 +39,17 @@ func (p *Program) Name() string { return p.name }
 // need not encode what no body reads.
 func (p *Program) Uses(name string) bool { return p.everything || p.uses[name] }
 
+// Reaches reports whether the body can reach a granted object.
+func (p *Program) Reaches(o Object) bool {
+	switch {
+	case o.Kind == "ask":
+		return p.everything || p.mentioned[o.Name]
+	case !p.Uses(o.Kind):
+		return false
+	}
+	return p.everything || p.mentions(o.Name)
+}
+
 // Hash returns a hash of everything that Compile was given, imported files included.
 func (p *Program) Hash() [32]byte { return p.hash }
 

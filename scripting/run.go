@@ -47,6 +47,8 @@ type run struct {
 	// states are the Go halves of objects such as URLs.
 	states map[*goja.Object]any
 	random *rand.ChaCha8
+	// zones are the time zones that were asked for.
+	zones map[string]*time.Location
 }
 
 func newRun(ctx context.Context, c Call, h Host) *run {

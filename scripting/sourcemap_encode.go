@@ -134,14 +134,18 @@ func appendVLQ(b *strings.Builder, n int) {
 	}
 }
 
-// located returns the range of a place as the engine tells it: of the compiled
-// source, or already of the author's file.
-func (o *origin) located(at file.Position) (diag.Range, bool) {
+// located returns what the author wrote at a place as the engine tells it: of
+// the compiled source, or already of the author's file.
+func (o *origin) located(at file.Position) (place, bool) {
 	if !o.lowered {
 		if at.Filename != o.name {
-			return diag.Range{}, false
+			return place{}, false
 		}
-		return o.at(o.offset(at.Line, at.Column))
+		text, from, ok := o.trace(o.offset(at.Line, at.Column))
+		if !ok {
+			return place{}, false
+		}
+		return callee(text, from), true
 	}
 	for i, source := range o.sources()[:len(o.texts)] {
 		resolved := source
@@ -152,7 +156,7 @@ func (o *origin) located(at file.Position) (diag.Range, bool) {
 			return callee(o.texts[i], offsetOf(o.texts[i], at.Line, at.Column)), true
 		}
 	}
-	return diag.Range{}, false
+	return place{}, false
 }
 
 // offsetOf returns the first offset of a text that stands at a place of its

@@ -17,7 +17,7 @@ type Ask struct {
 // script go on.
 func (r *run) suspended() bool {
 	l := &r.loop
-	return len(l.asked) > 0 && l.running == 0 && !l.timers.pending() && !r.book.replaying() && len(r.book.arrived) == 0
+	return len(l.asked) > 0 && l.held() == 0 && !l.timers.pending() && !r.book.replaying() && len(r.book.arrived) == 0
 }
 
 // suspend ends the run with the asks that are open. A host call of another

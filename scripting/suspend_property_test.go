@@ -48,6 +48,8 @@ func (a *author) statement() string {
 		`out.iN = (await http.crm.post("N", { json: { n: N } })).text();`,
 		`out.iN = (await http.crm.get("MS N")).text();`,
 		`http.crm.get("MS N").then(r => { out.iN = r.text(); log.info("N") });`,
+		`out.iN = await http.crm.get("90 N", { signal: AbortSignal.timeout(MS) }).catch(e => e.name);`,
+		`{ const c = new AbortController(); http.crm.get("MS N", { signal: c.signal }).catch(e => { out.iN = e.name }); c.abort(); }`,
 		`out.iN = (await elicit("kN", FORM)).content;`,
 		`out.iN = await roots("refusedN").catch(e => e.reason);`,
 		`out.iN = await ask({ aN: roots.list(), bN: sample.message({ prompt: "p" }), refusedN: elicit.form(FORM) });`,

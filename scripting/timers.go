@@ -15,6 +15,8 @@ type timer struct {
 	every time.Duration // 0: it fires once
 	call  goja.Callable
 	args  []goja.Value
+	// weak says that nothing waits for the timer that could do without it.
+	weak bool
 }
 
 // timers are all timers of a call, soonest first.
@@ -23,7 +25,9 @@ type timers struct {
 	last int // the id of the last timer
 }
 
-func (t *timers) pending() bool { return len(t.list) > 0 }
+func (t *timers) pending() bool {
+	return slices.ContainsFunc(t.list, func(t *timer) bool { return !t.weak })
+}
 
 func (t *timers) next() (*timer, bool) {
 	if len(t.list) == 0 {
@@ -60,19 +64,25 @@ func (r *run) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 	if !ok {
 		panic(r.typeError("a timer needs a function"))
 	}
-	t := &r.loop.timers
-	if t.last++; t.last > r.limits.HostCalls {
-		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.limits.HostCalls)+" timers"))
-		return goja.Undefined()
-	}
 	delay := min(longestTimer, time.Duration(max(0, min(call.Argument(1).ToFloat(), 1e8))*1e6))
-	new := &timer{id: t.last, due: time.Now().Add(delay), call: function}
+	new := &timer{call: function}
 	if len(call.Arguments) > 2 {
 		new.args = slices.Clone(call.Arguments[2:])
 	}
 	if repeat {
 		new.every = max(delay, time.Millisecond)
 	}
+	return r.schedule(new, delay)
+}
+
+// schedule gives a timer its number, which it returns, and its time.
+func (r *run) schedule(new *timer, delay time.Duration) goja.Value {
+	t := &r.loop.timers
+	if t.last++; t.last > r.limits.HostCalls {
+		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.limits.HostCalls)+" timers"))
+		return goja.Undefined()
+	}
+	new.id, new.due = t.last, time.Now().Add(delay)
 	t.add(new)
 	return r.rt.ToValue(new.id)
 }

@@ -207,11 +207,7 @@ func printAnswer(e env, a answer, raw bool) error {
 func stackOf(err *engine.CallError) string {
 	var b strings.Builder
 	for _, frame := range err.Stack() {
-		name := frame.Function
-		if name == "" {
-			name = "body"
-		}
-		fmt.Fprintf(&b, "\n  at %s (%s)", name, frame.Range)
+		b.WriteString("\n" + frame.Trace("  "))
 	}
 	return b.String()
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"hash"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
@@ -100,6 +99,8 @@ type compiling struct {
 	*compiler
 	*compiledItem
 	key hash.Hash
+	// bodies are the programs so far, nil for those with mistakes.
+	bodies []*scripting.Program
 }
 
 // begin begins an item of a definition.
@@ -114,6 +115,7 @@ func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
 func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.Set) Body {
 	program, imports, problems := k.program(src, body, granted)
 	maps.Copy(k.imports, imports)
+	k.bodies = append(k.bodies, program)
 	if k.problems = append(k.problems, problems...); problems.HasErrors() {
 		return nil
 	}
@@ -128,8 +130,9 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	}
 }
 
-// done returns the item, complete.
-func (k *compiling) done() *compiledItem {
+// done returns the item of a definition with such grants, complete.
+func (k *compiling) done(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
+	k.problems = append(k.problems, unusedGrants(granted, ranges, k.bodies)...)
 	k.item.Key = [32]byte(k.key.Sum(nil))
 	k.item.Settle()
 	return k.compiledItem
@@ -149,7 +152,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	if !k.problems.HasErrors() {
 		item.Body = body
 	}
-	return k.done()
+	return k.done(def.Grant, def.GrantRanges)
 }
 
 // itemOf returns what a tool block says, before anything in it is compiled.
@@ -195,6 +198,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 		c.found.report(problems)
 		return nil
 	}
+	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
 		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env,
 		KV: kvOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
@@ -214,18 +218,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	if body.Language == hclfile.TypeScript {
 		src.Language = scripting.TS
 	}
-	for _, http := range granted.HTTP {
-		src.Objects = append(src.Objects, scripting.Object{Kind: "http", Name: http.Name})
-	}
-	src.Objects = slices.Concat(src.Objects, localObjects(granted), programObjects(granted), databaseObjects(granted))
-	for _, kv := range granted.KV {
-		src.Objects = append(src.Objects, scripting.Object{Kind: "kv", Name: kv.Name})
-	}
-	if granted.Ask != nil {
-		for _, name := range append(granted.Ask.Names(), "ask") {
-			src.Objects = append(src.Objects, scripting.Object{Kind: "ask", Name: name})
-		}
-	}
+	src.Objects = objectsOf(granted)
 	src.Import = func(name string) ([]byte, error) {
 		content, hash, err := c.tree.Open(name)
 		mu.Lock()

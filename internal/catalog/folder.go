@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
@@ -66,7 +67,7 @@ func (c *compiler) file(def *hclfile.Folder, name string, content []byte, hash h
 	k := c.begin(item, def.Meaning)
 	k.key.Write([]byte(uri))
 	k.key.Write(hash[:])
-	return k.done()
+	return k.done(grant.Set{}, nil)
 }
 
 // shadows reports a file of a folder whose URI a file of another folder has,

@@ -23,7 +23,7 @@ func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
 	}
 	if def.Run == nil {
 		item.Body = conversation{description: def.Description, messages: def.Messages}
-		return k.done()
+		return k.done(def.Grant, def.GrantRanges)
 	}
 	src := scripting.Source{Name: def.Name, Kind: scripting.Prompt, Inputs: item.InputNames}
 	if src.Inputs == nil {
@@ -32,7 +32,7 @@ func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
 	item.Body = shaped(k.body(src, *def.Run, def.Grant), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Messages(def.Description, r)
 	})
-	return k.done()
+	return k.done(def.Grant, def.GrantRanges)
 }
 
 // conversation is the body of a prompt whose messages stand in the file.

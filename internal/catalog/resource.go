@@ -43,7 +43,7 @@ func (c *compiler) resource(def *hclfile.Resource) *compiledItem {
 		src := scripting.Source{Name: def.Name, Kind: scripting.Resource, Inputs: []string{}}
 		item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
 	}
-	return k.done()
+	return k.done(def.Grant, def.GrantRanges)
 }
 
 // reading compiles the body of a resource or a template.

@@ -19,7 +19,7 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 	k := c.begin(item, def.Meaning)
 	if def.URITemplate == nil { // whoever decoded the file has told
 		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
-		return k.done()
+		return k.done(def.Grant, def.GrantRanges)
 	}
 	item.Address, item.Offer.Template = def.URITemplate.String(), def.URITemplate
 	item.InputNames = def.URITemplate.Names()
@@ -41,11 +41,11 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 	item.PolicySchema = stringsSchema(arguments)
 	if def.Run == nil {
 		item.Body = phrase{text: def.Text, mimeType: def.MIMEType}
-		return k.done()
+		return k.done(def.Grant, def.GrantRanges)
 	}
 	src := scripting.Source{Name: def.Name, Kind: scripting.Resource, Inputs: item.InputNames}
 	item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
-	return k.done()
+	return k.done(def.Grant, def.GrantRanges)
 }
 
 // arguments adds the arguments of a prompt or the variables of a template, with

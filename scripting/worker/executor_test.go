@@ -100,6 +100,8 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 		"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
 		"try { await http.api.post('https://x/', { body: 'x'.repeat(2.5e7) }); } catch (e) { return e.code }",
 		"log.info('over'); for (;;) {}",
+		"const c = new AbortController(); setTimeout(() => c.abort(), 5); return http.api.get('https://waits/', { signal: c.signal }).catch((e) => e.name)",
+		"return dates.format(0, 'HH:mm', { zone: 'Asia/Kathmandu' })",
 	} {
 		t.Run(body, func(t *testing.T) {
 			var outcomes []string
@@ -108,7 +110,7 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 				var mu sync.Mutex
 				var ops []string
 				ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
-				host := hostFunc(func(_ context.Context, seq int, op string, payload []byte) ([]byte, error) {
+				host := hostFunc(func(asked context.Context, seq int, op string, payload []byte) ([]byte, error) {
 					mu.Lock()
 					defer mu.Unlock()
 					ops = append(ops, op)
@@ -117,6 +119,9 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 						return nil, scripting.ErrSuspended
 					case strings.Contains(string(payload), "over"):
 						ctx.expire()
+					case strings.Contains(string(payload), "waits"):
+						<-asked.Done()
+						return nil, asked.Err()
 					case strings.Contains(string(payload), "refused"):
 						return nil, &scripting.HostError{Code: scripting.Denied, Message: "not there"}
 					}

@@ -129,6 +129,8 @@ interface HttpOptions {
   body?: string | Bytes | URLSearchParams;
   /** Milliseconds. */
   timeout?: number;
+  /** Lets go of the request; the promise is rejected with the reason. */
+  signal?: AbortSignal;
 }
 
 interface HttpResponse {
@@ -314,6 +316,71 @@ declare function setInterval(run: (...args: any[]) => void, milliseconds?: numbe
 declare function clearTimeout(id?: number): void;
 declare function clearInterval(id?: number): void;
 declare function queueMicrotask(run: () => void): void;
+
+type DateLike = Date | number | string;
+type DateUnit = "year" | "month" | "week" | "day" | "hour" | "minute" | "second" | "millisecond";
+
+/** Zones are IANA names such as "Europe/Berlin", and UTC unless given. */
+declare const dates: {
+  /** Without a pattern, ISO 8601. */
+  parse(text: string, pattern?: string, options?: { zone?: string }): Date;
+  format(date: DateLike, pattern?: string, options?: { zone?: string }): string;
+  /** weekday is 1 on Monday, offset in minutes. */
+  parts(date: DateLike, options?: { zone?: string }): Record<
+    "year" | "month" | "day" | "hour" | "minute" | "second" | "millisecond" | "weekday" | "offset",
+    number
+  >;
+  add(date: DateLike, amount: { [unit in `${DateUnit}s`]?: number }, options?: { zone?: string }): Date;
+  /** Whole units from the first to the second. */
+  diff(from: DateLike, to: DateLike, unit: DateUnit, options?: { zone?: string }): number;
+  startOf(date: DateLike, unit: DateUnit | "quarter", options?: { zone?: string }): Date;
+};
+
+declare const numbers: {
+  format(n: number, options?: { decimals?: number; group?: string; point?: string }): string;
+  parse(text: string, options?: { group?: string; point?: string }): number;
+  formatBytes(bytes: number, options?: { decimals?: number; base?: 1000 | 1024 }): string;
+  parseBytes(text: string): number;
+  formatDuration(milliseconds: number): string;
+  parseDuration(text: string): number;
+};
+
+declare const toml: {
+  parse(text: string): Record<string, any>;
+  print(value: object): string;
+};
+
+declare const yaml: {
+  /** With all, a list of documents. */
+  parse(text: string, options?: { all?: boolean }): any;
+  print(value: any): string;
+};
+
+declare const csv: {
+  /** With header, one object for every line but the first, whose fields name the members. */
+  parse(text: string, options: { header: true; separator?: string }): Record<string, string>[];
+  parse(text: string, options?: { header?: false; separator?: string }): string[][];
+  /** header lists the columns of objects, and false leaves their line out. */
+  print(rows: any[][] | Record<string, any>[], options?: { header?: boolean | string[]; separator?: string }): string;
+};
+
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(reason?: any): void;
+}
+
+declare class AbortSignal {
+  private constructor();
+  static abort(reason?: any): AbortSignal;
+  static timeout(milliseconds: number): AbortSignal;
+  static any(signals: Iterable<AbortSignal>): AbortSignal;
+  readonly aborted: boolean;
+  readonly reason: any;
+  onabort?: (event: { type: "abort"; target: AbortSignal }) => void;
+  throwIfAborted(): void;
+  addEventListener(type: "abort", listener: (event: { type: "abort"; target: AbortSignal }) => void, options?: { once?: boolean }): void;
+  removeEventListener(type: "abort", listener: (...args: any[]) => void): void;
+}
 
 declare class URL {
   constructor(url: string | URL, base?: string | URL);

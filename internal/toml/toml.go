@@ -1,0 +1,112 @@
+// Package toml reads TOML from strangers as what JSON can hold, and writes it.
+// It is the one door to the TOML library, in front of which a gate bounds what
+// that recurses on and walks again for every key.
+package toml
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// MaxText is the most bytes that a text may have.
+const MaxText = 1 << 20
+
+// Error says why a text is not what can be read, and where. It repeats none of it.
+type Error struct {
+	Line    int // 0 where it is not known
+	Message string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.Message)
+}
+
+// Parse returns the table that a text is: of bool, float64, string, []any and
+// map[string]any. Its errors are of the type [*Error].
+func Parse(text string) (table map[string]any, err error) {
+	if err := gate(text); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if recover() != nil {
+			table, err = nil, &Error{0, "the text cannot be read as TOML"}
+		}
+	}()
+	var read map[string]any
+	if _, err := toml.Decode(text, &read); err != nil {
+		return nil, told(err)
+	}
+	v, err := value(read)
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[string]any), nil
+}
+
+// told makes an error of the library's, which may quote the text: the line is
+// what is sure.
+func told(err error) error {
+	if parse, ok := err.(toml.ParseError); ok {
+		return &Error{parse.Position.Line, "the text is not TOML"}
+	}
+	return &Error{0, "the text is not TOML"}
+}
+
+// value returns what JSON holds of what the library has read.
+func value(v any) (any, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			read, err := value(member)
+			if err != nil {
+				return nil, err
+			}
+			v[name] = read
+		}
+		return v, nil
+	case []map[string]any:
+		list := make([]any, len(v))
+		for i, table := range v {
+			list[i] = table
+		}
+		return value(list)
+	case []any:
+		for i, item := range v {
+			read, err := value(item)
+			if err != nil {
+				return nil, err
+			}
+			v[i] = read
+		}
+		return v, nil
+	case int64:
+		return float64(v), nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, &Error{0, "a number that JSON cannot hold: inf or nan"}
+		}
+		return v, nil
+	case time.Time:
+		return date(v), nil
+	}
+	return v, nil
+}
+
+// date returns a date as its text, with no more in it than was written.
+func date(t time.Time) string {
+	switch t.Location().String() {
+	case "datetime-local":
+		return t.Format("2006-01-02T15:04:05.999999999")
+	case "date-local":
+		return t.Format(time.DateOnly)
+	case "time-local":
+		return t.Format("15:04:05.999999999")
+	}
+	return t.Format(time.RFC3339Nano)
+}

@@ -1,0 +1,154 @@
+package yaml
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// safe are words that nobody who reads YAML takes for anything but text.
+var safe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=(-][A-Za-z0-9_./@%+=()-]*)*$`)
+
+// Append appends a value as a document in block style: nil, bool, [json.Number],
+// string, []any and *[Map].
+func Append(out []byte, v any) []byte {
+	out = appendValue(out, v, 0, false)
+	return append(out, '\n')
+}
+
+// appendValue writes a value in lines behind an indent. key says that a key
+// or a dash stands in front of it.
+func appendValue(out []byte, v any, indent int, key bool) []byte {
+	switch v := v.(type) {
+	case *Map:
+		for i, name := range v.Names {
+			if i > 0 || key {
+				out = newLine(out, indent)
+			}
+			out = append(appendText(out, name, -1), ':')
+			out = appendMember(out, v.Values[i], indent)
+		}
+		if len(v.Names) > 0 {
+			return out
+		}
+		return append(space(out, key), "{}"...)
+	case []any:
+		for i, item := range v {
+			if i > 0 || key {
+				out = newLine(out, indent)
+			}
+			out = append(out, '-')
+			out = appendItem(out, item, indent)
+		}
+		if len(v) > 0 {
+			return out
+		}
+		return append(space(out, key), "[]"...)
+	case string:
+		return appendText(space(out, key), v, indent)
+	case nil:
+		return append(space(out, key), "null"...)
+	}
+	return fmt.Append(space(out, key), v)
+}
+
+func space(out []byte, key bool) []byte {
+	if key {
+		return append(out, ' ')
+	}
+	return out
+}
+
+func newLine(out []byte, indent int) []byte {
+	return append(append(out, '\n'), strings.Repeat(" ", indent)...)
+}
+
+// appendMember writes what stands behind a key. Lists are not indented.
+func appendMember(out []byte, v any, indent int) []byte {
+	if _, list := v.([]any); list {
+		return appendValue(out, v, indent, true)
+	}
+	return appendValue(out, v, indent+2, true)
+}
+
+// appendItem writes what stands behind a dash, on the same line.
+func appendItem(out []byte, v any, indent int) []byte {
+	switch v := v.(type) {
+	case *Map:
+		if len(v.Names) > 0 {
+			return appendValue(append(out, ' '), v, indent+2, false)
+		}
+	case []any:
+		if len(v) > 0 {
+			return appendValue(append(out, ' '), v, indent+2, false)
+		}
+	}
+	return appendValue(out, v, indent+2, true)
+}
+
+// appendText writes text so that all who read YAML read the same: as it is, as
+// lines of a block behind an indent unless that is negative, or in quotes.
+func appendText(out []byte, text string, indent int) []byte {
+	switch {
+	case safe.MatchString(text) && !meant(text):
+		return append(out, text...)
+	case indent > 0 && blocky(text):
+		out = append(out, '|')
+		body, ended := strings.CutSuffix(text, "\n")
+		if !ended {
+			out = append(out, '-')
+		}
+		for line := range strings.SplitSeq(body, "\n") {
+			if line == "" {
+				out = append(out, '\n')
+				continue
+			}
+			out = append(newLine(out, indent), line...)
+		}
+		return out
+	}
+	return appendQuoted(out, text)
+}
+
+// meant reports whether a word is more than text to some version of YAML.
+func meant(text string) bool {
+	switch strings.ToLower(text) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf":
+		return true
+	}
+	return false
+}
+
+// blocky reports whether text can stand as lines of a block.
+func blocky(text string) bool {
+	body := strings.TrimSuffix(text, "\n")
+	if !strings.Contains(body, "\n") || strings.HasSuffix(body, "\n") || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !printable(c) })
+}
+
+// printable reports whether a character may stand in YAML as it is.
+func printable(c rune) bool { return unicode.IsPrint(c) }
+
+func appendQuoted(out []byte, text string) []byte {
+	var quoted strings.Builder
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(text) != nil {
+		return append(out, `""`...) // no string is refused
+	}
+	for _, c := range strings.TrimSuffix(quoted.String(), "\n") {
+		switch {
+		case printable(c):
+			out = append(out, string(c)...)
+		case c > 0xFFFF:
+			out = fmt.Appendf(out, `\U%08x`, c)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, c)
+		}
+	}
+	return out
+}

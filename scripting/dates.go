@@ -1,0 +1,201 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // processes that run bodies can open no file
+)
+
+// The reasons why a text is no date, for those who wrote the pattern.
+var (
+	errPattern = errors.New("a pattern is made of YYYY MM DD HH mm ss SSS and Z, M D H m s hh h A, MMM MMMM ddd dddd, and text in [brackets]")
+	errNoDate  = errors.New("the text is no date of this pattern")
+	errISO     = errors.New("the text is no date of ISO 8601, such as 2026-03-29 or 2026-03-29T12:00:00Z; other forms need a pattern")
+)
+
+// dateTokens are the words of patterns, the longest of each letter first.
+var dateTokens = []string{"YYYY", "MMMM", "MMM", "MM", "M", "DD", "D", "dddd", "ddd", "HH", "H", "hh", "h", "mm", "m", "ss", "s", "SSS", "A", "Z"}
+
+// dateToken returns the token or the text that a pattern begins with, and the rest.
+func dateToken(pattern string) (token, text, rest string, err error) {
+	for _, token := range dateTokens {
+		if strings.HasPrefix(pattern, token) {
+			return token, "", pattern[len(token):], nil
+		}
+	}
+	switch c := pattern[0]; {
+	case c == '[':
+		end := strings.IndexByte(pattern, ']')
+		if end < 0 {
+			return "", "", "", errPattern
+		}
+		return "", pattern[1:end], pattern[end+1:], nil
+	case c >= 'a' && c <= 'z' && c != 'T', c >= 'A' && c <= 'Z' && c != 'T':
+		return "", "", "", errPattern
+	}
+	return "", pattern[:1], pattern[1:], nil
+}
+
+// formatDate writes a date by a pattern.
+func formatDate(t time.Time, pattern string) (string, error) {
+	var out []byte
+	for pattern != "" {
+		token, text, rest, err := dateToken(pattern)
+		if err != nil {
+			return "", err
+		}
+		out, pattern = append(appendDate(out, t, token), text...), rest
+	}
+	return string(out), nil
+}
+
+func appendDate(out []byte, t time.Time, token string) []byte {
+	hour := (t.Hour()+11)%12 + 1
+	switch token {
+	case "YYYY":
+		return fmt.Appendf(out, "%04d", t.Year())
+	case "MMMM", "MMM", "dddd", "ddd", "A", "Z":
+		layouts := map[string]string{"MMMM": "January", "MMM": "Jan", "dddd": "Monday", "ddd": "Mon", "A": "PM", "Z": "-07:00"}
+		return t.AppendFormat(out, layouts[token])
+	case "SSS":
+		return fmt.Appendf(out, "%03d", t.Nanosecond()/1e6)
+	}
+	values := map[byte]int{'M': int(t.Month()), 'D': t.Day(), 'H': t.Hour(), 'h': hour, 'm': t.Minute(), 's': t.Second()}
+	if token == "" {
+		return out
+	}
+	return fmt.Appendf(out, "%0*d", len(token), values[token[0]])
+}
+
+// dateFields are what a text says of a date.
+type dateFields struct {
+	year, month, day, hour, minute, second, millis int
+	afternoon, half                                bool
+	zone                                           *time.Location
+}
+
+// parseDate reads a date by a pattern, in a zone unless the text names another.
+func parseDate(text, pattern string, zone *time.Location) (time.Time, error) {
+	f := dateFields{year: 1970, month: 1, day: 1, zone: zone}
+	for pattern != "" {
+		token, literal, rest, err := dateToken(pattern)
+		if err != nil {
+			return time.Time{}, err
+		}
+		var ok bool
+		if token == "" {
+			text, ok = strings.CutPrefix(text, literal)
+		} else {
+			text, ok = f.read(token, text)
+		}
+		if !ok {
+			return time.Time{}, errNoDate
+		}
+		pattern = rest
+	}
+	if text != "" {
+		return time.Time{}, errNoDate
+	}
+	return f.time()
+}
+
+// read takes what a token stands for off the text.
+func (f *dateFields) read(token, text string) (rest string, ok bool) {
+	switch token {
+	case "MMMM", "MMM":
+		var n int
+		n, rest = named12(text, token == "MMM", 12, func(i int) string { return time.Month(i + 1).String() })
+		f.month = n + 1
+		return rest, n >= 0
+	case "dddd", "ddd":
+		n, rest := named12(text, token == "ddd", 7, func(i int) string { return time.Weekday(i).String() })
+		return rest, n >= 0
+	case "A":
+		f.half = true
+		n, rest := named12(text, false, 2, func(i int) string { return [...]string{"AM", "PM"}[i] })
+		f.afternoon = n == 1
+		return rest, n >= 0
+	case "Z":
+		return f.offset(text)
+	}
+	least, most := len(token), max(2, len(token))
+	n := 0
+	for n < len(text) && n < most && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	if n < least {
+		return "", false
+	}
+	value, _ := strconv.Atoi(text[:n])
+	fields := map[string]*int{"Y": &f.year, "M": &f.month, "D": &f.day, "H": &f.hour, "h": &f.hour, "m": &f.minute, "s": &f.second, "S": &f.millis}
+	*fields[token[:1]] = value
+	f.half = f.half || token[0] == 'h'
+	return text[n:], true
+}
+
+// named12 returns which of some names the text begins with, in any case, -1 for
+// none; of short ones the first three letters stand there.
+func named12(text string, short bool, count int, name func(int) string) (found int, rest string) {
+	for i := range count {
+		word := name(i)
+		if short {
+			word = word[:3]
+		}
+		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
+			return i, text[len(word):]
+		}
+	}
+	return -1, ""
+}
+
+func (f *dateFields) offset(text string) (rest string, ok bool) {
+	if strings.HasPrefix(text, "Z") {
+		f.zone = time.UTC
+		return text[1:], true
+	}
+	for _, layout := range []string{"-07:00", "-0700"} {
+		if len(text) >= len(layout) {
+			if t, err := time.Parse(layout, text[:len(layout)]); err == nil {
+				_, seconds := t.Zone()
+				f.zone = time.FixedZone("", seconds)
+				return text[len(layout):], true
+			}
+		}
+	}
+	return "", false
+}
+
+func (f *dateFields) time() (time.Time, error) {
+	if f.half {
+		if f.hour < 1 || f.hour > 12 {
+			return time.Time{}, errNoDate
+		}
+		if f.hour %= 12; f.afternoon {
+			f.hour += 12
+		}
+	}
+	if f.month < 1 || f.month > 12 || f.day < 1 || f.day > daysIn(f.year, time.Month(f.month)) || f.hour > 23 || f.minute > 59 || f.second > 59 {
+		return time.Time{}, errNoDate
+	}
+	return time.Date(f.year, time.Month(f.month), f.day, f.hour, f.minute, f.second, f.millis*1e6, f.zone), nil
+}
+
+// parseISO reads a date as ISO 8601 and RFC 3339 have it.
+func parseISO(text string, zone *time.Location) (time.Time, error) {
+	if len(text) > 10 && text[10] == ' ' {
+		text = text[:10] + "T" + text[11:]
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errISO
+}
+
+func daysIn(year int, month time.Month) int {
+	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}

@@ -1,0 +1,152 @@
+package scripting
+
+import (
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+	"github.com/dop251/goja/token"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// manyRounds is how often a loop goes round that matters.
+const manyRounds = 1_000
+
+// growth looks for text that grows at its end in a loop, which copies all of it
+// each time.
+type growth struct {
+	// function counts functions, and tells the one that is walked from others.
+	function, functions int
+	// loops is how many loops of that function are walked that may go round often.
+	loops int
+	// texts are where variables are declared that begin as text.
+	texts   map[string]nesting
+	appends []appending
+}
+
+// nesting is how deep something stands in the loops of a function.
+type nesting struct{ function, loops int }
+
+// appending is an assignment that adds to a variable.
+type appending struct {
+	name       string
+	at         nesting
+	start, end file.Idx
+}
+
+// checkGrowth tells variables that begin as text outside of a loop and grow in
+// it. A loop that shows that it ends soon is none.
+func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
+	g := growth{texts: map[string]nesting{}}
+	g.node(body)
+	told := map[string]bool{}
+	for _, a := range g.appends {
+		from, text := g.texts[a.name]
+		outside := a.at.loops > 0
+		if from.function == a.at.function {
+			outside = a.at.loops > from.loops
+		}
+		if !text || !outside || told[a.name] || found.again[a.name] {
+			continue
+		}
+		told[a.name] = true
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "script-slow",
+			Summary: a.name + " grows in a loop, which copies all of it each time",
+			Detail:  "collect the parts in an array, parts.push(…), and join them behind the loop: parts.join(\"\")",
+		}, a.start, a.end)
+	}
+}
+
+func (g *growth) node(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+		outer, loops := g.function, g.loops
+		g.functions++
+		g.function, g.loops = g.functions, 0
+		children(n, g.node)
+		g.function, g.loops = outer, loops
+		return
+	case *ast.ForStatement:
+		g.loop(n, n.Body, soon(n.Test))
+		return
+	case *ast.WhileStatement:
+		g.loop(n, n.Body, soon(n.Test))
+		return
+	case *ast.DoWhileStatement:
+		g.loop(n, n.Body, soon(n.Test))
+		return
+	case *ast.ForOfStatement:
+		_, written := n.Source.(*ast.ArrayLiteral)
+		g.loop(n, n.Body, written)
+		return
+	case *ast.Binding:
+		g.declared(n)
+	case *ast.AssignExpression:
+		g.assigned(n)
+	}
+	children(n, g.node)
+}
+
+// loop walks a loop, whose body alone is in it.
+func (g *growth) loop(loop ast.Node, body ast.Statement, short bool) {
+	children(loop, func(n ast.Node) {
+		if n == ast.Node(body) && !short {
+			g.loops++
+			defer func() { g.loops-- }()
+		}
+		g.node(n)
+	})
+}
+
+// soon reports whether a condition compares with a small number.
+func soon(test ast.Expression) bool {
+	comparison, _ := test.(*ast.BinaryExpression)
+	if comparison == nil {
+		return false
+	}
+	for _, side := range []ast.Expression{comparison.Left, comparison.Right} {
+		if bound, ok := side.(*ast.NumberLiteral); ok {
+			n, whole := bound.Value.(int64)
+			return whole && n < manyRounds && (n > 0 || side == comparison.Left)
+		}
+	}
+	return false
+}
+
+func (g *growth) declared(n *ast.Binding) {
+	id, _ := n.Target.(*ast.Identifier)
+	if id == nil {
+		return
+	}
+	switch n.Initializer.(type) {
+	case *ast.StringLiteral, *ast.TemplateLiteral:
+		g.texts[id.Name.String()] = nesting{g.function, g.loops}
+	}
+}
+
+// assigned notices s += x and s = s + x.
+func (g *growth) assigned(n *ast.AssignExpression) {
+	id, _ := n.Left.(*ast.Identifier)
+	if id == nil {
+		return
+	}
+	adds := n.Operator == token.PLUS
+	if sum, ok := n.Right.(*ast.BinaryExpression); ok && n.Operator == token.ASSIGN && sum.Operator == token.PLUS {
+		first, _ := leftmost(sum).(*ast.Identifier)
+		adds = first != nil && first.Name == id.Name
+	}
+	if adds {
+		g.appends = append(g.appends, appending{id.Name.String(), nesting{g.function, g.loops}, id.Idx, n.Right.Idx1()})
+	}
+}
+
+// leftmost returns the first operand of a sum.
+func leftmost(sum *ast.BinaryExpression) ast.Expression {
+	for {
+		inner, ok := sum.Left.(*ast.BinaryExpression)
+		if !ok || inner.Operator != token.PLUS {
+			return sum.Left
+		}
+		sum = inner
+	}
+}

@@ -1,0 +1,215 @@
+package scripting
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/dop251/goja"
+)
+
+// makeCSV makes csv: parse(text, options) and print(rows, options).
+func (r *run) makeCSV() *goja.Object {
+	o := r.rt.NewObject()
+	r.method(o, "parse", r.parseCSV)
+	r.method(o, "print", r.printCSV)
+	return o
+}
+
+// parseCSV is csv.parse(text, { header, separator }).
+func (r *run) parseCSV(c goja.FunctionCall) goja.Value {
+	const what = "csv.parse"
+	text := r.textArgument(what, c.Argument(0))
+	options := r.options(what, c.Argument(1), "header", "separator")
+	t := csvTable{r: r, reader: newCSVReader(text, r.separator(what, options))}
+	if option(options, "header").ToBoolean() && t.reader.more() {
+		t.head()
+	}
+	var rows []any
+	for t.reader.more() {
+		rows = append(rows, t.row())
+	}
+	return r.rt.NewArray(rows...)
+}
+
+// separator returns the character that stands between fields.
+func (r *run) separator(what string, options goja.Value) string {
+	v := option(options, "separator")
+	if goja.IsUndefined(v) {
+		return ","
+	}
+	text := textOf(v)
+	switch _, size := utf8.DecodeRuneInString(text); {
+	case size == 0 || size != len(text), text == `"`, text == "\n", text == "\r", text == byteOrderMark:
+		panic(r.typeError(what + `: separator must be one character, and neither a quote nor the end of a line`))
+	}
+	return text
+}
+
+// csvTable makes values of CSV.
+type csvTable struct {
+	r      *run
+	reader *csvReader
+	// names are those of the columns, and order is how their members are
+	// defined: in that of the columns, behind array indexes in ascending order.
+	names  []string
+	order  []int
+	fields int
+}
+
+// cells reads one line.
+func (t *csvTable) cells() []string {
+	var cells []string
+	for {
+		t.r.proceed()
+		if t.fields++; t.fields > maxDecodeValues {
+			panic(t.r.rangeError("csv.parse: more than 1,000,000 fields"))
+		}
+		text, last, err := t.reader.field()
+		if err != nil {
+			panic(t.r.syntaxError("csv.parse: " + err.Error()))
+		}
+		if cells = append(cells, text); last {
+			return cells
+		}
+	}
+}
+
+func (t *csvTable) head() {
+	line := t.reader.line
+	t.names = t.cells()
+	seen := map[string]bool{}
+	for i, name := range t.names {
+		if seen[name] {
+			panic(t.r.syntaxError(fmt.Sprintf("csv.parse: line %d has two columns of one name; parse it without header", line)))
+		}
+		seen[name] = true
+		t.order = append(t.order, i)
+	}
+	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(rank(t.names[a]), rank(t.names[b])) })
+}
+
+// rank puts array indexes in ascending order in front of all other names.
+func rank(name string) uint64 {
+	if index, ok := arrayIndex(name); ok {
+		return uint64(index)
+	}
+	return 1 << 32
+}
+
+func (t *csvTable) row() goja.Value {
+	line := t.reader.line
+	cells := t.cells()
+	if t.names == nil {
+		items := make([]any, len(cells))
+		for i, text := range cells {
+			items[i] = t.r.rt.ToValue(text)
+		}
+		return t.r.rt.NewArray(items...)
+	}
+	if len(cells) != len(t.names) {
+		panic(t.r.syntaxError(fmt.Sprintf("csv.parse: line %d has %d fields, and the header %d", line, len(cells), len(t.names))))
+	}
+	o := t.r.rt.NewObject()
+	for _, i := range t.order {
+		_ = define(o, t.names[i], t.r.rt.ToValue(cells[i]))
+	}
+	return o
+}
+
+// printCSV is csv.print(rows, { header, separator }).
+func (r *run) printCSV(c goja.FunctionCall) goja.Value {
+	const what = "csv.print"
+	options := r.options(what, c.Argument(1), "header", "separator")
+	p := csvPrinter{r: r, separator: r.separator(what, options)}
+	rows := r.listOf(what+": rows", c.Argument(0))
+	p.columns(option(options, "header"), rows)
+	for i := range lengthOf(rows) {
+		r.proceed()
+		p.row(rows.Get(index(i)))
+	}
+	return r.rt.ToValue(string(p.out))
+}
+
+// listOf returns an argument that must be an array.
+func (r *run) listOf(what string, v goja.Value) *goja.Object {
+	o, ok := v.(*goja.Object)
+	if !ok || kindOf(o) != kindArray {
+		panic(r.typeError(what + " must be an array"))
+	}
+	return o
+}
+
+// csvPrinter writes CSV.
+type csvPrinter struct {
+	r         *run
+	separator string
+	names     []string // nil where rows are arrays
+	out       []byte
+	rows      int
+}
+
+// columns finds the columns of rows that are objects: those that header lists,
+// or the members of the first row. It writes them unless header is false.
+func (p *csvPrinter) columns(header goja.Value, rows *goja.Object) {
+	list, listed := header.(*goja.Object)
+	first, _ := rows.Get("0").(*goja.Object)
+	switch {
+	case listed:
+		list = p.r.listOf("csv.print: header", header)
+		p.names = []string{}
+		for i := range lengthOf(list) {
+			p.r.proceed()
+			p.names = append(p.names, p.cell(list.Get(index(i))))
+		}
+	case first != nil && kindOf(first) == kindPlain:
+		p.names = first.Keys()
+	default:
+		return
+	}
+	if listed || goja.IsUndefined(header) || header.ToBoolean() {
+		p.line(len(p.names), func(i int) string { return p.names[i] })
+	}
+}
+
+func (p *csvPrinter) row(v goja.Value) {
+	p.rows++
+	o, ok := v.(*goja.Object)
+	switch {
+	case ok && kindOf(o) == kindArray:
+		p.line(int(lengthOf(o)), func(i int) string { return p.cell(o.Get(index(int64(i)))) })
+	case ok && kindOf(o) == kindPlain && p.names != nil:
+		p.line(len(p.names), func(i int) string { return p.cell(o.Get(p.names[i])) })
+	default:
+		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d must be an array, or an object like the first", p.rows)))
+	}
+}
+
+func (p *csvPrinter) line(n int, cell func(int) string) {
+	if n == 0 {
+		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot tell from no row", p.rows)))
+	}
+	for i := range n {
+		p.r.proceed()
+		if i > 0 {
+			p.out = append(p.out, p.separator...)
+		}
+		p.out = appendCSV(p.out, cell(i), p.separator, n == 1)
+		if len(p.out) > maxText {
+			panic(p.r.tooLong())
+		}
+	}
+	p.out = append(p.out, "\r\n"...)
+}
+
+// cell returns a value as the text of a field.
+func (p *csvPrinter) cell(v goja.Value) string {
+	if isNothing(v) {
+		return ""
+	}
+	if _, object := v.(*goja.Object); object {
+		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d holds an object; write JSON.stringify(x), or String(x)", p.rows)))
+	}
+	return p.r.bounded(v).String()
+}

@@ -1,0 +1,185 @@
+package scripting
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// makeDates makes dates. They read no clock.
+func (r *run) makeDates() *goja.Object {
+	o := r.rt.NewObject()
+	r.method(o, "parse", r.parseDate)
+	r.method(o, "format", r.formatDate)
+	r.method(o, "parts", r.dateParts)
+	r.method(o, "add", r.addToDate)
+	r.method(o, "diff", r.diffDates)
+	r.method(o, "startOf", func(c goja.FunctionCall) goja.Value {
+		const what = "dates.startOf"
+		t := r.dateOf(what, c.Argument(0), c.Argument(2))
+		began, ok := startOf(t, r.dateUnit(c.Argument(1)))
+		if !ok {
+			panic(r.typeError(what + ": the unit must be year, quarter, month, week, day, hour, minute or second"))
+		}
+		return r.newDate(what, began)
+	})
+	return o
+}
+
+// longestDate is how far a Date reaches from 1970, in milliseconds.
+const longestDate = 8.64e15
+
+func (r *run) newDate(what string, t time.Time) goja.Value {
+	// A year is looked at first: milliseconds of far ones overflow.
+	if t.Year() < -271_821 || t.Year() > 275_760 || math.Abs(float64(t.UnixMilli())) > longestDate {
+		panic(r.rangeError(what + ": the date is farther away than a Date can be"))
+	}
+	return r.construct("Date", r.rt.ToValue(t.UnixMilli()))
+}
+
+// zone returns the time zone that options name.
+func (r *run) zone(what string, options goja.Value) *time.Location {
+	v := option(r.options(what, options, "zone"), "zone")
+	if goja.IsUndefined(v) {
+		return time.UTC
+	}
+	name := textOf(v)
+	if zone, ok := r.zones[name]; ok {
+		return zone
+	}
+	// Local is that of the machine, and nothing a zone.
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" || len(name) > 64 {
+		panic(r.typeError(what + `: there is no such time zone; write a name such as "Europe/Berlin"`))
+	}
+	if r.zones == nil {
+		r.zones = map[string]*time.Location{}
+	}
+	r.zones[name] = zone
+	return zone
+}
+
+// dateOf returns an argument that must be a date, in the zone of the options.
+func (r *run) dateOf(what string, v, options goja.Value) time.Time {
+	zone := r.zone(what, options)
+	if text, ok := v.(goja.String); ok {
+		t, err := parseISO(r.bounded(text).String(), zone)
+		if err != nil {
+			panic(r.syntaxError(what + ": " + err.Error()))
+		}
+		return t.In(zone)
+	}
+	if o, ok := v.(*goja.Object); ok && kindOf(o) == kindDate {
+		v = o.ToNumber()
+	}
+	ms, ok := number(v)
+	if !ok || math.Abs(ms) > longestDate {
+		panic(r.typeError(what + ": the date must be a Date that is valid, milliseconds since 1970, or text of ISO 8601"))
+	}
+	return time.UnixMilli(int64(ms)).In(zone)
+}
+
+// pattern returns an argument that may be a pattern.
+func (r *run) pattern(what string, v goja.Value) string {
+	if isNothing(v) {
+		return ""
+	}
+	text := r.textArgument(what, v)
+	if len(text) > maxDatePattern {
+		panic(r.rangeError(what + ": a pattern has at most 256 bytes"))
+	}
+	return text
+}
+
+const maxDatePattern = 256
+
+// parseDate is dates.parse(text, pattern, { zone }).
+func (r *run) parseDate(c goja.FunctionCall) goja.Value {
+	const what = "dates.parse"
+	text, pattern, zone := r.textArgument(what, c.Argument(0)), r.pattern(what, c.Argument(1)), r.zone(what, c.Argument(2))
+	var t time.Time
+	var err error
+	if pattern == "" {
+		t, err = parseISO(text, zone)
+	} else {
+		t, err = parseDate(text, pattern, zone)
+	}
+	if err != nil {
+		panic(r.syntaxError(what + ": " + err.Error()))
+	}
+	return r.newDate(what, t)
+}
+
+// formatDate is dates.format(date, pattern, { zone }).
+func (r *run) formatDate(c goja.FunctionCall) goja.Value {
+	const what = "dates.format"
+	t, pattern := r.dateOf(what, c.Argument(0), c.Argument(2)), r.pattern(what, c.Argument(1))
+	if pattern == "" {
+		pattern = "YYYY-MM-DDTHH:mm:ss.SSSZ"
+	}
+	if t.Year() < 0 || t.Year() > 9999 {
+		panic(r.rangeError(what + ": the year must be of four digits"))
+	}
+	text, err := formatDate(t, pattern)
+	if err != nil {
+		panic(r.syntaxError(what + ": " + err.Error()))
+	}
+	return r.rt.ToValue(text)
+}
+
+// dateParts is dates.parts(date, { zone }).
+func (r *run) dateParts(c goja.FunctionCall) goja.Value {
+	t := r.dateOf("dates.parts", c.Argument(0), c.Argument(1))
+	_, offset := t.Zone()
+	o := r.rt.NewObject()
+	for _, part := range []struct {
+		name  string
+		value int
+	}{
+		{"year", t.Year()}, {"month", int(t.Month())}, {"day", t.Day()}, {"hour", t.Hour()}, {"minute", t.Minute()}, {"second", t.Second()},
+		{"millisecond", t.Nanosecond() / 1e6}, {"weekday", (int(t.Weekday())+6)%7 + 1}, {"offset", offset / 60},
+	} {
+		_ = o.Set(part.name, part.value)
+	}
+	return o
+}
+
+// dateUnit returns a unit as it is called, of one or of many.
+func (r *run) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
+
+// maxAmount bounds how much of a unit is added.
+const maxAmount = 1e9
+
+// addToDate is dates.add(date, amounts, { zone }). Larger units come first.
+func (r *run) addToDate(c goja.FunctionCall) goja.Value {
+	const what = "dates.add"
+	t := r.dateOf(what, c.Argument(0), c.Argument(2))
+	units := []string{"years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds"}
+	amounts := r.options(what, c.Argument(1), units...)
+	for _, unit := range units {
+		v := option(amounts, unit)
+		if goja.IsUndefined(v) {
+			continue
+		}
+		n, ok := number(v)
+		if !ok || n != math.Trunc(n) || math.Abs(n) > maxAmount && unit != "milliseconds" || math.Abs(n) > longestDate {
+			panic(r.typeError(what + ": " + unit + " must be a whole number of at most a billion"))
+		}
+		t, _ = addUnits(t, strings.TrimSuffix(unit, "s"), int(n))
+		r.newDate(what, t)
+	}
+	return r.newDate(what, t)
+}
+
+// diffDates is dates.diff(from, to, unit, { zone }).
+func (r *run) diffDates(c goja.FunctionCall) goja.Value {
+	const what = "dates.diff"
+	from, to := r.dateOf(what, c.Argument(0), c.Argument(3)), r.dateOf(what, c.Argument(1), c.Argument(3))
+	n, ok := diffUnits(from, to, r.dateUnit(c.Argument(2)))
+	if !ok {
+		panic(r.typeError(what + ": the unit must be year, month, week, day, hour, minute, second or millisecond"))
+	}
+	return r.rt.ToValue(n)
+}
