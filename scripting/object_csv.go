@@ -153,11 +153,11 @@ type csvPrinter struct {
 // columns finds the columns of rows that are objects: those that header lists,
 // or the members of the first row. It writes them unless header is false.
 func (p *csvPrinter) columns(header goja.Value, rows *goja.Object) {
-	list, listed := header.(*goja.Object)
+	_, listed := header.(*goja.Object)
 	first, _ := rows.Get("0").(*goja.Object)
 	switch {
 	case listed:
-		list = p.r.listOf("csv.print: header", header)
+		list := p.r.listOf("csv.print: header", header)
 		p.names = []string{}
 		for i := range lengthOf(list) {
 			p.r.proceed()
