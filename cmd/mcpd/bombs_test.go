@@ -118,6 +118,7 @@ func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
 var bombEnds = regexp.MustCompile(`^(TIMEOUT: the tool did not end within its timeout of (500ms|3s)` +
 	`|EXECUTION_ERROR: the body needs more memory than the 256 MiB that it may have` +
 	`|EXECUTION_ERROR: the body needs more stack than the 64 MiB that it may have` +
+	`|EXECUTION_ERROR: the process that ran the body has died of it, twice; it may have 256 MiB of memory and 64 MiB of stack` +
 	`|EXECUTION_ERROR: calls nest deeper than 1000` +
 	`|EXECUTION_ERROR: the body (made more than|set more than|.* more than) 10000 .*` +
 	`|EXECUTION_ERROR: (RangeError: )?(Invalid string length|Invalid array length|Invalid count value).*` +

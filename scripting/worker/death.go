@@ -97,7 +97,8 @@ func (e *deathError) failure(memory int64) *scripting.Failure {
 	case "stack":
 		f.Message = fmt.Sprintf("the body needs more stack than the %d MiB that it may have", maxStack>>20)
 	default:
-		f.Limit, f.Message = "process", "the process that ran the body has died of it, twice"
+		f.Limit = "process"
+		f.Message = fmt.Sprintf("the process that ran the body has died of it, twice; it may have %d MiB of memory and %d MiB of stack", memory>>20, maxStack>>20)
 		if strings.Contains(e.words, "failed to create new OS thread") {
 			f.Message = "the process that would run the body gets no threads from the system, which bounds them for the user of mcpd"
 		}
