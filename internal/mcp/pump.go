@@ -9,7 +9,7 @@ import (
 // quick is how long a message may take so that the next one is served by who
 // has read it, too: what costs more gains more by another processor than the
 // wake-up of that costs.
-const quick = 30 * time.Microsecond
+const quick = 100 * time.Microsecond
 
 // patient is how long reading waits for a message that was expected to be quick.
 const patient = time.Millisecond
