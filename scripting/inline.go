@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/watchdog"
 )
 
 // Inline returns the executor that runs bodies in this process. It is the
@@ -13,7 +15,7 @@ import (
 // documentation says what it cannot stop.
 func Inline() Executor { return &inline{} }
 
-type inline struct{ watchdog watchdog }
+type inline struct{ watchdog watchdog.Watchdog }
 
 func (*inline) Close() error { return nil }
 
@@ -30,9 +32,9 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 			out, err = r.recovered(bug)
 		}
 		r.end()
-		x.watchdog.unwatch(r)
+		x.watchdog.Unwatch(r)
 	}()
-	x.watchdog.watch(r)
+	x.watchdog.Watch(r)
 	return r.outcome(), nil
 }
 

@@ -28,10 +28,6 @@ type run struct {
 	failure *Failure
 	// ended says that the script was interrupted.
 	ended atomic.Bool
-	// previous and next are the other runs that a watchdog watches, and watched
-	// says that this one is; guarded by its mutex.
-	previous, next *run
-	watched        bool
 	// rejected are the promises that were rejected and nobody looks at.
 	rejected []*goja.Promise
 	// blocks are the content blocks that the body made, and rich what
@@ -80,6 +76,16 @@ func (r *run) end() {
 	if remote, ok := r.host.(Remote); ok {
 		remote.End(r.book.tail())
 	}
+}
+
+// Look interrupts the script when the context has ended: it is called by a
+// watchdog.
+func (r *run) Look() bool {
+	if r.ctx.Err() == nil {
+		return true
+	}
+	r.interrupt()
+	return false
 }
 
 // interrupt ends the script at its next instruction, and the loops of native

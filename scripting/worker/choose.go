@@ -5,15 +5,24 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"slices"
+	"time"
 )
 
 func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
 
+// want is what a call needs of its process.
+type want struct {
+	memory int64 // in bytes
+	alone  bool  // it is to be the only call there
+	// program is that of the call.
+	program [32]byte
+}
+
 // acquire returns the process that is best for a call: the one with the fewest
 // calls that compute, or another as long as there may be more.
-func (e *Executor) acquire(ctx context.Context, memory int64, alone bool) (*peer, error) {
+func (e *Executor) acquire(ctx context.Context, w want) (*peer, error) {
 	for {
-		p, free, err := e.choose(memory, alone)
+		p, free, err := e.choose(w)
 		if p != nil || err != nil {
 			return p, err
 		}
@@ -27,19 +36,19 @@ func (e *Executor) acquire(ctx context.Context, memory int64, alone bool) (*peer
 
 // choose is acquire for what need not wait; free is closed when it is worth
 // another try.
-func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct{}, err error) {
+func (e *Executor) choose(w want) (p *peer, free <-chan struct{}, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	p = e.best(memory, alone)
-	if p == nil || p.busy.Load() > 0 {
+	p = e.best(w)
+	if p == nil || p.busy.Load() >= e.enough(w) {
 		most := e.options.Processes
 		if p == nil || p.stuck {
 			most *= 2 // those that will not do need not ever be without a call
 		}
-		another, err := e.another(memory, most)
+		another, err := e.another(w.memory, most)
 		if another != nil {
 			p = another
 		}
@@ -54,16 +63,48 @@ func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct
 		return nil, wait, nil
 	}
 	p.calls++
-	p.alone, p.rests = alone, 0
+	p.alone, p.rests = w.alone, 0
 	e.watch()
 	return p, nil, nil
 }
 
+const (
+	// soon is how long a call that is quick is in its process at most.
+	soon = 2 * time.Millisecond
+	// queue is how many calls compute in a process before a quick one goes to
+	// another: a process that finds the next call at hand need not be woken for it.
+	queue = 8
+)
+
+// enough is how many calls compute in a process when a call had better go to
+// another. The caller holds mu.
+func (e *Executor) enough(w want) int64 {
+	if _, quick := e.quick[w.program]; quick && !w.alone {
+		return queue
+	}
+	return 1
+}
+
+// learn notes whether a program is quick, as its last call was. The caller holds mu.
+func (e *Executor) learn(program [32]byte, quick bool) {
+	if _, known := e.quick[program]; known == quick {
+		return
+	}
+	if !quick {
+		delete(e.quick, program)
+		return
+	}
+	if len(e.quick) >= maxPrograms {
+		clear(e.quick)
+	}
+	e.quick[program] = struct{}{}
+}
+
 // best returns the process with the least to do, nil when none will do. The
 // caller holds mu.
-func (e *Executor) best(memory int64, alone bool) (best *peer) {
+func (e *Executor) best(w want) (best *peer) {
 	for _, p := range e.peers {
-		if p.memory != memory || p.alone || alone && p.calls > 0 || p.full() {
+		if p.memory != w.memory || p.alone || w.alone && p.calls > 0 || p.full() {
 			continue
 		}
 		if best == nil || p.load() < best.load() {
@@ -128,10 +169,11 @@ func (e *Executor) prepare() {
 	e.spare = spare
 }
 
-// release takes a call out of a process.
-func (e *Executor) release(p *peer) {
+// release takes a call out of a process. Quick says that it ended there, soon.
+func (e *Executor) release(p *peer, w want, quick bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.learn(w.program, quick)
 	p.calls--
 	p.alone = false
 	if p.calls == 0 && (p.full() || len(e.peers) > e.options.Processes) {

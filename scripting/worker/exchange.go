@@ -63,8 +63,8 @@ func (f *flight) ask(p *peer, h hostFrame) {
 		f.since.Store(0)
 		f.room.leave()
 	}
-	if f.asked == nil {
-		f.asked = map[int]int{}
+	if f.answers == nil {
+		f.answers, f.asked = make(chan scripting.Answer), map[int]int{}
 	}
 	f.asked[h.seq] = len(h.payload)
 	f.passed += len(h.payload)

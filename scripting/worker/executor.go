@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/watchdog"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -77,9 +78,12 @@ type Executor struct {
 	peers   []*peer
 	spare   *peer // is idle, so that a process which is needed need not be started
 	waiting []chan struct{}
+	quick   map[[32]byte]struct{} // the programs whose last call was
 	closed  bool
 
 	watching *time.Timer // nil while there are no processes
+	// watchdog looks after the stays of calls in processes.
+	watchdog watchdog.Watchdog
 	// looks counts the looks at the processes, from 1 on.
 	looks atomic.Int64
 	// room is that of calls that compute.
@@ -96,7 +100,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
+	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,12 +155,16 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	p, err := e.acquire(ctx, f.memory(e.options), alone)
+	w := want{f.memory(e.options), alone, f.call.Program.Hash()}
+	p, err := e.acquire(ctx, w)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer e.release(p)
+	defer func() { e.release(p, w, err == nil && f.quick) }()
 	f.id = e.lastCall.Add(1)
+	f.guard = guard{ctx: ctx, peer: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
+	e.watchdog.Watch(&f.guard)
+	defer e.watchdog.Unwatch(&f.guard)
 	out, err = f.fly(ctx, p, e.options.Grace)
 	if errors.As(err, &dead) {
 		return out, dead, nil

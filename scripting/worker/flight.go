@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -18,8 +19,8 @@ type flight struct {
 	journal  []byte // to go on from; nil at first
 
 	id     uint64
-	frames chan frame    // from the process that the call is in
-	over   chan struct{} // closed when the call is not in it any more
+	guard  guard      // of its stay in a process
+	frames chan frame // from the process that the call is in
 
 	// room is what the call begins by, and leaves while it waits.
 	room *admission
@@ -27,12 +28,15 @@ type flight struct {
 	// it waits.
 	since atomic.Int64
 
-	answers chan scripting.Answer
-	open    int         // host calls that are not answered yet
-	asked   map[int]int // how many bytes each of them passes, by their numbers
-	passed  int         // the sum of these
-	asking  context.Context
-	stop    context.CancelFunc
+	began time.Time // there
+	// quick says that the call has ended soon after, and waited for nothing.
+	quick bool
+
+	answers chan scripting.Answer // nil before the first host call
+	open    int                   // host calls that are not answered yet
+	asked   map[int]int           // how many bytes each of them passes, by their numbers
+	passed  int                   // the sum of these
+	asking  *deadline.Context     // that of the host calls
 }
 
 // frame is one that a process has sent, without the id of its call.
@@ -49,7 +53,7 @@ func newFlight(c scripting.Call, h scripting.Host, room *admission) (*flight, er
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, room: room, answers: make(chan scripting.Answer)}
+	f := &flight{call: c, host: h, room: room, asking: deadline.WithCancel(context.Background())}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {
@@ -59,7 +63,6 @@ func newFlight(c scripting.Call, h scripting.Host, room *admission) (*flight, er
 	}
 	f.recorder = scripting.NewRecorder(c.Journal, c.Limits, c.Seed)
 	f.call.Seed = f.recorder.Seed()
-	f.asking, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }
 
@@ -74,7 +77,7 @@ func (f *flight) memory(o Options) int64 {
 // land ends a call: what it had asked of its host is cancelled and awaited, and
 // its journal is whole.
 func (f *flight) land() {
-	f.stop()
+	f.asking.Cancel(nil)
 	for f.open > 0 {
 		_ = f.settle(<-f.answers) // the call is over whatever its journal holds
 	}
@@ -85,14 +88,12 @@ func (f *flight) land() {
 // fly runs the call in a process, to its end or that of the process, which is a
 // [*deathError].
 func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripting.Outcome, error) {
-	f.frames, f.over = make(chan frame, 1), make(chan struct{})
+	f.frames = make(chan frame, 1)
 	if !p.board(f) {
 		<-p.dead
 		return scripting.Outcome{}, p.missed()
 	}
-	defer p.leave(f)
-	defer close(f.over)
-	defer f.guard(ctx, p, grace)()
+	f.began = time.Now()
 	p.busy.Add(1)
 	f.since.Store(p.looks.Load())
 	defer f.idle(p)
@@ -101,34 +102,45 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 		<-p.dead
 		return scripting.Outcome{}, p.death()
 	}
-	done := ctx.Done()
+	if p.takeLead(f) {
+		fr, ok := p.readFor(f)
+		if !ok {
+			<-p.dead
+			return scripting.Outcome{}, p.death()
+		}
+		if out, ended, err := f.took(ctx, p, fr, grace); ended {
+			return out, err
+		}
+	}
 	for {
 		select {
 		case fr := <-f.frames:
-			if out, ended, err := f.take(p, fr); ended || err != nil {
-				if err == nil && fr.kind != frameOutcome {
-					f.dismiss(p, grace)
-				}
-				return f.judged(ctx, p, out, err)
+			if out, ended, err := f.took(ctx, p, fr, grace); ended {
+				return out, err
 			}
 		case a := <-f.answers:
 			if failure := f.answered(p, a); failure != nil {
 				f.dismiss(p, grace)
 				return scripting.Outcome{Failure: failure}, nil
 			}
-		case <-done:
-			done = nil
-			f.cancel(p)
 		case <-p.dead:
 			return f.remains(ctx, p)
 		}
 	}
 }
 
-// cancel has the process end the call.
-func (f *flight) cancel(p *peer) {
-	// When this fails the process has ended, or is about to.
-	_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(f.id)...) })
+// took takes a frame in, and reports whether the call has ended by it.
+func (f *flight) took(ctx context.Context, p *peer, fr frame, grace time.Duration) (scripting.Outcome, bool, error) {
+	f.quick = fr.kind == frameOutcome && f.answers == nil && time.Since(f.began) < soon
+	out, ended, err := f.take(p, fr)
+	if !ended && err == nil {
+		return out, false, nil
+	}
+	if err == nil && fr.kind != frameOutcome {
+		f.dismiss(p, grace)
+	}
+	out, err = f.judged(ctx, p, out, err)
+	return out, true, err
 }
 
 // dismiss ends a call in its process that has failed on this side, and kills the
@@ -137,7 +149,7 @@ func (f *flight) cancel(p *peer) {
 func (f *flight) dismiss(p *peer, grace time.Duration) {
 	overdue := time.AfterFunc(grace, func() { p.end(endOverdue) })
 	defer overdue.Stop()
-	f.cancel(p)
+	p.cancel(f.id)
 	for {
 		select {
 		case fr := <-f.frames:
@@ -150,22 +162,6 @@ func (f *flight) dismiss(p *peer, grace time.Duration) {
 			return
 		}
 	}
-}
-
-// guard kills the process when it holds the call for longer than grace past its
-// end, until stop is called.
-func (f *flight) guard(ctx context.Context, p *peer, grace time.Duration) (stop func()) {
-	over := f.over
-	cancel := context.AfterFunc(ctx, func() {
-		patience := time.NewTimer(grace)
-		defer patience.Stop()
-		select {
-		case <-patience.C:
-			p.end(endOverdue)
-		case <-over:
-		}
-	})
-	return func() { cancel() }
 }
 
 // board sends the call to the process.

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bufio"
-	"encoding/binary"
 	"io"
 	"os/exec"
 	"strings"
@@ -22,11 +21,13 @@ const lastWait = time.Second
 // peer is a process that runs calls, as this process sees it.
 type peer struct {
 	// fixed at creation
-	cmd  *exec.Cmd
-	wire wire
-	out  io.ReadCloser
-	dead chan struct{} // closed once the process has ended, and all that it sent was passed on
-	last lastWords
+	cmd    *exec.Cmd
+	stream stream
+	wire   wire
+	doomed chan struct{} // closed once the process is killed
+	dead   chan struct{} // closed once it has ended, and all that it sent was passed on
+	words  io.ReadCloser // its standard error
+	last   lastWords
 	// memory is how much it may have, in bytes.
 	memory int64
 
@@ -46,9 +47,12 @@ type peer struct {
 	programs map[[32]byte]struct{} // guarded by teaching
 	taught   atomic.Int64          // how many these are
 
+	lead lead
+
 	mu      sync.Mutex
-	flights map[uint64]*flight
-	cause   cause // of its end; endless while it lives
+	flights map[uint64]*flight // those that have no outcome yet
+	led     bool               // somebody has the lead
+	cause   cause              // of its end; endless while it lives
 	// left is how many calls it had when it ended.
 	left int
 	// oldest is the look from which on the one computed then that did so for the
@@ -59,58 +63,44 @@ type peer struct {
 // start starts a process without an environment, which may have so much memory.
 // The caller holds mu.
 func (e *Executor) start(memory int64) (*peer, error) {
-	p := &peer{memory: memory, looks: &e.looks, dead: make(chan struct{}), programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{}}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart(), Stderr: &p.last, WaitDelay: lastWait}
-	in, err := p.cmd.StdinPipe()
+	p := &peer{
+		memory: memory, looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
+		programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{},
+	}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart()}
+	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err
 	}
-	if p.out, err = p.cmd.StdoutPipe(); err != nil {
+	if p.words, err = p.cmd.StderrPipe(); err == nil {
+		err = p.cmd.Start()
+	}
+	for _, end := range theirs {
+		_ = end.Close()
+	}
+	if err != nil {
+		_ = ours.Close()
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	p.wire.out = in
+	p.stream, p.wire.out = ours, ours
+	p.lead = lead{in: bufio.NewReaderSize(ours, 64<<10), over: make(chan struct{})}
 	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(in, frameMemory, uvarint(uint64(memory)))
+	_ = writeFrame(ours, frameMemory, uvarint(uint64(memory)))
 	e.reaping.Go(func() {
-		p.listen(bufio.NewReaderSize(p.out, 64<<10))
-		p.end(endUnknown)
-		_ = in.Close()
-		_ = p.cmd.Wait() // how it ended is told by its last words
+		p.attend()
 		e.forget(p)
 		close(p.dead)
 	})
 	return p, nil
 }
 
-// listen passes on what the process sends, until it ends or does not keep to the
-// protocol.
-func (p *peer) listen(out *bufio.Reader) {
-	for {
-		kind, content, err := readFrame(out, maxAnswer)
-		if err != nil {
-			return
-		}
-		id, size := binary.Uvarint(content)
-		if size <= 0 || kind != frameHost && kind != frameOutcome {
-			p.end(endProtocol)
-			return
-		}
-		p.mu.Lock()
-		f := p.flights[id]
-		p.mu.Unlock()
-		if f == nil {
-			// A call leaves with its outcome, after which nothing comes of it.
-			p.end(endProtocol)
-			return
-		}
-		select {
-		case f.frames <- frame{kind, content[size:]}:
-		case <-f.over:
-		}
-	}
+// attend waits for the end of the process, and of what it has sent.
+func (p *peer) attend() {
+	_, _ = io.Copy(&p.last, p.words) // to its end, or that of the process
+	p.end(endUnknown)
+	_ = p.cmd.Wait() // how it ended is told by its last words
+	p.readOut()
+	_ = p.stream.Close()
 }
 
 // end kills the process, for the first cause that is given, and hears no more:
@@ -123,7 +113,9 @@ func (p *peer) end(why cause) {
 	}
 	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
 	_ = p.cmd.Process.Kill()
-	_ = p.out.Close()
+	p.stream.hangUp()
+	close(p.doomed)
+	time.AfterFunc(lastWait, func() { _ = p.words.Close() })
 }
 
 // holds reports whether a call computes since before the look before the last.
@@ -154,13 +146,6 @@ func (p *peer) board(f *flight) bool {
 	}
 	p.flights[f.id] = f
 	return true
-}
-
-// leave takes a call off. Nothing reaches it any more.
-func (p *peer) leave(f *flight) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.flights, f.id)
 }
 
 // teach makes sure that the process knows a program.

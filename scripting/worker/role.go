@@ -7,7 +7,7 @@ import (
 )
 
 // tick is how often a turn that runs a call is looked at.
-const tick = time.Millisecond
+const tick = 4 * time.Millisecond
 
 // role is that of the goroutine which reads what comes in. That one runs calls
 // itself, since to start another goroutine for each would wake a thread, which
