@@ -19,5 +19,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == bareVerb {
+		fmt.Fprintln(os.Stderr, serveBare())
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }

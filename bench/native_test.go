@@ -56,10 +56,8 @@ func workerOverHTTP(tb testing.TB) func() {
 	return overHTTP(tb, handlerOf(tb, scripted(tb, x)))
 }
 
-// scripted returns a server with the same tool in a file.
-func scripted(tb testing.TB, x scripting.Executor) *engine.Server {
-	tb.Helper()
-	file := &fstest.MapFile{Mode: 0o644, Data: []byte(`
+// addInJavaScript is the same tool in a file.
+const addInJavaScript = `
 tool "add" {
   input "a" { type = number }
   input "b" { type = number }
@@ -68,7 +66,12 @@ tool "add" {
     return { sum: input.a + input.b };
   JS
 }
-`)}
+`
+
+// scripted returns a server with the same tool in a file.
+func scripted(tb testing.TB, x scripting.Executor) *engine.Server {
+	tb.Helper()
+	file := &fstest.MapFile{Mode: 0o644, Data: []byte(addInJavaScript)}
 	return load(tb, engine.Options{Tools: fstest.MapFS{"add.hcl": file}, Executor: x})
 }
 
@@ -190,14 +193,20 @@ func overHTTP(tb testing.TB, h http.Handler) func() {
 	tb.Helper()
 	web := httptest.NewServer(h)
 	tb.Cleanup(web.Close)
-	conn, err := net.Dial("tcp", web.Listener.Addr().String())
+	return callAt(tb, web.Listener.Addr().String())
+}
+
+// callAt returns a call at an address on a connection that is kept open.
+func callAt(tb testing.TB, address string) func() {
+	tb.Helper()
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
 	request := fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nContent-Length: %d\r\nContent-Type: application/json\r\n"+
 		"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: add\r\n\r\n%s",
-		web.Listener.Addr(), len(body), body)
+		address, len(body), body)
 	answers := bufio.NewReader(conn)
 	return func() {
 		if _, err := conn.Write(request); err != nil {

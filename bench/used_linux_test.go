@@ -13,9 +13,11 @@ import (
 
 // used returns the processor time of this process and of those that it has
 // started and that run.
-func used(children []int) time.Duration {
-	total := cputime.Used()
-	for _, id := range children {
+func used(children []int) time.Duration { return cputime.Used() + usedBy(children) }
+
+// usedBy returns the processor time of other processes that run.
+func usedBy(ids []int) (total time.Duration) {
+	for _, id := range ids {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", id))
 		if err != nil {
 			continue
@@ -31,7 +33,10 @@ func used(children []int) time.Duration {
 }
 
 // started returns the ids of the processes that this one has started and that run.
-func started() (ids []int) {
+func started() (ids []int) { return startedBy(os.Getpid()) }
+
+// startedBy returns the ids of the processes that another has started and that run.
+func startedBy(parent int) (ids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {
 		text, err := os.ReadFile(stat)
@@ -39,7 +44,7 @@ func started() (ids []int) {
 			continue
 		}
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-		if string(fields[1]) == strconv.Itoa(os.Getpid()) {
+		if string(fields[1]) == strconv.Itoa(parent) {
 			id, _ := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
 			ids = append(ids, id)
 		}

@@ -97,6 +97,7 @@ func isListenAddress(address string) bool {
 }
 
 func (f *serveFlags) serve(e env, logger *slog.Logger) error {
+	defer holdBallast()()
 	transport := "http"
 	if f.stdio {
 		transport = "stdio"

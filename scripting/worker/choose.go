@@ -100,12 +100,16 @@ func (e *Executor) learn(program [32]byte, quick bool) {
 	e.quick[program] = struct{}{}
 }
 
-// best returns the process with the least to do, nil when none will do. The
-// caller holds mu.
+// best returns the process with the least to do, or for a quick call the first in
+// which not enough calls compute; nil when none will do. The caller holds mu.
 func (e *Executor) best(w want) (best *peer) {
+	enough := e.enough(w)
 	for _, p := range e.peers {
 		if p.memory != w.memory || p.alone || w.alone && p.calls > 0 || p.full() {
 			continue
+		}
+		if enough > 1 && !p.stuck && p.busy.Load() < enough {
+			return p
 		}
 		if best == nil || p.load() < best.load() {
 			best = p
