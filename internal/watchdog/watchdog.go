@@ -11,7 +11,7 @@ import (
 )
 
 // Tick is how often a [Watchdog] looks: what it is to notice, it notices that
-// much late.
+// much late at most.
 const Tick = 5 * time.Millisecond
 
 // Watched is what a [Watchdog] looks at. It must be comparable.
@@ -40,13 +40,19 @@ func (w *Watchdog) Watch(x Watched) {
 		w.watched = map[Watched]struct{}{}
 	}
 	w.watched[x], w.busy = struct{}{}, true
-	switch {
-	case w.armed:
-		return
-	case w.timer == nil:
-		w.timer = time.AfterFunc(Tick, w.look)
-	default:
-		w.timer.Reset(Tick)
+	if !w.armed {
+		w.arm()
+	}
+}
+
+// arm has the timer fire at the next tick, which is the same for all watchdogs:
+// several then wake one thread. The caller holds mu.
+func (w *Watchdog) arm() {
+	rest := Tick - time.Duration(time.Now().UnixNano())%Tick
+	if w.timer == nil {
+		w.timer = time.AfterFunc(rest, w.look)
+	} else {
+		w.timer.Reset(rest)
 	}
 	w.armed = true
 }
@@ -67,7 +73,7 @@ func (w *Watchdog) look() {
 		}
 	}
 	if w.armed = w.busy || len(w.watched) > 0; w.armed {
-		w.timer.Reset(Tick)
+		w.arm()
 	}
 	w.busy = false
 }

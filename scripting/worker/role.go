@@ -3,11 +3,9 @@ package worker
 import (
 	"bufio"
 	"sync"
-	"time"
-)
 
-// tick is how often a turn that runs a call is looked at.
-const tick = 4 * time.Millisecond
+	"github.com/mcpd/mcpd/internal/watchdog"
+)
 
 // role is that of the goroutine which reads what comes in. That one runs calls
 // itself, since to start another goroutine for each would wake a thread, which
@@ -20,12 +18,12 @@ type role struct {
 	take  func(turn uint64, kind byte, content []byte) error
 	ended chan error // has why reading has ended
 
-	mu    sync.Mutex
-	turn  uint64 // of the goroutine that has the role
-	runs  bool   // it runs a call
-	seen  bool   // it did at the last tick, and the same
-	armed bool   // the timer will fire
-	timer *time.Timer
+	watchdog watchdog.Watchdog // looks at what the goroutine does
+
+	mu   sync.Mutex
+	turn uint64 // of the goroutine that has the role
+	runs bool   // it runs a call
+	seen bool   // it did at the last tick, and the same
 }
 
 // readAll reads until there is nothing more, or a frame is wrong, and returns
@@ -59,17 +57,9 @@ func (r *role) has(turn uint64) bool {
 // begin says that the turn runs a call from now on.
 func (r *role) begin() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.runs, r.seen = true, false
-	switch {
-	case r.armed:
-		return
-	case r.timer == nil:
-		r.timer = time.AfterFunc(tick, r.look)
-	default:
-		r.timer.Reset(tick)
-	}
-	r.armed = true
+	r.mu.Unlock()
+	r.watchdog.Watch(r)
 }
 
 // end says that the turn runs its call no more.
@@ -98,15 +88,13 @@ func (r *role) passOn() {
 	go r.read(r.turn)
 }
 
-// look passes the role on for a call that was under way at the tick before, too.
-func (r *role) look() {
+// Look passes the role on for a call that was under way at the tick before, too.
+func (r *role) Look() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.runs && r.seen {
 		r.passOn()
 	}
-	r.armed = r.runs
-	if r.seen = r.runs; r.armed {
-		r.timer.Reset(tick)
-	}
+	r.seen = r.runs
+	return r.runs
 }
