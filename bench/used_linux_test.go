@@ -7,13 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
-
-	"github.com/mcpd/mcpd/internal/cputime"
 )
-
-// used returns the processor time of this process and of those that it has
-// started and that run.
-func used(children []int) time.Duration { return cputime.Used() + usedBy(children) }
 
 // usedBy returns the processor time of other processes that run.
 func usedBy(ids []int) (total time.Duration) {
@@ -31,9 +25,6 @@ func usedBy(ids []int) (total time.Duration) {
 	}
 	return total
 }
-
-// started returns the ids of the processes that this one has started and that run.
-func started() (ids []int) { return startedBy(os.Getpid()) }
 
 // startedBy returns the ids of the processes that another has started and that run.
 func startedBy(parent int) (ids []int) {
