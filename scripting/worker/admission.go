@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 
 // admission lets calls begin as long as not too many compute. Those that wait
 // for their host do not count: what is scarce are the processors. A call that
-// finds no room waits for its turn; once the one that has waited longest has done
-// so for too long, those that come are refused at once, since they would only
-// make all others late.
+// finds no room waits for its turn; one that would wait for too long, by the pace
+// at which turns come, is refused at once: it would come late, and make others
+// late.
 type admission struct {
 	// fixed at creation
 	most     int
@@ -20,8 +21,12 @@ type admission struct {
 
 	mu        sync.Mutex
 	computing int
-	waiting   []turn // the one that has waited longest first
+	waiting   []turn      // the one that has waited longest first
+	ends      []time.Time // of the last calls, as long as others have waited; four times most at most
 }
+
+// unpaced is how many calls may wait at least before the pace is known.
+const unpaced = 8
 
 // turn is a call that waits to begin.
 type turn struct {
@@ -40,7 +45,7 @@ func (a *admission) enter(ctx context.Context, patient bool) error {
 		return nil
 	}
 	now := time.Now()
-	if !patient && len(a.waiting) > 0 && now.Sub(a.waiting[0].since) > a.patience {
+	if !patient && a.late(now) {
 		a.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
@@ -54,6 +59,22 @@ func (a *admission) enter(ctx context.Context, patient bool) error {
 		a.give(t)
 		return ctx.Err()
 	}
+}
+
+// late reports whether the turn of a call that comes now would come too late. The
+// caller holds mu.
+func (a *admission) late(now time.Time) bool {
+	n := len(a.waiting)
+	switch {
+	case n == 0:
+		return false
+	case now.Sub(a.waiting[0].since) > a.patience:
+		return true
+	case len(a.ends) < 2*a.most: // what began at once may end at once
+		return n >= max(a.most, unpaced)
+	}
+	pace := now.Sub(a.ends[0]) / time.Duration(len(a.ends))
+	return time.Duration(n+1)*pace > a.patience
 }
 
 // give gives a turn up that is not wanted any more.
@@ -86,6 +107,14 @@ func (a *admission) leave() {
 // left is leave for who holds mu.
 func (a *admission) left() {
 	a.computing--
+	if len(a.waiting) == 0 {
+		a.ends = a.ends[:0]
+		return
+	}
+	if len(a.ends) == 4*a.most {
+		a.ends = slices.Delete(a.ends, 0, 1)
+	}
+	a.ends = append(a.ends, time.Now())
 	for len(a.waiting) > 0 && a.computing < a.most {
 		close(a.waiting[0].come)
 		a.waiting = a.waiting[1:]

@@ -90,6 +90,39 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
+// TestWhoWouldComeLateIsRefusedAtOnce: with ten turns a second, and half a second
+// of patience, five may wait.
+func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &admission{most: 8, patience: 500 * time.Millisecond}
+		refused, late := 0, 0
+		for n := range 1000 {
+			time.Sleep(10 * time.Millisecond) // ten times what there is room for
+			go func() {
+				began := time.Now()
+				err := a.enter(t.Context(), false)
+				switch waited := time.Since(began); {
+				case errors.Is(err, scripting.ErrOverloaded) && waited == 0:
+					refused++
+					return
+				case err != nil || waited > 700*time.Millisecond:
+					late++
+				}
+				time.Sleep(400*time.Millisecond + time.Duration(n*7919%801)*time.Millisecond)
+				a.leave()
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		if late > 30 || refused < 880 || refused > 920 {
+			t.Errorf("%d of 1000 were refused and %d began late", refused, late)
+		}
+		if a.computing != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		}
+	})
+}
+
 func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &admission{most: 1, patience: time.Second}
