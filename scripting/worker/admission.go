@@ -25,7 +25,8 @@ type admission struct {
 	ends      []time.Time // of the last calls, as long as others have waited; four times most at most
 }
 
-// unpaced is how many calls may wait at least before the pace is known.
+// unpaced is how many calls may wait, for each that may compute, before the pace
+// is known: most are over soon.
 const unpaced = 8
 
 // turn is a call that waits to begin.
@@ -71,7 +72,7 @@ func (a *admission) late(now time.Time) bool {
 	case now.Sub(a.waiting[0].since) > a.patience:
 		return true
 	case len(a.ends) < 2*a.most: // what began at once may end at once
-		return n >= max(a.most, unpaced)
+		return n >= unpaced*a.most
 	}
 	pace := now.Sub(a.ends[0]) / time.Duration(len(a.ends))
 	return time.Duration(n+1)*pace > a.patience

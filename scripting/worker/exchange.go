@@ -16,6 +16,8 @@ const (
 	// maxPassed bounds what the host calls of a call pass that wait for their
 	// answers: the process that they come from has them behind it.
 	maxPassed = 64 << 20
+	// maxAsked is how many host calls of a call run at once. Others wait.
+	maxAsked = 64
 )
 
 // take takes a frame from the process in; ended says that it was the last. An
@@ -56,7 +58,7 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 	return out, false, nil
 }
 
-// ask asks the host. The answer comes over answers.
+// ask asks the host, in its turn. The answer comes over answers.
 func (f *flight) ask(p *peer, h hostFrame) {
 	if f.open++; f.open == 1 {
 		p.busy.Add(-1)
@@ -68,7 +70,27 @@ func (f *flight) ask(p *peer, h hostFrame) {
 	}
 	f.asked[h.seq] = len(h.payload)
 	f.passed += len(h.payload)
-	go func() { f.answers <- scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload) }()
+	f.queue = append(f.queue, h)
+	f.askNext()
+}
+
+// askNext asks the host as long as not too much is asked at once, and the call is
+// not over.
+func (f *flight) askNext() {
+	for f.open-len(f.queue) < maxAsked && len(f.queue) > 0 && f.guard.ctx.Err() == nil {
+		h := f.queue[0]
+		f.queue = f.queue[1:]
+		go func() { f.answers <- scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload) }()
+	}
+}
+
+// drop leaves unasked what waits to be.
+func (f *flight) drop() {
+	dropped := len(f.queue)
+	f.queue = nil
+	if f.open -= dropped; f.open == 0 && dropped > 0 {
+		f.room.resume()
+	}
 }
 
 // settle takes in an answer. A failure ends the call.
@@ -78,6 +100,7 @@ func (f *flight) settle(a scripting.Answer) *scripting.Failure {
 	}
 	f.passed -= f.asked[a.Seq()]
 	delete(f.asked, a.Seq())
+	f.askNext()
 	return f.recorder.Given(a)
 }
 

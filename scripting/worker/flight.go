@@ -34,6 +34,7 @@ type flight struct {
 
 	answers chan scripting.Answer // nil before the first host call
 	open    int                   // host calls that are not answered yet
+	queue   []hostFrame           // those of them that the host was not asked yet
 	asked   map[int]int           // how many bytes each of them passes, by their numbers
 	passed  int                   // the sum of these
 	asking  *deadline.Context     // that of the host calls
@@ -78,6 +79,7 @@ func (f *flight) memory(o Options) int64 {
 // its journal is whole.
 func (f *flight) land() {
 	f.asking.Cancel(nil)
+	f.drop()
 	for f.open > 0 {
 		_ = f.settle(<-f.answers) // the call is over whatever its journal holds
 	}
@@ -147,6 +149,7 @@ func (f *flight) took(ctx context.Context, p *peer, fr frame, grace time.Duratio
 // process when it holds the call for longer than grace: no call runs on there of
 // which nobody knows.
 func (f *flight) dismiss(p *peer, grace time.Duration) {
+	f.drop()
 	overdue := time.AfterFunc(grace, func() { p.end(endOverdue) })
 	defer overdue.Stop()
 	p.cancel(f.id)
