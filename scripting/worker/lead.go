@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"time"
 )
 
 // lead is the part of the one that reads what a process sends. A call reads
@@ -36,8 +37,13 @@ func (p *peer) readOut() {
 	led := p.led
 	p.led = true
 	p.mu.Unlock()
-	if led {
-		<-p.lead.over
+	for wait := lastWait; led; wait = time.Millisecond {
+		select {
+		case <-p.lead.over:
+			return
+		case <-time.After(wait):
+			p.stream.wake()
+		}
 	}
 }
 

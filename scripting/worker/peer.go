@@ -103,8 +103,7 @@ func (p *peer) attend() {
 	_ = p.stream.Close()
 }
 
-// end kills the process, for the first cause that is given, and hears no more:
-// where nothing keeps it from starting others, they may hold its streams open.
+// end kills the process, for the first cause that is given.
 func (p *peer) end(why cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,9 +112,8 @@ func (p *peer) end(why cause) {
 	}
 	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
 	_ = p.cmd.Process.Kill()
-	p.stream.hangUp()
 	close(p.doomed)
-	time.AfterFunc(lastWait, func() { _ = p.words.Close() })
+	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
 }
 
 // holds reports whether a call computes since before the look before the last.

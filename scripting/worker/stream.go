@@ -7,7 +7,8 @@ import "io"
 // goroutine, takes more threads, and to wake one costs more than most calls do.
 type stream interface {
 	io.ReadWriteCloser
-	// hangUp ends what waits in the stream, and has all that follows fail. What
-	// has come by then may still be read.
-	hangUp()
+	// wake has who waits to read from a process that has ended go on, with an end
+	// or with nonsense, for a while: others may hold its side open that it has
+	// started where nothing keeps it from that.
+	wake()
 }

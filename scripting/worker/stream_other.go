@@ -32,5 +32,4 @@ func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
 
 func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
-// hangUp closes both, after which a second time does nothing.
-func (p pipes) hangUp() { _ = p.Close() }
+func (p pipes) wake() { _ = p.Close() }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !linux
 
 package worker
 
@@ -11,7 +11,8 @@ import (
 )
 
 // sockets are a stream of one for each direction: who reads from one that is also
-// written to is woken whenever what was written is read.
+// written to is woken whenever what was written is read. Pipes cost less, but
+// cannot be shut down under who reads.
 type sockets struct{ in, out *os.File }
 
 // connect returns the stream to a process that is to be started, and its ends of
@@ -48,7 +49,7 @@ func (s sockets) Write(b []byte) (int, error) { return s.in.Write(b) }
 
 func (s sockets) Close() error { return errors.Join(s.in.Close(), s.out.Close()) }
 
-func (s sockets) hangUp() {
+func (s sockets) wake() {
 	for _, end := range []*os.File{s.in, s.out} {
 		if raw, err := end.SyscallConn(); err == nil {
 			// When these fail there is nobody at the other end any more.
