@@ -16,10 +16,10 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline"},
 	"serve/conformance":        {"engine", "serve"},
-	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline", "internal/ratelimit"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline", "internal/ratelimit", "internal/power"},
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/cputime", "internal/toml", "internal/yaml"},
@@ -30,11 +30,12 @@ var layout = map[string][]string{
 	"internal/source":          {"diag", "internal/hclfile"},
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
 	"internal/crossref":        {"diag", "internal/hclfile", "internal/grant", "internal/uritemplate"},
+	"internal/power":           {"diag", "internal/hclfile", "internal/grant"},
 	"internal/redact":          {},
 	"internal/content":         {},
 	"internal/cputime":         {},
 	"internal/deadline":        {},
-	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit"},
+	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit", "internal/power"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
 	"internal/gofunc":          {"scripting", "identity", "internal/catalog"},
 	"internal/lanes":           {},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/power"
 )
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
@@ -60,6 +61,12 @@ func (s *Snapshot) counted(took time.Duration) []any {
 		slog.String("revision", s.Revision()), slog.Int("tools", len(s.tools)), slog.Int("resources", len(s.offers[Resources])),
 		slog.Int("templates", len(s.offers[Templates])), slog.Int("prompts", len(s.offers[Prompts])), slog.Duration("took", took),
 	}
+}
+
+// Compare returns what the files say otherwise than those of a snapshot from
+// before, what adds power first.
+func (s *Snapshot) Compare(before *Snapshot) []power.Change {
+	return power.Compare(before.catalog.Said, s.catalog.Said)
 }
 
 // Info is what a server says of itself.

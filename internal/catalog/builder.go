@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/power"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
 	"github.com/mcpd/mcpd/scripting"
@@ -136,6 +137,9 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	} else {
 		b.compile(defined, found)
 		result.Catalog = b.link(found, registered)
+		result.Catalog.Said = power.Side{
+			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
+		}
 	}
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)
