@@ -119,20 +119,20 @@ func (a *account) grants(s *Side, set grant.Set, ranges map[string]diag.Range) {
 		a.add(f, rangeOf(ranges, f, a.where))
 	}
 	for _, g := range set.FS {
-		a.leads("fs."+g.Name, s.led(g.Root, g.Relative), ranges)
+		a.leads("fs."+g.Name, ".root", s.led(g.Root, g.Relative), ranges)
 	}
 	for _, g := range set.SQL {
-		a.leads("sql."+g.Name, s.led(g.Path, g.Relative), ranges)
+		a.leads("sql."+g.Name, ".path", s.led(g.Path, g.Relative), ranges)
 	}
 	for _, g := range set.Exec {
-		a.leads("exec."+g.Name, s.led(g.Path, false), ranges)
+		a.leads("exec."+g.Name, ".path", s.led(g.Path, false), ranges)
 	}
 }
 
-// leads adds where the links lead that a path passes, "" for nowhere else.
-func (a *account) leads(of, led string, ranges map[string]diag.Range) {
+// leads adds where the links lead that a path of an object passes, "" for nowhere else.
+func (a *account) leads(of, path, led string, ranges map[string]diag.Range) {
 	if led != "" {
-		f := grant.Fact{Of: of, Option: "links of its path", Sense: grant.Judged, Value: led}
+		f := grant.Fact{Of: of, Option: "links of its path", Sense: grant.Judged, Value: led, Place: of + path}
 		a.add(f, rangeOf(ranges, f, a.where))
 	}
 }

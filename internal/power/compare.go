@@ -132,16 +132,17 @@ func (c *comparison) group(was, is *account, old, new *group) {
 	}
 }
 
-// gives says in brackets what a new object gives.
+// gives says in brackets what a new object gives, list by list.
 func (g *group) gives() string {
 	var said []string
-	for _, f := range g.facts {
-		if f.Sense != grant.Gives || f.Value == "" && f.Option == "" {
-			continue
-		}
-		if f.Value == "" {
+	for i, f := range g.facts {
+		switch {
+		case f.Sense != grant.Gives || f.Of == "":
+		case f.Value == "":
 			said = append(said, f.Option)
-		} else {
+		case i > 0 && g.facts[i-1].Option == f.Option:
+			said[len(said)-1] += " " + strconv.Quote(f.Value)
+		default:
 			said = append(said, f.Option+" "+strconv.Quote(f.Value))
 		}
 	}
@@ -240,8 +241,11 @@ func (c *comparison) members(was, is *account, before, after []fact, sense grant
 
 // said returns what has become of a member.
 func said(f fact, became string) string {
-	if f.Value == "" {
+	switch {
+	case f.Value == "":
 		return became
+	case f.Pattern && f.Value == "*":
+		return "everything " + became
 	}
 	return strconv.Quote(f.Value) + " " + became
 }

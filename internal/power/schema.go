@@ -82,11 +82,12 @@ func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open
 	case "properties":
 		s.properties(value, path, pointer, open)
 	case "items":
+		s.at(path+"[]", pointer, grant.Fact{Sense: grant.Holds})
 		s.node(value, path+"[]", pointer)
 	case "required":
-		s.list(fact, grant.Holds, value, path, pointer)
+		s.required(value, path, pointer)
 	case "enum":
-		s.list(fact, grant.Gives, value, path, pointer)
+		s.enum(value, path, pointer)
 	case "additionalProperties":
 		s.others(value, path, pointer)
 	case "pattern", "format", "uniqueItems":
@@ -125,21 +126,31 @@ func (s *schemaOf) properties(value any, path, pointer string, open bool) {
 		sense = grant.Gives
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		inner := strings.TrimPrefix(path+"."+name, ".")
+		inner := member(path, name)
 		at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 		s.at(inner, at, grant.Fact{Sense: sense})
 		s.node(members[name], inner, at)
 	}
 }
 
-// list adds a fact for each element.
-func (s *schemaOf) list(like grant.Fact, sense grant.Sense, value any, path, pointer string) {
-	elements, _ := value.([]any)
-	for _, element := range elements {
-		like.Sense, like.Value = sense, plain(element)
-		s.at(path, pointer, like)
+// required adds which members there must be, to what is said of these.
+func (s *schemaOf) required(value any, path, pointer string) {
+	names, _ := value.([]any)
+	for _, name := range names {
+		s.at(member(path, plain(name)), pointer, grant.Fact{Option: "required", Sense: grant.Holds})
 	}
 }
+
+// enum adds the values that there are.
+func (s *schemaOf) enum(value any, path, pointer string) {
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		s.at(path, pointer, grant.Fact{Option: "enum", Value: plain(element)})
+	}
+}
+
+// member returns the path of a member of an object.
+func member(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
 // at adds a fact of the value at a path.
 func (s *schemaOf) at(path, pointer string, f grant.Fact) {

@@ -32,7 +32,8 @@ func (s *Side) tool(t *hclfile.Tool) account {
 	}
 	a.schema("output", t.Output, t.OutputOrigin)
 	for _, from := range t.From {
-		part := `input "` + from.Name + `"`
+		part := `input "` + from.Name + `" of the server`
+		a.add(grant.Fact{Part: part, Sense: grant.Holds}, from.Range)
 		a.add(grant.Fact{Part: part, Option: "from", Sense: grant.Judged, Value: from.Expr.Text.Body() + "\x00" + string(from.Schema)}, from.Range)
 	}
 	a.pointers("sensitive input", t.Sensitive)
