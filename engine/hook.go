@@ -50,6 +50,8 @@ type HookEvent struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// Result is the value that the tool returned; set at End.
 	Result json.RawMessage `json:"result,omitempty"`
+	// Cached says, at End, that the result is that of another call.
+	Cached bool `json:"cached,omitempty"`
 	// Outcome is "input_required" at End when the call waits for its client, and
 	// empty otherwise.
 	Outcome string `json:"outcome,omitempty"`
@@ -105,7 +107,7 @@ func (x *execution) fireLast(ctx context.Context, result Result) {
 		x.fire(ctx, HookEvent{Phase: End, Result: result.Reply})
 		return
 	}
-	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
+	x.fire(ctx, HookEvent{Phase: End, Cached: x.cached, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
 }
 
 // fileHooks returns the hooks in files that want to know of a phase of this

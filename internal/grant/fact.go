@@ -74,6 +74,20 @@ func (s Set) Facts(base string) []Fact {
 	return f
 }
 
+// Secrets returns the names of the secrets that are granted, in the order of the file.
+func (s Set) Secrets() []string {
+	var names []string
+	for _, f := range s.Facts("") {
+		if f.Option == secretsOption {
+			names = append(names, f.Value)
+		}
+	}
+	return names
+}
+
+// secretsOption is the option of facts of which each value is the name of a secret.
+const secretsOption = "secrets"
+
 // facts are those of one set, on their way.
 type facts []Fact
 
@@ -111,7 +125,7 @@ func (f *facts) number(of, option string, n int) {
 // value adds what text with secrets says: the secrets by their names, and the
 // rest to be read.
 func (f *facts) value(of, part, option string, v Value) {
-	f.any(Fact{Of: of, Part: part, Option: "secrets"}, v.secrets()...)
+	f.any(Fact{Of: of, Part: part, Option: secretsOption}, v.secrets()...)
 	f.add(Fact{Of: of, Part: part, Option: option, Sense: Judged, Value: string(encode(v))})
 }
 

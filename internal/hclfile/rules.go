@@ -82,7 +82,7 @@ var rules = map[string]*rule{
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
-	"cache":  {single: true, later: true},
+	"cache":  {single: true, args: join(required("ttl"), args("scope"))},
 
 	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
 	"http": {labels: []string{"name"}, args: join(required("hosts"),

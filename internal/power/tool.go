@@ -26,6 +26,7 @@ func (s *Side) tool(t *hclfile.Tool) account {
 	a.encoded(grant.Told, "task", t.Task)
 	a.add(grant.Fact{Option: "task_ttl", Sense: grant.UpTo, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, a.where)
 	a.encoded(grant.Told, "ask_first", t.AskFirst)
+	a.cache(t.Cache)
 	a.schema("input", t.Input, t.InputOrigin)
 	if t.Output != nil {
 		a.add(grant.Fact{Part: "output", Sense: grant.Holds}, t.OutputRange)
@@ -40,6 +41,17 @@ func (s *Side) tool(t *hclfile.Tool) account {
 	a.pointers("sensitive output", t.SensitiveOutput)
 	a.body(grant.Told, "body", &t.Run)
 	return a
+}
+
+// cache adds to whom results are given again. That they are is no power.
+func (a *account) cache(c *hclfile.Cache) {
+	if c == nil {
+		return
+	}
+	a.encoded(grant.Told, "cache", c.TTL)
+	if c.Scope != hclfile.CachePrincipal {
+		a.add(grant.Fact{Option: "cache scope", Value: c.Scope}, c.Range)
+	}
 }
 
 // pointers adds what is shown to nobody else.
