@@ -82,7 +82,7 @@ func New[V any]() *Store[V] {
 
 // Do returns the result that is kept for a call, or that of the same call which
 // runs already, and reports that it was made before. Otherwise it returns what
-// make makes. A value that was made before is shared, and must not be changed.
+// run makes. A value that was made before is shared, and must not be changed.
 // It waits no longer than ctx lasts, and then returns its error.
 func (s *Store[V]) Do(ctx context.Context, c Call, run func() (Made[V], error)) (v V, before bool, err error) {
 	for {
@@ -163,6 +163,9 @@ func (s *Store[V]) land(c Call, own *flight[V], made Made[V]) {
 // keep adds an entry, and removes those for which there is no room; mu is held.
 func (s *Store[V]) keep(c Call, made Made[V]) {
 	if old := s.entries[c.Key]; old != nil {
+		if old.began.After(c.Began) {
+			return // a slow call comes late
+		}
 		s.remove(old)
 	}
 	e := &entry[V]{key: c.Key, value: made.Value, began: c.Began, size: made.Size + overhead}
