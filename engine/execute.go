@@ -277,7 +277,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 	case err != nil:
 		return Result{}, failed(ExecutionError, fmt.Errorf("executor: %w", err), "the %s could not be run", x.entry.Kind)
 	case outcome.Failure != nil:
-		return Result{}, x.failure(ctx, outcome.Failure)
+		return Result{}, x.traced(x.failure(ctx, outcome.Failure))
 	case outcome.Suspended != nil:
 		if pause.Agent == nil {
 			pause.Agent = call.AgentJSON()
