@@ -252,19 +252,24 @@ func said(f fact, became string) string {
 
 // beyond returns the members of a list, each once, that no member of another one covers.
 func beyond(list, other []fact) []fact {
-	same, patterns := map[string]bool{}, []fact(nil)
+	type written struct {
+		value   string
+		pattern bool
+	}
+	same, patterns := map[written]bool{}, []fact(nil)
 	for _, o := range other {
-		same[o.Value] = true
+		same[written{o.Value, o.Pattern}] = true
 		if o.Pattern && strings.Contains(o.Value, "*") {
 			patterns = append(patterns, o)
 		}
 	}
 	var rest []fact
 	for _, f := range list {
-		if same[f.Value] || slices.ContainsFunc(patterns, func(o fact) bool { return covers(o, f) }) {
+		w := written{f.Value, f.Pattern}
+		if same[w] || slices.ContainsFunc(patterns, func(o fact) bool { return covers(o, f) }) {
 			continue
 		}
-		same[f.Value] = true
+		same[w] = true
 		rest = append(rest, f)
 	}
 	slices.SortStableFunc(rest, func(a, b fact) int { return cmp.Compare(a.Value, b.Value) })

@@ -3,6 +3,7 @@ package power
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
@@ -175,5 +177,36 @@ func BenchmarkCompare(b *testing.B) {
 		if n := len(Compare(old, new)); n != 2000 {
 			b.Fatal(n)
 		}
+	}
+}
+
+// TestAPatternCoversWhatItCoversByEveryName tries random patterns against random
+// names: what a covered pattern matches, the one that covers it matches too.
+func TestAPatternCoversWhatItCoversByEveryName(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	word := func(letters string) string {
+		b := make([]byte, random.IntN(6))
+		for i := range b {
+			b[i] = letters[random.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	covered, matched := 0, 0
+	for range 200_000 {
+		wide, narrow, name := word("ab.*"), word("ab.*"), word("ab.")
+		if !covers(fact{Fact: grant.Fact{Value: wide}}, fact{Fact: grant.Fact{Value: narrow}}) {
+			continue
+		}
+		covered++
+		if !(hclfile.Name{Text: narrow}).Matches(name) {
+			continue
+		}
+		matched++
+		if !(hclfile.Name{Text: wide}).Matches(name) {
+			t.Fatalf("%q covers %q, which matches %q", wide, narrow, name)
+		}
+	}
+	if covered < 1000 || matched < 100 {
+		t.Errorf("only %d covered, %d matched", covered, matched)
 	}
 }

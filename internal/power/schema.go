@@ -137,7 +137,8 @@ func (s *schemaOf) properties(value any, path, pointer string, open bool) {
 func (s *schemaOf) required(value any, path, pointer string) {
 	names, _ := value.([]any)
 	for _, name := range names {
-		s.at(member(path, plain(name)), pointer, grant.Fact{Option: "required", Sense: grant.Holds})
+		text, _ := name.(string)
+		s.at(member(path, text), pointer, grant.Fact{Option: "required", Sense: grant.Holds})
 	}
 }
 
@@ -149,8 +150,14 @@ func (s *schemaOf) enum(value any, path, pointer string) {
 	}
 }
 
-// member returns the path of a member of an object.
-func member(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+// member returns the path of a member of an object. No other has the same path,
+// whatever the names are.
+func member(path, name string) string {
+	return strings.TrimPrefix(path+"."+inPath.Replace(name), ".")
+}
+
+// inPath escapes what means something in a path.
+var inPath = strings.NewReplacer("~", "~0", ".", "~1", "[", "~2", `"`, "~3")
 
 // at adds a fact of the value at a path.
 func (s *schemaOf) at(path, pointer string, f grant.Fact) {
@@ -168,9 +175,10 @@ func (s *schemaOf) at(path, pointer string, f grant.Fact) {
 	s.add(f, where)
 }
 
-// plain returns text as it is, and any other value as JSON.
+// plain returns text as it is, and any other value as JSON, as which text stands
+// too that could be taken for such.
 func plain(value any) string {
-	if text, ok := value.(string); ok {
+	if text, ok := value.(string); ok && !json.Valid([]byte(text)) {
 		return text
 	}
 	return encode(value)
