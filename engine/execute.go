@@ -29,11 +29,10 @@ type execution struct {
 	req    Request
 	id     string
 	// root and leg are those of hook events; empty while they are not known.
-	root string
-	leg  int32
-	gone bool // the call has left the server
-	// cached says that the result is that of another call.
-	cached bool
+	root   string
+	leg    int32
+	gone   bool // the call has left the server
+	cached bool // the result is that of another call
 	lane   uint64
 	began  time.Time
 	// charges are what limits have counted, to be given back; nil when none have.

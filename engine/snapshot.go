@@ -63,9 +63,11 @@ func (s *Snapshot) counted(took time.Duration) []any {
 	}
 }
 
-// Compare returns what the files say otherwise than those of a snapshot from
-// before, what adds power first.
-func (s *Snapshot) Compare(before *Snapshot) []power.Change {
+// PowerChange is one thing that the files of two snapshots say otherwise.
+type PowerChange = power.Change
+
+// Compare returns how the files differ from those before, what adds power first.
+func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
 	return power.Compare(before.catalog.Said, s.catalog.Said)
 }
 

@@ -115,8 +115,8 @@ func copyOf(r scripting.Result) scripting.Result {
 }
 
 // key returns what tells the results of a call from those of others: everything
-// that the body may depend on. It reports false for a call whose caller nobody
-// can tell from another one.
+// that the body may depend on. It reports false for a call that nobody can
+// tell from another one.
 func (b *cached) key(i *Invocation) (resultcache.Call, bool) {
 	c := resultcache.Call{Began: i.Began, TTL: b.cache.TTL}
 	c.Of = b.item.Key
@@ -143,8 +143,10 @@ func (b *cached) key(i *Invocation) (resultcache.Call, bool) {
 			field(h, []byte(part))
 		}
 	}
-	// Decoded JSON always encodes, with the members of objects in order.
-	args, _ := json.Marshal(i.Args)
+	args, err := json.Marshal(i.Args) // with the members of objects in order
+	if err != nil {
+		return c, false // something that is no JSON, which the server has filled in
+	}
 	field(h, args)
 	h.Sum(c.Call[:0])
 	return c, true

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -47,6 +48,11 @@ func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 	}
 	if key(plain, one, 0) != same {
 		t.Error("a tool without secrets depends on them")
+	}
+	unheard := invoke(one, 0)
+	unheard.Args["a"] = math.Inf(1)
+	if _, ok := plain.key(unheard); ok {
+		t.Error("arguments that cannot be told apart have a key")
 	}
 	plain.granted[0]++
 	if key(plain, one, 0) == same {
