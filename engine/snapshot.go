@@ -75,6 +75,8 @@ func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
 type Info struct {
 	Name, Title, Version, Description, Instructions string
 	Icons                                           []Icon
+	// ExposesTraces says that callers are told where a body failed.
+	ExposesTraces bool
 }
 
 // Listen is what the operator's file says of the address to serve on.
@@ -92,7 +94,7 @@ func (s *Snapshot) Revision() string { return s.catalog.Revision }
 // Info returns what the server says of itself.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons)}
+	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons), ExposesTraces: said.ExposeTraces}
 }
 
 // Listen returns what the operator's file says of the address to serve on.

@@ -1,6 +1,10 @@
 package serve_test
 
 import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -31,6 +35,26 @@ tool "fine" {
   run = "return 1;"
 }
 `
+
+// TestTracesForOtherMachinesAreWarnedOf listens on all addresses and on loopback.
+func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
+	for address, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false} {
+		log := &synced{}
+		s, err := engine.New(engine.Options{
+			Name: "test", Logger: slog.New(slog.NewTextHandler(log, nil)),
+			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("server {\n  expose_traces = true\n}\n"), Mode: 0o644}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		err = serve.New(s, serve.Options{Address: address, InsecureListen: true, OnListen: func(net.Addr) { stop() }}).Run(ctx)
+		stop()
+		if got := strings.Contains(log.String(), "callers from other machines are told where bodies fail"); err != nil || got != warned {
+			t.Errorf("%s: warned %v, %v\n%s", address, got, err, log)
+		}
+	}
+}
 
 // TestTracesReachCallersOnEveryTransportWhereTheyAreExposed makes the same calls
 // with traces and without.
