@@ -19,6 +19,7 @@ type storedOutcome struct {
 type storedError struct {
 	Code       Code
 	Message    string
+	Trace      string          `json:",omitempty"`
 	Details    json.RawMessage `json:",omitempty"`
 	Required   json.RawMessage `json:",omitempty"`
 	RPC        *RPCError       `json:",omitempty"`
@@ -30,7 +31,7 @@ func encodeOutcome(r Result, e *CallError) ([]byte, error) {
 	stored := storedOutcome{Value: r.Value, Content: r.Content, Structured: r.Structured, Reply: r.Reply, Rich: r.Rich, Ask: r.Ask}
 	if e != nil {
 		stored.Err = &storedError{
-			Code: e.Code, Message: e.Message, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
+			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
 	}
 	encoded, err := json.Marshal(stored)
@@ -47,7 +48,7 @@ func decodeOutcome(encoded []byte) (Result, *CallError) {
 	}
 	if e := stored.Err; e != nil {
 		return Result{}, &CallError{
-			Code: e.Code, Message: e.Message, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
+			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
 	}
 	return Result{Value: stored.Value, Content: stored.Content, Structured: stored.Structured, Reply: stored.Reply, Rich: stored.Rich, Ask: stored.Ask}, nil

@@ -52,6 +52,9 @@ type CallError struct {
 	RetryAfter time.Duration `json:"-"`
 	// Limited says that a limit is against the call for now; set for [PolicyDenied] alone.
 	Limited bool `json:"-"`
+	// Trace tells where in the files a body failed, as mcpd call shows it; set for
+	// [ExecutionError] alone, and only where the operator exposes traces.
+	Trace string `json:"-"`
 	// Overloaded says that the server had no room for the call, or is shutting down.
 	Overloaded bool `json:"-"`
 

@@ -29,11 +29,12 @@ type execution struct {
 	req    Request
 	id     string
 	// root and leg are those of hook events; empty while they are not known.
-	root  string
-	leg   int32
-	gone  bool // the call has left the server
-	lane  uint64
-	began time.Time
+	root   string
+	leg    int32
+	gone   bool // the call has left the server
+	cached bool // the result is that of another call
+	lane   uint64
+	began  time.Time
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
 	// entry is nil while nothing is found, and body is what runs of it: nil
@@ -248,7 +249,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 	defer bounded.Cancel(nil)
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
-		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds,
+		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
 		Host: host.Call{
 			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg},
@@ -275,7 +276,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 	case err != nil:
 		return Result{}, failed(ExecutionError, fmt.Errorf("executor: %w", err), "the %s could not be run", x.entry.Kind)
 	case outcome.Failure != nil:
-		return Result{}, x.failure(ctx, outcome.Failure)
+		return Result{}, x.traced(x.failure(ctx, outcome.Failure))
 	case outcome.Suspended != nil:
 		if pause.Agent == nil {
 			pause.Agent = call.AgentJSON()

@@ -34,6 +34,14 @@ tool "asks" {
   }
   run = "return await roots();"
 }
+tool "again" {
+  read_only = true
+  cache {
+    ttl   = "1m"
+    scope = "server"
+  }
+  run = "return 1;"
+}
 resource "r" {
   uri  = "x:r"
   text = "r"
@@ -71,6 +79,9 @@ hook "keys" {
 		t.Fatal("the tool did not fail")
 	}
 	s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: "x:r"})
+	for range 2 {
+		s.Execute(t.Context(), engine.Request{Name: "again"})
+	}
 	if result := s.Execute(t.Context(), engine.Request{Name: "asks", Can: engine.Capabilities{Roots: true}}); result.Ask == nil {
 		t.Fatal("the tool did not ask")
 	}

@@ -50,6 +50,8 @@ type HookEvent struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// Result is the value that the tool returned; set at End.
 	Result json.RawMessage `json:"result,omitempty"`
+	// Cached says, at End, that the result is that of another call.
+	Cached bool `json:"cached,omitempty"`
 	// Outcome is "input_required" at End when the call waits for its client, and
 	// empty otherwise.
 	Outcome string `json:"outcome,omitempty"`
@@ -93,19 +95,16 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 
 // fireLast fires the one terminal event of the call.
 func (x *execution) fireLast(ctx context.Context, result Result) {
-	if result.Err != nil {
+	switch {
+	case result.Err != nil:
 		x.fire(ctx, HookEvent{Phase: Failed, Err: result.Err})
-		return
-	}
-	if result.Ask != nil {
+	case result.Ask != nil:
 		x.fire(ctx, HookEvent{Phase: End, Outcome: "input_required"})
-		return
-	}
-	if result.Reply != nil {
+	case result.Reply != nil:
 		x.fire(ctx, HookEvent{Phase: End, Result: result.Reply})
-		return
+	default:
+		x.fire(ctx, HookEvent{Phase: End, Cached: x.cached, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
 	}
-	x.fire(ctx, HookEvent{Phase: End, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
 }
 
 // fileHooks returns the hooks in files that want to know of a phase of this

@@ -112,6 +112,10 @@ func (o Options) catalog(runner *hooks.Runner) catalog.Options {
 // by another of the same name.
 func Dir(path string) fs.FS { return source.Dir(path) }
 
+// File returns the files that one tool file of the disk may refer to, and of all
+// tool files that one alone.
+func File(path string) fs.FS { return source.File(path) }
+
 // Format returns an HCL file in canonical layout, with its raw bodies byte for
 // byte. name is how diagnostics call the file.
 func Format(name string, content []byte) ([]byte, diag.List) {

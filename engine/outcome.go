@@ -32,7 +32,7 @@ func (x *execution) structured(r *scripting.Result) (Result, *CallError) {
 	value := orNull(r.JSON)
 	if !x.entry.Output.Sure() {
 		if violations := x.entry.Output.Value(value); len(violations) > 0 {
-			return Result{}, x.brokenOutput(violations)
+			return Result{}, x.traced(x.brokenOutput(violations))
 		}
 	}
 	result := Result{Value: value, Structured: value}
@@ -85,6 +85,14 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 	default:
 		return failed(ExecutionError, f, "%s", f.Message)
 	}
+}
+
+// traced adds to an error where the body failed, for a caller who may know.
+func (x *execution) traced(err *CallError) *CallError {
+	if x.snap.catalog.Server.ExposeTraces && err.Code == ExecutionError {
+		err.Trace = x.hide.Hide(x.server.brokers.Secrets.Redact(scripting.Traces(err.Stack(), "")))
+	}
+	return err
 }
 
 // Stack returns the places in the author's files at which a body failed, innermost first, or

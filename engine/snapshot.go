@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/power"
 )
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
@@ -62,10 +63,20 @@ func (s *Snapshot) counted(took time.Duration) []any {
 	}
 }
 
+// PowerChange is one thing that the files of two snapshots say otherwise.
+type PowerChange = power.Change
+
+// Compare returns how the files differ from those before, what adds power first.
+func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
+	return power.Compare(before.catalog.Said, s.catalog.Said)
+}
+
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description, Instructions string
 	Icons                                           []Icon
+	// ExposesTraces says that callers are told where a body failed.
+	ExposesTraces bool
 }
 
 // Listen is what the operator's file says of the address to serve on.
@@ -83,7 +94,7 @@ func (s *Snapshot) Revision() string { return s.catalog.Revision }
 // Info returns what the server says of itself.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons)}
+	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons), ExposesTraces: said.ExposeTraces}
 }
 
 // Listen returns what the operator's file says of the address to serve on.

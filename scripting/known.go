@@ -67,7 +67,7 @@ func httpMethods() []string { return []string{"get", "post", "put", "patch", "de
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
 	return []string{
-		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "via", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
+		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "cached", "via", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
 	}
 }
 

@@ -132,6 +132,15 @@ func (f Frame) Trace(indent string) string {
 	return text + "\n" + indent + strings.ReplaceAll(f.Excerpt, "\n", "\n"+indent)
 }
 
+// Traces returns frames as people read them, one behind the other.
+func Traces(frames []Frame, indent string) string {
+	lines := make([]string, len(frames))
+	for i, frame := range frames {
+		lines[i] = frame.Trace(indent)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // String returns the name of the kind.
 func (k FailureKind) String() string {
 	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError", "AskDenied"}

@@ -147,7 +147,7 @@ func callError(e *engine.CallError) *mcp.CallError {
 	}
 	wire := &mcp.CallError{
 		Code: mcp.Code(e.Code), Message: e.Message, Details: e.Details, Schema: e.Schema,
-		RetryAfter: e.RetryAfter, Limited: e.Limited, Overloaded: e.Overloaded, Required: e.Required, RemovedIn: e.RemovedIn,
+		Trace: e.Trace, RetryAfter: e.RetryAfter, Limited: e.Limited, Overloaded: e.Overloaded, Required: e.Required, RemovedIn: e.RemovedIn,
 	}
 	if e.Violations != nil {
 		if details, err := json.Marshal(e.Violations); err == nil {

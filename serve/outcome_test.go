@@ -97,6 +97,10 @@ type call struct{ tool, args string }
 // the same kind: ids and times.
 type outcome struct {
 	Code, Message, Value string
+	// Trace is where a body failed, and NamesFile that anything in the answer
+	// tells the file of the tools.
+	Trace     string
+	NamesFile bool
 }
 
 func outcomeCalls() []call {
@@ -191,6 +195,9 @@ func checkSpread(t *testing.T, calls []call, at func(int) outcome) {
 	codes := map[string]int{}
 	for i := range calls {
 		codes[at(i).Code]++
+		if at(i).NamesFile || at(i).Trace != "" {
+			t.Errorf("the caller of %s learns where it failed: %+v", calls[i].tool, at(i))
+		}
 	}
 	for _, code := range []string{"", "INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"} {
 		if codes[code] < 8 {

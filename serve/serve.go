@@ -178,6 +178,9 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if err := gate.CheckListen(listen.Address, f.options.InsecureListen); err != nil {
 		return err
 	}
+	if f.engine.Snapshot().Info().ExposesTraces && gate.CheckListen(listen.Address, false) != nil {
+		f.engine.Logger().Warn("callers from other machines are told where bodies fail; remove expose_traces unless that is meant")
+	}
 	defer f.compare(listen)()
 	listener, err := gate.Listen(listen.Address)
 	if err != nil {

@@ -63,6 +63,7 @@ type storedEnd struct {
 type storedError struct {
 	Code       mcp.Code        `json:"code"`
 	Message    string          `json:"message"`
+	Trace      string          `json:"trace,omitempty"`
 	Details    json.RawMessage `json:"details,omitempty"`
 	Schema     json.RawMessage `json:"schema,omitempty"`
 	Required   json.RawMessage `json:"required,omitempty"`
@@ -81,7 +82,7 @@ func encodeEnd(r mcp.Response) []byte {
 	stored := storedEnd{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
 	if e := r.Err; e != nil {
 		stored.Err = &storedError{
-			Code: e.Code, Message: e.Message, Details: e.Details, Schema: e.Schema, Required: e.Required,
+			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Schema: e.Schema, Required: e.Required,
 			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
 		if e.RPC != nil {
@@ -112,7 +113,7 @@ func endOf(t tasks.Task) mcp.Response {
 	r := mcp.Response{Content: stored.Content, Structured: stored.Structured, Revision: stored.Revision, CallID: stored.CallID}
 	if e := stored.Err; e != nil {
 		r.Err = &mcp.CallError{
-			Code: e.Code, Message: e.Message, Details: e.Details, Schema: e.Schema, Required: e.Required,
+			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Schema: e.Schema, Required: e.Required,
 			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
 		if e.RPC != nil {

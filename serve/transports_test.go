@@ -55,12 +55,13 @@ func overREST(t *testing.T, front *serve.Front) func(call) outcome {
 		var wire struct {
 			Result         json.RawMessage
 			Error, Message string
+			Trace          string
 		}
 		decode(t, answer, &wire)
 		if wire.Error != "" {
-			return outcome{Code: wire.Error, Message: wire.Message}
+			return outcome{Code: wire.Error, Message: wire.Message, Trace: wire.Trace, NamesFile: namesFile(answer)}
 		}
-		return outcome{Value: textual(wire.Result)}
+		return outcome{Value: textual(wire.Result), NamesFile: namesFile(answer)}
 	}
 }
 
@@ -218,7 +219,7 @@ func pipes(t *testing.T, front *serve.Front, meta string, legacy bool) func(call
 // read reads the answer to tools/call, of either era.
 func read(t *testing.T, answer []byte) outcome {
 	t.Helper()
-	type mcpError struct{ Code, Message string }
+	type mcpError struct{ Code, Message, Trace string }
 	var wire struct {
 		Result struct {
 			IsError           bool
@@ -230,15 +231,18 @@ func read(t *testing.T, answer []byte) outcome {
 	}
 	decode(t, answer, &wire)
 	if wire.Error != nil {
-		return outcome{Code: wire.Error.Data.Code, Message: wire.Error.Data.Message}
+		return outcome{Code: wire.Error.Data.Code, Message: wire.Error.Data.Message, Trace: wire.Error.Data.Trace, NamesFile: namesFile(answer)}
 	}
 	if wire.Result.IsError {
 		var failed mcpError
 		decode(t, wire.Result.Meta["mcpd/error"], &failed)
-		return outcome{Code: failed.Code, Message: failed.Message}
+		return outcome{Code: failed.Code, Message: failed.Message, Trace: failed.Trace, NamesFile: namesFile(answer)}
 	}
-	return outcome{Value: valueOf(wire.Result.StructuredContent, wire.Result.Content)}
+	return outcome{Value: valueOf(wire.Result.StructuredContent, wire.Result.Content), NamesFile: namesFile(answer)}
 }
+
+// namesFile reports whether an answer names the file of the tools anywhere.
+func namesFile(answer []byte) bool { return bytes.Contains(answer, []byte("t.hcl")) }
 
 func listen(t *testing.T, front *serve.Front) string {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -203,13 +203,12 @@ func printAnswer(e env, a answer, raw bool) error {
 	return printJSON(e.text(), a.Result)
 }
 
-// stackOf shows the author where a body failed; clients never see it.
+// stackOf shows the author where a body failed.
 func stackOf(err *engine.CallError) string {
-	var b strings.Builder
-	for _, frame := range err.Stack() {
-		b.WriteString("\n" + frame.Trace("  "))
+	if frames := err.Stack(); len(frames) > 0 {
+		return "\n" + scripting.Traces(frames, "  ")
 	}
-	return b.String()
+	return ""
 }
 
 // printer shows what a tool tells while it runs.

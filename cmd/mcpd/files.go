@@ -26,6 +26,11 @@ type files struct {
 
 func (f *files) add(cmd *cobra.Command) {
 	f.addPaths(cmd)
+	f.addVars(cmd)
+}
+
+// addVars adds the flag that gives variables values. It notes which flags were written.
+func (f *files) addVars(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "give a variable a value, as `NAME=VALUE` (also MCPD_VAR_NAME)")
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		f.toolsGiven = cmd.Flags().Changed("tools")
@@ -65,7 +70,10 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 		return nil, usage("cannot read the operator's file: %v", err)
 	}
 	o.Name, o.Version = "mcpd", version()
-	o.Tools, o.ToolsPath = engine.Dir(f.tools), filepath.ToSlash(filepath.Clean(f.tools))
+	if o.Tools == nil {
+		o.Tools = engine.Dir(f.tools)
+	}
+	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
 	o.Config, o.ConfigPath = engine.Dir(filepath.Dir(f.config)), filepath.ToSlash(filepath.Clean(f.config))
 	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool

@@ -12,6 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/power"
+	"github.com/mcpd/mcpd/internal/resultcache"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
 	"github.com/mcpd/mcpd/scripting"
@@ -54,11 +56,14 @@ type Builder struct {
 	// served is the operator's file of the catalog that serves.
 	served *source.Config
 	cache  cache
+	// built is the catalog that was made last, and results are those of its tools.
+	built   *Catalog
+	results *results
 }
 
 // New returns a builder that has read nothing yet.
 func New(o Options) *Builder {
-	return &Builder{options: o, maxPolicies: maxPolicies, tree: source.New(o.Tools, o.ToolsPath)}
+	return &Builder{options: o, maxPolicies: maxPolicies, tree: source.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
 }
 
 // Change says what a build has to look at again.
@@ -136,15 +141,22 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	} else {
 		b.compile(defined, found)
 		result.Catalog = b.link(found, registered)
+		result.Catalog.Said = power.Side{
+			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
+		}
 	}
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)
-	result.Problems = found.problems.Sort()
+	result.Problems, b.built = found.problems.Sort(), result.Catalog
 	return result
 }
 
 // Served tells the builder that the catalog that it made last serves now.
-func (b *Builder) Served() { b.served = b.config }
+// The results of tools that are gone, or others, are forgotten.
+func (b *Builder) Served() {
+	b.served = b.config
+	b.results.Keep(keysOf(b.built))
+}
 
 func namesOf(items []*Item) []hclfile.Name {
 	names := make([]hclfile.Name, len(items))

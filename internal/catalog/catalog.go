@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/power"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/uritemplate"
@@ -39,6 +40,8 @@ type Catalog struct {
 	// Sensitive takes the values of sensitive variables out of what is written.
 	Sensitive redact.Text
 	Tests     []hclfile.Test
+	// Said is what the files say, to be compared with what others do.
+	Said power.Side
 
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.

@@ -149,6 +149,9 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	}
 	item.InputNames = names
 	body := k.body(src, def.Run, def.Grant)
+	if def.Cache != nil && body != nil {
+		body = k.cached(def, body)
+	}
 	if !k.problems.HasErrors() {
 		item.Body = body
 	}

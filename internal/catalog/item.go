@@ -172,6 +172,8 @@ type Invocation struct {
 	Journal  *scripting.Journal
 	Executor scripting.Executor
 	Bounds   scripting.Limits
+	// Cached is set when the result is that of another call; nil when nobody asks.
+	Cached *bool
 	// Host serves the body; the body adds its own grants.
 	Host host.Call
 	// Late is told of the end of the call when a body in Go goes on past it, and

@@ -6,6 +6,8 @@ type FS struct {
 	// Root is the folder as the file that grants it says: absolute, or relative
 	// when that file is not on the disk and nothing can be below it.
 	Root string `json:"root"`
+	// Relative says that the file names the folder from where it stands itself.
+	Relative bool `json:"-"`
 	// Real is the absolute path of the folder without links, as it was when the
 	// grant was judged. Empty means that there is no folder.
 	Real string `json:"real,omitempty"`

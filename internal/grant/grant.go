@@ -70,7 +70,7 @@ type HTTP struct {
 	Paths []string `json:"paths,omitempty"`
 	// Headers are set on every request at egress; a script neither sees nor replaces them.
 	Headers []Header `json:"headers,omitempty"`
-	// MaxResponse is in bytes; 0 means the broker's default.
+	// MaxResponse is in bytes; 0 means [DefaultMaxResponse].
 	MaxResponse int64 `json:"max_response,omitempty"`
 	// Timeout is for one request; 0 means the deadline of the call alone.
 	Timeout time.Duration `json:"timeout,omitempty"`
@@ -79,6 +79,9 @@ type HTTP struct {
 	// PrivateNetworks lets the hosts resolve to private, loopback and link-local addresses.
 	PrivateNetworks bool `json:"private_networks,omitempty"`
 }
+
+// DefaultMaxResponse is MaxResponse of an [HTTP] that does not say.
+const DefaultMaxResponse = 4 << 20
 
 // Header is a header that egress sets.
 type Header struct {
@@ -137,10 +140,12 @@ func (g HTTP) Hash() [sha256.Size]byte { return hash(g) }
 // Hash returns a hash of everything that the set says.
 func (s Set) Hash() [sha256.Size]byte { return hash(s) }
 
-func hash(v any) [sha256.Size]byte {
+func hash(v any) [sha256.Size]byte { return sha256.Sum256(encode(v)) }
+
+func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("grant: plain data did not encode: " + err.Error())
 	}
-	return sha256.Sum256(b)
+	return b
 }

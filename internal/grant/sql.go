@@ -21,6 +21,8 @@ type SQL struct {
 	// Path is of SQLite: the file, or the folder of the files that calls choose.
 	// It is absolute, or relative when the granting file is not on the disk.
 	Path string `json:"path,omitempty"`
+	// Relative says that the file names Path from where it stands itself.
+	Relative bool `json:"-"`
 	// Real is the absolute path without links, as it was when the grant was
 	// judged. Empty means that there is nothing.
 	Real string `json:"real,omitempty"`

@@ -40,8 +40,11 @@ type Server struct {
 	// DefaultDecision is what becomes of a call that no policy covers:
 	// [DecideAllow] or [DecideDeny]; deny is implied by production mode.
 	DefaultDecision string
-	Icons           []Icon
-	Range           diag.Range
+	// ExposeTraces tells callers where in the files a body failed. Never in
+	// production mode.
+	ExposeTraces bool
+	Icons        []Icon
+	Range        diag.Range
 }
 
 // Listen is the listen block.

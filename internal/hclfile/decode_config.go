@@ -86,6 +86,10 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 		}
 		s.DefaultDecision = decision
 	}
+	s.ExposeTraces, _ = d.boolean(b.Body, "expose_traces", false)
+	if s.Mode == Production && s.ExposeTraces {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["expose_traces"].SrcRange), "in production mode no caller is told where a body failed", "remove \"expose_traces\", or the mode; the log tells, and mcpd call does")
+	}
 	return s
 }
 

@@ -76,6 +76,8 @@ type Tool struct {
 	// AskFirst says that a call becomes a task only when what it asked first
 	// is answered.
 	AskFirst bool
+	// Cache is nil when every call runs the body.
+	Cache *Cache
 
 	// Input and Output are JSON Schemas 2020-12, their properties in declared
 	// order. Input is always the schema of an object. Output is nil when the

@@ -28,7 +28,7 @@ func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS 
 	g := grant.FS{Name: b.Labels[0]}
 	if written, ok := d.text(body, "root"); ok {
 		where := d.f.rng(body.Attributes["root"].Expr.Range())
-		g.Root = d.folderPath(written, where)
+		g.Root, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 		ranges["fs."+g.Name+".root"] = where
 	}
 	mode, _ := d.oneOf(body, "mode", "ro", "rw")

@@ -39,7 +39,7 @@ func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
 		}
 		want := grant.Set{
 			FS: []grant.FS{
-				{Name: "logs", Root: at("../logs")}, {Name: "out", Root: "/srv/out/x", Write: true, MaxFile: 2 << 20, MaxTotal: 3 << 20}, {Name: "ro", Root: at(".")},
+				{Name: "logs", Root: at("../logs"), Relative: true}, {Name: "out", Root: "/srv/out/x", Write: true, MaxFile: 2 << 20, MaxTotal: 3 << 20}, {Name: "ro", Root: at("."), Relative: true},
 			},
 			Env: []string{"LANG", "TZ"},
 		}

@@ -3,6 +3,7 @@ package hclfile
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL,
 	g.Chosen = true
 	if written, ok := d.text(body, "root"); ok {
 		where := d.f.rng(body.Attributes["root"].Expr.Range())
-		g.Path = d.folderPath(written, where)
+		g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 		ranges["sql."+g.Name+".path"] = where
 	}
 	if g.Glob = d.globs(body, "glob"); b.Body.Attributes["glob"] == nil && !d.meant(b.Body, rules["sql"], "glob") {
@@ -105,7 +106,7 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 		d.fail("bad-grant", where, "the dsn of SQLite is the path of a file, and nothing else", "write it as in \"data/shop.db\"; mode says whether it is written")
 		return
 	}
-	g.Path = d.folderPath(written, where)
+	g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 	ranges["sql."+g.Name+".path"] = where
 }
 

@@ -37,7 +37,7 @@ var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNam
 
 // rules describes every block of the language by its type.
 var rules = map[string]*rule{
-	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision"), blocks: []string{"icon"}},
+	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
@@ -82,7 +82,7 @@ var rules = map[string]*rule{
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
-	"cache":  {single: true, later: true},
+	"cache":  {single: true, args: join(required("ttl"), args("scope"))},
 
 	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
 	"http": {labels: []string{"name"}, args: join(required("hosts"),

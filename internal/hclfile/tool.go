@@ -28,6 +28,7 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	d.task(b, &t)
 	d.inputs(b, &t)
 	d.outputs(b, &t)
+	t.Cache = d.cache(b, &t)
 	if run := d.run(b.Body); run != nil {
 		t.Run = *run
 	}

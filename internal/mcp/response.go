@@ -70,6 +70,9 @@ type CallError struct {
 	RetryAfter time.Duration
 	// Limited says that a rate limit refused the call.
 	Limited bool
+	// Trace tells where in the files of tools a body failed, for development; it
+	// is empty unless the operator wants callers to know.
+	Trace string
 	// Overloaded says that the server had no room for the call.
 	Overloaded bool
 	// Required is the capabilities that the call needs and its client does

@@ -133,6 +133,7 @@ func errorData(caller identity.Caller, e *CallError) []byte {
 		b = appendValue(b, "schema", e.Schema)
 	}
 	b = appendOptional(b, "removed_in", e.RemovedIn)
+	b = appendOptional(b, "trace", e.Trace)
 	if len(e.Required) > 0 {
 		b = appendValue(b, "required_capabilities", e.Required)
 	}

@@ -118,6 +118,16 @@ func (t *Tree) Hash() Hash {
 	return Hash(h.Sum(nil))
 }
 
+// Used returns the hashes of the files that definitions and bodies have read in
+// this load, by their paths relative to the folder.
+func (t *Tree) Used() map[string]Hash {
+	hashes := map[string]Hash{}
+	for _, name := range t.used() {
+		hashes[name] = t.refs[name].hash
+	}
+	return hashes
+}
+
 // AddSources adds the files to sources, by the names that diagnostics use.
 func (t *Tree) AddSources(sources map[string][]byte) {
 	for _, u := range t.units {

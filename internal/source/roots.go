@@ -8,9 +8,12 @@ import (
 	"sync"
 )
 
-// Path returns the absolute path of the folder that [Dir] has made fsys of, and
-// "" when it has not.
+// Path returns the absolute path of the folder that [Dir] or [File] has made fsys
+// of, and "" when neither has.
 func Path(fsys fs.FS) string {
+	if one, ok := fsys.(single); ok {
+		fsys = one.dir
+	}
 	d, ok := fsys.(dir)
 	if !ok {
 		return ""

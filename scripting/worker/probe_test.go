@@ -86,7 +86,7 @@ func TestABusyWorkerMakesNoCallThatIsRefused(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 32 {
-					out, err := e.Run(t.Context(), scripting.Call{Program: p}, hostFunc(answering))
+					out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, hostFunc(answering))
 					if err != nil || out.Result == nil || string(out.Result.JSON) != want {
 						t.Errorf("%s: %v, %+v", body, err, out)
 						return

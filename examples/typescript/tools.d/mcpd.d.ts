@@ -39,6 +39,8 @@ declare const event: Readonly<{
   uri?: string;
   /** "input_required" at the end of a leg that asks; else absent. */
   outcome?: "input_required";
+  /** At the end, when the result was made by an earlier call; else absent. */
+  cached?: true;
   call_id: string;
   /** The call_id of the first leg, and which leg this is; not at the start of a later leg. */
   root_id?: string;

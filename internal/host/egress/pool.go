@@ -14,7 +14,7 @@ import (
 )
 
 // DefaultMaxResponse is the default bound of a response body, in bytes.
-const DefaultMaxResponse = 4 << 20
+const DefaultMaxResponse = grant.DefaultMaxResponse
 
 // unused is how long a client stays open when nobody asks for it.
 const unused = 60 * time.Second

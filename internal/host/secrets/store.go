@@ -56,14 +56,14 @@ type Store struct {
 	// entries are the definitions by name, as they are now, and by key, as they
 	// are and were for the last generations.
 	entries    map[string]*entry
-	generation int
+	generation uint64
 	hidden     map[string][]string // the newest values of each name, newest last
 }
 
 // An entry is one definition, and its value once that is known.
 type entry struct {
 	def        Def
-	generation int // the last that had the definition
+	generation uint64 // the last that had the definition
 
 	reading chan struct{} // holds one token while someone reads the value
 	value   string        // guarded by the mutex of the Store, as is known
@@ -107,6 +107,13 @@ func (s *Store) Set(defs []Def) {
 		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
+}
+
+// Generation counts the calls of Set: within one, no value that was read is read again.
+func (s *Store) Generation() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation
 }
 
 // Resolve returns the value of a secret, by its name or by the key of its

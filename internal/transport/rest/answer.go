@@ -53,7 +53,7 @@ func writeError(w http.ResponseWriter, e *mcp.CallError) {
 	if e.Overloaded || e.Limited {
 		setHeader(w, "Retry-After", strconv.FormatInt(seconds(e.RetryAfter), 10))
 	}
-	write(w, status, encodeError(e.Code, e.Message, details))
+	write(w, status, encodeError(e.Code, e.Message, details, e.Trace))
 }
 
 // seconds rounds up, so that a client that waits as long as told is not early.
@@ -63,21 +63,28 @@ func seconds(d time.Duration) int64 {
 
 // refuse answers a request that is none for a tool.
 func refuse(w http.ResponseWriter, status int, message string) {
-	write(w, status, encodeError(mcp.InvalidInput, message, nil))
+	write(w, status, encodeError(mcp.InvalidInput, message, nil, ""))
 }
 
 // encodeError returns the RFC's error JSON (section 14): two members, and
-// details where there are some.
-func encodeError(code mcp.Code, message string, details json.RawMessage) []byte {
+// details and a trace where there are some.
+func encodeError(code mcp.Code, message string, details json.RawMessage, trace string) []byte {
 	var b bytes.Buffer
-	b.WriteString(`{"error":"` + string(code) + `","message":`)
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(message) // a string always encodes
-	b.Truncate(b.Len() - len("\n"))
+	text := func(member, value string) {
+		b.WriteString(member)
+		_ = e.Encode(value) // a string always encodes
+		b.Truncate(b.Len() - len("\n"))
+	}
+	b.WriteString(`{"error":"` + string(code) + `"`)
+	text(`,"message":`, message)
 	if details != nil {
 		b.WriteString(`,"details":`)
 		b.Write(details)
+	}
+	if trace != "" {
+		text(`,"trace":`, trace)
 	}
 	b.WriteByte('}')
 	return b.Bytes()

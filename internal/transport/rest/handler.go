@@ -84,7 +84,7 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 func (h *handler) caller(w http.ResponseWriter, r *http.Request, agent identity.Agent) (identity.Caller, bool) {
 	principal, source, err := h.options.Enter(r)
 	if err != nil {
-		write(w, http.StatusUnauthorized, encodeError(mcp.PolicyDenied, "the credential was not accepted", nil))
+		write(w, http.StatusUnauthorized, encodeError(mcp.PolicyDenied, "the credential was not accepted", nil, ""))
 		return identity.Caller{}, false
 	}
 	return identity.Caller{Principal: principal, Agent: agent, Source: source}, true

@@ -1,0 +1,345 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// counting is a tool that tells how often its body has run.
+const counting = `
+tool "count" {
+  read_only = true
+  input "id" {
+    type    = string
+    default = "a"
+  }
+  input "tags" {
+    type     = any
+    required = false
+  }
+  input "who" {
+    type = string
+    from = "principal.claims.tenant"
+  }
+  cache {
+    ttl   = "30s"
+    scope = "%s"
+  }
+  allow {
+    kv "runs" { scope = "server" }
+  }
+  run = <<JS
+    const n = await kv.runs.incr("n");
+    if (input.id === "throws") throw new Error("run " + n);
+    return "run " + n;
+  JS
+}
+`
+
+// countedBy is a call of that tool.
+func countedBy(p identity.Principal, session, arguments string) engine.Request {
+	if p.Claims == nil {
+		p.Claims = map[string]any{"tenant": "t"}
+	}
+	return engine.Request{Name: "count", Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: p, Source: identity.Source{Session: session}}}
+}
+
+func local(id string) identity.Principal {
+	return identity.Principal{ID: id, Kind: identity.KindLocal}
+}
+
+func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
+	clock := &hand{}
+	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(counting, "principal")), Now: clock.now})
+	ada := local("ada")
+	wantValue(t, s, countedBy(ada, "1", `{}`), `"run 1"`)
+	wantValue(t, s, countedBy(ada, "2", `{"id": "a"}`), `"run 1"`)
+	wantValue(t, s, countedBy(ada, "", `{"id": "b"}`), `"run 2"`)
+	wantValue(t, s, countedBy(local("bob"), "1", `{}`), `"run 3"`)
+	wantValue(t, s, countedBy(identity.Principal{ID: "ada", Kind: "jwt"}, "1", `{}`), `"run 4"`)
+	wantValue(t, s, countedBy(identity.Principal{ID: "ada", Kind: identity.KindLocal, Issuer: "x"}, "1", `{}`), `"run 5"`)
+	// What the server fills in is an argument too.
+	ada.Claims = map[string]any{"tenant": "other"}
+	wantValue(t, s, countedBy(ada, "1", `{}`), `"run 6"`)
+	// Everybody is anonymous alike: only those of one session are one.
+	wantValue(t, s, countedBy(anonymousOf("t"), "", `{}`), `"run 7"`)
+	wantValue(t, s, countedBy(anonymousOf("t"), "", `{}`), `"run 8"`)
+	wantValue(t, s, countedBy(anonymousOf("t"), "1", `{}`), `"run 9"`)
+	wantValue(t, s, countedBy(anonymousOf("t"), "1", `{}`), `"run 9"`)
+	wantValue(t, s, countedBy(anonymousOf("t"), "2", `{}`), `"run 10"`)
+	clock.advance(30*time.Second - 1)
+	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
+	clock.advance(1)
+	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 11"`)
+}
+
+func anonymousOf(tenant string) identity.Principal {
+	p := identity.Anonymous()
+	p.Claims = map[string]any{"tenant": tenant}
+	return p
+}
+
+func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))})
+	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": 1, "b": [2.0]}}`), `"run 1"`)
+	wantValue(t, s, countedBy(anonymousOf("t"), "", `{"tags":{"b":[2],"a":1e0},"id":"\u0061"}`), `"run 1"`)
+	wantValue(t, s, countedBy(anonymousOf("u"), "", `{"tags":{"b":[2],"a":1}}`), `"run 2"`)
+	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": "1", "b": [2]}}`), `"run 3"`)
+}
+
+func TestPoliciesLimitsAndHooksHoldForResultsThatAreGivenAgain(t *testing.T) {
+	var mu sync.Mutex
+	var ended []string
+	hook := func(_ context.Context, e engine.HookEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Phase != engine.Start {
+			ended = append(ended, fmt.Sprint(e.Phase, " ", e.Cached))
+		}
+	}
+	s := server(t, engine.Options{
+		Tools: files("t.hcl", fmt.Sprintf(counting, "server")), Hooks: []engine.Hook{hook},
+		Config: files("mcpd.hcl", `
+policy "not_eve" {
+  deny   = "principal.id == 'eve'"
+  reason = "Not for Eve"
+}
+limit "three" {
+  rate  = "1/h"
+  burst = 3
+}`),
+	})
+	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
+	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
+	if r := s.Execute(t.Context(), countedBy(local("eve"), "1", `{}`)); r.Err == nil || r.Err.Code != engine.PolicyDenied {
+		t.Errorf("eve gets %s, %v", r.Value, r.Err)
+	}
+	wantValue(t, s, countedBy(local("bob"), "1", `{}`), `"run 1"`)
+	if r := s.Execute(t.Context(), countedBy(local("bob"), "1", `{}`)); r.Err == nil || !r.Err.Limited {
+		t.Errorf("over the limit bob gets %s, %v", r.Value, r.Err)
+	}
+	if diff := cmp.Diff([]string{"end false", "end true", "error false", "end true", "error false"}, ended); diff != "" {
+		t.Errorf("events (-want +got)\n%s", diff)
+	}
+}
+
+func TestErrorsAndResultsThatDoNotFitAreNeverGivenAgain(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(counting), "u.hcl", `
+tool "unfit" {
+  read_only = true
+  cache { ttl = "1h" }
+  allow {
+    kv "runs" { scope = "server" }
+  }
+  output "n" {
+    type = integer
+    max  = 2
+    min  = 2
+  }
+  run = "return { n: await kv.runs.incr('unfit') };"
+}`)})
+	for n := 1; n < 3; n++ {
+		r := s.Execute(t.Context(), countedBy(local("ada"), "", `{"id": "throws"}`))
+		if want := fmt.Sprintf("run %d", n); r.Err == nil || r.Err.Message != want {
+			t.Errorf("got %v, want %s", r.Err, want)
+		}
+	}
+	request := countedBy(local("ada"), "", `{}`)
+	request.Name = "unfit"
+	if r := s.Execute(t.Context(), request); r.Err == nil {
+		t.Errorf("a result that does not fit is %s", r.Value)
+	}
+	for range 2 {
+		wantValue(t, s, request, `{"n":2}`)
+	}
+}
+
+func TestAToolThatIsAnotherOneGivesNothingAgain(t *testing.T) {
+	tools := files("t.hcl", fmt.Sprintf(counting, "server"))
+	s := server(t, engine.Options{Tools: tools})
+	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
+	// An edit elsewhere is none of its business.
+	tools["o.hcl"] = &fstest.MapFile{Data: []byte(addTool), Mode: 0o644}
+	reloadAll(t, s)
+	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
+	for n, edit := range []string{`kv "runs" { scope = "server" }|kv "runs" {` + "\n scope = \"server\"\n max_keys = 9\n}", `return "run|return "Run`} {
+		from, to, _ := strings.Cut(edit, "|")
+		tools["t.hcl"] = &fstest.MapFile{Data: []byte(strings.Replace(string(tools["t.hcl"].Data), from, to, 1)), Mode: 0o644}
+		reloadAll(t, s)
+		want := fmt.Sprintf(`"run %d"`, n+2)
+		if n == 1 {
+			want = `"Run 3"`
+		}
+		wantValue(t, s, countedBy(local("ada"), "", `{}`), want)
+		wantValue(t, s, countedBy(local("ada"), "", `{}`), want)
+	}
+}
+
+func reloadAll(t *testing.T, s *engine.Server) {
+	t.Helper()
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pure is a tool whose outcome depends on its arguments alone.
+const pure = `
+tool "pure" {
+  read_only = true
+  %s
+  input "n" {
+    type    = integer
+    default = 3
+  }
+  input "more" {
+    type     = any
+    required = false
+  }
+  output "text" {
+    type       = string
+    max_length = 60
+  }
+  run = <<JS
+    if (input.n === 2) throw new ToolError("two", { n: input.n });
+    return { text: "x".repeat(input.n * 8) + JSON.stringify(input.more ?? null) };
+  JS
+}
+`
+
+// TestACacheChangesNoOutcome makes the same random calls of a server with a cache
+// and of one without, at random times.
+func TestACacheChangesNoOutcome(t *testing.T) {
+	clock := &hand{}
+	with := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "10s" }`)), Now: clock.now})
+	without := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(pure, "")), Now: clock.now})
+	random := rand.New(rand.NewPCG(7, 7))
+	arguments := []string{`{}`, `{"n": 3}`, `{"n": 1}`, `{"n": 2}`, `{"n": 9}`, `{"n": "x"}`, `{"n": 1, "more": {"b": 1, "a": null}}`, `{"n": 1, "more": "\ud83d\ude00"}`, `{"n":1,"more":-0.0}`, `{"n":1,"more":0}`, `[]`}
+	for range 600 {
+		request := countedBy(local(fmt.Sprint(random.IntN(3))), "", arguments[random.IntN(len(arguments))])
+		request.Name = "pure"
+		if diff := cmp.Diff(outcome(without, request), outcome(with, request)); diff != "" {
+			t.Fatalf("%s has another outcome with a cache (-without +with)\n%s", request.Arguments, diff)
+		}
+		clock.advance(time.Duration(random.IntN(4000)) * time.Millisecond)
+	}
+}
+
+// outcome is all that a caller learns of a call.
+func outcome(s *engine.Server, r engine.Request) string {
+	got := s.Execute(context.Background(), r)
+	if got.Err != nil {
+		return fmt.Sprintf("%s %s %s %v", got.Err.Code, got.Err.Message, got.Err.Details, got.Err.Violations)
+	}
+	return fmt.Sprintf("%s %s %s %v", got.Value, got.Content, got.Structured, got.Rich)
+}
+
+// TestCallersNeverGetTheResultOfAnotherRevision calls while the tool changes.
+func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
+	const text = "tool \"pure\" {\n  read_only = true\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
+	source := func(n int) fstest.MapFS { return files("t.hcl", fmt.Sprintf(text, n)) }
+	tools := &swapped{now: source(0)}
+	s := server(t, engine.Options{Tools: tools})
+	var mu sync.Mutex
+	says := map[string]string{s.Snapshot().Revision(): `"text 0"`}
+	var callers sync.WaitGroup
+	stop := make(chan struct{})
+	type seen struct{ revision, value string }
+	all := make([][]seen, 4)
+	for i := range all {
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := s.Execute(context.Background(), engine.Request{Name: "pure"})
+				if last := len(all[i]) - 1; last < 0 || all[i][last] != (seen{r.Revision, string(r.Value)}) {
+					all[i] = append(all[i], seen{r.Revision, string(r.Value)})
+				}
+			}
+		})
+	}
+	for n := 1; n <= 60; n++ {
+		tools.swap(source(n % 3))
+		reloadAll(t, s)
+		mu.Lock()
+		says[s.Snapshot().Revision()] = fmt.Sprintf(`"text %d"`, n%3)
+		mu.Unlock()
+	}
+	close(stop)
+	callers.Wait()
+	for _, caller := range all {
+		for _, c := range caller {
+			if says[c.revision] != c.value {
+				t.Errorf("revision %s says %s, and a caller got %s", c.revision, says[c.revision], c.value)
+			}
+		}
+	}
+}
+
+func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
+	for body, codes := range map[string][2]string{
+		"return agent.agent_id;": {"warning cached-caller", "error cached-caller"},
+		"return call.id;":        {"warning cached-caller", "error cached-caller"},
+		"return input;":          {"", ""},
+	} {
+		for i, scope := range []string{"principal", "server"} {
+			s := unloaded(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf("tool \"t\" {\n  read_only = true\n  cache {\n    ttl = \"1s\"\n    scope = %q\n  }\n  run = %q\n}", scope, body))})
+			report, _ := s.Load(t.Context())
+			got := ""
+			for _, p := range report.Problems {
+				got += p.Severity.String() + " " + p.Code
+			}
+			if got != codes[i] {
+				t.Errorf("%s for %s: got %q, want %q", body, scope, got, codes[i])
+			}
+		}
+	}
+}
+
+// TestAResultThatIsGivenAgainCostsLittle bounds what a hit allocates.
+func TestAResultThatIsGivenAgainCostsLittle(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "1h" }`))})
+	request := countedBy(local("ada"), "", `{"n": 4}`)
+	request.Name = "pure"
+	if r := s.Execute(t.Context(), request); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	const budget = 32
+	if got := testing.AllocsPerRun(200, func() { s.Execute(t.Context(), request) }); got > budget {
+		t.Errorf("%v allocations, want at most %d", got, budget)
+	}
+}
+
+// swapped is a folder that is replaced as a whole.
+type swapped struct {
+	mu  sync.Mutex
+	now fstest.MapFS
+}
+
+func (s *swapped) swap(to fstest.MapFS) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = to
+}
+
+// Open opens a file of the folder as it is now.
+func (s *swapped) Open(name string) (fs.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.Open(name)
+}

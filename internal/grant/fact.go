@@ -1,0 +1,181 @@
+package grant
+
+import (
+	"math"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Sense is what the presence, or the amount, of a [Fact] means for power.
+type Sense int
+
+const (
+	// Gives is for what is power where it stands: a host, a variable.
+	Gives Sense = iota
+	// Holds is for what holds power back where it stands: a policy, a pattern.
+	Holds
+	// UpTo is for amounts of which more is more power.
+	UpTo
+	// Judged is for what nobody can weigh without reading it: an expression, a
+	// statement. Any change of it counts as power. Its value is never shown.
+	Judged
+	// Told is for what says nothing of power. Its value is never shown.
+	Told
+)
+
+// Fact is one thing that a grant says, so that two grants can be compared. The
+// facts of a grant say all that it says.
+type Fact struct {
+	// Of is the granted object, such as "http.crm".
+	Of string
+	// Part is a part of the object that comes and goes as a whole, such as a header.
+	Part string
+	// Option is what of it the fact tells; "" says that the object, or the part, is there.
+	Option string
+	Sense  Sense
+	// Value is a member of what the option lists, or the amount as people read it.
+	Value string
+	// Pattern says that * in Value stands for any run of characters.
+	Pattern bool
+	// Amount is that of [UpTo]: +Inf is no bound, NaN one that is not known here.
+	Amount float64
+	// Place is what the definition's ranges call the place of the fact, when that
+	// is another than Of.
+	Place string
+}
+
+// Facts returns what the set says, in the order of the file. Folders that are
+// written as relative paths are told from the folder base, which is absolute or
+// empty.
+func (s Set) Facts(base string) []Fact {
+	var f facts
+	for _, g := range s.HTTP {
+		f.http(g)
+	}
+	for _, g := range s.FS {
+		f.fs(g, base)
+	}
+	for _, name := range s.Env {
+		f.add(Fact{Of: "env", Option: "names", Value: name, Place: "env." + name})
+	}
+	for _, g := range s.KV {
+		f.kv(g)
+	}
+	for _, g := range s.Exec {
+		f.exec(g)
+	}
+	for _, g := range s.SQL {
+		f.sql(g, base)
+	}
+	if s.Ask != nil {
+		f.ask(*s.Ask)
+	}
+	return f
+}
+
+// Secrets returns the names of the secrets that are granted, in the order of the file.
+func (s Set) Secrets() []string {
+	var names []string
+	for _, f := range s.Facts("") {
+		if f.Option == secretsOption {
+			names = append(names, f.Value)
+		}
+	}
+	return names
+}
+
+// secretsOption is the option of facts of which each value is the name of a secret.
+const secretsOption = "secrets"
+
+// facts are those of one set, on their way.
+type facts []Fact
+
+func (f *facts) add(fact Fact) { *f = append(*f, fact) }
+
+// there says that an object, or a part of it, is granted.
+func (f *facts) there(of, part string) { f.add(Fact{Of: of, Part: part}) }
+
+// any adds one fact for each value, all of which are equal but for it.
+func (f *facts) any(like Fact, values ...string) {
+	for _, like.Value = range values {
+		f.add(like)
+	}
+}
+
+// when adds a fact when it is one.
+func (f *facts) when(is bool, fact Fact) {
+	if is {
+		f.add(fact)
+	}
+}
+
+// size adds a bound in bytes.
+func (f *facts) size(of, option string, bytes int64) { f.add(SizeFact(of, option, bytes)) }
+
+// number adds a bound that counts; 0 is one that is not known here.
+func (f *facts) number(of, option string, n int) {
+	fact := Fact{Of: of, Option: option, Sense: UpTo, Value: strconv.Itoa(n), Amount: float64(n)}
+	if n == 0 {
+		fact.Value, fact.Amount = "the default", math.NaN()
+	}
+	f.add(fact)
+}
+
+// value adds what text with secrets says: the secrets by their names, and the
+// rest to be read.
+func (f *facts) value(of, part, option string, v Value) {
+	f.any(Fact{Of: of, Part: part, Option: secretsOption}, v.secrets()...)
+	f.add(Fact{Of: of, Part: part, Option: option, Sense: Judged, Value: string(encode(v))})
+}
+
+// SizeFact returns a bound in bytes; 0 is one that is not known here.
+func SizeFact(of, option string, bytes int64) Fact {
+	f := Fact{Of: of, Option: option, Sense: UpTo, Amount: float64(bytes)}
+	switch {
+	case bytes == 0:
+		f.Value, f.Amount = "the default", math.NaN()
+	case bytes%(1<<20) == 0:
+		f.Value = strconv.FormatInt(bytes>>20, 10) + "MiB"
+	case bytes%(1<<10) == 0:
+		f.Value = strconv.FormatInt(bytes>>10, 10) + "KiB"
+	default:
+		f.Value = strconv.FormatInt(bytes, 10)
+	}
+	return f
+}
+
+// TimeFact returns a bound of time; 0 is no bound.
+func TimeFact(of, option string, d time.Duration) Fact {
+	f := Fact{Of: of, Option: option, Sense: UpTo, Value: d.String(), Amount: float64(d)}
+	if d == 0 {
+		f.Value, f.Amount = "no bound", math.Inf(1)
+	}
+	return f
+}
+
+// place returns a folder as it is written: from base where that is relative.
+func place(path, base string, relative bool) string {
+	if !relative || base == "" {
+		return filepath.ToSlash(path)
+	}
+	from, err := filepath.Rel(base, path)
+	if err != nil {
+		return filepath.ToSlash(path)
+	}
+	return "./" + filepath.ToSlash(from)
+}
+
+// secrets returns the names of the secrets in a value, in its order.
+func (v Value) secrets() []string {
+	var names []string
+	for _, part := range v.Parts {
+		if part.Secret != "" {
+			names = append(names, part.Secret)
+		}
+		if part.Base64 != nil {
+			names = append(names, part.Base64.secrets()...)
+		}
+	}
+	return names
+}

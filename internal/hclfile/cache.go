@@ -1,0 +1,71 @@
+package hclfile
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// The values of [Cache.Scope]: who is given the results of whose calls.
+const (
+	CachePrincipal = "principal"
+	CacheServer    = "server"
+)
+
+// maxCached is how long a result may be given again at most.
+const maxCached = 24 * time.Hour
+
+// Cache is the cache block of a tool: its results are given again for a while.
+type Cache struct {
+	TTL time.Duration
+	// Scope is [CachePrincipal] or [CacheServer].
+	Scope string
+	Range diag.Range
+}
+
+// cache decodes the cache block of a tool, nil when there is none. A result is
+// given again only where nobody can tell it from that of another run: by a tool
+// that changes nothing, asks nobody and keeps nothing for its caller alone.
+func (d *decoder) cache(b *hclsyntax.Block, t *Tool) *Cache {
+	block := first(b.Body, "cache")
+	if block == nil {
+		return nil
+	}
+	d.check(block.Body, rules["cache"], "a cache block", block.DefRange())
+	c := &Cache{Scope: CachePrincipal, Range: d.f.rng(block.DefRange())}
+	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
+	if scope, ok := d.oneOf(block.Body, "scope", CachePrincipal, CacheServer); ok {
+		c.Scope = scope
+	}
+	d.cacheable(b, t, c)
+	return c
+}
+
+// cacheable reports what keeps the results of a tool from being given again.
+func (d *decoder) cacheable(b *hclsyntax.Block, t *Tool, c *Cache) {
+	switch attr := b.Body.Attributes["read_only"]; {
+	case attr == nil && !d.meant(b.Body, rules["tool"], "read_only"):
+		d.fail("contradiction", c.Range, "the tool has a cache, and does not say that it only reads", "write read_only = true if that is so; a call that changes something has to be made each time")
+	case t.ReadOnly != nil && !*t.ReadOnly:
+		d.fail("contradiction", c.Range, "the tool has a cache, and does more than to read", "remove the cache: a call that changes something has to be made each time",
+			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is not read-only here"})
+	}
+	if attr := b.Body.Attributes["idempotent"]; attr != nil && !t.Idempotent {
+		d.fail("contradiction", c.Range, "the tool has a cache, and a second call of it is not like the first", "remove the cache, or idempotent = false",
+			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is not idempotent here"})
+	}
+	if t.Grant.Ask != nil {
+		d.fail("contradiction", c.Range, "the tool has a cache, and may ask its client", "remove one of the two: what one user answers is not for another call",
+			diag.Note{Range: t.GrantRanges["ask"], Message: "it may ask here"})
+	}
+	for _, kv := range t.Grant.KV {
+		if kv.Scope == grant.ScopeSession || kv.Scope == grant.ScopePrincipal && c.Scope == CacheServer {
+			d.fail("contradiction", c.Range, fmt.Sprintf("the tool keeps values of each %s, and a cache would give what they made to another one", kv.Scope), "remove the cache, or use a wider scope of values, or a narrower one of the cache",
+				diag.Note{Range: t.GrantRanges["kv."+kv.Name+".scope"], Message: "whose values it keeps"})
+		}
+	}
+}

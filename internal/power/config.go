@@ -1,0 +1,119 @@
+package power
+
+import (
+	"math"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// configured returns what the operator's file says beside its rules.
+func (s *Side) configured() []account {
+	c := s.Config
+	all := []account{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling()}
+	for _, v := range c.Variables {
+		all = append(all, variable(v))
+	}
+	for _, secret := range c.Secrets {
+		a := account{kind: "secret", name: secret.Name, where: secret.Range}
+		a.encoded(grant.Judged, "source", []any{secret.Env, secret.File, secret.Command})
+		all = append(all, a)
+	}
+	return all
+}
+
+// block begins the account of a block that stands at most once.
+func (s *Side) block(kind string, where diag.Range) account {
+	if where == noRange {
+		where = diag.Range{File: s.Config.Range.File}
+	}
+	return account{kind: kind, where: where}
+}
+
+func (s *Side) server() account {
+	said := s.Config.Server
+	a := s.block("server", said.Range)
+	a.encoded(grant.Told, "name", said.Name)
+	a.encoded(grant.Told, "title", said.Title)
+	a.encoded(grant.Told, "version", said.Version)
+	a.encoded(grant.Told, "description", said.Description)
+	a.encoded(grant.Told, "instructions", said.Instructions)
+	a.encoded(grant.Told, "icons", icons(said.Icons))
+	a.when(said.ExposeTraces, grant.Gives, "expose_traces")
+	a.when(said.Mode == hclfile.Production, grant.Holds, "mode production")
+	a.when(s.deniesByDefault(), grant.Holds, "denying what no policy covers")
+	return a
+}
+
+func (s *Side) listen() account {
+	said := s.Config.Listen
+	a := s.block("listen", said.Range)
+	a.say(grant.Judged, "address", said.Address)
+	for _, host := range said.Hosts {
+		a.say(grant.Gives, "hosts", host)
+	}
+	for _, origin := range said.Origins {
+		a.say(grant.Gives, "origins", origin)
+	}
+	return a
+}
+
+func (s *Side) reload() account {
+	said := s.Config.Reload
+	a := s.block("reload", said.Range)
+	a.encoded(grant.Told, "watch", said.Watch)
+	a.when(said.RequireTests, grant.Holds, "require_tests")
+	return a
+}
+
+func (s *Side) limits() account {
+	said := s.Config.Limits
+	a := s.block("limits", said.Range)
+	a.number("concurrency", said.Concurrency, unknown)
+	a.add(grant.SizeFact("", "memory", said.Memory), a.where)
+	return a
+}
+
+// ceiling returns what tool files can be granted at most. Places that it names
+// may be granted even where mcpd refuses them otherwise, so that to name one is
+// power too.
+func (s *Side) ceiling() account {
+	c := s.Config.Ceiling
+	if c == nil {
+		c = &hclfile.Ceiling{}
+	}
+	a := s.block("ceiling", c.Range)
+	a.names(grant.Gives, "http_hosts", c.HTTPHosts)
+	a.names(grant.Gives, "env", c.Env)
+	a.names(grant.Gives, "kv", c.KV)
+	a.names(grant.Gives, "ask", c.Ask)
+	a.names(grant.Gives, "sql_drivers", c.SQLDrivers)
+	a.names(grant.Gives, "sql_hosts", c.SQLHosts)
+	a.named("exec_paths", c.ExecPaths, "")
+	a.named("fs_roots", c.FSRoots, s.Operator)
+	a.named("sql_roots", c.SQLRoots, s.Operator)
+	a.bounds(c.Bounds, math.Inf(1))
+	return a
+}
+
+// named adds places, below the folder of the operator's file told from there.
+func (a *account) named(option string, list []hclfile.Name, folder string) {
+	if list == nil {
+		a.say(grant.Gives, option, "what is refused nowhere")
+	}
+	for _, n := range list {
+		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: strings.Contains(option, "exec")}, n.Range)
+	}
+}
+
+// variable returns what a variable says. Its value is never told.
+func variable(v hclfile.Variable) account {
+	a := account{kind: "variable", name: v.Name, where: v.Range, sense: grant.Told}
+	a.encoded(grant.Told, "description", v.Description)
+	a.encoded(grant.Judged, "type", v.Type)
+	a.encoded(grant.Judged, "value", v.Value)
+	a.when(v.Sensitive, grant.Holds, "sensitive")
+	return a
+}

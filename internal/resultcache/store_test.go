@@ -1,0 +1,237 @@
+package resultcache
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// call returns a call of the tool of, made in the way that how says.
+func call(of, how int, began time.Time) Call {
+	c := Call{Began: began, TTL: time.Minute}
+	binary.BigEndian.PutUint64(c.Of[:], uint64(of))
+	binary.BigEndian.PutUint64(c.Call[:], uint64(how))
+	return c
+}
+
+func makes(value string) func() (Made[string], error) {
+	return func() (Made[string], error) { return Made[string]{Value: value, Size: len(value), Keep: true}, nil }
+}
+
+// do wants a value of a call, and that it was made before or not.
+func do(t *testing.T, s *Store[string], c Call, run func() (Made[string], error), want string, wantBefore bool) {
+	t.Helper()
+	if got, before, err := s.Do(t.Context(), c, run); got != want || before != wantBefore || err != nil {
+		t.Errorf("got %q, before %v, %v; want %q, %v", got, before, err, want, wantBefore)
+	}
+}
+
+func TestAResultIsGivenAgainUntilItsTimeIsOver(t *testing.T) {
+	s, at := New[string](), time.Unix(1_800_000_000, 0)
+	do(t, s, call(1, 1, at), makes("a"), "a", false)
+	do(t, s, call(1, 1, at.Add(time.Minute-1)), makes("b"), "a", true)
+	do(t, s, call(1, 2, at), makes("other"), "other", false)
+	do(t, s, call(2, 1, at), makes("third"), "third", false)
+	do(t, s, call(1, 1, at.Add(time.Minute)), makes("c"), "c", false)
+	do(t, s, call(1, 1, at.Add(time.Minute+1)), makes("d"), "c", true)
+}
+
+func TestAClockThatIsSetBackMakesNothingLastLonger(t *testing.T) {
+	s, at := New[string](), time.Unix(1_800_000_000, 0)
+	do(t, s, call(1, 1, at), makes("a"), "a", false)
+	do(t, s, call(1, 1, at.Add(-time.Hour)), makes("b"), "b", false)
+	do(t, s, call(1, 1, at), makes("c"), "c", false)
+}
+
+func TestFailuresAreNeverKept(t *testing.T) {
+	s, at, broken := New[string](), time.Now(), errors.New("broken")
+	if _, before, err := s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) { return Made[string]{Value: "x", Keep: true}, broken }); !errors.Is(err, broken) || before {
+		t.Errorf("before %v, %v", before, err)
+	}
+	do(t, s, call(1, 1, at), func() (Made[string], error) { return Made[string]{Value: "kept by nobody"}, nil }, "kept by nobody", false)
+	do(t, s, call(1, 1, at), makes("b"), "b", false)
+	do(t, s, call(1, 1, at), makes("c"), "b", true)
+}
+
+func TestAPanicLeavesNobodyWaiting(t *testing.T) {
+	s, at := New[string](), time.Now()
+	func() {
+		defer func() { _ = recover() }()
+		_, _, _ = s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) { panic("boom") })
+	}()
+	do(t, s, call(1, 1, at), makes("b"), "b", false)
+}
+
+func TestOfEqualCallsAtOnceOneRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at, runs := New[string](), time.Now(), 0
+		var wait sync.WaitGroup
+		before := make([]bool, 20)
+		for i := range before {
+			wait.Go(func() {
+				var v string
+				v, before[i], _ = s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) {
+					runs++
+					time.Sleep(time.Second) // of the bubble's own clock
+					return makes("a")()
+				})
+				if v != "a" {
+					t.Errorf("got %q", v)
+				}
+			})
+		}
+		wait.Wait()
+		led := 0
+		for _, b := range before {
+			if !b {
+				led++
+			}
+		}
+		if runs != 1 || led != 1 {
+			t.Errorf("%d runs, %d led", runs, led)
+		}
+	})
+}
+
+func TestWhoeverGoesTakesNobodyAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at := New[string](), time.Now()
+		leading, leave := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			_, _, err := s.Do(leading, call(1, 1, at), func() (Made[string], error) {
+				<-leading.Done()
+				return Made[string]{}, leading.Err()
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the leader has %v", err)
+			}
+		})
+		synctest.Wait()
+		impatient, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		wait.Go(func() {
+			if _, _, err := s.Do(impatient, call(1, 1, at), makes("never")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("who waits no longer has %v", err)
+			}
+		})
+		got := make(chan string, 3)
+		for range 3 {
+			wait.Go(func() {
+				v, _, err := s.Do(t.Context(), call(1, 1, at), makes("second"))
+				if err != nil {
+					t.Error(err)
+				}
+				got <- v
+			})
+		}
+		time.Sleep(2 * time.Second) // of the bubble's own clock
+		synctest.Wait()
+		if len(got) != 0 {
+			t.Error("somebody has a result that nobody made")
+		}
+		leave()
+		wait.Wait()
+		for range 3 {
+			if v := <-got; v != "second" {
+				t.Errorf("got %q", v)
+			}
+		}
+	})
+}
+
+func TestACallThatRunsForLongerThanItsResultLastsIsNotWaitedForByLaterOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at := New[string](), time.Now()
+		slow := make(chan struct{})
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			_, _, _ = s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) { <-slow; return makes("old")() })
+		})
+		synctest.Wait()
+		do(t, s, call(1, 1, at.Add(time.Hour)), makes("new"), "new", false)
+		close(slow)
+		wait.Wait()
+		do(t, s, call(1, 1, at.Add(time.Hour)), makes("newer"), "new", true)
+	})
+}
+
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	s, at := New[string](), time.Now()
+	for i := range 3 * MaxEach {
+		do(t, s, call(1, i, at), makes("x"), "x", false)
+	}
+	do(t, s, call(1, 3*MaxEach-MaxEach, at), makes("y"), "x", true)
+	do(t, s, call(1, 3*MaxEach-MaxEach-1, at), makes("y"), "y", false)
+	if n, _ := s.Len(); n != MaxEach {
+		t.Errorf("%d results of one tool", n)
+	}
+	large := string(make([]byte, MaxResult))
+	for i := range 200 {
+		do(t, s, call(2+i, 1, at), makes(large), large, false)
+	}
+	if _, bytes := s.Len(); bytes > MaxBytes {
+		t.Errorf("%d bytes", bytes)
+	}
+	do(t, s, call(201, 1, at), makes("other"), large, true)
+	tooLarge := large + "x"
+	do(t, s, call(500, 1, at), makes(tooLarge), tooLarge, false)
+	do(t, s, call(500, 1, at), makes("again"), "again", false)
+	s.Keep(nil)
+	if n, bytes := s.Len(); n != 0 || bytes != 0 || s.recent.Len() != 0 || len(s.of) != 0 || len(s.flights) != 0 {
+		t.Errorf("%d results, %d bytes, %d, %d and %d are left of nothing", n, bytes, s.recent.Len(), len(s.of), len(s.flights))
+	}
+}
+
+func TestOnlyWhatIsThereStillIsKept(t *testing.T) {
+	s, at := New[string](), time.Now()
+	do(t, s, call(1, 1, at), makes("a"), "a", false)
+	do(t, s, call(2, 1, at), makes("b"), "b", false)
+	s.Keep(map[[32]byte]bool{call(2, 1, at).Of: true})
+	do(t, s, call(1, 1, at), makes("c"), "c", false)
+	do(t, s, call(2, 1, at), makes("d"), "b", true)
+}
+
+// TestManyCallersNeverSeeAnothersResult makes calls of all kinds at once, while
+// everything is forgotten again and again.
+func TestManyCallersNeverSeeAnothersResult(t *testing.T) {
+	s := New[string]()
+	var wait sync.WaitGroup
+	for worker := range 8 {
+		wait.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(worker), 1))
+			for range 2000 {
+				of, how := r.IntN(3), r.IntN(5)
+				want := fmt.Sprint(of, how)
+				ctx, cancel := context.WithCancel(t.Context())
+				if r.IntN(10) == 0 {
+					cancel()
+				}
+				v, _, err := s.Do(ctx, call(of, how, time.Now()), func() (Made[string], error) {
+					if r.IntN(3) == 0 {
+						return Made[string]{}, errors.New("broken")
+					}
+					return makes(want)()
+				})
+				if err == nil && v != want {
+					t.Errorf("got %q, want %q", v, want)
+				}
+				if r.IntN(20) == 0 {
+					s.Keep(map[[32]byte]bool{call(1, 0, time.Now()).Of: true})
+				}
+				cancel()
+			}
+		})
+	}
+	wait.Wait()
+}
