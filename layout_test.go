@@ -36,7 +36,7 @@ var layout = map[string][]string{
 	"internal/deadline":        {},
 	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
-	"internal/gofunc":          {"scripting", "identity", "internal/catalog"},
+	"internal/gofunc":          {"scripting", "identity", "diag", "internal/catalog", "internal/hclfile", "internal/schema"},
 	"internal/lanes":           {},
 	"internal/ratelimit":       {},
 	"internal/sandbox":         {},

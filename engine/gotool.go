@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,8 +12,6 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/gofunc"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/schema"
 )
 
 // ToolOptions describe a tool that is written in Go (RFC section 8).
@@ -82,29 +79,15 @@ func (s *Server) register(item *catalog.Item) error {
 }
 
 func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog) (*catalog.Item, error) {
-	if !hclfile.IsName(o.Name) {
-		return nil, fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", Tools.MaxAddress())
-	}
-	if run == nil {
-		return nil, fmt.Errorf("the function is nil")
-	}
-	input, output, err := schema.ForFunc[In, Out]()
-	if err != nil {
-		return nil, err
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = time.Second
-	}
 	item := &catalog.Item{
-		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
+		Name: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
-		Input: input, Output: output, PolicySchema: input.Raw(),
-		Body: gofunc.NewBody(gofunc.Func[identity.Agent, In, Out](run), w), Where: diag.Range{File: "(go) " + o.Name},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description
 	}
-	item.Settle()
-	item.Key = sha256.Sum256(encode(metadataOf(item)))
+	if err := gofunc.Complete(item, gofunc.Func[identity.Agent, In, Out](run), w); err != nil {
+		return nil, err
+	}
 	return item, nil
 }

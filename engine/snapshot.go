@@ -21,7 +21,7 @@ type Snapshot struct {
 	// tools, and offers by kind, are those of the entries, in their order.
 	tools  []*Tool
 	offers [Prompts + 1][]*Offer
-	lists  lists
+	lists  catalog.Lists[Visible]
 }
 
 // newSnapshot returns a snapshot of a catalog. Tools and offers whose items were
