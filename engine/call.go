@@ -59,6 +59,9 @@ func (x *execution) logFailure(ctx context.Context, err *CallError) {
 		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),
 		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("code", string(err.Code)),
 	}
+	if parent := x.place.Parent(); parent != "" {
+		attrs = append(attrs, slog.String("parent_id", parent))
+	}
 	level := slog.LevelInfo
 	if cause := errors.Unwrap(err); cause != nil {
 		level = slog.LevelWarn

@@ -44,6 +44,11 @@ type HookEvent struct {
 	RootID string `json:"root_id,omitempty"`
 	Leg    int    `json:"leg,omitempty"`
 	Via    Via    `json:"via"`
+	// Depth counts the calls that this one is nested in. Parent is the name of
+	// what made it, and ParentID the CallID of that; empty for a client's own.
+	Depth    int    `json:"depth,omitempty"`
+	Parent   string `json:"parent,omitempty"`
+	ParentID string `json:"parent_id,omitempty"`
 	identity.Caller
 	// Arguments are as the caller sent them, without the values of sensitive
 	// inputs; nil when they are not a JSON object, or when there is no such tool.
@@ -75,6 +80,7 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
 	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.leg)
 	event.Via, event.Caller = x.req.Via, x.req.Caller
+	event.Depth, event.Parent, event.ParentID = x.place.Depth(), x.place.Caller(), x.place.Parent()
 	event.Revision, event.Arguments = x.snap.catalog.Revision, x.visibleArguments()
 	if event.Phase != Start {
 		event.Duration = x.server.options.Now().Sub(x.began)

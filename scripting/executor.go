@@ -43,6 +43,9 @@ type Call struct {
 	// Patient says that the call waits for room as long as ctx lets it, and is
 	// not refused with [ErrOverloaded].
 	Patient bool
+	// Nested says that another call waits for this one, and may have what this one
+	// would wait for: an executor has room for it beside its bounds.
+	Nested bool
 }
 
 // Limits bound one call.

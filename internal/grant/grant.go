@@ -20,6 +20,9 @@ type Set struct {
 	SQL  []SQL    `json:"sql,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
+	// Call are the names of the tools that may be called, and patterns of such
+	// names, in which * stands for any run of characters.
+	Call []string `json:"call,omitempty"`
 }
 
 // Ask lets a script ask the client of the call, and through it a person or a

@@ -25,6 +25,8 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 			presumeFS(b.Labels[0], set)
 		case word == "env":
 			presumeEnv(b.Body, set)
+		case word == "call":
+			set.Call = append(set.Call, "*")
 		case word == "kv" && len(b.Labels) > 0:
 			presumeKV(b.Labels[0], set)
 		case word == "exec" && len(b.Labels) > 0:
@@ -45,7 +47,7 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 // grantWord returns the word of a grant that was meant by one that the rule
 // does not know.
 func (r *rule) grantWord(written string) string {
-	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask"}, written) || slices.Contains(askNames, written) {
+	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask", "call"}, written) || slices.Contains(askNames, written) {
 		return written
 	}
 	return r.meaning(written)

@@ -96,7 +96,7 @@ var rules = map[string]*rule{
 	"statement": {labels: []string{"name"}, args: codeArg("query", true)},
 	"kv":        {labels: []string{"name"}, args: args("scope", "ttl", "max_keys", "max_value", "max_total")},
 	"ask":       {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
-	"call":      {later: true},
+	"call":      {single: true, args: required("tools")},
 	"env":       {single: true, args: required("names")},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),

@@ -72,6 +72,10 @@ type Call struct {
 	Exec []grant.Exec
 	// Databases are the sql grants of the body.
 	Databases []grant.SQL
+	// Callable are the names and patterns of the tools that the body may call, and
+	// Tools calls them; nil where there are none.
+	Callable []string
+	Tools    Tools
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.
@@ -123,6 +127,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return nil, h.ask(payload)
 	case "env":
 		return h.environment(payload)
+	case "call":
+		return h.callTool(ctx, payload)
 	case "exec.run":
 		return h.execute(ctx, payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":

@@ -4,16 +4,27 @@ import (
 	"context"
 	"encoding/binary"
 	"log/slog"
+	"math"
 	"slices"
 )
 
 func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
 
+// need is what a call needs of a process.
+type need struct {
+	memory int64
+	// alone says that no other call may be in it.
+	alone bool
+	// nested says that the call may not wait for a process: the call that waits for
+	// this one may hold the last.
+	nested bool
+}
+
 // acquire returns the process that is best for a call: the one with the fewest
 // calls that compute, or another as long as there may be more.
-func (e *Executor) acquire(ctx context.Context, memory int64, alone bool) (*peer, error) {
+func (e *Executor) acquire(ctx context.Context, n need) (*peer, error) {
 	for {
-		p, free, err := e.choose(memory, alone)
+		p, free, err := e.choose(n)
 		if p != nil || err != nil {
 			return p, err
 		}
@@ -27,19 +38,22 @@ func (e *Executor) acquire(ctx context.Context, memory int64, alone bool) (*peer
 
 // choose is acquire for what need not wait; free is closed when it is worth
 // another try.
-func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct{}, err error) {
+func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	p = e.best(memory, alone)
+	p = e.best(n.memory, n.alone)
 	if p == nil || p.busy.Load() > 0 {
 		most := e.options.Processes
 		if p == nil || p.stuck {
 			most *= 2 // those that will not do need not ever be without a call
 		}
-		another, err := e.another(memory, most)
+		if p == nil && n.nested {
+			most = math.MaxInt
+		}
+		another, err := e.another(n.memory, most)
 		if another != nil {
 			p = another
 		}
@@ -54,7 +68,7 @@ func (e *Executor) choose(memory int64, alone bool) (p *peer, free <-chan struct
 		return nil, wait, nil
 	}
 	p.calls++
-	p.alone, p.rests = alone, 0
+	p.alone, p.rests = n.alone, 0
 	e.watch()
 	return p, nil, nil
 }

@@ -151,7 +151,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	p, err := e.acquire(ctx, f.memory(e.options), alone)
+	p, err := e.acquire(ctx, need{f.memory(e.options), alone, f.call.Nested})
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// CallTool calls a tool for the body of x: for the same caller, on the same
+// snapshot, and no longer than x has. It has a place beside those that the bounds
+// of the server leave, as x holds one until it ends. See [host.Tools].
+func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	request := Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: ViaTool}
+	if arguments != nil {
+		if err := CheckArguments(arguments); err != nil {
+			request.refused = &CallError{Code: InvalidInput, Message: err.Error()}
+		}
+	}
+	inner := x.server.begin(x.snap, request)
+	if err := inner.place.Enter(&x.place, x.name(), x.id); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, x.ends)
+	defer cancel()
+	x.server.inFlight.Begin()
+	result := inner.through(ctx, nil)
+	switch {
+	case result.Err != nil:
+		return nil, &scripting.HostError{Code: string(result.Err.Code), Message: result.Err.Message}
+	case result.Rich && result.Structured == nil:
+		return result.Content, nil
+	}
+	return result.Value, nil
+}

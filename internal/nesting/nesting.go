@@ -1,0 +1,56 @@
+// Package nesting bounds the calls that bodies make of tools. The calls that come
+// of one call by a client are a tree: it is bounded in its depth, and in how many
+// calls it has in all, so that no tool makes a flood of one call.
+package nesting
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// MaxDepth is how many calls a call may be nested in.
+	MaxDepth = 8
+	// MaxCalls is how many calls may be nested in the one of a client, at any depth.
+	MaxCalls = 256
+)
+
+// Place is where a call stands in its tree. The zero Place is that of a client's
+// call. It must not be copied once a call is nested in it.
+type Place struct {
+	depth        int
+	name, parent string
+	// root is nil in the root itself, which counts the calls of the tree.
+	root *Place
+	made atomic.Int64
+}
+
+// Enter makes p, which is zero, the place of a call that is made by a body at the
+// place by: that of the call parent, of what is named name. An error is a
+// [*scripting.HostError]: the tree may not grow there.
+func (p *Place) Enter(by *Place, name, parent string) error {
+	if by.depth == MaxDepth {
+		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
+	}
+	root := by
+	if by.root != nil {
+		root = by.root
+	}
+	if root.made.Add(1) > MaxCalls {
+		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls)}
+	}
+	p.depth, p.root, p.name, p.parent = by.depth+1, root, name, parent
+	return nil
+}
+
+// Depth counts the calls that the call is nested in: 0 for a client's own.
+func (p *Place) Depth() int { return p.depth }
+
+// Caller is the name of the tool, the resource or the prompt whose body makes the
+// call; empty for a client's own.
+func (p *Place) Caller() string { return p.name }
+
+// Parent is the id of the call that the call is nested in; empty for a client's own.
+func (p *Place) Parent() string { return p.parent }
