@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -14,7 +15,10 @@ func (m *Mocks) callTool(name string) ([]byte, error) {
 	mock, ok := m.find("tools", name)
 	switch {
 	case !ok:
-		m.missing = append(m.missing, fmt.Sprintf("mock \"tools\" %q {\n  json = {}\n}", name))
+		wanted := fmt.Sprintf("mock \"tools\" %q {\n  json = {}\n}", name)
+		if !slices.Contains(m.missing, wanted) { // one answers every call
+			m.missing = append(m.missing, wanted)
+		}
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for tools " + name}
 	case mock.Error != "":
 		return nil, mock.refusal()

@@ -64,12 +64,13 @@ func TestMocksAnswerForTools(t *testing.T) {
 		{`{"tool":"crm_get"}`, `{"id":7}`},
 		{`{"tool":"crm_put"}`, "POLICY_DENIED"},
 		{`{"tool":"other"}`, scripting.Unavailable},
+		{`{"tool":"other","arguments":{}}`, scripting.Unavailable},
 	} {
 		if got := l.do(t, "call", test.payload); got != test.want {
 			t.Errorf("%s: %s, want %s", test.payload, got, test.want)
 		}
 	}
-	if diff := cmp.Diff([]string{"tools crm_get", "tools crm_put", "tools other"}, l.Mocks.Calls()); diff != "" {
+	if diff := cmp.Diff([]string{"tools crm_get", "tools crm_put", "tools other", "tools other"}, l.Mocks.Calls()); diff != "" {
 		t.Errorf("calls (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"mock \"tools\" \"other\" {\n  json = {}\n}"}, l.Mocks.Missing()); diff != "" {
