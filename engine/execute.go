@@ -35,10 +35,8 @@ type execution struct {
 	gone  bool // the call has left the server
 	lane  uint64
 	began time.Time
-	// place is where the call stands among those that come of one client's call, and
-	// ends is when the leg that runs is over, for those that are nested in it.
+	// place is where the call stands among those that come of one client's call.
 	place nesting.Place
-	ends  time.Time
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
 	// entry is nil while nothing is found, and body is what runs of it: nil
@@ -257,7 +255,6 @@ func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
 func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallError) {
 	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer bounded.Cancel(nil)
-	x.ends, _ = bounded.Deadline()
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
 		Depth: x.place.Depth(), Parent: x.place.Caller(),

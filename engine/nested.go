@@ -7,8 +7,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// CallTool calls a tool for the body of x: for the same caller, on the same
-// snapshot, and no longer than x has. It has a place beside those that the bounds
+// CallTool calls a tool for the body of x: for the same caller, and on the same
+// snapshot. It has a place beside those that the bounds
 // of the server leave, as x holds one until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	request := Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: ViaTool}
@@ -21,8 +21,6 @@ func (x *execution) CallTool(ctx context.Context, name string, arguments json.Ra
 	if err := inner.place.Enter(&x.place, x.name(), x.id); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithDeadline(ctx, x.ends)
-	defer cancel()
 	x.server.inFlight.Begin()
 	result := inner.through(ctx, nil)
 	switch {

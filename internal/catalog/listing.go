@@ -49,3 +49,18 @@ func (l *Lists[V]) Of(k Kind, entries []*Entry, hidden []byte, show func(seen []
 	}
 	return v
 }
+
+// Faces returns what shows each entry: what showed its item before, or new.
+func Faces[T any](entries []*Entry, before []*T, itemOf func(*T) *Item, show func(*Item) *T) []*T {
+	known := make(map[*Item]*T, len(before))
+	for _, face := range before {
+		known[itemOf(face)] = face
+	}
+	shown := make([]*T, len(entries))
+	for i, e := range entries {
+		if shown[i] = known[e.Item]; shown[i] == nil {
+			shown[i] = show(e.Item)
+		}
+	}
+	return shown
+}

@@ -38,6 +38,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
+	i.Host.Ends, _ = ctx.Deadline()
 	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Callable, i.Host.Caller = b.kv, b.exec, b.sql, b.call, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)
 }

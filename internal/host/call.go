@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -76,6 +77,9 @@ type Call struct {
 	// Tools calls them; nil where there are none.
 	Callable []string
 	Tools    Tools
+	// Ends is when the run is over: what a broker does for it ends then, also where
+	// the context of an operation knows no deadline. The zero time is never.
+	Ends time.Time
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.

@@ -11,8 +11,8 @@ import (
 
 // Tools calls tools for a body, as the caller of the body would.
 type Tools interface {
-	// CallTool calls a tool with arguments as a script gives them: a JSON object,
-	// or nil. It returns the tool's value as JSON. An error is a
+	// CallTool calls a tool, no longer than ctx lets it, with arguments as a script
+	// gives them: a JSON object, or nil. It returns the tool's value as JSON. An error is a
 	// [*scripting.HostError] with the code and the message that the caller would
 	// have been told. It may be called from any goroutine, until the run of the
 	// body has ended.
@@ -40,5 +40,15 @@ func (h *Call) callTool(ctx context.Context, payload []byte) ([]byte, error) {
 	case h.Tools == nil:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no tools can be called here"}
 	}
+	ctx, cancel := h.bounded(ctx)
+	defer cancel()
 	return h.Tools.CallTool(ctx, p.Tool, p.Arguments)
+}
+
+// bounded returns the context of an operation that ends with the run.
+func (h *Call) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if h.Ends.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, h.Ends)
 }
