@@ -74,11 +74,8 @@ func (x *execution) logFailure(ctx context.Context, err *CallError) {
 // they must be a JSON object within the bounds of the JSON gate. Arguments from
 // outside pass it before [Server.Execute].
 func CheckArguments(raw []byte) error {
-	if err := jsongate.Check(raw, jsongate.Client()); err != nil {
+	if err := jsongate.Check(raw, jsongate.Client()); err != nil || jsongate.IsObject(raw) {
 		return err
 	}
-	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return errors.New("the arguments must be a JSON object")
-	}
-	return nil
+	return errors.New("the arguments must be a JSON object")
 }

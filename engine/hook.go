@@ -121,13 +121,7 @@ func (x *execution) fileHooks(phase Phase) []*catalog.Hook {
 	if x.entry != nil {
 		candidates = x.entry.Hooks
 	}
-	var wanted []*catalog.Hook
-	for _, h := range candidates {
-		if h.Wants(string(phase), x.kind(), x.name()) {
-			wanted = append(wanted, h)
-		}
-	}
-	return wanted
+	return catalog.Wanting(candidates, string(phase), x.kind(), x.name())
 }
 
 // visibleArguments returns the arguments without those that are sensitive. For
@@ -137,13 +131,10 @@ func (x *execution) visibleArguments() json.RawMessage {
 	if x.entry != nil && x.req.Kind == Resources {
 		return encode(x.args)
 	}
-	if x.entry == nil || !bytes.HasPrefix(bytes.TrimLeft(x.req.Arguments, " \t\r\n"), []byte("{")) || !json.Valid(x.req.Arguments) {
+	if x.entry == nil {
 		return nil
 	}
-	if x.input == nil {
-		return redact.Unchecked(x.req.Arguments, x.entry.Sensitive, x.entry.InputNames)
-	}
-	return redact.Pointers(x.req.Arguments, x.entry.Sensitive)
+	return redact.Arguments(x.req.Arguments, x.input != nil, x.entry.Sensitive, x.entry.InputNames)
 }
 
 // json is the event as hooks in files see it.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/ratelimit"
@@ -76,9 +77,13 @@ func New(o Options) (*Server, error) {
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	s.brokers = host.NewBrokers(store, s.states.Open, o.Supervisor, o.Logger)
+	var err error
+	if s.brokers.Modules, err = modules.New(o.Modules, store.Redact, o.Logger); err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
-	s.builder = catalog.New(o.catalog(s.hooks))
+	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
 	return s, nil
 }
 

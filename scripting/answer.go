@@ -155,6 +155,8 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 		return "exec.NAME(params)", true
 	case object == "tools":
 		return "tools.NAME(args)", true
+	case object == "modules":
+		return "modules.NAME.FUNCTION(args)", true
 	case object == "kv":
 		return "kv.NAME.get(key)", true
 	case object == "sql":

@@ -10,7 +10,7 @@ import (
 
 // grantingGlobals are the globals whose members are what is granted.
 func grantingGlobals() []string {
-	return []string{"http", "fs", "env", "kv", "exec", "sql", "tools"}
+	return []string{"http", "fs", "env", "kv", "exec", "sql", "tools", "modules"}
 }
 
 // isGranting reports whether the members of a global are what is granted.
@@ -40,6 +40,8 @@ func (c *compilation) grantAdvice(global, name string) string {
 		return fmt.Sprintf("add exec %q { path = \"/…\" } to the allow block", name)
 	case global == "kv":
 		return c.kvAdvice(name)
+	case global == "modules":
+		return fmt.Sprintf("add module %q {} to the allow block", name)
 	case global == "sql":
 		return c.sqlAdvice(name)
 	case global == "http" && slices.Contains(httpMethods(), name) && len(grants) > 0:

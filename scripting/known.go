@@ -46,6 +46,9 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	if names = c.kvMembers(object); names != nil {
 		return names, true
 	}
+	if names = c.moduleMembers(object); names != nil {
+		return names, true
+	}
 	if names = c.sqlMembers(object); names != nil {
 		return names, true
 	}

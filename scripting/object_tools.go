@@ -88,9 +88,13 @@ type toolRequest struct {
 
 // callTool starts a call and returns the promise of its value.
 func (r *run) callTool(name string, arguments goja.Value) goja.Value {
-	request := toolRequest{Tool: name, Arguments: r.toolArguments(name, arguments)}
+	return r.askValue("call", toolRequest{Tool: name, Arguments: r.namedArguments("tools."+name, arguments)})
+}
+
+// askValue starts an operation whose answer is a value, and returns the promise of it.
+func (r *run) askValue(op string, request any) goja.Value {
 	stack := r.at()
-	return r.ask("call", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+	return r.ask(op, mustJSON(request), func(a answer) (v, thrown goja.Value) {
 		if a.refusal != nil {
 			return nil, r.hostError(a.refusal, stack)
 		}
@@ -102,8 +106,9 @@ func (r *run) callTool(name string, arguments goja.Value) goja.Value {
 	})
 }
 
-// toolArguments returns arguments as JSON, nil where there are none.
-func (r *run) toolArguments(name string, v goja.Value) json.RawMessage {
+// namedArguments returns the arguments of a function as JSON, nil where there are
+// none.
+func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 	if goja.IsUndefined(v) {
 		return nil
 	}
@@ -112,10 +117,10 @@ func (r *run) toolArguments(name string, v goja.Value) json.RawMessage {
 		panic(r.throwable(err))
 	}
 	if len(out) == 0 || out[0] != '{' {
-		panic(r.typeError("tools." + name + ": the arguments must be an object, such as { name: value }"))
+		panic(r.typeError(function + ": the arguments must be an object, such as { name: value }"))
 	}
 	if escapesHalf(out) {
-		panic(r.typeError("tools." + name + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
+		panic(r.typeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
 }

@@ -21,6 +21,7 @@ type script struct {
 	sql     []grant.SQL
 	ask     *grant.Ask
 	call    []string
+	modules map[string]json.RawMessage
 }
 
 // Run runs the body once. Agent and call are encoded only for bodies that look
@@ -39,6 +40,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
 	i.Host.Ends, _ = ctx.Deadline()
+	i.Host.Granted = b.modules
 	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Callable, i.Host.Caller = b.kv, b.exec, b.sql, b.call, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)
 }

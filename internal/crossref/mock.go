@@ -54,6 +54,8 @@ func mockAdvice(object string, granted []string) string {
 		grants = fmt.Sprintf("sql %q { … }", name)
 	case "kv":
 		grants = fmt.Sprintf("kv %q {}", name)
+	case "modules":
+		grants = fmt.Sprintf("module %q {}", name)
 	case "tools":
 		grants = "call { tools = [...] }"
 	case "exec":
@@ -101,6 +103,9 @@ func objectsOf(granted grant.Set) []string {
 	}
 	if len(granted.Call) > 0 {
 		objects = append(objects, "tools")
+	}
+	for _, module := range granted.Modules {
+		objects = append(objects, "modules."+module.Name)
 	}
 	for _, kv := range granted.KV {
 		objects = append(objects, "kv."+kv.Name)

@@ -12,7 +12,7 @@ import (
 )
 
 // mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
@@ -32,6 +32,8 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 		d.execMock(b, &m)
 	case strings.HasPrefix(m.Object, "sql."):
 		d.sqlMock(b, &m)
+	case kind == mockModules:
+		d.moduleMock(b, &m)
 	case kind == mockTools:
 		d.toolMock(b, &m)
 	case near != "":
@@ -48,7 +50,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	if hasText {
 		m.Body = []byte(text)
 	}
-	if hasText && m.Object == mockTools {
+	if kind, _, _ := strings.Cut(m.Object, "."); hasText && (kind == mockTools || kind == mockModules) {
 		m.Body, _ = json.Marshal(text) // text always encodes
 	}
 	if strings.HasPrefix(m.Object, "exec.") {

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -29,6 +30,8 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 			set.Call = append(set.Call, "*")
 		case word == "kv" && len(b.Labels) > 0:
 			presumeKV(b.Labels[0], set)
+		case word == "module" && len(b.Labels) > 0:
+			set.Modules = append(set.Modules, grant.Module{Name: b.Labels[0], Options: json.RawMessage("{}")})
 		case word == "exec" && len(b.Labels) > 0:
 			presumeExec(b.Labels[0], set)
 		case word == "sql" && len(b.Labels) > 0:
@@ -47,7 +50,7 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 // grantWord returns the word of a grant that was meant by one that the rule
 // does not know.
 func (r *rule) grantWord(written string) string {
-	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask", "call"}, written) || slices.Contains(askNames, written) {
+	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask", "call", "module"}, written) || slices.Contains(askNames, written) {
 		return written
 	}
 	return r.meaning(written)

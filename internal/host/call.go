@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/kv"
+	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/redact"
@@ -41,7 +42,9 @@ type Brokers struct {
 	Files    *files.Broker
 	Programs *execs.Broker
 	SQL      *sqldb.Broker
-	Logger   *slog.Logger
+	// Modules is nil where the program gives scripts none.
+	Modules *modules.Broker
+	Logger  *slog.Logger
 }
 
 // Close closes all connections of the brokers.
@@ -77,6 +80,8 @@ type Call struct {
 	// Tools calls them; nil where there are none.
 	Callable []string
 	Tools    Tools
+	// Granted are the options of the modules that the body is granted, by name.
+	Granted map[string]json.RawMessage
 	// Ends is when the run is over: what a broker does for it ends then, also where
 	// the context of an operation knows no deadline. The zero time is never.
 	Ends time.Time
@@ -133,6 +138,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return h.environment(payload)
 	case "call":
 		return h.callTool(ctx, payload)
+	case "module":
+		return h.module(ctx, payload)
 	case "exec.run":
 		return h.execute(ctx, payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":

@@ -40,15 +40,21 @@ func (h *Call) callTool(ctx context.Context, payload []byte) ([]byte, error) {
 	case h.Tools == nil:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no tools can be called here"}
 	}
-	ctx, cancel := h.bounded(ctx)
-	defer cancel()
-	return h.Tools.CallTool(ctx, p.Tool, p.Arguments)
+	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) { return h.Tools.CallTool(ctx, p.Tool, p.Arguments) })
 }
 
-// bounded returns the context of an operation that ends with the run.
-func (h *Call) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// within does what ends with the run. What failed since the run is over is an
+// answer to nobody: then it waits for that to be known.
+func (h *Call) within(ctx context.Context, do func(context.Context) (json.RawMessage, error)) ([]byte, error) {
 	if h.Ends.IsZero() {
-		return context.WithCancel(ctx)
+		return do(ctx)
 	}
-	return context.WithDeadline(ctx, h.Ends)
+	bounded, cancel := context.WithDeadline(ctx, h.Ends)
+	defer cancel()
+	answer, err := do(bounded)
+	if err != nil && bounded.Err() != nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return answer, err
 }

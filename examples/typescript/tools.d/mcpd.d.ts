@@ -233,6 +233,9 @@ interface Database {
   open(path: string): Promise<Pick<Database, "query">>;
 }
 
+/** Objects of the program that embeds mcpd: allow { module "ledger" { ... } } makes modules.ledger. */
+declare const modules: Readonly<Record<string, Readonly<Record<string, (args?: object) => Promise<any>>>>>;
+
 /** A function for each tool that the grant names; it throws a HostError with the code of a call that fails. */
 declare const tools: Readonly<Record<string, (args?: object) => Promise<any>>>;
 
