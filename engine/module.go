@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // HostModule is an object of the program for scripts: what a file grants with
@@ -21,15 +22,15 @@ type HostFunc = modules.Function
 // calls it, and the Options of its grant.
 type HostCall = modules.Call
 
+// HostError is an error that a [HostFunc] has its script see, by code and message.
+type HostError = scripting.HostError
+
 // NewHostFunc returns a function that scripts call with an object that fits In,
 // which must be a struct, and that answers with Out, at most 4 MiB of JSON, both as
-// encoding/json sees them. A [scripting.HostError] that run returns is thrown in
-// the script with its code and message. Of any other error, and of a panic, the
-// script learns that the function failed, and the log why. Past the end of ctx,
-// which is that of the call, nobody waits for run. What it does for a call it does
-// once, also when the script is run again from its beginning.
-//
-// A type that has no schema is an error of [New].
+// encoding/json sees them; a type without a schema is an error of [New]. Of an error
+// that is no [HostError], and of a panic, the script learns that the function failed,
+// and the log why. Nobody waits for run past the end of ctx, which is that of the
+// call. It runs once, also when the script is run again from its beginning.
 func NewHostFunc[In, Out any](name string, run func(ctx context.Context, call HostCall, in In) (Out, error)) HostFunc {
 	return gofunc.NewFunction(name, gofunc.Func[HostCall, In, Out](run))
 }
