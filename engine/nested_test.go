@@ -251,6 +251,17 @@ func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
 	}
 }
 
+func TestANestedCallKnowsWhenItEnds(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`return Math.abs((await tools.inner()) - call.deadline) < 5000 && (await tools.brief()) < call.deadline;`), "inner.hcl", `
+tool "inner" {
+  timeout = "5m"
+  run     = "return call.deadline;"
+}
+tool "brief" { run = "return call.deadline;" }
+`)})
+	wantValue(t, s, engine.Request{Name: "outer"}, `true`)
+}
+
 func TestANestedCallIsMadeOnceThoughItsCallRunsAgain(t *testing.T) {
 	var calls atomic.Int64
 	s := unloaded(t, engine.Options{Tools: files("outer.hcl", `

@@ -34,12 +34,15 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	if call.Agent == nil && b.program.Uses("agent") {
 		call.Agent = i.AgentJSON()
 	}
+	i.Host.Ends, _ = ctx.Deadline()
+	if i.Depth > 0 && i.Host.Ends.Before(i.Deadline) {
+		i.Deadline = i.Host.Ends // that of the call which waits for this one
+	}
 	if b.program.Uses("call") {
 		call.Info = i.json()
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
-	i.Host.Ends, _ = ctx.Deadline()
 	i.Host.Granted = b.modules
 	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Callable, i.Host.Caller = b.kv, b.exec, b.sql, b.call, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)

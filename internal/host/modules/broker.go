@@ -76,7 +76,8 @@ func (b *Broker) Check(module string, options json.RawMessage) (err error) {
 	return nil
 }
 
-// Do runs a function, and returns its answer. An error is a
+// Do runs a function, and returns its answer. The arguments are JSON without blanks
+// around it, or nil. An error is a
 // [*scripting.HostError], or that of ctx.
 func (b *Broker) Do(ctx context.Context, call Call, module, function string, arguments json.RawMessage) (json.RawMessage, error) {
 	f, known := b.byName[module][function]
@@ -85,6 +86,9 @@ func (b *Broker) Do(ctx context.Context, call Call, module, function string, arg
 	}
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
+	}
+	if arguments[0] != '{' {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the arguments must be an object"}
 	}
 	call.Caller.Agent, call.Options = call.Caller.Agent.Clone(), slices.Clone(call.Options)
 	answer, err := f.apart(ctx, call, arguments)

@@ -110,6 +110,11 @@ func TestWhatAFunctionDoesCostsItsOperationAlone(t *testing.T) {
 			t.Errorf("%s: %s, %v", function, got, err)
 		}
 	}
+	for _, arguments := range []string{`[]`, `null`, `"{}"`, `1`} {
+		if got, err := b.Do(t.Context(), Call{}, "m", "refuses", json.RawMessage(arguments)); err == nil || err.Error() != "INVALID: the arguments must be an object" {
+			t.Errorf("%s: %s, %v", arguments, got, err)
+		}
+	}
 	for _, want := range []string{"pw [secret]", "panic: [secret]", "ended its goroutine", "no JSON"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
