@@ -8,8 +8,8 @@ import (
 )
 
 // CallTool calls a tool for the body of x: for the same caller, and on the same
-// snapshot. It has a place beside those that the bounds
-// of the server leave, as x holds one until it ends. See [host.Tools].
+// snapshot. The bounds of the server count the call and do not refuse it, as x
+// holds a place until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	request := Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: ViaTool}
 	if arguments != nil {

@@ -26,8 +26,6 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 			presumeFS(b.Labels[0], set)
 		case word == "env":
 			presumeEnv(b.Body, set)
-		case word == "call":
-			set.Call = append(set.Call, "*")
 		case word == "kv" && len(b.Labels) > 0:
 			presumeKV(b.Labels[0], set)
 		case word == "module" && len(b.Labels) > 0:
@@ -37,12 +35,12 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 		case word == "sql" && len(b.Labels) > 0:
 			presumeSQL(b.Labels[0], set)
 		default:
-			presumeAsk(word, set)
+			presumeWord(word, set)
 		}
 	}
 	for name := range body.Attributes {
 		if r.arg(name) == nil {
-			presumeAsk(r.grantWord(name), set)
+			presumeWord(r.grantWord(name), set)
 		}
 	}
 }
@@ -61,6 +59,14 @@ func presumeHTTP(name string, set *grant.Set) {
 	if !slices.ContainsFunc(set.HTTP, func(h grant.HTTP) bool { return h.Name == name }) {
 		set.HTTP = append(set.HTTP, grant.HTTP{Name: name})
 	}
+}
+
+// presumeWord grants what a word without a name stands for.
+func presumeWord(word string, set *grant.Set) {
+	if word == "call" {
+		set.Call = append(set.Call, "*")
+	}
+	presumeAsk(word, set)
 }
 
 // presumeAsk grants what an ask block would hold, or the whole of it.
