@@ -257,7 +257,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 	defer bounded.Cancel(nil)
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
-		Depth: x.place.Depth(), Parent: x.place.Caller(),
+		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(),
 		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds,
 		Host: host.Call{
 			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,

@@ -5,6 +5,7 @@ package nesting
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/scripting"
@@ -25,6 +26,9 @@ type Place struct {
 	// root is nil in the root itself, which counts the calls of the tree.
 	root *Place
 	made atomic.Int64
+	// kin are the calls of the tree; in the root they are there once there are any.
+	begun sync.Once
+	kin   *scripting.Kin
 }
 
 // Enter makes p, which is zero, the place of a call that is made by a body at the
@@ -41,7 +45,8 @@ func (p *Place) Enter(by *Place, name, parent string) error {
 	if root.made.Add(1) > MaxCalls {
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls)}
 	}
-	p.depth, p.root, p.name, p.parent = by.depth+1, root, name, parent
+	root.begun.Do(func() { root.kin = scripting.NewKin() })
+	p.depth, p.root, p.name, p.parent, p.kin = by.depth+1, root, name, parent, root.kin
 	return nil
 }
 
@@ -51,6 +56,14 @@ func (p *Place) Depth() int { return p.depth }
 // Caller is the name of the tool, the resource or the prompt whose body makes the
 // call; empty for a client's own.
 func (p *Place) Caller() string { return p.name }
+
+// Kin are the calls of the tree, the client's own left out, which has none.
+func (p *Place) Kin() *scripting.Kin {
+	if p.root == nil {
+		return nil
+	}
+	return p.kin
+}
 
 // Parent is the id of the call that the call is nested in; empty for a client's own.
 func (p *Place) Parent() string { return p.parent }

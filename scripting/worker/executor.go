@@ -115,7 +115,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	if err := e.room.enter(ctx, c.Patient); err != nil {
+	if err := e.enter(ctx, c); err != nil {
 		if failure := scripting.Over(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}
@@ -149,9 +149,22 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 }
 
+// enter begins a call once there is room for it to compute.
+func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
+	if c.Kin == nil {
+		return e.room.enter(ctx, c.Patient)
+	}
+	done, err := c.Kin.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return e.room.enter(ctx, true)
+}
+
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	p, err := e.acquire(ctx, need{f.memory(e.options), alone, f.call.Nested})
+	p, err := e.acquire(ctx, need{f.memory(e.options), alone, f.call.Kin != nil})
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}

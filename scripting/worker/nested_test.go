@@ -2,9 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -15,6 +18,7 @@ type nest struct {
 	t        *testing.T
 	executor *Executor
 	program  *scripting.Program
+	kin      *scripting.Kin
 	depth    int
 }
 
@@ -25,7 +29,7 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 	}
 	n.depth++
 	limits := scripting.Limits{Memory: n.executor.options.Memory + int64(n.depth)<<20}
-	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Nested: true, Patient: true}, n)
+	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Kin: n.kin}, n)
 	if err != nil || out.Result == nil {
 		n.t.Errorf("at depth %d: %v, %+v", n.depth, err, out.Failure)
 	}
@@ -40,7 +44,7 @@ func TestCallsThatWaitForEachOtherNeverWaitForRoom(t *testing.T) {
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
-			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, nest{t, e, p, 0})
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, nest{t, e, p, scripting.NewKin(), 0})
 			if err != nil || out.Result == nil || string(out.Result.JSON) != "200" {
 				t.Errorf("%v, %+v", err, out.Failure)
 			}
@@ -64,7 +68,7 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 		if !strings.Contains(string(payload), "bomb") {
 			return []byte(answered), nil
 		}
-		out, err := e.Run(ctx, scripting.Call{Program: hungry, Nested: true, Patient: true}, silent)
+		out, err := e.Run(ctx, scripting.Call{Program: hungry, Kin: scripting.NewKin()}, silent)
 		if err != nil || out.Failure == nil || !strings.Contains(out.Failure.Message, "memory") {
 			t.Errorf("the nested call: %v, %+v", err, out)
 		}
@@ -85,5 +89,62 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 		if count != 1 {
 			t.Errorf("%d times: %s", count, what)
 		}
+	}
+}
+
+// TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
+// call may compute: a stranger that comes behind them waits for the first alone.
+func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
+	e := &Executor{room: admission{most: 1, patience: time.Hour}}
+	if err := e.enter(t.Context(), scripting.Call{}); err != nil {
+		t.Fatal(err)
+	}
+	kin, begun := scripting.NewKin(), make(chan string, 51)
+	enter := func(who string, c scripting.Call) {
+		if err := e.enter(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		begun <- who
+		e.room.leave()
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { enter("kin", scripting.Call{Kin: kin}) })
+	}
+	inLine(e, 1)
+	all.Go(func() { enter("stranger", scripting.Call{}) })
+	inLine(e, 2)
+	e.room.leave()
+	all.Wait()
+	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
+		t.Errorf("first %s, then %s", first, second)
+	}
+}
+
+// inLine waits until so many wait for room.
+func inLine(e *Executor, many int) {
+	for waiting := 0; waiting < many; {
+		runtime.Gosched()
+		e.room.mu.Lock()
+		waiting = len(e.room.waiting)
+		e.room.mu.Unlock()
+	}
+}
+
+func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
+	e := &Executor{room: admission{most: 1, patience: time.Hour}}
+	kin := scripting.NewKin()
+	done, err := kin.Turn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.enter(ctx, scripting.Call{Kin: kin}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	done()
+	if err := e.enter(t.Context(), scripting.Call{Kin: kin}); err != nil || e.room.computing != 1 {
+		t.Errorf("%v, %d compute", err, e.room.computing)
 	}
 }
