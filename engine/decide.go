@@ -66,7 +66,8 @@ func (x *execution) askGo() *CallError {
 	return nil
 }
 
-// policyName is what policies in Go know the item by.
+// policyName is what policies know the item by beside others: no tool has the name
+// of what is none.
 func (x *execution) policyName() string {
 	if x.entry.Kind == Tools {
 		return x.entry.Name

@@ -18,7 +18,7 @@ func (x *execution) CallTool(ctx context.Context, name string, arguments json.Ra
 		}
 	}
 	inner := x.server.begin(x.snap, request)
-	if err := inner.place.Enter(&x.place, x.name(), x.id); err != nil {
+	if err := inner.place.Enter(&x.place, x.policyName(), x.id); err != nil {
 		return nil, err
 	}
 	x.server.inFlight.Begin()

@@ -250,6 +250,36 @@ func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
 	}
 }
 
+// Were the name of a prompt that of a tool, a prompt could be what a policy lets
+// through.
+func TestNothingElseGoesByTheNameOfATool(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", `
+tool "inner" { run = "return call.parent;" }
+tool "total" {
+  allow {
+    call { tools = ["inner"] }
+  }
+  run = "return tools.inner();"
+}
+prompt "total" {
+  allow {
+    call { tools = ["inner"] }
+  }
+  run = "return tools.inner().catch((e) => e.message);"
+}
+policy "total_alone" {
+  tools  = ["inner"]
+  deny   = "call.parent != 'total'"
+  reason = "not for this one"
+}
+`)})
+	wantValue(t, s, engine.Request{Name: "total"}, `"total"`)
+	got := s.Execute(t.Context(), engine.Request{Kind: engine.Prompts, Name: "total"})
+	if got.Err != nil || !strings.Contains(string(got.Reply), "not for") {
+		t.Errorf("got %s, %v", got.Reply, got.Err)
+	}
+}
+
 func TestANestedCallKnowsWhenItEnds(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`return Math.abs((await tools.inner()) - call.deadline) < 5000 && (await tools.brief()) < call.deadline;`), "inner.hcl", `
 tool "inner" {

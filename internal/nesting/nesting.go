@@ -53,8 +53,7 @@ func (p *Place) Enter(by *Place, name, parent string) error {
 // Depth counts the calls that the call is nested in: 0 for a client's own.
 func (p *Place) Depth() int { return p.depth }
 
-// Caller is the name of the tool, the resource or the prompt whose body makes the
-// call; empty for a client's own.
+// Caller is the name of what makes the call; empty for a client's own.
 func (p *Place) Caller() string { return p.name }
 
 // Kin are the calls of the tree, the client's own left out, which has none.
