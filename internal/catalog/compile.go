@@ -127,7 +127,8 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	k.files = append(append(k.files, files...), placesOf(databases)...)
 	k.programs = append(k.programs, programs...)
 	return &script{
-		program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask, call: granted.Call, modules: modulesOf(granted),
+		program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
+		call: granted.Call, modules: modulesOf(granted),
 	}
 }
 

@@ -14,16 +14,18 @@ import (
 const mockModules = "modules"
 
 // module decodes a module block, whose arguments are the module's to judge. It
-// notes the place of the block as "modules.NAME".
+// notes the place of the block as "modules.NAME", unless one of them was reported.
 func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Module {
 	d.check(b.Body, rules["module"], "a module block", b.DefRange())
 	g := grant.Module{Name: b.Labels[0]}
-	ranges["modules."+g.Name] = d.f.rng(b.DefRange())
 	options := make(map[string]json.RawMessage, len(b.Body.Attributes))
 	for name, attr := range b.Body.Attributes {
 		if value := d.json(b.Body, name); !d.computed(attr) && value != nil {
 			options[name] = value
 		}
+	}
+	if len(options) == len(b.Body.Attributes) && !d.f.left.vague[b.Body] {
+		ranges["modules."+g.Name] = d.f.rng(b.DefRange())
 	}
 	// What was encoded before encodes again.
 	g.Options, _ = json.Marshal(options)
