@@ -3,6 +3,7 @@ package mcpd_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -216,7 +217,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Tools: tools, Config: folder, CheckTool: serve.CheckTool})
+	server, err := engine.New(engine.Options{Name: "mcpd", Tools: tools, Config: folder, CheckTool: serve.CheckTool, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,4 +248,13 @@ func runTests(t *testing.T, server *engine.Server, where string) []engine.TestRe
 		}
 	}
 	return results
+}
+
+// ledger is the module that the manual speaks of.
+func ledger() engine.HostModule {
+	balance := func(context.Context, engine.HostCall, struct{ Account string }) (int, error) { return 0, nil }
+	return engine.HostModule{
+		Name: "ledger", Functions: []engine.HostFunc{engine.NewHostFunc("balance", balance)},
+		Check: func(options json.RawMessage) error { return json.Unmarshal(options, &struct{ Accounts []string }{}) },
+	}
 }

@@ -146,20 +146,13 @@ func asks(open []state.Ask, sealed string, wait time.Duration) (Result, *CallErr
 	return Result{Ask: &Ask{Requests: requests, State: sealed, Wait: wait}}, nil
 }
 
-// badState is the error of a state that nothing can go on from. Its texts are
-// fit for callers, but for what a disk says.
+// badState is the error of a state that nothing can go on from.
 func badState(err error) *CallError {
 	var full *state.FullError
 	if errors.As(err, &full) {
 		return &CallError{Code: ExecutionError, Message: fmt.Sprintf("the server has no room for more %s", full.What), RetryAfter: full.Wait, Overloaded: true, cause: err}
 	}
-	said := errors.New("the request state cannot be used")
-	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost} {
-		if errors.Is(err, known) {
-			said = known
-		}
-	}
-	e := invalidParams(said.Error())
+	e := invalidParams(asking.Refusal(err))
 	e.cause = err
 	return e
 }

@@ -59,6 +59,9 @@ func (x *execution) logFailure(ctx context.Context, err *CallError) {
 		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),
 		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("code", string(err.Code)),
 	}
+	if parent := x.place.Parent(); parent != "" {
+		attrs = append(attrs, slog.String("parent_id", parent))
+	}
 	level := slog.LevelInfo
 	if cause := errors.Unwrap(err); cause != nil {
 		level = slog.LevelWarn
@@ -71,11 +74,8 @@ func (x *execution) logFailure(ctx context.Context, err *CallError) {
 // they must be a JSON object within the bounds of the JSON gate. Arguments from
 // outside pass it before [Server.Execute].
 func CheckArguments(raw []byte) error {
-	if err := jsongate.Check(raw, jsongate.Client()); err != nil {
+	if err := jsongate.Check(raw, jsongate.Client()); err != nil || jsongate.IsObject(raw) {
 		return err
 	}
-	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return errors.New("the arguments must be a JSON object")
-	}
-	return nil
+	return errors.New("the arguments must be a JSON object")
 }

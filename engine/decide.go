@@ -4,13 +4,8 @@ import (
 	"context"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/policylang"
-)
-
-// The values of disclose in a policy block.
-const (
-	discloseGeneric = "generic"
-	discloseHide    = "hide"
 )
 
 // decideEarly ends calls that are surely denied.
@@ -71,7 +66,8 @@ func (x *execution) askGo() *CallError {
 	return nil
 }
 
-// policyName is what policies in Go know the item by.
+// policyName is what policies know the item by beside others: no tool has the name
+// of what is none.
 func (x *execution) policyName() string {
 	if x.entry.Kind == Tools {
 		return x.entry.Name
@@ -82,11 +78,11 @@ func (x *execution) policyName() string {
 // denied tells the caller as much as the policy discloses.
 func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *CallError {
 	switch p.Disclose {
-	case discloseHide:
+	case hclfile.DiscloseHide:
 		err := x.notFound(ctx)
 		err.cause, err.deniedBy = decision.Err, p.Name
 		return err
-	case discloseGeneric:
+	case hclfile.DiscloseGeneric:
 		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: decision.Err, deniedBy: p.Name}
 	default:
 		return &CallError{Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(decision.Reason), cause: decision.Err, deniedBy: p.Name}

@@ -11,7 +11,8 @@
 // arguments are looked at; values of `from` inputs and defaults are filled in
 // and the arguments are validated; policies decide, and limits count; the body
 // runs under its deadline; the result is validated; and exactly one of the end
-// and error hooks fires, however the call ended.
+// and error hooks fires, however the call ended. A call that a body makes of a tool
+// goes the same path, on the same snapshot.
 //
 // # The path of a reload
 //

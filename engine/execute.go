@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/nesting"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -35,6 +36,8 @@ type execution struct {
 	cached bool // the result is that of another call
 	lane   uint64
 	began  time.Time
+	// place is where the call stands among those that come of one client's call.
+	place nesting.Place
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
 	// entry is nil while nothing is found, and body is what runs of it: nil
@@ -58,9 +61,18 @@ func (s *Server) Execute(ctx context.Context, req Request) Result {
 	running := s.inFlight.Begin()
 	snap, loadErr := s.loaded(ctx)
 	x := s.begin(snap, req)
+	return x.through(ctx, x.admit(running, loadErr))
+}
+
+// through takes the call through the pipeline between its hooks; refused is why it
+// has no place there.
+func (x *execution) through(ctx context.Context, refused *CallError) Result {
 	defer x.leave()
 	x.fire(ctx, HookEvent{Phase: Start})
-	result, err := x.attempt(ctx, running, loadErr)
+	result, err := Result{}, refused
+	if err == nil {
+		result, err = x.attempt(ctx)
+	}
 	if result.Left {
 		return result
 	}
@@ -130,15 +142,12 @@ func (s *Server) begin(snap *Snapshot, req Request) *execution {
 
 // attempt is the pipeline between the two hooks. The recover is the only one
 // on the path of a call: what panics below it costs that call alone.
-func (x *execution) attempt(ctx context.Context, running int64, loadErr error) (result Result, err *CallError) {
+func (x *execution) attempt(ctx context.Context) (result Result, err *CallError) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			result, err = Result{}, failed(ExecutionError, fmt.Errorf("panic: %v", cause), "the tool failed inside the server")
 		}
 	}()
-	if err := x.admit(running, loadErr); err != nil {
-		return Result{}, err
-	}
 	if x.entry == nil {
 		return Result{}, x.notFound(ctx)
 	}
@@ -186,7 +195,7 @@ func (x *execution) facts() policylang.Input {
 	return policylang.Input{
 		Caller: x.req.Caller,
 		Tool:   x.entry.Facts,
-		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via)},
+		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller()},
 		Now:    x.began,
 	}
 }
@@ -249,11 +258,12 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 	defer bounded.Cancel(nil)
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
+		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(),
 		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
 		Host: host.Call{
 			Brokers: x.server.brokers, SecretKeys: x.snap.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
-			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg},
-			Emit:   x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg, Nested: x.place.Depth() > 0}, Tools: x,
+			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
 	if x.req.Late != nil {

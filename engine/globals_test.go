@@ -28,6 +28,12 @@ tool "keys" {
     return { agent: Object.keys(agent), call: Object.keys(call), no: [agent.nope, call.nope] };
   JS
 }
+tool "calls" {
+  allow {
+    call { tools = ["keys"] }
+  }
+  run = "return await tools.keys({});"
+}
 tool "asks" {
   allow {
     ask { roots = true }
@@ -67,7 +73,7 @@ hook "keys" {
 			told[object] = sorted(strings.Split(strings.TrimSuffix(strings.TrimPrefix(p.Detail, "there is "), "."), ", "))
 		}
 	}
-	result, err := s.Call(t.Context(), "keys", map[string]any{})
+	result, err := s.Call(t.Context(), "calls", map[string]any{})
 	if err != nil {
 		t.Fatal(err)
 	}

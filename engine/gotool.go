@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,7 +80,7 @@ func (s *Server) register(item *catalog.Item) error {
 
 func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog) (*catalog.Item, error) {
 	item := &catalog.Item{
-		Name: o.Name, Address: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
+		Name: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
 	}
 	if o.Description != "" {
@@ -90,6 +89,5 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog
 	if err := gofunc.Complete(item, gofunc.Func[identity.Agent, In, Out](run), w); err != nil {
 		return nil, err
 	}
-	item.Key = sha256.Sum256(encode(metadataOf(item)))
 	return item, nil
 }

@@ -44,6 +44,11 @@ type HookEvent struct {
 	RootID string `json:"root_id,omitempty"`
 	Leg    int    `json:"leg,omitempty"`
 	Via    Via    `json:"via"`
+	// Depth counts the calls that this one is nested in. Parent is the name of
+	// what made it, and ParentID the CallID of that; empty for a client's own.
+	Depth    int    `json:"depth,omitempty"`
+	Parent   string `json:"parent,omitempty"`
+	ParentID string `json:"parent_id,omitempty"`
 	identity.Caller
 	// Arguments are as the caller sent them, without the values of sensitive
 	// inputs; nil when they are not a JSON object, or when there is no such tool.
@@ -77,6 +82,7 @@ func (x *execution) fire(ctx context.Context, event HookEvent) {
 	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
 	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.leg)
 	event.Via, event.Caller = x.req.Via, x.req.Caller
+	event.Depth, event.Parent, event.ParentID = x.place.Depth(), x.place.Caller(), x.place.Parent()
 	event.Revision, event.Arguments = x.snap.catalog.Revision, x.visibleArguments()
 	if event.Phase != Start {
 		event.Duration = x.server.options.Now().Sub(x.began)
@@ -114,13 +120,7 @@ func (x *execution) fileHooks(phase Phase) []*catalog.Hook {
 	if x.entry != nil {
 		candidates = x.entry.Hooks
 	}
-	var wanted []*catalog.Hook
-	for _, h := range candidates {
-		if h.Wants(string(phase), x.kind(), x.name()) {
-			wanted = append(wanted, h)
-		}
-	}
-	return wanted
+	return catalog.Wanting(candidates, string(phase), x.kind(), x.name())
 }
 
 // visibleArguments returns the arguments without those that are sensitive. For
@@ -130,13 +130,10 @@ func (x *execution) visibleArguments() json.RawMessage {
 	if x.entry != nil && x.req.Kind == Resources {
 		return encode(x.args)
 	}
-	if x.entry == nil || !bytes.HasPrefix(bytes.TrimLeft(x.req.Arguments, " \t\r\n"), []byte("{")) || !json.Valid(x.req.Arguments) {
+	if x.entry == nil {
 		return nil
 	}
-	if x.input == nil {
-		return redact.Unchecked(x.req.Arguments, x.entry.Sensitive, x.entry.InputNames)
-	}
-	return redact.Pointers(x.req.Arguments, x.entry.Sensitive)
+	return redact.Arguments(x.req.Arguments, x.input != nil, x.entry.Sensitive, x.entry.InputNames)
 }
 
 // json is the event as hooks in files see it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -128,16 +127,11 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	if before == now {
 		return
 	}
-	s.mu.Lock()
-	watchers := slices.Collect(maps.Values(s.watchers))
-	s.mu.Unlock()
 	var changed []string
 	if before != nil {
 		changed = now.catalog.Changed(before.catalog)
 	}
-	for _, watcher := range watchers {
-		watcher(changed)
-	}
+	s.audience.Tell(changed)
 }
 
 func (s *Server) tell(kind EventKind, took time.Duration) {

@@ -3,10 +3,8 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
 // Offer is what a [Snapshot] offers beside its tools: a resource, a template of
@@ -44,21 +42,14 @@ type Argument struct {
 }
 
 // Icon is an image that clients may show.
-type Icon struct {
-	// Source is an https or data URI.
-	Source string
-	// MIMEType, and Theme, which is "light" or "dark", may be empty.
-	MIMEType, Theme string
-	// Sizes are such as "48x48", or "any".
-	Sizes []string
-}
+type Icon = catalog.Icon
 
 // Metadata returns what the offer says of itself. It is a copy.
 func (o *Offer) Metadata() OfferMetadata {
 	i := o.item
 	m := OfferMetadata{
 		Kind: i.Kind, Address: i.Address, Name: i.Offer.ListedAs, Title: i.Title, MIMEType: i.Offer.MIMEType, Size: i.Offer.Size,
-		Annotations: bytes.Clone(i.Offer.Annotations), Icons: iconsOf(i.Icons),
+		Annotations: bytes.Clone(i.Offer.Annotations), Icons: catalog.IconsOf(i.Icons),
 	}
 	if i.Description != nil {
 		m.Description = *i.Description
@@ -67,12 +58,4 @@ func (o *Offer) Metadata() OfferMetadata {
 		m.Arguments = append(m.Arguments, Argument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
 	}
 	return m
-}
-
-func iconsOf(icons []hclfile.Icon) []Icon {
-	var list []Icon
-	for _, i := range icons {
-		list = append(list, Icon{Source: i.Src, MIMEType: i.MIMEType, Theme: i.Theme, Sizes: slices.Clone(i.Sizes)})
-	}
-	return list
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -51,6 +52,9 @@ type Options struct {
 	// CheckTool refuses tools that a front cannot show, with an error for the
 	// tool's author; serve.CheckTool is the one of package serve. Nil accepts all.
 	CheckTool func(Metadata) error
+
+	// Modules are objects of the program that files may grant to scripts.
+	Modules []HostModule
 
 	// Executor runs scripts. Nil means [scripting.Inline]. The server closes it.
 	Executor scripting.Executor
@@ -95,11 +99,11 @@ func (o Options) withDefaults() Options {
 }
 
 // catalog returns what the server's catalogs are made of.
-func (o Options) catalog(runner *hooks.Runner) catalog.Options {
+func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Options {
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
-		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
+		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
 	}
 	if o.CheckTool != nil {
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }

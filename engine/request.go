@@ -14,6 +14,8 @@ type Via string
 const (
 	// ViaClient is a call by a client, over any transport.
 	ViaClient Via = "client"
+	// ViaTool is a call by the body of a tool, of a resource or of a prompt.
+	ViaTool Via = "tool"
 	// ViaTest is a call by a test block.
 	ViaTest Via = "test"
 )

@@ -65,7 +65,7 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 	x, mocks := s.begin(snap, request), selftest.Mocks(test)
 	x.mocks = mocks
 	began := x.began
-	result, err := x.attempt(ctx, 0, nil)
+	result, err := x.attempt(ctx)
 	for err == nil && result.Ask != nil {
 		answers, ok := selftest.Answers(mocks, result.Ask.Requests)
 		if !ok {
@@ -75,7 +75,7 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 		request.Resume = &Resume{State: result.Ask.State, Responses: answers}
 		x = s.begin(snap, request)
 		x.mocks = mocks
-		result, err = x.attempt(ctx, 0, nil)
+		result, err = x.attempt(ctx)
 	}
 	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err != nil {

@@ -12,10 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpd/mcpd/internal/audience"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/ratelimit"
@@ -48,12 +50,11 @@ type Server struct {
 	failed     uint64
 
 	// Guarded by mu.
-	mu       sync.Mutex
-	last     lastLoad
-	watchers map[int]func(changed []string)
-	nextID   int
+	mu   sync.Mutex
+	last lastLoad
 
-	telling  sync.Mutex // events are told one at a time
+	audience audience.Audience // hears of each snapshot that is published
+	telling  sync.Mutex        // events are told one at a time
 	closing  sync.Once
 	closeErr error
 }
@@ -72,13 +73,17 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: a hook is nil")
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func([]string){}}
+	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-"}
 	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	s.brokers = host.NewBrokers(store, s.states.Open, o.Supervisor, o.Logger)
+	var err error
+	if s.brokers.Modules, err = modules.New(o.Modules, store.Redact, o.Logger); err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
-	s.builder = catalog.New(o.catalog(s.hooks))
+	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
 	return s, nil
 }
 
@@ -94,18 +99,7 @@ func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 // Watch calls fn after each published snapshot, until stop is called, with the
 // URIs of the resources that are others than before, have come or gone. fn must
 // not block and must not call Load or Reload.
-func (s *Server) Watch(fn func(changed []string)) (stop func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := s.nextID
-	s.nextID++
-	s.watchers[id] = fn
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.watchers, id)
-	}
-}
+func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audience.Join(fn) }
 
 // Status returns the state of the server.
 func (s *Server) Status() Status {

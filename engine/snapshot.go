@@ -22,7 +22,7 @@ type Snapshot struct {
 	// tools, and offers by kind, are those of the entries, in their order.
 	tools  []*Tool
 	offers [Prompts + 1][]*Offer
-	lists  lists
+	lists  catalog.Lists[Visible]
 }
 
 // newSnapshot returns a snapshot of a catalog. Tools and offers whose items were
@@ -33,26 +33,11 @@ func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot 
 	}
 	c.Follow(before.catalog)
 	s := &Snapshot{catalog: c, since: now}
-	s.tools = faces(c.Entries[Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
+	s.tools = catalog.Faces(c.Entries[Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
 	for k := Resources; k <= Prompts; k++ {
-		s.offers[k] = faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
+		s.offers[k] = catalog.Faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
 	}
 	return s
-}
-
-// faces returns what shows each entry: what showed its item before, or new.
-func faces[T any](entries []*catalog.Entry, before []*T, itemOf func(*T) *catalog.Item, show func(*catalog.Item) *T) []*T {
-	known := make(map[*catalog.Item]*T, len(before))
-	for _, face := range before {
-		known[itemOf(face)] = face
-	}
-	shown := make([]*T, len(entries))
-	for i, e := range entries {
-		if shown[i] = known[e.Item]; shown[i] == nil {
-			shown[i] = show(e.Item)
-		}
-	}
-	return shown
 }
 
 // counted is what the log says of a snapshot that was loaded.
@@ -94,7 +79,7 @@ func (s *Snapshot) Revision() string { return s.catalog.Revision }
 // Info returns what the server says of itself.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons), ExposesTraces: said.ExposeTraces}
+	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: catalog.IconsOf(said.Icons), ExposesTraces: said.ExposeTraces}
 }
 
 // Listen returns what the operator's file says of the address to serve on.

@@ -23,7 +23,7 @@ type Status struct {
 	Problems diag.List
 	// Loads and FailedLoads count loads since the server was made.
 	Loads, FailedLoads uint64
-	// Calls and FailedCalls count calls that have ended; Running counts those that have not.
+	// Calls and FailedCalls count calls that have ended, nested ones too; Running counts those that have not.
 	Calls, FailedCalls uint64
 	Running            int
 	// HookFailures counts runs of hooks that failed or were cut short; HookWaits

@@ -50,7 +50,7 @@ func (t *Tool) Task() Task { return t.item.Task }
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
 		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()),
-		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: iconsOf(i.Icons),
+		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: catalog.IconsOf(i.Icons),
 		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
 	}
 	if i.Output != nil {

@@ -3,9 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"sync"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
@@ -26,22 +23,6 @@ type Visible struct {
 	// Private says that other callers may see other lists.
 	Private bool
 }
-
-// lists remembers the lists of a snapshot by what is visible in them, so that
-// callers who see the same share one.
-type lists struct {
-	mu    sync.Mutex
-	byKey map[listKey]*Visible
-}
-
-type listKey struct {
-	kind   Kind
-	hidden [sha256.Size]byte
-}
-
-// maxLists bounds what a snapshot remembers; a flood of callers who each see
-// something else costs time, not memory.
-const maxLists = 256
 
 // Visible returns what a caller may see of a kind now. Before the first
 // successful load it is empty, with a nil Snapshot.
@@ -92,33 +73,17 @@ func (s *Snapshot) visible(ctx context.Context, k Kind, facts policylang.Input) 
 
 // list returns the list without the items that are hidden, each marked by a one.
 func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
-	key := listKey{k, sha256.Sum256(hidden)}
-	s.lists.mu.Lock()
-	defer s.lists.mu.Unlock()
-	if known := s.lists.byKey[key]; known != nil {
-		return known
-	}
-	v := &Visible{Snapshot: s, Private: s.catalog.Policies > 0}
-	h := sha256.New()
-	for i, e := range s.catalog.Entries[k] {
-		if hidden != nil && hidden[i] == 1 {
-			continue
+	return s.lists.Of(k, s.catalog.Entries[k], hidden, func(seen []int, hash string) *Visible {
+		v := &Visible{Snapshot: s, Hash: hash, Private: s.catalog.Policies > 0}
+		for _, i := range seen {
+			if k == Tools {
+				v.Tools = append(v.Tools, s.tools[i])
+			} else {
+				v.Offers = append(v.Offers, s.offers[k][i])
+			}
 		}
-		if k == Tools {
-			v.Tools = append(v.Tools, s.tools[i])
-		} else {
-			v.Offers = append(v.Offers, s.offers[k][i])
-		}
-		h.Write(e.Shown[:])
-	}
-	v.Hash = hex.EncodeToString(h.Sum(nil)[:16])
-	if len(s.lists.byKey) < maxLists {
-		if s.lists.byKey == nil {
-			s.lists.byKey = map[listKey]*Visible{}
-		}
-		s.lists.byKey[key] = v
-	}
-	return v
+		return v
+	})
 }
 
 // nearest returns the address of a visible item that the caller may have meant:

@@ -26,7 +26,8 @@ type CallFacts struct {
 	Via string
 	// Depth counts the calls that this one is nested in: 0 for a client's own.
 	Depth int
-	// Parent is the ID of the call that made this one, empty at depth 0.
+	// Parent is the name of the tool that made this call, and of what is no tool such
+	// as "prompt:NAME"; empty at depth 0.
 	Parent string
 }
 

@@ -18,6 +18,10 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		return `grant it: allow { kv "name" {} } makes kv.name`, true
 	case "sql":
 		return `grant it: allow { sql "name" { driver = "sqlite" dsn = "file.db" statement "s" { query = "…" } } } makes sql.name, one argument on each line`, true
+	case "tools":
+		return `grant it: allow { call { tools = ["name"] } } makes tools.name`, true
+	case "modules":
+		return `grant it: allow { module "name" {} } makes modules.name, where the program that runs the file has such a module`, true
 	case "elicit", "sample", "roots":
 		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
 	case "ask":

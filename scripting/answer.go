@@ -49,7 +49,7 @@ func awaited(n ast.Expression) string {
 }
 
 // answering returns the name root of an expression root.NAME.METHOD(...),
-// root(...) or exec.NAME(...), or nothing.
+// root(...), exec.NAME(...) or tools.NAME(...), or nothing.
 func answering(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
@@ -59,8 +59,8 @@ func answering(n ast.Expression) string {
 		return id.Name.String()
 	}
 	if method, ok := call.Callee.(*ast.DotExpression); ok {
-		if id, ok := method.Left.(*ast.Identifier); ok && id.Name == "exec" {
-			return "exec"
+		if id, ok := method.Left.(*ast.Identifier); ok && (id.Name == "exec" || id.Name == "tools") {
+			return id.Name.String()
 		}
 		if object, ok := method.Left.(*ast.DotExpression); ok {
 			if id, ok := object.Left.(*ast.Identifier); ok {
@@ -153,6 +153,10 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 		return "fs.NAME.readText(path)", true
 	case object == "exec":
 		return "exec.NAME(params)", true
+	case object == "tools":
+		return "tools.NAME(args)", true
+	case object == "modules":
+		return "modules.NAME.FUNCTION(args)", true
 	case object == "kv":
 		return "kv.NAME.get(key)", true
 	case object == "sql":

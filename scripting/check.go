@@ -131,6 +131,8 @@ func (c *compilation) checkMembers(found *analysis) {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
+		case m.object == "tools":
+			c.checkTool(m)
 		case isGranting(m.object):
 			c.checkMember(m, c.granted(m.object), diag.Error, "unknown-grant", m.object+".%s is not granted", c.grantAdvice(m.object, m.name))
 		case c.checkWriting(m), c.checkStatement(m):

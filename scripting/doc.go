@@ -43,6 +43,8 @@
 //	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
 //	exec.NAME({ param: value })   answers { code, stdout, stderr, bytes() }
 //	sql.NAME.query|exec(statement, params), or open(path) where calls choose files
+//	modules.NAME.FUNCTION(arguments)  runs a function of the program that embeds the engine
+//	tools.NAME(arguments)         calls a tool that is granted by its name or a pattern
 //	elicit(key?, { message, schema | url, elicitationId })
 //	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
 //	roots(key?)
@@ -115,6 +117,8 @@
 //	sql.query     {"grant","path","statement","params"} → {"columns","rows"}, lists of lists
 //	sql.exec      {"grant","path","statement","params"} → {"changes"}
 //	sql.open      {"grant","path"} → {}
+//	module        {"module","function","arguments"} → what the function answers
+//	call          {"tool","arguments"} → the value that the tool returned; null of none
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}

@@ -43,6 +43,10 @@ type Call struct {
 	// Patient says that the call waits for room as long as ctx lets it, and is
 	// not refused with [ErrOverloaded].
 	Patient bool
+	// Kin are those of a call that another one waits for; nil of any other. An
+	// executor does not refuse such a call for want of room, lets one of its kin at a
+	// time wait for that, and keeps it waiting for nothing that its kin may hold.
+	Kin *Kin
 }
 
 // Limits bound one call.

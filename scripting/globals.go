@@ -213,6 +213,10 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeExec()
 	case "sql":
 		return r.makeSQL()
+	case "tools":
+		return r.makeTools()
+	case "modules":
+		return r.makeModules()
 	case "elicit", "sample", "roots", "ask":
 		return r.makeAsking(name)
 	case "setTimeout":

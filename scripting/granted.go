@@ -8,15 +8,20 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
+// grantingGlobals are the globals whose members are what is granted.
+func grantingGlobals() []string {
+	return []string{"http", "fs", "env", "kv", "exec", "sql", "tools", "modules"}
+}
+
 // isGranting reports whether the members of a global are what is granted.
 func isGranting(global string) bool {
-	return global == "http" || global == "fs" || global == "env" || global == "kv" || global == "exec" || global == "sql"
+	return slices.Contains(grantingGlobals(), global)
 }
 
 // grantsOf returns the globals of this sort that objects make.
 func grantsOf(objects []Object) []string {
 	var names []string
-	for _, global := range []string{"http", "fs", "env", "kv", "exec", "sql"} {
+	for _, global := range grantingGlobals() {
 		if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == global }) {
 			names = append(names, global)
 		}
@@ -35,6 +40,8 @@ func (c *compilation) grantAdvice(global, name string) string {
 		return fmt.Sprintf("add exec %q { path = \"/…\" } to the allow block", name)
 	case global == "kv":
 		return c.kvAdvice(name)
+	case global == "modules":
+		return fmt.Sprintf("add module %q {} to the allow block", name)
 	case global == "sql":
 		return c.sqlAdvice(name)
 	case global == "http" && slices.Contains(httpMethods(), name) && len(grants) > 0:

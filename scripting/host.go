@@ -24,7 +24,8 @@ type Host interface {
 // everything else, and ends with an [Outcome] that is suspended.
 var ErrSuspended = errors.New("the answer comes in another run of the call")
 
-// The codes of a [HostError].
+// The codes of a [HostError]. Of the operation call there are the codes by which
+// calls fail, too.
 const (
 	NotFound    = "NOT_FOUND"
 	OutsideRoot = "OUTSIDE_ROOT"

@@ -36,7 +36,7 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "agent":
 		return []string{"agent_id", "model", "request_id", "metadata", "verified"}, c.sees(object)
 	case "call":
-		return []string{"id", "tool", "via", "deadline"}, c.sees(object)
+		return []string{"id", "tool", "via", "deadline", "depth", "parent"}, c.sees(object)
 	case "event":
 		return eventMembers(), c.sees(object)
 	}
@@ -44,6 +44,9 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 		return names, true
 	}
 	if names = c.kvMembers(object); names != nil {
+		return names, true
+	}
+	if names = c.moduleMembers(object); names != nil {
 		return names, true
 	}
 	if names = c.sqlMembers(object); names != nil {
@@ -67,7 +70,7 @@ func httpMethods() []string { return []string{"get", "post", "put", "patch", "de
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
 	return []string{
-		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "cached", "via", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
+		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "cached", "via", "depth", "parent", "parent_id", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
 	}
 }
 

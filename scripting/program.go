@@ -46,6 +46,8 @@ func (p *Program) Reaches(o Object) bool {
 		return p.everything || p.mentioned[o.Name]
 	case !p.Uses(o.Kind):
 		return false
+	case o.Kind == "tools":
+		return p.reachesTool(o.Name)
 	}
 	return p.everything || p.mentions(o.Name)
 }

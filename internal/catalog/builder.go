@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/power"
 	"github.com/mcpd/mcpd/internal/resultcache"
 	"github.com/mcpd/mcpd/internal/source"
@@ -35,6 +36,8 @@ type Options struct {
 	Trial func(scripting.Source) error
 	// Check refuses items that cannot be shown to clients; nil refuses none.
 	Check func(*Item) error
+	// Modules are the objects of the embedding program that scripts may be granted.
+	Modules *modules.Broker
 	// GoPolicies is how many policies the embedding program has.
 	GoPolicies int
 	// Runner makes the hooks of the catalogs.
@@ -129,6 +132,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
 	found.report(crossref.Check(found.config, defined, namesOf(registered), b.tree.Unread()...))
+	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)

@@ -124,6 +124,16 @@ func (h *Hook) Wants(phase string, k Kind, name string) bool {
 	return slices.Contains(h.Phases, phase) && covers(h.targets, k, name)
 }
 
+// Wanting returns those of hooks that want to know of a phase of calls of an item.
+func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) {
+	for _, h := range hooks {
+		if h.Wants(phase, k, name) {
+			wanted = append(wanted, h)
+		}
+	}
+	return wanted
+}
+
 // covers reports whether targets name an item.
 func covers(t hclfile.Targets, k Kind, name string) bool {
 	switch k {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"hash"
 	"maps"
 	"sync"
@@ -127,6 +128,7 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	k.programs = append(k.programs, programs...)
 	return &script{
 		program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
+		call: granted.Call, modules: modulesOf(granted),
 	}
 }
 
@@ -204,7 +206,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
 		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env,
-		KV: kvOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
+		KV: kvOf(def.Grant), Modules: modulesOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}
 }
@@ -221,7 +223,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	if body.Language == hclfile.TypeScript {
 		src.Language = scripting.TS
 	}
-	src.Objects = objectsOf(granted)
+	src.Objects = append(objectsOf(granted), c.functionsOf(granted)...)
 	src.Import = func(name string) ([]byte, error) {
 		content, hash, err := c.tree.Open(name)
 		mu.Lock()
@@ -247,6 +249,25 @@ func kvOf(set grant.Set) map[string]grant.KV {
 		grants[kv.Name] = kv
 	}
 	return grants
+}
+
+// modulesOf returns the options of the modules that are granted, by name.
+func modulesOf(set grant.Set) map[string]json.RawMessage {
+	options := make(map[string]json.RawMessage, len(set.Modules))
+	for _, m := range set.Modules {
+		options[m.Name] = m.Options
+	}
+	return options
+}
+
+// functionsOf returns the script's objects for the functions of granted modules.
+func (c *compiler) functionsOf(set grant.Set) (objects []scripting.Object) {
+	for _, m := range set.Modules {
+		for _, name := range c.options.Modules.Functions(m.Name) {
+			objects = append(objects, scripting.Object{Kind: "modules." + m.Name, Name: name})
+		}
+	}
+	return objects
 }
 
 func pointers[T any](list []T) []*T {

@@ -160,6 +160,11 @@ type Invocation struct {
 	Args   map[string]any
 	Caller identity.Caller
 	Via    string
+	// Depth is how many calls the call is nested in, and Parent the name of what
+	// made it, empty at depth 0, where it has no Kin.
+	Depth  int
+	Parent string
+	Kin    *scripting.Kin
 	// Began is when the call began, and what its clock shows first.
 	Began time.Time
 	// Root names all legs of the call, and Deadline is that of the first: what

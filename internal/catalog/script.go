@@ -20,6 +20,8 @@ type script struct {
 	exec    []grant.Exec
 	sql     []grant.SQL
 	ask     *grant.Ask
+	call    []string
+	modules map[string]json.RawMessage
 }
 
 // Run runs the body once. Agent and call are encoded only for bodies that look
@@ -27,17 +29,22 @@ type script struct {
 func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
 		Program: b.program, Input: i.Input, Seed: rand.Uint64(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
-		Limits: i.Bounds,
+		Limits: i.Bounds, Kin: i.Kin,
 	}
 	if call.Agent == nil && b.program.Uses("agent") {
 		call.Agent = i.AgentJSON()
+	}
+	i.Host.Ends, _ = ctx.Deadline()
+	if i.Depth > 0 && i.Host.Ends.Before(i.Deadline) {
+		i.Deadline = i.Host.Ends // that of the call which waits for this one
 	}
 	if b.program.Uses("call") {
 		call.Info = i.json()
 	}
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
-	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Caller = b.kv, b.exec, b.sql, i.Caller
+	i.Host.Granted = b.modules
+	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Callable, i.Host.Caller = b.kv, b.exec, b.sql, b.call, i.Caller
 	return i.Executor.Run(ctx, call, &i.Host)
 }
 
@@ -57,5 +64,11 @@ func (i *Invocation) json() []byte {
 	info = append(info, i.Via...)
 	info = append(info, `","deadline":`...)
 	info = strconv.AppendInt(info, i.Deadline.UnixMilli(), 10)
+	info = append(info, `,"depth":`...)
+	info = strconv.AppendInt(info, int64(i.Depth), 10)
+	if i.Depth > 0 {
+		info = append(info, `,"parent":`...)
+		info = strconv.AppendQuote(info, i.Parent)
+	}
 	return append(info, '}')
 }

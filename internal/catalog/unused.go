@@ -48,6 +48,12 @@ func objectsOf(granted grant.Set) (objects []scripting.Object) {
 	for _, kv := range granted.KV {
 		objects = append(objects, scripting.Object{Kind: "kv", Name: kv.Name})
 	}
+	for _, module := range granted.Modules {
+		objects = append(objects, scripting.Object{Kind: "modules", Name: module.Name})
+	}
+	for _, pattern := range granted.Call {
+		objects = append(objects, scripting.Object{Kind: "tools", Name: pattern})
+	}
 	if granted.Ask != nil {
 		for _, name := range append(granted.Ask.Names(), "ask") {
 			objects = append(objects, scripting.Object{Kind: "ask", Name: name})

@@ -25,6 +25,11 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 			c.within(ceiling.HTTPHosts, host, where, fmt.Sprintf("%s %q grants the host %q", kind, name, host), "use a host of ceiling.http_hosts, or ask the operator to add this one")
 		}
 	}
+	for _, module := range granted.Modules {
+		if where, written := ranges["modules."+module.Name]; written {
+			c.within(ceiling.Modules, module.Name, where, fmt.Sprintf("%s %q grants the module %q", kind, name, module.Name), "remove it, or ask the operator to add it to ceiling.modules")
+		}
+	}
 	c.kvCeiling(kind, name, granted, ranges)
 	c.sqlCeiling(kind, name, granted, ranges)
 	for _, asked := range granted.Ask.Names() {

@@ -41,6 +41,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 		for i := range f.Hooks {
 			c.ceiling("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges)
 		}
+		c.checkCalls(f)
 		c.checkTests(f.Tests)
 	}
 	if config.Server.Mode == hclfile.Production {

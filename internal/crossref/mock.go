@@ -1,6 +1,7 @@
 package crossref
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,14 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 	}
 	objects := objectsOf(granted)
 	for _, m := range test.Mocks {
+		if m.Object == "tools" && len(granted.Call) > 0 && !mayCall(granted, m.Request) {
+			c.report(diag.Diagnostic{
+				Code: "unknown-grant", Range: m.Range,
+				Summary: fmt.Sprintf("%s may not call tool %q, so nothing asks this mock", what, m.Request),
+				Detail:  cmp.Or(diag.DidYouMean(m.Request, granted.Call), "add it to the tools of its call block, or remove the mock"),
+			})
+			continue
+		}
 		if m.Object == "" || slices.Contains(objects, m.Object) {
 			continue // whoever decoded the file has told what is no object
 		}
@@ -45,6 +54,10 @@ func mockAdvice(object string, granted []string) string {
 		grants = fmt.Sprintf("sql %q { … }", name)
 	case "kv":
 		grants = fmt.Sprintf("kv %q {}", name)
+	case "modules":
+		grants = fmt.Sprintf("module %q {}", name)
+	case "tools":
+		grants = "call { tools = [...] }"
 	case "exec":
 		grants = fmt.Sprintf("exec %q { path = \"/…\" }", name)
 	}
@@ -87,6 +100,12 @@ func objectsOf(granted grant.Set) []string {
 	}
 	if len(granted.Env) > 0 {
 		objects = append(objects, "env")
+	}
+	if len(granted.Call) > 0 {
+		objects = append(objects, "tools")
+	}
+	for _, module := range granted.Modules {
+		objects = append(objects, "modules."+module.Name)
 	}
 	for _, kv := range granted.KV {
 		objects = append(objects, "kv."+kv.Name)

@@ -68,6 +68,12 @@ func (s Set) Facts(base string) []Fact {
 	for _, g := range s.SQL {
 		f.sql(g, base)
 	}
+	for _, name := range s.Call {
+		f.add(Fact{Of: "call", Option: "tools", Value: name, Pattern: true})
+	}
+	for _, g := range s.Modules {
+		f.module(g)
+	}
 	if s.Ask != nil {
 		f.ask(*s.Ask)
 	}

@@ -84,6 +84,12 @@ func (f *facts) sql(g SQL, base string) {
 	}
 }
 
+func (f *facts) module(g Module) {
+	of := "modules." + g.Name
+	f.there(of, "")
+	f.add(Fact{Of: of, Option: "options", Sense: Judged, Value: string(g.Options)})
+}
+
 func (f *facts) ask(g Ask) {
 	f.there("ask", "")
 	for _, name := range g.Names() {

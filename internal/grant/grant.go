@@ -20,6 +20,11 @@ type Set struct {
 	SQL  []SQL    `json:"sql,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
+	// Call are the names of the tools that may be called, and patterns of such
+	// names, in which * stands for any run of characters.
+	Call []string `json:"call,omitempty"`
+	// Modules are objects of the program that embeds mcpd.
+	Modules []Module `json:"modules,omitempty"`
 }
 
 // Ask lets a script ask the client of the call, and through it a person or a
@@ -56,6 +61,14 @@ func (a *Ask) Names() []string {
 		}
 	}
 	return names
+}
+
+// Module lets a script call functions of the program that embeds mcpd, as the
+// object modules.NAME.
+type Module struct {
+	Name string `json:"name"`
+	// Options are the arguments of the block, a JSON object.
+	Options json.RawMessage `json:"options"`
 }
 
 // HTTP lets a script send requests to named hosts, as the object http.NAME.

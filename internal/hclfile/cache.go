@@ -62,6 +62,14 @@ func (d *decoder) cacheable(b *hclsyntax.Block, t *Tool, c *Cache) {
 		d.fail("contradiction", c.Range, "the tool has a cache, and may ask its client", "remove one of the two: what one user answers is not for another call",
 			diag.Note{Range: t.GrantRanges["ask"], Message: "it may ask here"})
 	}
+	if t.Grant.Call != nil {
+		d.fail("contradiction", c.Range, "the tool has a cache, and calls other tools", "remove one of the two: what another tool answers is for its own cache to keep, and for its own policies to give",
+			diag.Note{Range: t.GrantRanges["call"], Message: "it may call here"})
+	}
+	for _, m := range t.Grant.Modules {
+		d.fail("contradiction", c.Range, "the tool has a cache, and uses an object of the program, which knows who calls", "remove one of the two",
+			diag.Note{Range: t.GrantRanges["modules."+m.Name], Message: "it is granted here"})
+	}
 	for _, kv := range t.Grant.KV {
 		if kv.Scope == grant.ScopeSession || kv.Scope == grant.ScopePrincipal && c.Scope == CacheServer {
 			d.fail("contradiction", c.Range, fmt.Sprintf("the tool keeps values of each %s, and a cache would give what they made to another one", kv.Scope), "remove the cache, or use a wider scope of values, or a narrower one of the cache",

@@ -103,6 +103,9 @@ type Ceiling struct {
 	// PostgreSQL, in which * matches any run of characters. Nil is no bound; an
 	// empty list allows none.
 	SQLDrivers, SQLRoots, SQLHosts []Name
+	// Modules are those of the embedding program, in whose names * matches any run
+	// of characters. Nil is no bound; an empty list allows none.
+	Modules []Name
 	Bounds
 	Range diag.Range
 }

@@ -184,7 +184,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	c.HTTPHosts = d.ceilingHosts(b.Body, "http_hosts", ":443")
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
 	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
-	c.ExecPaths = d.ceilingPrograms(b.Body)
+	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)
 	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
 	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "no driver")
 	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
@@ -33,6 +34,9 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		case "env":
 			set.Env = d.env(inner, ranges)
 			continue
+		case "call":
+			set.Call = d.tools(inner, ranges)
+			continue
 		}
 		d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
 		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
@@ -44,6 +48,8 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 			set.FS = append(set.FS, d.fs(inner, ranges))
 		case "kv":
 			set.KV = append(set.KV, d.kv(inner, ranges))
+		case "module":
+			set.Modules = append(set.Modules, d.module(inner, ranges))
 		case "exec":
 			set.Exec = append(set.Exec, d.exec(inner, ranges))
 		case "sql":
@@ -85,17 +91,21 @@ func (d *decoder) literalOnly(body *hclsyntax.Body, r *rule) *hclsyntax.Body {
 	literal := *body
 	literal.Attributes = maps.Clone(body.Attributes)
 	for _, a := range r.args {
-		attr := body.Attributes[a.name]
-		if attr == nil {
-			continue
-		}
-		if x := computedPart(attr.Expr); x != nil {
-			d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
-				"write the values out, so that the file shows what it allows")
+		if attr := body.Attributes[a.name]; attr != nil && d.computed(attr) {
 			delete(literal.Attributes, a.name)
 		}
 	}
 	return &literal
+}
+
+// computed reports an argument of a grant that is computed, and whether it is.
+func (d *decoder) computed(attr *hclsyntax.Attribute) bool {
+	x := computedPart(attr.Expr)
+	if x != nil {
+		d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
+			"write the values out, so that the file shows what it allows")
+	}
+	return x != nil
 }
 
 // computedPart returns the first part of x that is not literal, or nil.
@@ -108,6 +118,16 @@ func computedPart(x hclsyntax.Expression) hclsyntax.Expression {
 		parts = x.Parts
 	case *hclsyntax.TupleConsExpr:
 		parts = x.Exprs
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			parts = append(parts, item.KeyExpr, item.ValueExpr)
+		}
+	case *hclsyntax.ObjectConsKeyExpr:
+		if x.ForceNonLiteral || hcl.ExprAsKeyword(x.Wrapped) == "" {
+			parts = append(parts, x.Wrapped)
+		}
+	case *hclsyntax.UnaryOpExpr:
+		parts = append(parts, x.Val)
 	default:
 		return x
 	}

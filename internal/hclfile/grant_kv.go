@@ -88,4 +88,7 @@ func (d *decoder) callerless(set grant.Set, ranges map[string]diag.Range) {
 				"write scope = \"tool\" for values of the hook alone, or scope = \"server\" for values that it shares")
 		}
 	}
+	if where, written := ranges["call"]; written {
+		d.fail("bad-grant", where, "a hook runs for no caller, so it can call no tools", "remove the block, and do in the hook what the tool would do")
+	}
 }

@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
@@ -19,7 +20,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)
-	m.Error, _ = d.oneOf(b.Body, "error", mockErrors...)
+	m.Error, _ = d.oneOf(b.Body, "error", errorsOf(m.Object)...)
 	switch kind, _, _ := strings.Cut(m.Object, "."); {
 	case kind == "fs", kind == "env":
 		d.localMock(b, &m)
@@ -31,6 +32,10 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 		d.execMock(b, &m)
 	case strings.HasPrefix(m.Object, "sql."):
 		d.sqlMock(b, &m)
+	case kind == mockModules:
+		d.moduleMock(b, &m)
+	case kind == mockTools:
+		d.toolMock(b, &m)
 	case near != "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
 		m.Object = ""
@@ -45,6 +50,9 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	if hasText {
 		m.Body = []byte(text)
 	}
+	if kind, _, _ := strings.Cut(m.Object, "."); hasText && (kind == mockTools || kind == mockModules) {
+		m.Body, _ = json.Marshal(text) // text always encodes
+	}
 	if strings.HasPrefix(m.Object, "exec.") {
 		d.endOfProgram(b, &m, hasText)
 	}
@@ -54,7 +62,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 // httpMock decodes what belongs to the answer to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
@@ -73,11 +81,11 @@ func (d *decoder) askMock(b *hclsyntax.Block) {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }")
 		return
 	}
-	text, json := b.Body.Attributes["text"], b.Body.Attributes["json"]
+	text, value := b.Body.Attributes["text"], b.Body.Attributes["json"]
 	switch {
 	case text != nil && object != "sample":
 		d.fail("contradiction", d.f.rng(text.NameRange), "the answer to \""+object+"\" is no text", "write it as \"json\"")
-	case text == nil && json == nil && !d.f.left.vague[b.Body]:
+	case text == nil && value == nil && !d.f.left.vague[b.Body]:
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", cmp.Or(map[string]string{
 			"elicit": "write json = { … } with what the form is filled in with, or json = { action = \"decline\" }",
 			"sample": "write text = \"…\"", "roots": "write json = [{ uri = \"file:///…\" }]",

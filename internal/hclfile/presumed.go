@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -27,17 +28,19 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 			presumeEnv(b.Body, set)
 		case word == "kv" && len(b.Labels) > 0:
 			presumeKV(b.Labels[0], set)
+		case word == "module" && len(b.Labels) > 0:
+			set.Modules = append(set.Modules, grant.Module{Name: b.Labels[0], Options: json.RawMessage("{}")})
 		case word == "exec" && len(b.Labels) > 0:
 			presumeExec(b.Labels[0], set)
 		case word == "sql" && len(b.Labels) > 0:
 			presumeSQL(b.Labels[0], set)
 		default:
-			presumeAsk(word, set)
+			presumeWord(word, set)
 		}
 	}
 	for name := range body.Attributes {
 		if r.arg(name) == nil {
-			presumeAsk(r.grantWord(name), set)
+			presumeWord(r.grantWord(name), set)
 		}
 	}
 }
@@ -45,7 +48,7 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 // grantWord returns the word of a grant that was meant by one that the rule
 // does not know.
 func (r *rule) grantWord(written string) string {
-	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask"}, written) || slices.Contains(askNames, written) {
+	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask", "call", "module"}, written) || slices.Contains(askNames, written) {
 		return written
 	}
 	return r.meaning(written)
@@ -56,6 +59,14 @@ func presumeHTTP(name string, set *grant.Set) {
 	if !slices.ContainsFunc(set.HTTP, func(h grant.HTTP) bool { return h.Name == name }) {
 		set.HTTP = append(set.HTTP, grant.HTTP{Name: name})
 	}
+}
+
+// presumeWord grants what a word without a name stands for.
+func presumeWord(word string, set *grant.Set) {
+	if word == "call" {
+		set.Call = append(set.Call, "*")
+	}
+	presumeAsk(word, set)
 }
 
 // presumeAsk grants what an ask block would hold, or the whole of it.

@@ -42,7 +42,7 @@ var rules = map[string]*rule{
 	"tls":     {single: true, later: true},
 	"reload":  {single: true, args: args("watch", "require_tests")},
 	"limits":  {single: true, args: args("concurrency", "memory")},
-	"ceiling": {single: true, args: join(args("http_hosts", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts"), args(boundNames[:]...))},
+	"ceiling": {single: true, args: join(args("http_hosts", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts", "modules"), args(boundNames[:]...))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
@@ -84,7 +84,7 @@ var rules = map[string]*rule{
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"cache":  {single: true, args: join(required("ttl"), args("scope"))},
 
-	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
+	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env", "module"}},
 	"http": {labels: []string{"name"}, args: join(required("hosts"),
 		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
 	"header": {labels: []string{"name"}, args: required("value")},
@@ -96,8 +96,9 @@ var rules = map[string]*rule{
 	"statement": {labels: []string{"name"}, args: codeArg("query", true)},
 	"kv":        {labels: []string{"name"}, args: args("scope", "ttl", "max_keys", "max_value", "max_total")},
 	"ask":       {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
-	"call":      {later: true},
+	"call":      {single: true, args: required("tools")},
 	"env":       {single: true, args: required("names")},
+	"module":    {labels: []string{"name"}, open: true},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),

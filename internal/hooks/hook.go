@@ -36,6 +36,8 @@ type Definition struct {
 	Env   []string
 	// KV are the kv grants by name.
 	KV map[string]grant.KV
+	// Modules are the options of granted modules by name.
+	Modules map[string]json.RawMessage
 	// Exec are the exec grants.
 	Exec []grant.Exec
 	// SQL are the sql grants.

@@ -26,6 +26,9 @@ type Asking struct {
 	Can   Capabilities
 	// Round is how often the call has been suspended.
 	Round int
+	// Nested says that another call waits for this one, which therefore cannot
+	// wait for the client.
+	Nested bool
 }
 
 // The bounds of asking unless the grant says otherwise.
@@ -81,6 +84,11 @@ func (h *Call) ask(payload []byte) error {
 // mayAsk judges one request.
 func (h *Call) mayAsk(method string, params askParams) error {
 	granted, can := h.Asking.Grant, h.Asking.Can
+	if h.Asking.Nested {
+		return &scripting.HostError{
+			Code: scripting.Capability, Message: "a tool that another tool calls cannot ask the client; ask in the tool that calls it", Details: []byte(`{"requiredCapabilities":{}}`),
+		}
+	}
 	switch method {
 	case "elicitation/create":
 		if params.Mode == "url" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/kv"
+	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/redact"
@@ -40,7 +42,9 @@ type Brokers struct {
 	Files    *files.Broker
 	Programs *execs.Broker
 	SQL      *sqldb.Broker
-	Logger   *slog.Logger
+	// Modules is nil where the program gives scripts none.
+	Modules *modules.Broker
+	Logger  *slog.Logger
 }
 
 // Close closes all connections of the brokers.
@@ -72,6 +76,15 @@ type Call struct {
 	Exec []grant.Exec
 	// Databases are the sql grants of the body.
 	Databases []grant.SQL
+	// Callable are the names and patterns of the tools that the body may call, and
+	// Tools calls them; nil where there are none.
+	Callable []string
+	Tools    Tools
+	// Granted are the options of the modules that the body is granted, by name.
+	Granted map[string]json.RawMessage
+	// Ends is when the run is over: what a broker does for it ends then, also where
+	// the context of an operation knows no deadline. The zero time is never.
+	Ends time.Time
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.
@@ -123,6 +136,10 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return nil, h.ask(payload)
 	case "env":
 		return h.environment(payload)
+	case "call":
+		return h.callTool(ctx, payload)
+	case "module":
+		return h.module(ctx, payload)
 	case "exec.run":
 		return h.execute(ctx, payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":

@@ -24,7 +24,8 @@ type Mock struct {
 	// Of databases it is such as "sql.shop" and
 	// the name of the statement, with the path of the file behind it where calls
 	// choose one. Of kept values, such as "kv.notes", Request is the key that
-	// holds Body.
+	// holds Body. Of tools it is "tools" and the name, and Body is what the tool returns;
+	// of modules such as "modules.ledger", and the name of the function.
 	Object, Request string
 	Status          int
 	Headers         map[string]string

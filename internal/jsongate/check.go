@@ -1,6 +1,9 @@
 package jsongate
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Check returns nil when data is exactly one JSON value within the limits, and
 // an [*Error] for the first mistake otherwise. It takes time linear in the
@@ -37,3 +40,6 @@ func invalidAt(data []byte) int {
 	}
 	return at
 }
+
+// IsObject reports whether JSON is that of an object.
+func IsObject(raw []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) }

@@ -2,7 +2,6 @@ package power
 
 import (
 	"math"
-	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -92,19 +91,21 @@ func (s *Side) ceiling() account {
 	a.names(grant.Gives, "sql_drivers", c.SQLDrivers)
 	a.names(grant.Gives, "sql_hosts", c.SQLHosts)
 	a.named("exec_paths", c.ExecPaths, "")
+	a.named("modules", c.Modules, "")
 	a.named("fs_roots", c.FSRoots, s.Operator)
 	a.named("sql_roots", c.SQLRoots, s.Operator)
 	a.bounds(c.Bounds, math.Inf(1))
 	return a
 }
 
-// named adds places, below the folder of the operator's file told from there.
+// named adds places, below the folder of the operator's file told from there, or
+// patterns, which have no folder.
 func (a *account) named(option string, list []hclfile.Name, folder string) {
 	if list == nil {
 		a.say(grant.Gives, option, "what is refused nowhere")
 	}
 	for _, n := range list {
-		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: strings.Contains(option, "exec")}, n.Range)
+		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: folder == ""}, n.Range)
 	}
 }
 

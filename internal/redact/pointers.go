@@ -32,6 +32,18 @@ func Pointers(raw json.RawMessage, pointers []string) json.RawMessage {
 	return s.spliced()
 }
 
+// Arguments returns the arguments of a call for others to see: by [Pointers] when
+// they are valid, and else by [Unchecked]. It returns nil for what is no object.
+func Arguments(raw json.RawMessage, valid bool, pointers, names []string) json.RawMessage {
+	if !bytes.HasPrefix(bytes.TrimLeft(raw, blank), []byte("{")) || !json.Valid(raw) {
+		return nil
+	}
+	if !valid {
+		return Unchecked(raw, pointers, names)
+	}
+	return Pointers(raw, pointers)
+}
+
 // Unchecked is [Pointers] for an object that has not been validated, so that a
 // value may stand elsewhere than it should: members that hold anything
 // sensitive are replaced whole, and so is every member that is not one of

@@ -4,25 +4,30 @@ import (
 	"context"
 	"encoding/binary"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 )
 
 func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
 
-// want is what a call needs of its process.
-type want struct {
-	memory int64 // in bytes
-	alone  bool  // it is to be the only call there
+// need is what a call needs of a process.
+type need struct {
+	memory int64
+	// alone says that no other call may be in it.
+	alone bool
+	// nested says that the call may not wait for a process: the call that waits for
+	// this one may hold the last.
+	nested bool
 	// program is that of the call.
 	program [32]byte
 }
 
 // acquire returns the process that is best for a call: the one with the fewest
 // calls that compute, or another as long as there may be more.
-func (e *Executor) acquire(ctx context.Context, w want) (*peer, error) {
+func (e *Executor) acquire(ctx context.Context, n need) (*peer, error) {
 	for {
-		p, free, err := e.choose(w)
+		p, free, err := e.choose(n)
 		if p != nil || err != nil {
 			return p, err
 		}
@@ -36,19 +41,22 @@ func (e *Executor) acquire(ctx context.Context, w want) (*peer, error) {
 
 // choose is acquire for what need not wait; free is closed when it is worth
 // another try.
-func (e *Executor) choose(w want) (p *peer, free <-chan struct{}, err error) {
+func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	p = e.best(w)
-	if p == nil || p.busy.Load() >= e.enough(w) {
+	p = e.best(n)
+	if p == nil || p.busy.Load() >= e.enough(n) {
 		most := e.options.Processes
 		if p == nil || p.stuck {
 			most *= 2 // those that will not do need not ever be without a call
 		}
-		another, err := e.another(w.memory, most)
+		if p == nil && n.nested {
+			most = math.MaxInt
+		}
+		another, err := e.another(n.memory, most)
 		if another != nil {
 			p = another
 		}
@@ -63,7 +71,7 @@ func (e *Executor) choose(w want) (p *peer, free <-chan struct{}, err error) {
 		return nil, wait, nil
 	}
 	p.calls++
-	p.alone, p.rests = w.alone, 0
+	p.alone, p.rests = n.alone, 0
 	e.watch()
 	return p, nil, nil
 }
@@ -78,8 +86,8 @@ const (
 
 // enough is how many calls compute in a process when a call had better go to
 // another. The caller holds mu.
-func (e *Executor) enough(w want) int64 {
-	if _, quick := e.quick[w.program]; quick && !w.alone {
+func (e *Executor) enough(n need) int64 {
+	if _, quick := e.quick[n.program]; quick && !n.alone {
 		return queue
 	}
 	return 1
@@ -102,10 +110,10 @@ func (e *Executor) learn(program [32]byte, quick bool) {
 
 // best returns the process with the least to do, or for a quick call the first in
 // which not enough calls compute; nil when none will do. The caller holds mu.
-func (e *Executor) best(w want) (best *peer) {
-	enough := e.enough(w)
+func (e *Executor) best(n need) (best *peer) {
+	enough := e.enough(n)
 	for _, p := range e.peers {
-		if p.memory != w.memory || p.alone || w.alone && p.calls > 0 || p.full() {
+		if p.memory != n.memory || p.alone || n.alone && p.calls > 0 || p.full() {
 			continue
 		}
 		if enough > 1 && !p.stuck && p.busy.Load() < enough {
@@ -174,10 +182,10 @@ func (e *Executor) prepare() {
 }
 
 // release takes a call out of a process. Quick says that it ended there, soon.
-func (e *Executor) release(p *peer, w want, quick bool) {
+func (e *Executor) release(p *peer, n need, quick bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.learn(w.program, quick)
+	e.learn(n.program, quick)
 	p.calls--
 	p.alone = false
 	if p.calls == 0 && (p.full() || len(e.peers) > e.options.Processes) {

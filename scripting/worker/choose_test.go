@@ -14,11 +14,11 @@ import (
 // taken returns a process of the executor that has a call.
 func taken(t *testing.T, e *Executor, alone bool) *peer {
 	t.Helper()
-	p, free, err := e.choose(want{memory: e.options.Memory, alone: alone})
+	p, free, err := e.choose(need{memory: e.options.Memory, alone: alone})
 	if err != nil || free != nil {
 		t.Fatalf("there is no process: %v", err)
 	}
-	t.Cleanup(func() { e.release(p, want{}, false) })
+	t.Cleanup(func() { e.release(p, need{}, false) })
 	return p
 }
 
@@ -65,10 +65,10 @@ func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 	if second := taken(t, e, false); second != first {
 		t.Error("the second call has another process")
 	}
-	if _, free, err := e.choose(want{memory: e.options.Memory, alone: true}); free == nil {
+	if _, free, err := e.choose(need{memory: e.options.Memory, alone: true}); free == nil {
 		t.Errorf("a call that must be alone does not wait for the process: %v", err)
 	}
-	if _, free, err := e.choose(want{memory: 1 << 40, alone: false}); free == nil {
+	if _, free, err := e.choose(need{memory: 1 << 40}); free == nil {
 		t.Errorf("a call of other memory does not wait for the process: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	e.mu.Lock()
 	e.path = "/nowhere/mcpd"
 	e.mu.Unlock()
-	if _, _, err := e.choose(want{memory: 1 << 40, alone: false}); err == nil {
+	if _, _, err := e.choose(need{memory: 1 << 40}); err == nil {
 		t.Error("there is one")
 	}
 }
@@ -88,14 +88,14 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	shared := taken(t, e, false)
-	own, _, err := e.choose(want{memory: e.options.Memory, alone: true})
+	own, _, err := e.choose(need{memory: e.options.Memory, alone: true})
 	if err != nil || own == nil || own == shared {
 		t.Fatalf("it waits: %v", err)
 	}
-	if p, _, _ := e.choose(want{memory: e.options.Memory, alone: true}); p != nil {
+	if p, _, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
 		t.Error("a third process was started")
 	}
-	e.release(own, want{}, false)
+	e.release(own, need{}, false)
 	<-own.dead // it is one too many
 	if !slices.Equal(e.peers, []*peer{shared}) {
 		t.Errorf("%d processes are left", len(e.peers))
@@ -106,11 +106,11 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	usual := taken(t, e, false)
-	large, _, err := e.choose(want{memory: 2 * e.options.Memory, alone: false})
+	large, _, err := e.choose(need{memory: 2 * e.options.Memory})
 	if err != nil || large == nil || large == usual {
 		t.Fatalf("it waits: %v", err)
 	}
-	e.release(large, want{}, false)
+	e.release(large, need{}, false)
 	<-large.dead
 }
 
@@ -179,13 +179,13 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		f.since.Store(test.since)
 		e.looks.Store(100)
 		e.look()
-		other, free, err := e.choose(want{memory: e.options.Memory, alone: false})
+		other, free, err := e.choose(need{memory: e.options.Memory})
 		if err != nil || free != nil {
 			t.Fatalf("%s: no process: %v", test.name, err)
 		}
 		if (other != first) != test.stuck {
 			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
 		}
-		e.release(other, want{}, false)
+		e.release(other, need{}, false)
 	}
 }

@@ -119,7 +119,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	if err := e.room.enter(ctx, c.Patient); err != nil {
+	if err := e.enter(ctx, c); err != nil {
 		if failure := scripting.Over(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}
@@ -153,14 +153,27 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 }
 
+// enter begins a call once there is room for it to compute.
+func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
+	if c.Kin == nil {
+		return e.room.enter(ctx, c.Patient)
+	}
+	done, err := c.Kin.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return e.room.enter(ctx, true)
+}
+
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	w := want{f.memory(e.options), alone, f.call.Program.Hash()}
-	p, err := e.acquire(ctx, w)
+	n := need{memory: f.memory(e.options), alone: alone, nested: f.call.Kin != nil, program: f.call.Program.Hash()}
+	p, err := e.acquire(ctx, n)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer func() { e.release(p, w, err == nil && f.quick) }()
+	defer func() { e.release(p, n, err == nil && f.quick) }()
 	f.id = e.lastCall.Add(1)
 	f.guard = guard{ctx: ctx, peer: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
 	e.watchdog.Watch(&f.guard)

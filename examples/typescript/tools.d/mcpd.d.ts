@@ -27,7 +27,16 @@ declare const agent: Readonly<{
 }>;
 
 /** The call, but not in hooks; deadline is in milliseconds since 1970. */
-declare const call: Readonly<{ id: string; tool: string; via: "client" | "test"; deadline: number }>;
+declare const call: Readonly<{
+  id: string;
+  tool: string;
+  via: "client" | "tool" | "test";
+  deadline: number;
+  /** How many calls of tools it is nested in: 0 for a client's own. */
+  depth: number;
+  /** The name of what made the call; absent of a client's own. */
+  parent?: string;
+}>;
 
 /** What happened, in hooks; they have neither input, agent, call, progress nor content. */
 declare const event: Readonly<{
@@ -45,7 +54,11 @@ declare const event: Readonly<{
   /** The call_id of the first leg, and which leg this is; not at the start of a later leg. */
   root_id?: string;
   leg?: number;
-  via: "client" | "test";
+  via: "client" | "tool" | "test";
+  /** Of a call that a body makes: how deep it is nested, and in which. */
+  depth?: number;
+  parent?: string;
+  parent_id?: string;
   principal: any;
   agent: typeof agent;
   arguments: any;
@@ -221,6 +234,12 @@ interface Database {
   /** Opens a file below the root of the grant, where it has one. */
   open(path: string): Promise<Pick<Database, "query">>;
 }
+
+/** Objects of the program that embeds mcpd: allow { module "ledger" { ... } } makes modules.ledger. */
+declare const modules: Readonly<Record<string, Readonly<Record<string, (args?: object) => Promise<any>>>>>;
+
+/** A function for each tool that the grant names; it throws a HostError with the code of a call that fails. */
+declare const tools: Readonly<Record<string, (args?: object) => Promise<any>>>;
 
 /** Databases for every grant: allow { sql "shop" { ... } } makes sql.shop. */
 declare const sql: Readonly<Record<string, Database>>;

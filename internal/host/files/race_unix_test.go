@@ -108,6 +108,25 @@ func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
 	}
 }
 
+// TestAFileThatIsReplacedWhileItIsReadIsReadWhole: it has no name then.
+func TestAFileThatIsReplacedWhileItIsReadIsReadWhole(t *testing.T) {
+	l := newLab(t)
+	root, err := openRoot(l.folder.Grant)
+	l.must(err)
+	defer root.Close()
+	q, err := l.folder.Parse("readText", []byte(at("app.log")))
+	l.must(err)
+	file, err := os.Open(filepath.Join(l.root, "app.log"))
+	l.must(err)
+	defer file.Close()
+	l.must(os.Rename(filepath.Join(l.root, "sub", "deep.txt"), file.Name()))
+	info, err := file.Stat()
+	l.must(err)
+	if err := root.plain(q, info); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
 	l := newLab(t)
 	l.must(syscall.Mkfifo(filepath.Join(l.root, "pipe"), 0o600))

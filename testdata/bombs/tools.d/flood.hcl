@@ -47,3 +47,13 @@ tool "large_error" {
     throw new Error("x".repeat(1e8));
   JS
 }
+
+tool "tool_flood" {
+  timeout = "500ms"
+  allow {
+    call { tools = ["tool_flood"] }
+  }
+  run = <<JS
+    for (;;) await Promise.allSettled(Array.from({ length: 64 }, () => tools.tool_flood()));
+  JS
+}

@@ -1,6 +1,9 @@
 package gofunc
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,8 +15,11 @@ import (
 	"github.com/mcpd/mcpd/internal/schema"
 )
 
-// Complete makes a tool of an item that says what the tool is called: its schemas
-// are made from In and Out, and fn is its body. A timeout of 0 is one second.
+// defaultTimeout bounds the running time of a function whose tool does not.
+const defaultTimeout = time.Second
+
+// Complete makes item, which says of itself what its author says, a tool that
+// runs fn: with the schemas of In and Out, its body, its place and its hashes.
 func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out], w *Watchdog) error {
 	if !hclfile.IsName(item.Name) {
 		return fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", catalog.Tools.MaxAddress())
@@ -25,11 +31,17 @@ func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out],
 	if err != nil {
 		return err
 	}
-	if item.Timeout <= 0 {
-		item.Timeout = time.Second
-	}
+	item.Address, item.Timeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout)
 	item.Input, item.Output, item.PolicySchema = input, output, input.Raw()
 	item.Body, item.Where = NewBody(fn, w), diag.Range{File: "(go) " + item.Name}
 	item.Settle()
+	item.Key = keyOf(item)
 	return nil
+}
+
+// keyOf hashes what lists show of an item, and what policies alone see of it.
+func keyOf(item *catalog.Item) [sha256.Size]byte {
+	// Plain data always encodes.
+	labels, _ := json.Marshal(item.Labels)
+	return sha256.Sum256(append(item.Shown[:], labels...))
 }

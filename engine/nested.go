@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// CallTool calls a tool for the body of x: for the same caller, and on the same
+// snapshot. The bounds of the server count the call and do not refuse it, as x
+// holds a place until it ends. See [host.Tools].
+func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	request := Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: ViaTool}
+	if arguments != nil {
+		if err := CheckArguments(arguments); err != nil {
+			request.refused = &CallError{Code: InvalidInput, Message: err.Error()}
+		}
+	}
+	inner := x.server.begin(x.snap, request)
+	if err := inner.place.Enter(&x.place, x.policyName(), x.id); err != nil {
+		return nil, err
+	}
+	x.server.inFlight.Begin()
+	result := inner.through(ctx, nil)
+	switch {
+	case result.Err != nil:
+		return nil, &scripting.HostError{Code: string(result.Err.Code), Message: result.Err.Message}
+	case result.Rich && result.Structured == nil:
+		return result.Content, nil
+	}
+	return result.Value, nil
+}

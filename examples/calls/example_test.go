@@ -1,0 +1,68 @@
+// Package calls shows tools that call tools: see README.md.
+package calls
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
+	var told []string
+	server := start(t, func(_ context.Context, e engine.HookEvent) {
+		told = append(told, strings.TrimSpace(strings.Join([]string{string(e.Phase), e.Tool, string(e.Via), e.Parent}, " ")))
+	})
+	result, err := server.Call(t.Context(), "total", map[string]any{"orders": []string{"O-7", "O-0", "O-12"}})
+	if err != nil || string(result.Value) != `{"cents":1900,"missing":["O-0"]}` {
+		t.Errorf("got %s, %v", result.Value, err)
+	}
+	if _, err := server.Call(t.Context(), "total", map[string]any{"orders": []string{"7"}}); err == nil || !strings.Contains(err.Error(), "/id must match") {
+		t.Errorf("an order that is none: %v", err)
+	}
+	told = nil
+	if _, err := server.Call(t.Context(), "get_order", map[string]any{"id": "O-7"}); err == nil || err.Error() != "POLICY_DENIED: Ask for the total" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := server.Call(t.Context(), "total", map[string]any{"orders": []string{"O-7"}}); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"start get_order client", "error get_order client",
+		"start total client", "start get_order tool total", "end get_order tool total", "end total client",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("hooks are told (-want +got)\n%s", diff)
+	}
+}
+
+func TestMocksAnswerForOtherTools(t *testing.T) {
+	results, err := start(t, func(context.Context, engine.HookEvent) {}).RunTests(t.Context(), "")
+	if err != nil || len(results) != 2 {
+		t.Fatalf("got %+v, %v", results, err)
+	}
+	for _, r := range results {
+		if !r.Passed() {
+			t.Errorf("%s: %q", r.Name, r.Failures)
+		}
+	}
+}
+
+// start returns a server of the example, with a hook. Calls one after the other
+// have it called so, too.
+func start(t *testing.T, hook engine.Hook) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{Name: "orders", Tools: engine.Dir("tools.d"), Hooks: []engine.Hook{hook}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}

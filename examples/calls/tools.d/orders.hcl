@@ -1,0 +1,70 @@
+# A call of a tool by a tool is one of the same caller, and policies tell who makes
+# it: get_order is for total alone, whoever asks for that.
+
+tool "get_order" {
+  description = "Looks up an order."
+  read_only   = true
+  input "id" {
+    type    = string
+    pattern = "^O-[0-9]+$"
+  }
+  output "cents" { type = integer }
+  run = <<JS
+    if (input.id === "O-0") throw new ToolError("there is no order O-0");
+    return { cents: 100 * Number(input.id.slice(2)) };
+  JS
+}
+
+tool "total" {
+  description = "Sums up orders, and tells which there are not."
+  read_only   = true
+  timeout     = "5s"
+
+  input "orders" {
+    type      = list(string)
+    max_items = 20
+  }
+  output "cents" { type = integer }
+  output "missing" { type = list(string) }
+
+  allow {
+    call { tools = ["get_order"] }
+  }
+
+  run = <<JS
+    const missing = [];
+    const amounts = await Promise.all(input.orders.map(async (id) => {
+      try {
+        return (await tools.get_order({ id })).cents;
+      } catch (error) {
+        if (!(error instanceof HostError) || error.code !== "EXECUTION_ERROR") throw error;
+        missing.push(id);
+        return 0;
+      }
+    }));
+    return { cents: amounts.reduce((sum, cents) => sum + cents, 0), missing };
+  JS
+}
+
+policy "orders_by_total_alone" {
+  tools  = ["get_order"]
+  deny   = "call.via == 'client' || call.via == 'tool' && call.parent != 'total'"
+  reason = "Ask for the total"
+}
+
+test "an order that is there, and a second one" {
+  tool  = "total"
+  input = { orders = ["O-7", "O-7"] }
+  mock "tools" "get_order" { json = { cents = 700 } }
+  expect {
+    output = { cents = 1400, missing = [] }
+    calls  = ["tools get_order", "tools get_order"]
+  }
+}
+
+test "an order that is not there" {
+  tool  = "total"
+  input = { orders = ["O-0"] }
+  mock "tools" "get_order" { error = "EXECUTION_ERROR" }
+  expect { output = { cents = 0, missing = ["O-0"] } }
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestAScriptReachesWhatItsGrantSays(t *testing.T) {
+	server := start(t)
+	for _, test := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"in_stock", map[string]any{"article": "lamp"}, `{"counts":{"north":4,"south":7}}`},
+		{"in_stock", map[string]any{"article": "crown"}, `{"counts":{"north":0,"south":0}}`},
+		{"peek", map[string]any{"warehouse": "north"}, `0`},
+		{"peek", map[string]any{"warehouse": "vault"}, `EXECUTION_ERROR: this warehouse is not granted`},
+	} {
+		result, err := server.Call(t.Context(), test.tool, test.args)
+		got := string(result.Value)
+		if err != nil {
+			got = err.Error()
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s %v (-want +got)\n%s", test.tool, test.args, diff)
+		}
+	}
+}
+
+func TestTheTestsOfTheFilesPass(t *testing.T) {
+	results, err := start(t).RunTests(t.Context(), "")
+	if err != nil || len(results) != 2 {
+		t.Fatalf("got %+v, %v", results, err)
+	}
+	for _, r := range results {
+		if !r.Passed() {
+			t.Errorf("%s: %q", r.Name, r.Failures)
+		}
+	}
+}
+
+func TestAGrantThatTheModuleDoesNotTakeIsTold(t *testing.T) {
+	for grant, want := range map[string]string{
+		`module "stock" { warehouses = ["moon"] }`: `there is no warehouse "moon"`,
+		`module "stock" {}`:                        `warehouses must be a list of names`,
+		`module "stack" {}`:                        `there is no module "stack"`,
+	} {
+		text := "tool \"t\" {\n  allow {\n    " + grant + "\n  }\n  run = \"return 1;\"\n}\n"
+		server, err := newServer(fstest.MapFS{"t.hcl": &fstest.MapFile{Data: []byte(text), Mode: 0o644}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = server.Load(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "t.hcl:3:5") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", grant, err)
+		}
+		if err := server.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTheProgramServesUntilItIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// start returns a server of the files of the example.
+func start(t *testing.T) *engine.Server {
+	t.Helper()
+	server, err := newServer(engine.Dir("tools.d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}

@@ -1,0 +1,88 @@
+// Command modules serves tools in files that reach into the program which serves
+// them: through a module, and only as far as their grants say.
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"slices"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+//go:embed tools.d
+var files embed.FS
+
+// stock is what the program knows, and scripts do not: how many there are of each
+// article, by warehouse.
+var stock = map[string]map[string]int{
+	"north": {"lamp": 4, "chair": 11},
+	"south": {"lamp": 7},
+	"vault": {"crown": 1},
+}
+
+// terms are the arguments of a grant.
+type terms struct {
+	Warehouses []string `json:"warehouses"`
+}
+
+// granted reads the arguments of a grant. What it says of them is told to the
+// author of the file, at the line of the block.
+func granted(options json.RawMessage) (t terms, err error) {
+	if err := json.Unmarshal(options, &t); err != nil || len(t.Warehouses) == 0 {
+		return t, errors.New(`warehouses must be a list of names, such as ["north"]`)
+	}
+	for _, name := range t.Warehouses {
+		if stock[name] == nil {
+			return t, fmt.Errorf("there is no warehouse %q", name)
+		}
+	}
+	return t, nil
+}
+
+// place is what scripts ask for.
+type place struct {
+	Warehouse string `json:"warehouse"`
+	Article   string `json:"article"`
+}
+
+// count is modules.stock.count. What the script may see is what its grant says,
+// never what the script says of itself.
+func count(_ context.Context, call engine.HostCall, in place) (int, error) {
+	t, err := granted(call.Options)
+	if err != nil {
+		return 0, err
+	}
+	if !slices.Contains(t.Warehouses, in.Warehouse) {
+		return 0, &engine.HostError{Code: "DENIED", Message: "this warehouse is not granted"}
+	}
+	return stock[in.Warehouse][in.Article], nil
+}
+
+func newServer(tools fs.FS) (*engine.Server, error) {
+	return engine.New(engine.Options{Name: "stock", Tools: tools, Modules: []engine.HostModule{{
+		Name:      "stock",
+		Functions: []engine.HostFunc{engine.NewHostFunc("count", count)},
+		Check:     func(options json.RawMessage) error { _, err := granted(options); return err },
+	}}})
+}
+
+func run(ctx context.Context) error {
+	tools, err := fs.Sub(files, "tools.d")
+	if err != nil {
+		return err
+	}
+	server, err := newServer(tools)
+	if err != nil {
+		return err
+	}
+	return serve.New(server, serve.Options{}).Run(ctx)
+}
+
+func main() { log.Fatal(run(context.Background())) }

@@ -1,0 +1,155 @@
+package scripting
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/wildcard"
+)
+
+// toolSet is tools: a function for each tool that the grant names. A tool that
+// a pattern covers has its function once somebody looks for it, whether or not
+// there is such a tool: that is the host's to say, and the caller's to be told.
+type toolSet struct {
+	r        *run
+	patterns []string
+	// made are the functions so far, so that each is one object.
+	made map[string]goja.Value
+}
+
+// makeTools makes tools. Its prototype has no names, so that nothing is a member
+// of it that is not granted; it is there for those who take tools for text.
+func (r *run) makeTools() *goja.Object {
+	set := &toolSet{r: r, made: map[string]goja.Value{}}
+	for _, granted := range r.program.objects {
+		if granted.Kind == "tools" {
+			set.patterns = append(set.patterns, granted.Name)
+		}
+	}
+	nameless := r.rt.CreateObject(nil)
+	noText := r.function("", func(goja.FunctionCall) goja.Value { panic(r.typeError("tools is no text; write tools.NAME(args)")) })
+	_ = nameless.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	o := r.rt.NewDynamicObject(set)
+	_ = o.SetPrototype(nameless)
+	return o
+}
+
+// Get returns the function of a tool, nil when it is not granted.
+func (s *toolSet) Get(name string) goja.Value {
+	if f := s.made[name]; f != nil {
+		return f
+	}
+	if !coversTool(s.patterns, name) {
+		return nil
+	}
+	f := s.r.function(name, func(c goja.FunctionCall) goja.Value { return s.r.callTool(name, c.Argument(0)) })
+	s.made[name] = f
+	return f
+}
+
+// Has reports whether a tool is granted.
+func (s *toolSet) Has(name string) bool { return coversTool(s.patterns, name) }
+
+// Set refuses: what is granted is not for a script to say.
+func (s *toolSet) Set(string, goja.Value) bool { return false }
+
+// Delete removes nothing that is granted.
+func (s *toolSet) Delete(name string) bool { return !s.Has(name) }
+
+// Keys returns the tools that are granted by their names.
+func (s *toolSet) Keys() []string {
+	return slices.DeleteFunc(slices.Clone(s.patterns), wildcard.Is)
+}
+
+// coversTool reports whether one of the names and patterns of a grant covers a
+// tool. What the language itself looks for on every object is covered by its
+// name alone: await tools, or `${tools}`, must not call a tool by accident.
+func coversTool(patterns []string, name string) bool {
+	if slices.Contains(patterns, name) && !wildcard.Is(name) {
+		return true
+	}
+	if name == "then" || inherited(name) {
+		return false
+	}
+	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Matches(p, name) })
+}
+
+// toolRequest is the payload of the operation call. Arguments are an object, or
+// absent.
+type toolRequest struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// callTool starts a call and returns the promise of its value.
+func (r *run) callTool(name string, arguments goja.Value) goja.Value {
+	return r.askValue("call", toolRequest{Tool: name, Arguments: r.namedArguments("tools."+name, arguments)})
+}
+
+// askValue starts an operation whose answer is a value, and returns the promise of it.
+func (r *run) askValue(op string, request any) goja.Value {
+	stack := r.at()
+	return r.ask(op, mustJSON(request), func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.hostError(a.refusal, stack)
+		}
+		v, err := r.decode(string(a.data))
+		if err != nil {
+			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
+		}
+		return v, nil
+	})
+}
+
+// namedArguments returns the arguments of a function as JSON, nil where there are
+// none.
+func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
+	if goja.IsUndefined(v) {
+		return nil
+	}
+	out, err := r.json(v)
+	if err != nil {
+		panic(r.throwable(err))
+	}
+	if len(out) == 0 || out[0] != '{' {
+		panic(r.typeError(function + ": the arguments must be an object, such as { name: value }"))
+	}
+	if escapesHalf(out) {
+		panic(r.typeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
+	}
+	return out
+}
+
+// reachesTool reports whether the body may call what a name or a pattern of its
+// grant covers.
+func (p *Program) reachesTool(pattern string) bool {
+	if p.everything || p.mentions(pattern) {
+		return true
+	}
+	for name := range p.mentioned {
+		if coversTool([]string{pattern}, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkTool tells a tool that is not granted.
+func (c *compilation) checkTool(m member) {
+	granted := c.granted("tools")
+	if len(granted) == 0 || coversTool(granted, m.name) {
+		return // without any grant the object itself is reported
+	}
+	detail := fmt.Sprintf("granted is %s; add %q to the tools of the call block", strings.Join(granted, ", "), m.name)
+	if guess := didYouMean(m.name, slices.DeleteFunc(granted, wildcard.Is)); guess != "" {
+		detail = guess + " " + detail
+	}
+	c.report(diag.Diagnostic{
+		Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("tools.%s is not granted", m.name), Detail: detail,
+	}, m.start, m.end)
+}

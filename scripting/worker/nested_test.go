@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// nest is a host whose requests are calls of their own on the same executor, each
+// in the call before.
+type nest struct {
+	t        *testing.T
+	executor *Executor
+	program  *scripting.Program
+	kin      *scripting.Kin
+	depth    int
+}
+
+// Do runs a call that is one deeper, in a process of another memory.
+func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
+	if n.depth == 8 {
+		return []byte(answered), nil
+	}
+	n.depth++
+	limits := scripting.Limits{Memory: n.executor.options.Memory + int64(n.depth)<<20}
+	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Kin: n.kin}, n)
+	if err != nil || out.Result == nil {
+		n.t.Errorf("at depth %d: %v, %+v", n.depth, err, out.Failure)
+	}
+	return []byte(answered), nil
+}
+
+// TestCallsThatWaitForEachOtherNeverWaitForRoom nests calls eight deep where one
+// may compute and one process may run, and each needs a process of its own.
+func TestCallsThatWaitForEachOtherNeverWaitForRoom(t *testing.T) {
+	e := executor(t, Options{Processes: 1, Computing: 1})
+	p := program(t, "return (await http.api.get('https://x/')).status")
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, nest{t, e, p, scripting.NewKin(), 0})
+			if err != nil || out.Result == nil || string(out.Result.JSON) != "200" {
+				t.Errorf("%v, %+v", err, out.Failure)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestACallThatANestedOneKillsGoesOn has a call make one that ends the process of
+// both: the first is run again, and what it had asked before is not asked again.
+func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
+	e := executor(t, Options{Processes: 1, Memory: 64 << 20})
+	e.resident = func(int) int64 { return 0 } // so that the system ends it
+	hungry := program(t, "const all = []; for (;;) { await null; all.push('x'.repeat(1e6) + all.length) }")
+	counts := map[string]int{}
+	var mu sync.Mutex
+	host := hostFunc(func(ctx context.Context, _ int, _ string, payload []byte) ([]byte, error) {
+		mu.Lock()
+		counts[string(payload)]++
+		mu.Unlock()
+		if !strings.Contains(string(payload), "bomb") {
+			return []byte(answered), nil
+		}
+		out, err := e.Run(ctx, scripting.Call{Program: hungry, Kin: scripting.NewKin()}, silent)
+		if err != nil || out.Failure == nil || !strings.Contains(out.Failure.Message, "memory") {
+			t.Errorf("the nested call: %v, %+v", err, out)
+		}
+		return nil, &scripting.HostError{Code: "EXECUTION_ERROR", Message: "the nested call failed"}
+	})
+	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, `
+		await http.api.get("https://x/first");
+		const told = await http.api.get("https://x/bomb").catch((e) => e.code + " " + e.message);
+		await http.api.get("https://x/last");
+		return told;`)}, host)
+	if err != nil || out.Result == nil || string(out.Result.JSON) != `"EXECUTION_ERROR the nested call failed"` {
+		t.Errorf("%v, %+v", err, out.Failure)
+	}
+	if len(counts) != 3 {
+		t.Errorf("asked %v", counts)
+	}
+	for what, count := range counts {
+		if count != 1 {
+			t.Errorf("%d times: %s", count, what)
+		}
+	}
+}
+
+// TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
+// call may compute: a stranger that comes behind them waits for the first alone.
+func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
+	e := &Executor{room: admission{most: 1, patience: time.Hour}}
+	if err := e.enter(t.Context(), scripting.Call{}); err != nil {
+		t.Fatal(err)
+	}
+	kin, begun := scripting.NewKin(), make(chan string, 51)
+	enter := func(who string, c scripting.Call) {
+		if err := e.enter(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		begun <- who
+		e.room.leave()
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { enter("kin", scripting.Call{Kin: kin}) })
+	}
+	inLine(e, 1)
+	all.Go(func() { enter("stranger", scripting.Call{}) })
+	inLine(e, 2)
+	e.room.leave()
+	all.Wait()
+	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
+		t.Errorf("first %s, then %s", first, second)
+	}
+}
+
+// inLine waits until so many wait for room.
+func inLine(e *Executor, many int) {
+	for waiting := 0; waiting < many; {
+		runtime.Gosched()
+		e.room.mu.Lock()
+		waiting = len(e.room.waiting)
+		e.room.mu.Unlock()
+	}
+}
+
+func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
+	e := &Executor{room: admission{most: 1, patience: time.Hour}}
+	kin := scripting.NewKin()
+	done, err := kin.Turn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.enter(ctx, scripting.Call{Kin: kin}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	done()
+	if err := e.enter(t.Context(), scripting.Call{Kin: kin}); err != nil || e.room.computing != 1 {
+		t.Errorf("%v, %d compute", err, e.room.computing)
+	}
+}
