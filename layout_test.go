@@ -19,7 +19,7 @@ var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline"},
 	"serve/conformance":        {"engine", "serve"},
-	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline", "internal/ratelimit"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/host", "internal/jsongate", "internal/source", "internal/catalog", "internal/asking", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/lanes", "internal/gofunc", "internal/redact", "internal/content", "internal/deadline", "internal/ratelimit"},
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/cputime", "internal/toml", "internal/yaml"},
@@ -34,7 +34,7 @@ var layout = map[string][]string{
 	"internal/content":         {},
 	"internal/cputime":         {},
 	"internal/deadline":        {},
-	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit"},
+	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/oauth", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
 	"internal/gofunc":          {"scripting", "identity", "internal/catalog"},
 	"internal/lanes":           {},
@@ -48,6 +48,8 @@ var layout = map[string][]string{
 	"internal/host/execs":      {"scripting", "internal/grant", "internal/supervisor"},
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
 	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
+	"internal/host/oauth":      {"scripting", "internal/grant", "internal/jsongate"},
+	"internal/host/secrets":    {"internal/host/oauth"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
@@ -87,6 +89,7 @@ var doors = map[string][]string{
 	"modernc.org/":                          {"internal/state", "internal/host/sqldb", "internal/host/sqldb/lite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 	"github.com/jackc/pgx":                  {"internal/host/sqldb"},
+	"golang.org/x/oauth2":                   {"internal/host/oauth"},
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.

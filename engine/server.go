@@ -16,7 +16,6 @@ import (
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
@@ -73,9 +72,8 @@ func New(o Options) (*Server, error) {
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", watchers: map[int]func([]string){}}
-	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
-	s.brokers = host.NewBrokers(store, s.states.Open, o.Supervisor, o.Logger)
+	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Logger: o.Logger})
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks))

@@ -45,8 +45,9 @@ var rules = map[string]*rule{
 	"ceiling": {single: true, args: join(args("http_hosts", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts"), args(boundNames[:]...))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
-	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
-	"oauth":    {single: true, later: true},
+	"secret": {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
+	"oauth": {single: true, args: join(required("token_url", "client_id", "client_secret"),
+		args("scopes", "audience", "params", "auth_style", "private_networks"))},
 	"auth":     {later: true},
 	"audit":    {later: true},
 	"codeact":  {later: true},

@@ -3,20 +3,12 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
-	"github.com/mcpd/mcpd/internal/host/egress"
-	"github.com/mcpd/mcpd/internal/host/execs"
-	"github.com/mcpd/mcpd/internal/host/files"
-	"github.com/mcpd/mcpd/internal/host/kv"
-	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/redact"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -30,33 +22,6 @@ type Emitter interface {
 	// CloseStream closes the connection that waits for the result, where the
 	// caller can come back for it; elsewhere it does nothing.
 	CloseStream()
-}
-
-// Brokers are what all calls of a server share.
-type Brokers struct {
-	Egress   *egress.Pool
-	Values   *kv.Broker
-	Secrets  *secrets.Store
-	Files    *files.Broker
-	Programs *execs.Broker
-	SQL      *sqldb.Broker
-	Logger   *slog.Logger
-}
-
-// Close closes all connections of the brokers.
-func (b Brokers) Close() error { return errors.Join(b.Egress.Close(), b.SQL.Close()) }
-
-// NewBrokers returns brokers of which no answer of the network holds a secret of
-// the store, which keep values in what open returns, and have supervisor run
-// programs (see [execs.Broker]).
-func NewBrokers(store *secrets.Store, open func() (state.Store, error), supervisor []string, logger *slog.Logger) Brokers {
-	return Brokers{
-		Secrets: store, Logger: logger, Values: kv.New(open, logger),
-		Egress:   egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
-		Files:    &files.Broker{Redact: store.RedactBytes, Logger: logger},
-		Programs: &execs.Broker{Supervisor: supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger},
-		SQL:      sqldb.New(sqldb.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
-	}
 }
 
 // Call is the host of one run of one body.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
 const (
@@ -23,8 +25,8 @@ const (
 	remembered = 8
 )
 
-// Def says where the value of a secret comes from: exactly one of Env, File
-// and Command is set.
+// Def says where the value of a secret comes from: exactly one of Env, File,
+// Command and OAuth is set.
 type Def struct {
 	Name string
 	// Env is the name of a variable.
@@ -33,6 +35,8 @@ type Def struct {
 	File string
 	// Command is a program and its arguments. No shell takes part.
 	Command []string
+	// OAuth is the client that gets tokens, of which the value is the newest.
+	OAuth *oauth.Client
 }
 
 // Options are a Store's doors to the outside.
@@ -45,6 +49,8 @@ type Options struct {
 	// starts a process, with its children in a group of its own that does not
 	// outlive ctx.
 	RunCommand func(ctx context.Context, argv []string) ([]byte, error)
+	// Tokens gets the tokens of clients. Nil means that there are none.
+	Tokens *oauth.Issuer
 }
 
 // Store resolves secrets and hides their values. It is safe for concurrent use.
@@ -64,6 +70,8 @@ type Store struct {
 type entry struct {
 	def        Def
 	generation int // the last that had the definition
+	// tokens are those of the client; nil of all other definitions.
+	tokens *oauth.Source
 
 	reading chan struct{} // holds one token while someone reads the value
 	value   string        // guarded by the mutex of the Store, as is known
@@ -105,6 +113,9 @@ func (s *Store) Set(defs []Def) {
 	})
 	for _, d := range defs {
 		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
+		if d.OAuth != nil && s.options.Tokens != nil {
+			e.tokens = s.options.Tokens.Source(*d.OAuth, s.Resolve)
+		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
 }
@@ -134,8 +145,12 @@ func (s *Store) Secret(ctx context.Context, name string) (Secret, error) {
 }
 
 // resolve reads the value of an entry unless it is known. Several callers at
-// once read it once; an error is not kept.
+// once read it once; an error is not kept. A token is asked of its source each
+// time, which knows how long it holds.
 func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
+	if e.tokens != nil {
+		return s.token(ctx, e)
+	}
 	if value, ok := s.known(e); ok {
 		return value, nil
 	}
@@ -154,6 +169,20 @@ func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
 	}
 	s.keep(e, value)
 	return value, nil
+}
+
+func (s *Store) token(ctx context.Context, e *entry) (string, error) {
+	token, err := e.tokens.Token(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(token) > MaxValue:
+		return "", fmt.Errorf("%s: the token is longer than %d bytes", e.def.OAuth.TokenURL, MaxValue)
+	}
+	if value, ok := s.known(e); !ok || value != token {
+		s.keep(e, token)
+	}
+	return token, nil
 }
 
 func (s *Store) known(e *entry) (string, bool) {
@@ -212,7 +241,7 @@ func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err err
 		}
 		return string(raw), "command " + d.Command[0], err
 	}
-	return "", "definition", errors.New("it names no env, file or command")
+	return "", "definition", errors.New("it names no env, file, command or oauth")
 }
 
 // readFile reads as much of a file as a value may hold, and a little more.

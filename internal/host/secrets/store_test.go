@@ -45,7 +45,7 @@ func TestASecretIsWhatItsSourceHolds(t *testing.T) {
 		{"a file that is not there", Def{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
 		{"a command, without the line break at its end", Def{Command: []string{"vault", "read", "token"}}, "from-command", ""},
 		{"a command that fails", Def{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
-		{"no source", Def{}, "", `secret "s": definition: it names no env, file or command`},
+		{"no source", Def{}, "", `secret "s": definition: it names no env, file, command or oauth`},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {

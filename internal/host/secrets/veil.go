@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"net/url"
 	"slices"
@@ -21,7 +22,7 @@ const shortest = 4
 
 // Redact returns text with "[secret:name]" in place of each value that has
 // been resolved, and of its forms in base64 (both alphabets, at every place in
-// a longer text), in hexadecimal, in a URL and in JSON. Values shorter than
+// a longer text), in hexadecimal, in a URL, in HTML and in JSON. Values shorter than
 // four bytes are not replaced. A text without any is returned as it is.
 func (s *Store) Redact(text string) string { return s.veil.Load().over(text) }
 
@@ -91,6 +92,19 @@ func forms(value string) []string {
 		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
 		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)),
 	}
+	list = append(list, html.EscapeString(value))
+	list = append(list, inBase64(value)...)
+	if query != value {
+		// As the id and the secret of a client are sent (RFC 6749 section 2.3.1).
+		list = append(list, inBase64(query)...)
+	}
+	return list
+}
+
+// inBase64 returns what a value looks like in base64, wherever it stands in what
+// is encoded.
+func inBase64(value string) []string {
+	var list []string
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		list = append(list, encoding.EncodeToString([]byte(value)))
 		for before := range 3 {
