@@ -213,6 +213,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeExec()
 	case "sql":
 		return r.makeSQL()
+	case "secrets":
+		return r.makeSecrets()
 	case "elicit", "sample", "roots", "ask":
 		return r.makeAsking(name)
 	case "setTimeout":

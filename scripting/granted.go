@@ -10,13 +10,13 @@ import (
 
 // isGranting reports whether the members of a global are what is granted.
 func isGranting(global string) bool {
-	return global == "http" || global == "fs" || global == "env" || global == "kv" || global == "exec" || global == "sql"
+	return global == "http" || global == "fs" || global == "env" || global == "kv" || global == "exec" || global == "sql" || global == "secrets"
 }
 
 // grantsOf returns the globals of this sort that objects make.
 func grantsOf(objects []Object) []string {
 	var names []string
-	for _, global := range []string{"http", "fs", "env", "kv", "exec", "sql"} {
+	for _, global := range []string{"http", "fs", "env", "kv", "exec", "sql", "secrets"} {
 		if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == global }) {
 			names = append(names, global)
 		}
@@ -31,6 +31,8 @@ func (c *compilation) grantAdvice(global, name string) string {
 	switch {
 	case global == "env":
 		return fmt.Sprintf("add it to the allow block: env { names = [%q] }", name)
+	case global == "secrets":
+		return fmt.Sprintf("add it to the allow block: secrets { names = [%q] }, of a secret that the operator reveals", name)
 	case global == "exec":
 		return fmt.Sprintf("add exec %q { path = \"/…\" } to the allow block", name)
 	case global == "kv":

@@ -15,10 +15,10 @@ func (k *linker) addSecrets() {
 			clients = append(clients, s)
 			continue
 		}
-		k.addSecret(secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command})
+		k.addSecret(secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command, Reveal: s.Reveal})
 	}
 	for _, s := range clients {
-		k.addSecret(secrets.Def{Name: s.Name, OAuth: &oauth.Client{
+		k.addSecret(secrets.Def{Name: s.Name, Reveal: s.Reveal, OAuth: &oauth.Client{
 			TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: k.catalog.SecretKeys[s.OAuth.ClientSecret],
 			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.InBody, PrivateNetworks: s.OAuth.PrivateNetworks,
 		}})

@@ -14,10 +14,13 @@ type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
 	FS   []FS   `json:"fs,omitempty"`
 	// Env are the names of the variables of the environment that are granted.
-	Env  []string `json:"env,omitempty"`
-	KV   []KV     `json:"kv,omitempty"`
-	Exec []Exec   `json:"exec,omitempty"`
-	SQL  []SQL    `json:"sql,omitempty"`
+	Env []string `json:"env,omitempty"`
+	// Secrets are the names of the secrets that a script may read.
+	Secrets []string `json:"secrets,omitempty"`
+
+	KV   []KV   `json:"kv,omitempty"`
+	Exec []Exec `json:"exec,omitempty"`
+	SQL  []SQL  `json:"sql,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 }

@@ -45,7 +45,7 @@ var rules = map[string]*rule{
 	"ceiling": {single: true, args: join(args("http_hosts", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts"), args(boundNames[:]...))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
-	"secret": {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
+	"secret": {labels: []string{"name"}, args: args("env", "file", "command", "reveal"), blocks: []string{"oauth"}},
 	"oauth": {single: true, args: join(required("token_url", "client_id", "client_secret"),
 		args("scopes", "audience", "params", "auth_style", "private_networks"))},
 	"auth":     {later: true},
@@ -85,7 +85,7 @@ var rules = map[string]*rule{
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"cache":  {single: true, later: true},
 
-	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env"}},
+	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env", "secrets"}},
 	"http": {labels: []string{"name"}, args: join(required("hosts"),
 		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
 	"header": {labels: []string{"name"}, args: required("value")},
@@ -99,6 +99,7 @@ var rules = map[string]*rule{
 	"ask":       {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
 	"call":      {later: true},
 	"env":       {single: true, args: required("names")},
+	"secrets":   {single: true, args: required("names")},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),

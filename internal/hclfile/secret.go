@@ -17,7 +17,9 @@ type Secret struct {
 	File    string
 	Command []string
 	OAuth   *OAuth
-	Range   diag.Range
+	// Reveal lets scripts read the value that are granted it.
+	Reveal bool
+	Range  diag.Range
 }
 
 // secretSources are where the value of a secret may come from.
@@ -59,6 +61,7 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
 		command, _ := d.strings(b.Body, "command")
 		s.Command = textsOf(command)
 		s.OAuth = d.oauth(first(b.Body, "oauth"))
+		s.Reveal, _ = d.boolean(b.Body, "reveal", false)
 		d.oneSource(b)
 		secrets = append(secrets, s)
 	}

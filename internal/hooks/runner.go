@@ -83,6 +83,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	defer h.hurry(ctx, cut).Stop()
 	call := &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Exec: h.Exec, Databases: h.SQL, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, Hide: &run.Hide}
 	call.GrantLocal(h.Files, h.Env)
+	call.Readable = h.Secrets
 	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
 		Program: h.Program, Input: run.Event, Seed: rand.Uint64(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
 	}, call)

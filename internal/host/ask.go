@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -65,6 +66,9 @@ func (h *Call) ask(payload []byte) error {
 	}
 	if h.Asking.Round >= most {
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
+	}
+	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
+		return &scripting.HostError{Code: scripting.Denied, Message: "what is asked holds a secret, which leaves the server in no question"}
 	}
 	for _, r := range p.Requests {
 		var params askParams

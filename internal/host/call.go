@@ -39,6 +39,8 @@ type Call struct {
 	Databases []grant.SQL
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
+	// Readable are the names of the secrets that the body may read.
+	Readable []string
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
 	Asking     Asking
@@ -88,6 +90,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return nil, h.ask(payload)
 	case "env":
 		return h.environment(payload)
+	case scripting.OpSecret:
+		return h.secret(ctx, payload)
 	case "exec.run":
 		return h.execute(ctx, payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
@@ -111,7 +115,7 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if h.Mocks != nil {
 		return nil
 	}
-	message, fields := h.Secrets.Redact(record.Message), h.Secrets.RedactBytes(record.Fields)
+	message, fields := h.Secrets.Redact(record.Message), h.Secrets.RedactJSON(record.Fields)
 	if h.Hide != nil {
 		message, fields = h.Hide.Hide(message), h.Hide.HideJSON(fields)
 	}

@@ -18,6 +18,9 @@ func (d Def) Key() string {
 	for _, part := range append([]string{d.Env, d.File}, d.Command...) {
 		h.Write([]byte(part + "\x00"))
 	}
+	if d.Reveal {
+		h.Write([]byte("reveal"))
+	}
 	if d.OAuth != nil {
 		// Plain data always encodes, and maps in the order of their keys.
 		client, _ := json.Marshal(d.OAuth)

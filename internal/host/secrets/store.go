@@ -37,6 +37,8 @@ type Def struct {
 	Command []string
 	// OAuth is the client that gets tokens, of which the value is the newest.
 	OAuth *oauth.Client
+	// Reveal says that scripts may read the value.
+	Reveal bool
 }
 
 // Options are a Store's doors to the outside.
@@ -127,6 +129,18 @@ func (s *Store) Set(defs []Def) {
 func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	secret, err := s.Secret(ctx, name)
 	return secret.value, err
+}
+
+// Reveal is [Store.Resolve] for a script, which may read only what its
+// definition reveals.
+func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
+	s.mu.Lock()
+	e, ok := s.entries[id]
+	s.mu.Unlock()
+	if ok && !e.def.Reveal {
+		return "", fmt.Errorf("secret %q is not revealed to scripts", e.def.Name)
+	}
+	return s.Resolve(ctx, id)
 }
 
 // Secret is [Store.Resolve] for a value that does not print.

@@ -38,6 +38,54 @@ func (s *Store) RedactBytes(b []byte) []byte {
 	return b
 }
 
+// RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a
+// number that a value is part of becomes text. Nil is nothing, and so is what is
+// no JSON and holds a value.
+func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
+	v := s.veil.Load()
+	shown := s.RedactBytes(raw)
+	if len(raw) == 0 || len(shown) == len(raw) && &shown[0] == &raw[0] || json.Valid(shown) {
+		return shown
+	}
+	return v.overJSON(raw)
+}
+
+// overJSON hides values in a JSON value, number by number and text by text.
+func (v *veil) overJSON(raw json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil
+	}
+	// What was decoded always encodes.
+	shown, _ := json.Marshal(v.overValue(value))
+	return shown
+}
+
+func (v *veil) overValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(value))
+		for name, member := range value {
+			shown[v.over(name)] = v.overValue(member)
+		}
+		return shown
+	case []any:
+		for i := range value {
+			value[i] = v.overValue(value[i])
+		}
+		return value
+	case string:
+		return v.over(value)
+	case json.Number:
+		if shown := v.over(value.String()); shown != value.String() {
+			return shown
+		}
+	}
+	return value
+}
+
 // A veil hides values. It is immutable.
 type veil struct {
 	forms    []string // longest first
