@@ -49,8 +49,9 @@ type Options struct {
 	ReadFile func(path string) ([]byte, error)
 	// RunCommand returns what a program prints; ctx bounds its time. Nil
 	// starts a process, with its children in a group of its own that does not
-	// outlive ctx.
-	RunCommand func(ctx context.Context, argv []string) ([]byte, error)
+	// outlive ctx. Its environment is that of this process without the named
+	// variables, which hold other secrets, and without values of variable blocks.
+	RunCommand func(ctx context.Context, argv, without []string) ([]byte, error)
 	// Tokens gets the tokens of clients. Nil means that there are none.
 	Tokens *oauth.Issuer
 }
@@ -249,13 +250,26 @@ func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err err
 	case len(d.Command) > 0:
 		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 		defer cancel()
-		raw, err = s.options.RunCommand(ctx, d.Command)
+		raw, err = s.options.RunCommand(ctx, d.Command, s.variables())
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		return string(raw), "command " + d.Command[0], err
 	}
 	return "", "definition", errors.New("it names no env, file, command or oauth")
+}
+
+// variables returns the names of the variables of which secrets are read.
+func (s *Store) variables() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, e := range s.entries {
+		if e.def.Env != "" {
+			names = append(names, e.def.Env)
+		}
+	}
+	return names
 }
 
 // readFile reads as much of a file as a value may hold, and a little more.
