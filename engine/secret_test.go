@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 )
 
 // reader is an operator's file and a tool that reads a secret in two legs.
@@ -96,5 +97,30 @@ func TestWhatABodySaysBesideItsResultHoldsNoSecret(t *testing.T) {
 	}
 	if strings.Contains(log.String(), value) {
 		t.Errorf("the log holds the value:\n%s", &log)
+	}
+}
+
+// What panics below a call may hold anything.
+func TestAPanicShowsNoSecret(t *testing.T) {
+	var log bytes.Buffer
+	value := "correct-horse"
+	s := server(t, engine.Options{
+		Tools: files("deploy.hcl", reader), Config: files("mcpd.hcl", readerConfig),
+		LookupEnv: func(string) (string, bool) { return value, true },
+		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
+		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+			if args["service"] == "panic" {
+				panic("the header is Bearer " + value)
+			}
+			return engine.Allow()
+		}},
+	})
+	s.Execute(t.Context(), asked("throw", nil)) // reads the secret
+	got := s.Execute(t.Context(), asked("panic", nil))
+	if got.Err == nil || strings.Contains(got.Err.Error(), value) {
+		t.Errorf("got %v", got.Err)
+	}
+	if said := log.String(); strings.Contains(said, value) || !strings.Contains(said, "panicked: the header is Bearer [secret:key]") {
+		t.Errorf("the log:\n%s", said)
 	}
 }

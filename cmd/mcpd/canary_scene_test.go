@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,7 @@ type scene struct {
 	// that runs until somebody writes to fifo, and grants are all that programs
 	// are granted.
 	control, held canary
+	leaked        string
 	grants        []canary
 	// outgoing are those that must have come to the API or to the desk.
 	outgoing []canary
@@ -201,8 +203,9 @@ func newScene(t *testing.T) *scene {
 	if err := syscall.Mkfifo(s.fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.api, s.secure = httptest.NewServer(http.HandlerFunc(s.echo)), httptest.NewTLSServer(http.HandlerFunc(s.echo))
-	s.secure.Config.ErrorLog = nil
+	s.api, s.secure = httptest.NewServer(http.HandlerFunc(s.echo)), httptest.NewUnstartedServer(http.HandlerFunc(s.echo))
+	s.secure.Config.ErrorLog = log.New(io.Discard, "", 0) // nobody trusts its certificate
+	s.secure.StartTLS()
 	var err error
 	if s.database, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -243,7 +246,7 @@ func (s *scene) requests(t *testing.T, source string) {
 		{"slow", s.api.URL, "/slow", "secret.%s", `timeout = "100ms"`},
 		{"garbage", s.api.URL, "/garbage", "secret.%s", ""},
 		{"after", s.api.URL, "/after", "secret.%s", ""},
-		{"large", s.api.URL, "/echo", "secret.%s", "max_response = 10"},
+		{"large", s.api.URL, "/echo", "secret.%s", "max_response = \"10B\""},
 	} {
 		name := use.name + "_" + source
 		c := s.hatch(name)
@@ -317,7 +320,7 @@ func (s *scene) read(t *testing.T) {
 	fmt.Fprintf(&s.config, "hook \"h\" {\n  on = [\"error\"]\n  allow {\n    http \"x\" {\n      hosts = [%q]\n      private_networks = true\n      header \"Authorization\" { value = secret.hook }\n    }\n  }\n  run = <<JS\n    const r = await http.x.get(%q);\n    console.log(r.text(), event.error);\n    throw new Error(r.text() + JSON.stringify(event));\n  JS\n}\n",
 		strings.TrimPrefix(s.api.URL, "http://"), s.api.URL+"/echo")
 	s.outgoing = append(s.outgoing, hook)
-	s.env = append(s.env, "MCPD_VAR_PIN="+sensitive.core)
+	s.env = append(s.env, "MCPD_VAR_pin="+sensitive.core)
 	fmt.Fprintf(&s.config, "variable \"pin\" {\n  type = string\n  sensitive = true\n}\n")
 	s.tool("sensitive", fmt.Sprintf("    http \"x\" {\n      hosts = [%q]\n      private_networks = true\n      header \"X-Pin\" { value = var.pin }\n    }", strings.TrimPrefix(s.api.URL, "http://")),
 		fmt.Sprintf(`log.warn(vars.pin, { pin: vars.pin }); const r = await http.x.get(%q); throw new ToolError(vars.pin + r.status, { details: { pin: vars.pin } });`, s.api.URL+"/echo"))

@@ -93,12 +93,20 @@ func (m *masker) token(i int) {
 		if !top.value {
 			top.value, top.hidden = true, m.hides(i, top)
 		}
-	case hclsyntax.TokenIdent, hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenNumberLit:
-		literal := t.Type != hclsyntax.TokenIdent
+	case hclsyntax.TokenIdent:
+		if !top.value {
+			if len(top.words) > 0 && top.words[0] == "secret" {
+				m.maskToken(i) // the quote of a label may be that of a value
+			}
+			top.words = append(top.words, string(t.Bytes))
+		} else if (top.hidden || top.private) && top.secret && !m.refers(i) {
+			m.maskToken(i)
+		}
+	case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenNumberLit:
 		if !top.value {
 			top.words = append(top.words, string(t.Bytes))
-		} else if literal && (top.hidden || top.private || m.all) {
-			m.mask(t.Range.Start.Byte, t.Range.End.Byte)
+		} else if top.hidden || top.private || m.all {
+			m.maskToken(i)
 		}
 	}
 }
@@ -174,6 +182,21 @@ func (m *masker) inside(i int) hclsyntax.Tokens {
 		}
 	}
 	return m.tokens[i:most]
+}
+
+// refers reports whether the name at i is part of a reference, or a word of the
+// language: the value of nothing.
+func (m *masker) refers(i int) bool {
+	switch string(m.tokens[i].Bytes) {
+	case "true", "false", "null":
+		return true
+	}
+	dot := func(j int) bool { return j >= 0 && j < len(m.tokens) && m.tokens[j].Type == hclsyntax.TokenDot }
+	return dot(i-1) || dot(i+1)
+}
+
+func (m *masker) maskToken(i int) {
+	m.mask(m.tokens[i].Range.Start.Byte, m.tokens[i].Range.End.Byte)
 }
 
 // mask replaces the bytes of a piece, but for what ends lines.

@@ -136,7 +136,7 @@ func forms(value string) []string {
 	list := []string{
 		value,
 		lower, strings.ToUpper(lower),
-		path, query, lowerEscapes(path), lowerEscapes(query),
+		path, query, lowerEscapes(path), lowerEscapes(query), escapedBut(value, component), escapedBut(value, component+reserved),
 		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
 		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)),
 	}
@@ -184,6 +184,28 @@ func inner(e *base64.Encoding, value string, before int) string {
 	encoded := e.WithPadding(base64.NoPadding).EncodeToString(padded)
 	first, last := (8*before+5)/6, 8*len(padded)/6
 	return encoded[first:last]
+}
+
+// What encodeURIComponent and encodeURI of JavaScript leave as it is beside letters
+// and digits (ECMA-262 section 19.2.6).
+const (
+	component = "-_.!~*'()"
+	reserved  = ";/?:@&=+$,#"
+)
+
+// escapedBut returns a value with percent signs in the place of all but letters,
+// digits and some other signs.
+func escapedBut(value, signs string) string {
+	var b strings.Builder
+	for i := range len(value) {
+		c := value[i]
+		if letter := c | 0x20; letter >= 'a' && letter <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(signs, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
 }
 
 // lowerEscapes returns a URL's %2F as %2f.
