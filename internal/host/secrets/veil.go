@@ -2,15 +2,12 @@ package secrets
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -30,12 +27,11 @@ func (s *Store) Redact(text string) string { return s.veil.Load().over(text) }
 // nothing to replace, and never changes it.
 func (s *Store) RedactBytes(b []byte) []byte {
 	v := s.veil.Load()
-	for _, form := range v.raw {
-		if bytes.Contains(b, form) {
-			return []byte(v.replacer.Replace(string(b)))
-		}
+	first := find(v, b, 0)
+	if first == len(b) {
+		return b
 	}
-	return b
+	return replace(v, b, first)
 }
 
 // RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a
@@ -84,46 +80,6 @@ func (v *veil) overValue(value any) any {
 		}
 	}
 	return value
-}
-
-// A veil hides values. It is immutable.
-type veil struct {
-	forms    []string // longest first
-	raw      [][]byte // the same
-	replacer *strings.Replacer
-}
-
-// weave makes a veil over the values of each name.
-func weave(values map[string][]string) *veil {
-	marks := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		for _, value := range values[name] {
-			for _, form := range forms(value) {
-				if _, taken := marks[form]; !taken && len(form) >= shortest {
-					marks[form] = mark(name)
-				}
-			}
-		}
-	}
-	v := &veil{forms: slices.SortedFunc(maps.Keys(marks), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})}
-	var pairs []string
-	for _, form := range v.forms {
-		v.raw = append(v.raw, []byte(form))
-		pairs = append(pairs, form, marks[form])
-	}
-	v.replacer = strings.NewReplacer(pairs...)
-	return v
-}
-
-func (v *veil) over(text string) string {
-	for _, form := range v.forms {
-		if strings.Contains(text, form) {
-			return v.replacer.Replace(text)
-		}
-	}
-	return text
 }
 
 // forms returns the texts by which a value may be seen.
