@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
@@ -34,6 +35,7 @@ func TestNobodySeesASecret(t *testing.T) {
 			}
 			s.serve(t, program, executor)
 			s.byHand(t, program)
+			s.overStdio(t, program, executor)
 			s.seeFiles(t, s.state)
 			if found := s.found(); len(found) > 0 {
 				t.Errorf("canaries were seen:\n%s", strings.Join(found, "\n"))
@@ -128,7 +130,11 @@ func (s *scene) answer(t *testing.T, d *daemon, name string) []byte {
 // call calls a tool over MCP and over REST.
 func (s *scene) call(t *testing.T, d *daemon, name string) {
 	t.Helper()
-	s.see("the answer of "+name, string(s.answer(t, d, name)))
+	told := string(s.answer(t, d, name))
+	s.see("the answer of "+name, told)
+	if name == "asks" && !strings.Contains(told, "Go on?") {
+		t.Errorf("the call did not ask: %s", told)
+	}
 	_, answer, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"`+name+`"}`), nil)
 	if err != nil {
 		t.Error(err)
@@ -156,6 +162,64 @@ func (s *scene) look(t *testing.T, d *daemon) {
 		t.Error(err)
 	}
 	s.see("the answer of held", string(<-answered))
+}
+
+// overStdio calls every tool once more, over standard input and output.
+func (s *scene) overStdio(t *testing.T, program, executor string) {
+	t.Helper()
+	cmd := exec.Command(program, "serve", "--stdio", "--executor", executor, "--log-level", "debug")
+	cmd.Dir, cmd.Env = s.dir, s.environment()
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for id, request := range append([]string{
+		`"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"canary","version":"1"},"capabilities":{}}`, `"logging/setLevel","params":{"level":"debug"}`,
+	}, s.calls()...) {
+		if _, err := fmt.Fprintf(in, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":%s}\n", id+1, request); err != nil {
+			t.Fatal(err)
+		}
+		for answer := fmt.Sprintf(`"id":%d,`, id+1); lines.Scan(); {
+			s.see("standard output", lines.Text())
+			if strings.Contains(lines.Text(), answer) {
+				break
+			}
+		}
+		if id == 0 {
+			_, _ = fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		}
+	}
+	_ = in.Close()
+	for lines.Scan() {
+		s.see("standard output", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil || lines.Err() != nil {
+		t.Errorf("over stdio: %v, %v", err, lines.Err())
+	}
+	s.see("the log over stdio", log.String())
+	if !strings.Contains(log.String(), "a script read a secret") {
+		t.Error("nothing was called over stdio")
+	}
+}
+
+// calls returns a call of each tool, with its progress.
+func (s *scene) calls() []string {
+	var calls []string
+	for _, name := range s.names {
+		calls = append(calls, fmt.Sprintf(`"tools/call","params":{"name":%q,"arguments":{},"_meta":{"progressToken":"p-%s"}}`, name, name))
+	}
+	return calls
 }
 
 // byHand does what an operator does on the command line, with the files as they

@@ -59,6 +59,8 @@ func (s *scene) echo(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("X-Echo", strings.Map(func(r rune) rune { return max(r, ' ') }, said))
 	switch r.URL.Path {
+	case "/pad": // more than travels with a client
+		_, _ = io.WriteString(w, strings.Repeat("nothing ", 2000))
 	case "/401":
 		w.WriteHeader(http.StatusUnauthorized)
 	case "/500":
@@ -308,6 +310,8 @@ func (s *scene) read(t *testing.T) {
 	} {
 		s.tool(fmt.Sprintf("shown_%d", len(s.names)), "    secrets { names = [\"shown\"] }\n    ask { elicit = true }", way)
 	}
+	s.tool("asks", fmt.Sprintf("    secrets { names = [\"shown\"] }\n    ask { elicit = true }\n    http \"x\" {\n      hosts = [%q]\n      private_networks = true\n    }", strings.TrimPrefix(s.api.URL, "http://")),
+		fmt.Sprintf(`const key = secrets.shown; await http.x.get(%q); await elicit({ message: "Go on?", schema: { type: "object", properties: { a: { type: "string" } } } }); return key.length;`, s.api.URL+"/pad"))
 	s.secret(t, "control", "file", control.value, "reveal = true")
 	fmt.Fprintf(&s.tools, "tool \"control\" {\n  allow {\n    secrets { names = [\"control\"] }\n  }\n  run = \"return secrets.control;\"\n}\n")
 	s.secret(t, "broken", "file", broken.value+"\nX: "+broken.value, "")

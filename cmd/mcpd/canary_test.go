@@ -94,19 +94,21 @@ func (a *aviary) found() []string {
 	return slices.Compact(found)
 }
 
-// seeFiles takes in the files below a folder.
+// seeFiles takes in the files below a folder, of which there must be some.
 func (a *aviary) seeFiles(t *testing.T, root string) {
 	t.Helper()
+	files := 0
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		content, err := os.ReadFile(path)
 		a.see("file "+path, path+"\n"+string(content))
+		files++
 		return err
 	})
-	if err != nil {
-		t.Error(err)
+	if err != nil || files == 0 {
+		t.Errorf("%d files in %s: %v", files, root, err)
 	}
 }
 

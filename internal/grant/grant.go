@@ -133,6 +133,18 @@ func (v Value) withSecrets(keys map[string]string) (Value, bool) {
 	return Value{Parts: parts}, changed
 }
 
+// EachSecret calls do with every secret that the value names.
+func (v Value) EachSecret(do func(secret string)) {
+	for _, part := range v.Parts {
+		if part.Secret != "" {
+			do(part.Secret)
+		}
+		if part.Base64 != nil {
+			part.Base64.EachSecret(do)
+		}
+	}
+}
+
 // Hash returns a hash of everything that the value says. Two grants with the
 // same hash give the same power; the values of secrets are not part of it.
 func (g HTTP) Hash() [sha256.Size]byte { return hash(g) }

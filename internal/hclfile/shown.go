@@ -25,10 +25,13 @@ var shownOfSecrets = []string{"env", "file", "command", "token_url", "client_id"
 // Shown returns a file as diagnostics may show it. Where a secret belongs, such as
 // in a secret block, under a name like "password" or in an address, literals are
 // masked by as many stars, so that places stay what they are. The file may have
-// mistakes of every kind, and what is no longer text that can be cut into words
-// is not shown at all.
+// mistakes of every kind; one that is too large to be read is not shown at all.
+// Files of other languages are shown as they are.
 func Shown(path string, content []byte) []byte {
-	if len(content) > maxFile {
+	switch {
+	case !slices.ContainsFunc([]string{".hcl", ".hcl.json", ".mcpdvars"}, func(end string) bool { return strings.HasSuffix(path, end) }):
+		return content
+	case len(content) > maxFile:
 		return nil
 	}
 	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)

@@ -45,7 +45,8 @@ func NewBrokers(o Options) Brokers {
 	var store *secrets.Store // reads tokens through the pool, which puts secrets into requests
 	pool := egress.New(egress.Options{
 		Resolve: func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
-		Redact:  func(b []byte) []byte { return store.RedactBytes(b) }, Logger: o.Logger,
+		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
+		Refused: func(name string) { store.Refused(name) }, Logger: o.Logger,
 	})
 	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens})

@@ -98,6 +98,33 @@ func TestATokenGoesOutAndIsHiddenInTheAnswer(t *testing.T) {
 	}
 }
 
+func TestATokenThatAHostRefusesIsAskedForAgain(t *testing.T) {
+	l := newTokenLab(t, nil)
+	l.desk.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":"token-number-%d","token_type":"bearer","expires_in":3600}`, l.asked.Add(1))
+	})
+	l.crm.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer token-number-2" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	for range 2 {
+		l.get(t) // the second has the next token asked for, and may go out before it comes
+	}
+	token := ""
+	for token != "token-number-2" {
+		var err error
+		if token, err = l.Secrets.Resolve(t.Context(), "token"); err != nil || t.Context().Err() != nil {
+			t.Fatal(token, err)
+		}
+	}
+	l.get(t)
+	if l.asked.Load() != 2 {
+		t.Errorf("%d requests for tokens, want 2", l.asked.Load())
+	}
+}
+
 // A token server that keeps a token gives the same one again, and the veil over
 // the old one must not change what is read.
 func TestTheSameTokenIsReadAgain(t *testing.T) {

@@ -114,6 +114,11 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 		return nil, nil, c.failed(ctx, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusUnauthorized {
+		for _, h := range c.grant.Headers {
+			h.Value.EachSecret(c.options.Refused)
+		}
+	}
 	if follow {
 		next, err := r.redirected(resp)
 		if err != nil || next != nil {

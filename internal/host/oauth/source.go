@@ -18,6 +18,8 @@ const (
 	// further one up to longestPause.
 	shortestPause = time.Second
 	longestPause  = time.Minute
+	// doubtPause is how often a token is renewed at most because it was refused.
+	doubtPause = time.Minute
 )
 
 // Options are an Issuer's doors to the outside.
@@ -82,6 +84,8 @@ type Source struct {
 	failure error
 	pause   time.Duration
 	retry   time.Time
+	// doubted is when a refusal last had the token renewed.
+	doubted time.Time
 }
 
 // flight is one request for a token. err may be read when done is closed.
@@ -121,6 +125,17 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%s: %w", s.client.TokenURL, flying.err)
 	}
 	return flying.value, nil
+}
+
+// Refused says that somebody did not accept the current token, which may have been
+// taken back: the next one is asked for when a token is needed again. As whoever
+// refuses may do so at will, that is done once a minute at most.
+func (s *Source) Refused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.issuer.options.Now(); now.Sub(s.doubted) >= doubtPause {
+		s.doubted, s.renew = now, now
+	}
 }
 
 // fly begins a request for a token. It goes on when ctx ends, as others wait for

@@ -104,6 +104,32 @@ func TestATokenIsAskedForOnceAndReplacedBeforeItEnds(t *testing.T) {
 	})
 }
 
+func TestATokenThatIsRefusedIsReplacedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := open(t, theClient)
+		get := func() string {
+			got, err := s.Token(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return got
+		}
+		var seen []string
+		for range 3 {
+			seen = append(seen, get(), get())
+			s.Refused()
+			time.Sleep(20 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		s.Refused()
+		seen = append(seen, get(), get())
+		if got, want := strings.Join(seen, " "), "token-1 token-1 token-1 token-2 token-2 token-2 token-2 token-3"; got != want || d.count() != 3 {
+			t.Errorf("got %s after %d requests, want %s", got, d.count(), want)
+		}
+	})
+}
+
 func TestTheRequestSaysWhoAsksForWhat(t *testing.T) {
 	for _, inBody := range []bool{false, true} {
 		c := theClient

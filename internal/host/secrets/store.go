@@ -132,6 +132,17 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	return secret.value, err
 }
 
+// Refused says that somebody did not accept the value of a secret. A token is
+// then renewed, but not at will.
+func (s *Store) Refused(id string) {
+	s.mu.Lock()
+	e, ok := s.entries[id]
+	s.mu.Unlock()
+	if ok && e.tokens != nil {
+		e.tokens.Refused()
+	}
+}
+
 // Reveal is [Store.Resolve] for a script, which may read only what its
 // definition reveals.
 func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
