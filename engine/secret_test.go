@@ -85,7 +85,7 @@ func TestWhatABodySaysBesideItsResultHoldsNoSecret(t *testing.T) {
 	for service, want := range map[string]string{
 		"throw": "EXECUTION_ERROR: the key is [secret:key]",
 		"fail":  "EXECUTION_ERROR: a2V5Om[secret:key]U=",
-		"leak":  "EXECUTION_ERROR: what is asked holds a secret, which leaves the server in no question",
+		"leak":  "EXECUTION_ERROR: the question holds the value of a secret; leave it out",
 	} {
 		got := s.Execute(t.Context(), asked(service, nil))
 		if got.Err == nil || got.Err.Error() != want {

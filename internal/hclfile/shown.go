@@ -153,7 +153,7 @@ func (m *masker) hides(i int, in *maskFrame) bool {
 // sensitive variable.
 func (m *masker) isSensitive(i int) bool {
 	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
-		return t.Type == hclsyntax.TokenIdent && string(t.Bytes) == "sensitive"
+		return string(t.Bytes) == "sensitive"
 	})
 }
 

@@ -20,6 +20,7 @@ func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
 		{"mcpd.hcl", `variable "v" {` + "\n" + `  default   = "hunter2"` + "\n  sensitive = true\n}\n", `variable "v" {` + "\n" + `  default   = "*******"` + "\n  sensitive = true\n}\n"},
 		{"mcpd.hcl", `variable "v" { default = "shown" }`, `variable "v" { default = "shown" }`},
 		{"mcpd.hcl.json", `{"secret": {"k": {"value": "hunter2", "env": "NAME"}}, "server": {"name": "shown"}}`, `{"secret": {"k": {"value": "*******", "env": "NAME"}}, "server": {"name": "shown"}}`},
+		{"mcpd.hcl.json", `{"variable": {"v": {"default": "hunter2", "sensitive": true}}}`, `{"variable": {"v": {"default": "*******", "sensitive": true}}}`},
 		{"t.hcl", `header "Authorization" { value = "Bearer hunter2" }`, `header "Authorization" { value = "**************" }`},
 		{"t.hcl", `header "Authorization" { value = "Bearer ${secret.tokn}" }`, `header "Authorization" { value = "Bearer ${secret.tokn}" }`},
 		{"t.hcl", `header "Accept" { value = "text/plain" }`, `header "Accept" { value = "text/plain" }`},

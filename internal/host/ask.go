@@ -68,7 +68,7 @@ func (h *Call) ask(payload []byte) error {
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
 	}
 	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
-		return &scripting.HostError{Code: scripting.Denied, Message: "what is asked holds a secret, which leaves the server in no question"}
+		return &scripting.HostError{Code: scripting.Denied, Message: "the question holds the value of a secret; leave it out"}
 	}
 	for _, r := range p.Requests {
 		var params askParams

@@ -2,13 +2,9 @@ package secrets
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,17 +128,6 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	return secret.value, err
 }
 
-// Refused says that somebody did not accept the value of a secret. A token is
-// then renewed, but not at will.
-func (s *Store) Refused(id string) {
-	s.mu.Lock()
-	e, ok := s.entries[id]
-	s.mu.Unlock()
-	if ok && e.tokens != nil {
-		e.tokens.Refused()
-	}
-}
-
 // Reveal is [Store.Resolve] for a script, which may read only what its
 // definition reveals.
 func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
@@ -197,20 +182,6 @@ func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
 	return value, nil
 }
 
-func (s *Store) token(ctx context.Context, e *entry) (string, error) {
-	token, err := e.tokens.Token(ctx)
-	switch {
-	case err != nil:
-		return "", err
-	case len(token) > MaxValue:
-		return "", fmt.Errorf("%s: the token is longer than %d bytes", e.def.OAuth.TokenURL, MaxValue)
-	}
-	if value, ok := s.known(e); !ok || value != token {
-		s.keep(e, token)
-	}
-	return token, nil
-}
-
 func (s *Store) known(e *entry) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,75 +200,4 @@ func (s *Store) keep(e *entry, value string) {
 	values := append(s.hidden[name], value)
 	s.hidden[name] = values[max(0, len(values)-remembered):]
 	s.veil.Store(weave(s.hidden))
-}
-
-// read gets a value from its source.
-func (s *Store) read(ctx context.Context, d Def) (string, error) {
-	value, source, err := s.fetch(ctx, d)
-	value = strings.TrimRight(value, "\r\n")
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%s: %w", source, err)
-	case value == "":
-		return "", fmt.Errorf("%s: the value is empty", source)
-	case len(value) > MaxValue:
-		return "", fmt.Errorf("%s: the value is longer than %d bytes", source, MaxValue)
-	}
-	return value, nil
-}
-
-func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err error) {
-	var raw []byte
-	switch {
-	case d.Env != "":
-		value, ok := s.options.LookupEnv(d.Env)
-		if !ok {
-			err = errors.New("it is not set")
-		}
-		return value, "environment variable " + d.Env, err
-	case d.File != "":
-		raw, err = s.options.ReadFile(d.File)
-		return string(raw), "file " + d.File, cause(err)
-	case len(d.Command) > 0:
-		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-		defer cancel()
-		raw, err = s.options.RunCommand(ctx, d.Command, s.variables())
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return string(raw), "command " + d.Command[0], err
-	}
-	return "", "definition", errors.New("it names no env, file, command or oauth")
-}
-
-// variables returns the names of the variables of which secrets are read.
-func (s *Store) variables() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var names []string
-	for _, e := range s.entries {
-		if e.def.Env != "" {
-			names = append(names, e.def.Env)
-		}
-	}
-	return names
-}
-
-// readFile reads as much of a file as a value may hold, and a little more.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, MaxValue+2*int64(len("\r\n"))))
-}
-
-// cause drops the path that an error of the file system repeats.
-func cause(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
