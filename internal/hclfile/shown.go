@@ -54,7 +54,12 @@ type masker struct {
 	// all says that every literal is masked: those of a file of values.
 	all    bool
 	frames []maskFrame
+	// deeper is how many braces are open beyond maxFrames: those are all one.
+	deeper int
 }
+
+// maxFrames is deeper than any file nests that is loaded.
+const maxFrames = 256
 
 // maskFrame is what is known between two braces.
 type maskFrame struct {
@@ -74,14 +79,20 @@ type maskFrame struct {
 func (m *masker) token(i int) {
 	if m.declares(i) {
 		// Whatever was left open before it.
-		m.frames = append(m.frames[:0], maskFrame{})
+		m.frames, m.deeper = append(m.frames[:0], maskFrame{}), 0
 	}
 	top := &m.frames[len(m.frames)-1]
 	switch t := m.tokens[i]; t.Type {
 	case hclsyntax.TokenOBrace:
+		if len(m.frames) == maxFrames {
+			m.deeper++
+			return
+		}
 		m.frames = append(m.frames, m.opened(i, top))
 	case hclsyntax.TokenCBrace:
-		if len(m.frames) > 1 {
+		if m.deeper > 0 {
+			m.deeper--
+		} else if len(m.frames) > 1 {
 			m.frames = m.frames[:len(m.frames)-1]
 		}
 	case hclsyntax.TokenOBrack, hclsyntax.TokenOParen:
