@@ -98,7 +98,7 @@
 //	console       {"level","message"}             the answer is ignored
 //	progress      {"done","total","message"}      the answer is ignored
 //	disconnect    {}                              the answer is ignored
-//	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
+//	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms","consented"}
 //	              → {"status","headers","body"|"body64","url"}
 //	fs.METHOD     {"grant","path","from","max","tail","text"|"data64"}
 //	              → {"text"}, {"data64"}, {"lines"}, {"entries":[{"name","type"}]},

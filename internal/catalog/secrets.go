@@ -19,7 +19,7 @@ func (k *linker) addSecrets() {
 	}
 	for _, s := range clients {
 		k.addSecret(secrets.Def{Name: s.Name, Reveal: s.Reveal, OAuth: &oauth.Client{
-			TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: k.catalog.SecretKeys[s.OAuth.ClientSecret],
+			AuthorizeURL: s.OAuth.AuthorizeURL, RedirectURL: s.OAuth.RedirectURL, TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: k.catalog.SecretKeys[s.OAuth.ClientSecret],
 			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.InBody, PrivateNetworks: s.OAuth.PrivateNetworks,
 		}})
 	}

@@ -46,8 +46,8 @@ var rules = map[string]*rule{
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"secret": {labels: []string{"name"}, args: args("env", "file", "command", "reveal"), blocks: []string{"oauth"}},
-	"oauth": {single: true, args: join(required("token_url", "client_id", "client_secret"),
-		args("scopes", "audience", "params", "auth_style", "private_networks"))},
+	"oauth": {single: true, args: join(required("token_url", "client_id"),
+		args("client_secret", "authorize_url", "redirect_url", "scopes", "audience", "params", "auth_style", "private_networks"))},
 	"auth":     {later: true},
 	"audit":    {later: true},
 	"codeact":  {later: true},

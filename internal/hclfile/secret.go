@@ -62,6 +62,9 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
 		s.Command = textsOf(command)
 		s.OAuth = d.oauth(first(b.Body, "oauth"))
 		s.Reveal, _ = d.boolean(b.Body, "reveal", false)
+		if s.Reveal && s.OAuth != nil && s.OAuth.AuthorizeURL != "" {
+			d.fail("contradiction", d.f.rng(b.Body.Attributes["reveal"].NameRange), "a token of a user cannot be revealed to scripts", "remove it: the token goes into the header of a grant")
+		}
 		d.oneSource(b)
 		secrets = append(secrets, s)
 	}

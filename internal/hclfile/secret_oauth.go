@@ -13,12 +13,18 @@ import (
 )
 
 // OAuth is an oauth block: how this server gets tokens for itself, by the grant
-// of client credentials (RFC 6749 section 4.4).
+// of client credentials (RFC 6749 section 4.4), or for single users, by that of
+// an authorization code (section 4.1).
 type OAuth struct {
+	// AuthorizeURL is where users let the server have tokens of theirs, and
+	// RedirectURL the place on this machine to which they come back. Both are
+	// empty when the server asks for itself.
+	AuthorizeURL, RedirectURL string
 	// TokenURL is an https URL, or an http one of this machine.
 	TokenURL string
 	ClientID string
-	// ClientSecret is the name of the secret that proves the client.
+	// ClientSecret is the name of the secret that proves the client, "" of one that
+	// is proved by nothing, as it may be where users are asked.
 	ClientSecret string
 	Scopes       []string
 	// Params are sent beside what the grant sends; the audience is one of them.
@@ -50,6 +56,7 @@ func (d *decoder) oauth(b *hclsyntax.Block) *OAuth {
 	o := &OAuth{}
 	o.PrivateNetworks, _ = d.boolean(b.Body, "private_networks", false)
 	o.TokenURL = d.tokenURL(b.Body, o.PrivateNetworks || d.meant(b.Body, rules["oauth"], "private_networks"))
+	d.authorization(b, o)
 	o.ClientID = d.clientText(b.Body, "client_id")
 	d.clientSecret(b.Body, o)
 	scopes, _ := d.strings(b.Body, "scopes")
@@ -68,11 +75,51 @@ func (d *decoder) oauth(b *hclsyntax.Block) *OAuth {
 // tokenURL decodes where tokens are asked for. It warns of a host in a private
 // network unless that is meant.
 func (d *decoder) tokenURL(body *hclsyntax.Body, private bool) string {
-	text, ok := d.text(body, "token_url")
+	text := d.serverURL(body, "token_url")
+	if u, err := url.Parse(text); err == nil && text != "" {
+		d.checkReach(element{text: withPort(u.Host, u.Scheme), where: body.Attributes["token_url"].Expr.Range()}, private)
+	}
+	return text
+}
+
+// authorization decodes where users are asked, and come back to.
+func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
+	asks, back := b.Body.Attributes["authorize_url"], b.Body.Attributes["redirect_url"]
+	r := rules["oauth"]
+	switch {
+	case asks == nil && back != nil:
+		d.fail("missing-argument", d.f.rng(back.NameRange), "users come back, and are sent nowhere", "add authorize_url = \"https://…\", or remove it")
+		return
+	case asks == nil && !d.meant(b.Body, r, "client_secret", "authorize_url"):
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "an oauth block needs the argument \"client_secret\"", "write client_secret = secret.NAME")
+	case asks != nil && !d.meant(b.Body, r, "redirect_url"):
+		d.fail("missing-argument", d.f.rng(asks.NameRange), "users are sent away, and come back to nowhere",
+			"add redirect_url = \"http://127.0.0.1:8976/callback\", with a port that is free on this machine, and register it with the server")
+	}
+	if asks == nil {
+		return
+	}
+	o.AuthorizeURL = d.serverURL(b.Body, "authorize_url")
+	text, ok := d.text(b.Body, "redirect_url")
+	if !ok {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || !isLoopback(u.Hostname()) || u.Port() == "" || u.Path == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back to this machine only, by its browser",
+			"write it as in \"http://127.0.0.1:8976/callback\", with a port and a path")
+		return
+	}
+	o.RedirectURL = text
+}
+
+// serverURL decodes the address of a page of the authorization server.
+func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
+	text, ok := d.text(body, name)
 	if !ok {
 		return ""
 	}
-	where := d.f.rng(body.Attributes["token_url"].Expr.Range())
+	where := d.f.rng(body.Attributes[name].Expr.Range())
 	const form = "write it as in \"https://login.example.com/oauth/token\""
 	u, err := url.Parse(text)
 	switch {
@@ -81,7 +128,6 @@ func (d *decoder) tokenURL(body *hclsyntax.Body, private bool) string {
 	case u.User != nil || u.RawQuery != "":
 		d.fail("bad-value", where, "the URL of a token server holds a user or a query", "what is secret stands in client_secret, what is not in params; "+form)
 	case u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()):
-		d.checkReach(element{text: withPort(u.Host, u.Scheme), where: body.Attributes["token_url"].Expr.Range()}, private)
 		return text
 	default:
 		d.fail("bad-value", where, "a token server is asked over https", form+"; http:// reaches only this machine")

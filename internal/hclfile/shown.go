@@ -20,7 +20,7 @@ var publicName = regexp.MustCompile(`(?i)(_url|_uri|_file|_env|_path|_id|_type|_
 var password = regexp.MustCompile(`://[^/@\s"]*:([^/@\s"]+)@`)
 
 // shownOfSecrets are the arguments of secret and oauth blocks that hold no value.
-var shownOfSecrets = []string{"env", "file", "command", "token_url", "client_id", "scopes", "audience", "auth_style"}
+var shownOfSecrets = []string{"env", "file", "command", "token_url", "authorize_url", "redirect_url", "client_id", "scopes", "audience", "auth_style"}
 
 // Shown returns a file as diagnostics may show it. Where a secret belongs, such as
 // in a secret block, under a name like "password" or in an address, literals are

@@ -46,6 +46,7 @@ type askPayload struct {
 // askParams are the parameters of requests that decide whether they may be sent.
 type askParams struct {
 	Mode      string          `json:"mode"`
+	URL       string          `json:"url"`
 	MaxTokens int             `json:"maxTokens"`
 	Tools     json.RawMessage `json:"tools"`
 }
@@ -56,11 +57,12 @@ func (h *Call) ask(payload []byte) error {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 	}
-	granted := h.Asking.Grant
-	if granted == nil {
-		return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
+	most := 0
+	if h.Asking.Grant != nil {
+		most = h.Asking.Grant.MaxRounds
+	} else if len(p.Requests) == 0 {
+		return nobody()
 	}
-	most := granted.MaxRounds
 	if most == 0 {
 		most = defaultRounds
 	}
@@ -75,11 +77,24 @@ func (h *Call) ask(payload []byte) error {
 		if err := json.Unmarshal(r.Params, &params); err != nil {
 			return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 		}
+		if h.consents(r.Method, params) {
+			if err := allowed(true, h.Asking.Can.URL, "elicitation", "url"); err != nil {
+				return err
+			}
+			continue
+		}
+		if h.Asking.Grant == nil {
+			return nobody()
+		}
 		if err := h.mayAsk(r.Method, params); err != nil {
 			return err
 		}
 	}
 	return scripting.ErrSuspended
+}
+
+func nobody() error {
+	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
 }
 
 // mayAsk judges one request.

@@ -49,7 +49,7 @@ func NewBrokers(o Options) Brokers {
 		Refused: func(name string) { store.Refused(name) }, Logger: o.Logger,
 	})
 	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
-	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens})
+	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
 	return Brokers{
 		Egress: pool, Secrets: store, Logger: o.Logger, tokens: tokens,
 		Values:   kv.New(o.Open, o.Logger),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -69,6 +70,8 @@ type (
 	}
 	grantPayload struct {
 		Grant string `json:"grant"`
+		// Consented is of requests alone: the user was asked already.
+		Consented bool `json:"consented"`
 	}
 )
 
@@ -164,7 +167,7 @@ func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
 		}
 		return h.Mocks.answer(p.Grant, payload)
 	}
-	return h.Egress.Do(ctx, granted.WithSecrets(h.SecretKeys), payload)
+	return h.Egress.Do(oauth.For(ctx, h.user(), p.Consented), granted.WithSecrets(h.SecretKeys), payload)
 }
 
 func levelOf(name string) slog.Level {

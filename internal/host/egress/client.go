@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -182,6 +183,10 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 	}
 	for _, h := range c.grant.Headers {
 		value, err := c.value(ctx, h.Value)
+		var refused *scripting.HostError
+		if errors.As(err, &refused) && refused.Code == scripting.Consent {
+			return nil, refused
+		}
 		if err != nil {
 			c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
 				"grant", c.grant.Name, "header", h.Name, "error", err)

@@ -58,10 +58,12 @@ func (c Client) Grant() grant.HTTP {
 	return g
 }
 
-// token is an access token, and for how long it holds.
+// token is an access token, and for how long it holds. refresh gets the next one;
+// it is empty where there is none.
 type token struct {
-	value string
-	life  time.Duration
+	value   string
+	life    time.Duration
+	refresh string
 }
 
 // exchange asks for a token.
@@ -76,8 +78,18 @@ func exchange(ctx context.Context, c Client, secret string, transport http.Round
 	if c.InBody {
 		config.AuthStyle = oauth2.AuthStyleInParams
 	}
+	return sound(config.Token(through(ctx, transport)))
+}
+
+// through has the library send its requests by a transport, and see only answers
+// that may hold a token.
+func through(ctx context.Context, transport http.RoundTripper) context.Context {
 	client := &http.Client{Transport: checked{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	got, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+	return context.WithValue(ctx, oauth2.HTTPClient, client)
+}
+
+// sound returns what the library has read when it can be used.
+func sound(got *oauth2.Token, err error) (token, error) {
 	if err != nil {
 		return token{}, told(err)
 	}
@@ -93,7 +105,7 @@ func exchange(ctx context.Context, c Client, secret string, transport http.Round
 	case strings.ContainsFunc(got.AccessToken, func(r rune) bool { return r < ' ' || r > '~' }): // RFC 6749 appendix A.12
 		return token{}, errMalformed
 	}
-	return token{value: got.AccessToken, life: life}, nil
+	return token{value: got.AccessToken, life: life, refresh: got.RefreshToken}, nil
 }
 
 // told keeps of an error what says nothing of an answer: the library's errors
@@ -142,9 +154,9 @@ func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
 		return nil, errMalformed
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	sound := jsongate.Check(body, jsongate.Limits{Bytes: maxAnswer, Depth: 16, Tokens: 10_000}) == nil
+	passes := jsongate.Check(body, jsongate.Limits{Bytes: maxAnswer, Depth: 16, Tokens: 10_000}) == nil
 	code := ""
-	if sound {
+	if passes {
 		code = codeIn(body)
 	}
 	switch {
@@ -152,7 +164,7 @@ func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
 		return nil, &refusal{status: resp.StatusCode, code: code}
 	case kind != "application/json":
 		return nil, errNotJSON
-	case !sound:
+	case !passes:
 		return nil, errMalformed
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))

@@ -3,7 +3,9 @@ package oauth
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -40,6 +42,7 @@ type Issuer struct {
 	mu      sync.Mutex
 	closed  bool
 	stops   map[*flight]context.CancelFunc
+	users   map[string]*Users // by the keys of their clients
 }
 
 // New returns an Issuer. Close it when the server stops.
@@ -47,7 +50,7 @@ func New(o Options) *Issuer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Issuer{options: o, stops: map[*flight]context.CancelFunc{}}
+	return &Issuer{options: o, stops: map[*flight]context.CancelFunc{}, users: map[string]*Users{}}
 }
 
 // Close ends all requests, and waits for them.
@@ -57,7 +60,11 @@ func (i *Issuer) Close() {
 	for _, stop := range i.stops {
 		stop()
 	}
+	users := slices.Collect(maps.Values(i.users))
 	i.mu.Unlock()
+	for _, u := range users {
+		u.close()
+	}
 	i.flights.Wait()
 }
 

@@ -50,6 +50,9 @@ type Options struct {
 	RunCommand func(ctx context.Context, argv, without []string) ([]byte, error)
 	// Tokens gets the tokens of clients. Nil means that there are none.
 	Tokens *oauth.Issuer
+	// Vault returns where the tokens of users are kept that the secret of a key
+	// is; it is needed for clients that have any.
+	Vault func(key string) oauth.Vault
 }
 
 // Store resolves secrets and hides their values. It is safe for concurrent use.
@@ -69,8 +72,10 @@ type Store struct {
 type entry struct {
 	def        Def
 	generation int // the last that had the definition
-	// tokens are those of the client; nil of all other definitions.
+	// tokens are those of the client, users those of its users; one of them is nil,
+	// and both of other definitions.
 	tokens *oauth.Source
+	users  *oauth.Users
 
 	reading chan struct{} // holds one token while someone reads the value
 	value   string        // guarded by the mutex of the Store, as is known
@@ -112,7 +117,11 @@ func (s *Store) Set(defs []Def) {
 	})
 	for _, d := range defs {
 		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
-		if d.OAuth != nil && s.options.Tokens != nil {
+		switch {
+		case d.OAuth == nil || s.options.Tokens == nil:
+		case d.OAuth.ForUsers():
+			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.Vault(d.Key()))
+		default:
 			e.tokens = s.options.Tokens.Source(*d.OAuth, s.Resolve)
 		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
@@ -159,8 +168,11 @@ func (s *Store) Secret(ctx context.Context, name string) (Secret, error) {
 // once read it once; an error is not kept. A token is asked of its source each
 // time, which knows how long it holds.
 func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
-	if e.tokens != nil {
-		return s.token(ctx, e)
+	switch {
+	case e.tokens != nil:
+		return s.token(ctx, e, e.tokens)
+	case e.users != nil:
+		return s.token(ctx, e, e.users)
 	}
 	if value, ok := s.known(e); ok {
 		return value, nil

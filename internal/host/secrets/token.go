@@ -5,10 +5,12 @@ import (
 	"fmt"
 )
 
-// token returns the token of a client as it is now, and hides it before anyone
+// token returns a token as it is now, and hides it before anyone
 // can use it.
-func (s *Store) token(ctx context.Context, e *entry) (string, error) {
-	token, err := e.tokens.Token(ctx)
+func (s *Store) token(ctx context.Context, e *entry, from interface {
+	Token(ctx context.Context) (string, error)
+}) (string, error) {
+	token, err := from.Token(ctx)
 	switch {
 	case err != nil:
 		return "", err

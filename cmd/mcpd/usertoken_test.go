@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// userScene is a server over stdio whose tool needs a token of its user, an
+// authorization server that everybody allows everything, and an API.
+type userScene struct {
+	dir, state string
+	login, api *httptest.Server
+	tokens     atomic.Int64
+}
+
+func newUserScene(t *testing.T) *userScene {
+	t.Helper()
+	s := &userScene{dir: t.TempDir(), state: t.TempDir()}
+	s.login = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			back, err := url.Parse(r.URL.Query().Get("redirect_uri"))
+			if err != nil {
+				t.Error(err)
+			}
+			back.RawQuery = url.Values{"code": {"c"}, "state": {r.URL.Query().Get("state")}}.Encode()
+			http.Redirect(w, r, back.String(), http.StatusFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":"users-access-%d","refresh_token":"users-refresh","token_type":"bearer","expires_in":3600}`, s.tokens.Add(1))
+	}))
+	s.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "known: %v; you said %s", r.Header.Get("Authorization") == "Bearer users-access-1", r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(func() { s.login.Close(); s.api.Close() })
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"mcpd.hcl": fmt.Sprintf("secret \"mine\" {\n  oauth {\n    authorize_url = %q\n    redirect_url = \"http://%s/back\"\n    token_url = %q\n    client_id = \"mcpd\"\n    private_networks = true\n  }\n}\n",
+			s.login.URL+"/authorize", back, s.login.URL+"/token"),
+		"tools.d/mine.hcl": fmt.Sprintf("tool \"mine\" {\n  timeout = \"30s\"\n  allow {\n    http \"api\" {\n      hosts = [%q]\n      private_networks = true\n      header \"Authorization\" { value = \"Bearer ${secret.mine}\" }\n    }\n  }\n  run = \"return (await http.api.get('%s')).text();\"\n}\n",
+			strings.TrimPrefix(s.api.URL, "http://"), s.api.URL+"/"),
+	} {
+		path := filepath.Join(s.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// converse calls the tool over stdio as a client with such capabilities. It opens
+// each page that it is asked to open, and returns the answer and how many those were.
+func (s *userScene) converse(t *testing.T, capabilities string) (answer string, pages int) {
+	t.Helper()
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "serve", "--stdio")
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(in, "%s\n%s\n%s\n",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":`+capabilities+`}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","arguments":{}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); answer == "" && lines.Scan(); {
+		var message struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Mode, URL string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &message); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case message.Method == "elicitation/create" && message.Params.Mode == "url":
+			pages++
+			if got := browse(t, message.Params.URL); got != "Done. You can close this window." {
+				t.Errorf("the browser shows %q", got)
+			}
+			_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`+"\n", message.ID)
+		case string(message.ID) == "2" && message.Method == "":
+			answer = lines.Text()
+		}
+	}
+	_ = in.Close()
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if strings.Contains(log.String()+answer, "users-") {
+		t.Errorf("a token is shown: %s\n%s", answer, &log)
+	}
+	return answer, pages
+}
+
+func browse(t *testing.T, page string) string {
+	t.Helper()
+	response, err := http.Get(page)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(body)
+}
+
+func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
+	s := newUserScene(t)
+	if answer, pages := s.converse(t, `{}`); pages != 0 || !strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "elicitation.url") {
+		t.Errorf("a client that opens no pages is answered %s", answer)
+	}
+	const want = `known: true; you said Bearer [secret:mine]`
+	for _, asked := range []int{1, 0} { // the second is another process
+		if answer, pages := s.converse(t, `{"elicitation":{"url":{}}}`); pages != asked || !strings.Contains(answer, want) {
+			t.Errorf("after %d pages the answer is %s", pages, answer)
+		}
+	}
+	if s.tokens.Load() != 1 {
+		t.Errorf("%d tokens were given", s.tokens.Load())
+	}
+	files := 0
+	err := filepath.WalkDir(s.state, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		files++
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte("users-")) {
+			t.Errorf("a token stands in %s", path)
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files of state: %v", files, err)
+	}
+}
