@@ -45,7 +45,8 @@ const (
 )
 
 // grantParams are what the request for a token says itself.
-var grantParams = []string{"grant_type", "client_id", "client_secret", "scope", "audience", "code", "redirect_uri", "refresh_token", "client_assertion", "client_assertion_type", "username", "password"}
+var grantParams = []string{"grant_type", "client_id", "client_secret", "scope", "audience", "code", "redirect_uri", "refresh_token", "client_assertion", "client_assertion_type", "username", "password",
+	"response_type", "state", "code_challenge", "code_challenge_method", "code_verifier"}
 
 // oauth decodes how tokens are got. It returns nil without a block.
 func (d *decoder) oauth(b *hclsyntax.Block) *OAuth {

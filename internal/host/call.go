@@ -77,6 +77,11 @@ type (
 
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+	answer, err := h.do(ctx, op, payload)
+	return answer, forRequestsOnly(op, err)
+}
+
+func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	switch op {
 	case "log", "console":
 		return nil, h.log(ctx, op, payload)

@@ -27,9 +27,21 @@ type Vault interface {
 type visit struct {
 	user, verifier, url, id string
 	expires                 time.Time
-	done                    chan struct{}
-	err                     error // may be read when done is closed
+	// back says that the user is back, and the token on its way; guarded by the
+	// mutex of the Users.
+	back bool
+	done chan struct{}
+	err  error // may be read when done is closed
 }
+
+// stage is how far a user is on a visit.
+type stage int
+
+const (
+	sent stage = iota // just now
+	away
+	arrived
+)
 
 // life is how long a user may take to come back.
 const life = 10 * time.Minute
@@ -75,11 +87,11 @@ func (u *Users) Token(ctx context.Context) (string, error) {
 		if token != "" || err != nil {
 			return token, err
 		}
-		v, err := u.visit(user)
+		v, now, err := u.visit(user)
 		switch {
 		case err != nil:
 			return "", err
-		case !waits || again:
+		case again || now == sent || now == away && !waits:
 			return "", v.question(u.client)
 		}
 		select {
@@ -105,13 +117,9 @@ func (u *Users) held(ctx context.Context, user string) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	value, err := u.vault.Get(user)
-	if err != nil || value == nil {
+	k, err := u.recall(user)
+	if err != nil || k.Access == "" {
 		return "", err
-	}
-	var k kept
-	if json.Unmarshal(value, &k) != nil {
-		return "", u.vault.Put(user, nil)
 	}
 	now := u.issuer.options.Now()
 	switch {
@@ -120,7 +128,7 @@ func (u *Users) held(ctx context.Context, user string) (string, error) {
 	case k.Refresh == "" && now.Before(k.End):
 		return k.Access, nil
 	case k.Refresh == "":
-		return "", u.vault.Put(user, nil)
+		return "", u.forget(user)
 	}
 	got, err := u.renew(ctx, k.Refresh)
 	var refused *refusal
@@ -128,11 +136,40 @@ func (u *Users) held(ctx context.Context, user string) (string, error) {
 	case err == nil:
 		return got.value, u.keep(user, got, k.Refresh)
 	case errors.As(err, &refused) && refused.code == "invalid_grant":
-		return "", u.vault.Put(user, nil)
+		return "", u.forget(user)
 	case now.Before(k.End):
 		return k.Access, nil
 	}
 	return "", fmt.Errorf("%s: %w", u.client.TokenURL, err)
+}
+
+// recall returns what is kept of a user, which is read once.
+func (u *Users) recall(user string) (k kept, err error) {
+	u.mu.Lock()
+	k, known := u.known[user]
+	u.mu.Unlock()
+	if known {
+		return k, nil
+	}
+	value, err := u.vault.Get(user)
+	if err != nil {
+		return k, err
+	}
+	if value != nil && json.Unmarshal(value, &k) != nil {
+		k = kept{}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.known[user] = k
+	return k, nil
+}
+
+// forget takes a token away that is of no use any more.
+func (u *Users) forget(user string) error {
+	u.mu.Lock()
+	u.known[user] = kept{}
+	u.mu.Unlock()
+	return u.vault.Put(user, nil)
 }
 
 // renew gets the next token for a refresh token.
@@ -173,9 +210,16 @@ func (u *Users) keep(user string, got token, refresh string) error {
 		got.refresh = refresh
 	}
 	end := u.issuer.options.Now().Add(got.life)
+	k := kept{Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end}
 	// Plain data always encodes.
-	value, _ := json.Marshal(kept{Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end})
-	return u.vault.Put(user, value)
+	value, _ := json.Marshal(k)
+	if err := u.vault.Put(user, value); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.known[user] = k
+	return nil
 }
 
 // newVisit returns a visit, and the state by which it is known when the user is back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -26,6 +27,7 @@ type Users struct {
 
 	mu     sync.Mutex
 	visits map[[sha256.Size]byte]*visit // by the hash of their state
+	known  map[string]kept              // what the vault holds, of users who were asked for
 	server *http.Server                 // nil while nobody is on the way
 	idle   *time.Timer
 	closed bool
@@ -38,7 +40,7 @@ func (i *Issuer) Users(key string, c Client, secret func(ctx context.Context, ke
 	defer i.mu.Unlock()
 	u := i.users[key]
 	if u == nil {
-		u = &Users{issuer: i, client: c, secret: secret, vault: vault, turn: make(chan struct{}, 1), visits: map[[sha256.Size]byte]*visit{}, closed: i.closed}
+		u = &Users{issuer: i, client: c, secret: secret, vault: vault, turn: make(chan struct{}, 1), visits: map[[sha256.Size]byte]*visit{}, known: map[string]kept{}, closed: i.closed}
 		i.users[key] = u
 	}
 	return u
@@ -65,7 +67,7 @@ func (u *Users) sends(user, page string) bool {
 }
 
 // visit returns the visit on which a user is, or sends them on one.
-func (u *Users) visit(user string) (*visit, error) {
+func (u *Users) visit(user string) (*visit, stage, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.issuer.options.Now()
@@ -73,17 +75,19 @@ func (u *Users) visit(user string) (*visit, error) {
 		switch {
 		case !now.Before(v.expires):
 			u.end(state, v, errReturn)
+		case v.user == user && v.back:
+			return v, arrived, nil
 		case v.user == user:
-			return v, nil
+			return v, away, nil
 		}
 	}
 	if err := u.listen(); err != nil {
-		return nil, err
+		return nil, sent, err
 	}
 	v, state := u.newVisit(user)
 	u.visits[state] = v
 	u.idle.Reset(life)
-	return v, nil
+	return v, sent, nil
 }
 
 // end ends a visit; mu is held.
@@ -111,6 +115,7 @@ func (u *Users) listen() error {
 	}
 	server := &http.Server{
 		Handler: u.back(back), ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: patience, MaxHeaderBytes: 32 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), // what a browser does wrong is nobody's business
 	}
 	u.server, u.idle = server, time.AfterFunc(life, u.leave)
 	u.issuer.flights.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
@@ -184,22 +189,25 @@ func (u *Users) returned(ctx context.Context, query url.Values) (status int, pag
 	state := sha256.Sum256([]byte(query.Get("state")))
 	u.mu.Lock()
 	v := u.visits[state]
-	if v == nil || !u.issuer.options.Now().Before(v.expires) {
+	if v == nil || v.back || !u.issuer.options.Now().Before(v.expires) {
 		u.mu.Unlock()
 		return http.StatusBadRequest, pageUnknown
 	}
-	delete(u.visits, state) // whoever comes with it again is nobody
+	v.back = true // whoever comes with the state again is nobody
 	u.mu.Unlock()
-	code := query.Get("code")
-	v.err = errRefused
-	if code != "" && query.Get("error") == "" {
+	err := errRefused
+	if code := query.Get("code"); code != "" && query.Get("error") == "" {
 		var got token
-		if got, v.err = u.redeem(ctx, code, v.verifier); v.err == nil {
-			v.err = u.keep(v.user, got, "")
+		if got, err = u.redeem(ctx, code, v.verifier); err == nil {
+			err = u.keep(v.user, got, "")
 		}
 	}
-	close(v.done)
-	if v.err != nil {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.visits[state] == v { // and nobody has ended it meanwhile
+		u.end(state, v, err)
+	}
+	if err != nil {
 		return http.StatusForbidden, pageRefused
 	}
 	return http.StatusOK, pageDone
