@@ -178,3 +178,20 @@ func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
 		t.Errorf("%d files of state: %v", files, err)
 	}
 }
+
+func TestWhoIsNotKnownHasNoTokens(t *testing.T) {
+	s := newUserScene(t)
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDaemon(program, s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	_, answer, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"mine"}`), nil)
+	if err != nil || !strings.Contains(string(answer), "the server does not know who the caller is") || s.tokens.Load() != 0 {
+		t.Errorf("got %s, %v", answer, err)
+	}
+}

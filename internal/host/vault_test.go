@@ -3,11 +3,13 @@ package host
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
@@ -44,6 +46,19 @@ func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
 	}
 	if value, err := crm.Get("ada"); value != nil || err != nil {
 		t.Errorf("what was removed is %q, %v", value, err)
+	}
+}
+
+func TestATokenOfAUserGoesIntoRequestsAlone(t *testing.T) {
+	consent := &scripting.HostError{Code: scripting.Consent, Details: []byte(`{}`)}
+	for op, want := range map[string]string{"http.request": scripting.Consent, "exec.run": scripting.Denied, "sql.query": scripting.Denied} {
+		var refused *scripting.HostError
+		if err := forRequestsOnly(op, fmt.Errorf("secret: %w", consent)); !errors.As(err, &refused) || refused.Code != want {
+			t.Errorf("%s: %v, want %s", op, err, want)
+		}
+	}
+	if forRequestsOnly("exec.run", nil) != nil {
+		t.Error("an answer is refused")
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package oauth gets access tokens for this server itself, by the grant of
-// client credentials (RFC 6749 section 4.4).
+// Package oauth gets access tokens: for this server itself, by the grant of
+// client credentials (RFC 6749 section 4.4), and for users who let it have theirs,
+// by authorization codes (section 4.1).
 //
 // A [Client] is what an oauth block says. An [Issuer] makes a [Source] of each,
 // which asks for a token when one is first needed, keeps it until shortly
@@ -8,7 +9,9 @@
 // for a while, and calls are told at once.
 //
 // Requests go out by the transport that the Issuer is given, so that the rules
-// of egress hold for them. Answers pass the JSON gate, and no error holds
-// anything of them but the codes of RFC 6749 section 5.2. The package keeps
-// nothing on the disk and follows no redirect.
+// of egress hold for them. [Users] are those of one client: who has given no token
+// is to be asked, by the page that an error names, and comes back to a port of
+// this machine. Their tokens are kept in a [Vault]. Answers pass the JSON gate, and no error holds
+// anything of them but the codes of RFC 6749 section 5.2. The package follows
+// no redirect, and sends nobody anywhere but to the authorization server.
 package oauth

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -241,10 +242,11 @@ func (u *Users) newVisit(user string) (v *visit, state [sha256.Size]byte) {
 
 // question is what the user of a visit is asked.
 func (v *visit) question(c Client) error {
+	message := "Allow this server to act for you."
+	if at, err := url.Parse(c.AuthorizeURL); err == nil {
+		message = fmt.Sprintf("Allow this server, which %s knows as %q, to act for you.", at.Host, c.ID)
+	}
 	// Plain data always encodes.
-	details, _ := json.Marshal(map[string]string{
-		"mode": "url", "url": v.url, "elicitationId": v.id,
-		"message": "Allow this server, which is known there as " + c.ID + ", to act for you.",
-	})
+	details, _ := json.Marshal(map[string]string{"mode": "url", "url": v.url, "elicitationId": v.id, "message": message})
 	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: details}
 }
