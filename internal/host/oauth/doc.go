@@ -8,10 +8,12 @@
 // Whoever comes meanwhile waits for the same answer; after a failure nobody asks
 // for a while, and calls are told at once.
 //
+// [Users] are those of one client: who has given no token is to be asked, by the
+// page that an error names, and comes back to a port of this machine. Their
+// tokens are kept in a [Vault].
+//
 // Requests go out by the transport that the Issuer is given, so that the rules
-// of egress hold for them. [Users] are those of one client: who has given no token
-// is to be asked, by the page that an error names, and comes back to a port of
-// this machine. Their tokens are kept in a [Vault]. Answers pass the JSON gate, and no error holds
+// of egress hold for them. Answers pass the JSON gate, and no error holds
 // anything of them but the codes of RFC 6749 section 5.2. The package follows
 // no redirect, and sends nobody anywhere but to the authorization server.
 package oauth

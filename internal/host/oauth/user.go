@@ -2,13 +2,9 @@ package oauth
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -23,29 +19,6 @@ type Vault interface {
 	// Put keeps a value of a user, and nothing when it is nil.
 	Put(user string, value []byte) error
 }
-
-// visit is one user on the way to the authorization server and back.
-type visit struct {
-	user, verifier, url, id string
-	expires                 time.Time
-	// back says that the user is back, and the token on its way; guarded by the
-	// mutex of the Users.
-	back bool
-	done chan struct{}
-	err  error // may be read when done is closed
-}
-
-// stage is how far a user is on a visit.
-type stage int
-
-const (
-	sent stage = iota // just now
-	away
-	arrived
-)
-
-// life is how long a user may take to come back.
-const life = 10 * time.Minute
 
 // kept is what a vault keeps of a user.
 type kept struct {
@@ -62,37 +35,39 @@ var (
 	errReturn  = errors.New("nobody can come back from the authorization server")
 )
 
-// userKey and waitKey mark contexts.
+// on is for whom something is done, in a context under the key onKey.
 type (
-	userKey struct{}
-	waitKey struct{}
+	onKey struct{}
+	on    struct {
+		user string
+		wait bool
+	}
 )
 
 // For returns a context for what is done for a user: text that no other user has.
 // wait says that the user was asked already, so that their return is waited for.
 func For(ctx context.Context, user string, wait bool) context.Context {
-	return context.WithValue(context.WithValue(ctx, userKey{}, user), waitKey{}, wait)
+	return context.WithValue(ctx, onKey{}, on{user, wait})
 }
 
 // Token returns a token of the user of the context (see [For]). Without one the
 // error is a [scripting.HostError] of the code Consent, of which the details ask
 // the user.
 func (u *Users) Token(ctx context.Context) (string, error) {
-	user, _ := ctx.Value(userKey{}).(string)
-	if user == "" {
+	who, _ := ctx.Value(onKey{}).(on)
+	if who.user == "" {
 		return "", errNobody
 	}
-	waits, _ := ctx.Value(waitKey{}).(bool)
 	for again := false; ; again = true {
-		token, err := u.held(ctx, user)
+		token, err := u.held(ctx, who.user)
 		if token != "" || err != nil {
 			return token, err
 		}
-		v, now, err := u.visit(user)
+		v, now, err := u.visit(who.user)
 		switch {
 		case err != nil:
 			return "", err
-		case again || now == sent || now == away && !waits:
+		case again || now == sent || now == away && !who.wait:
 			return "", v.question(u.client)
 		}
 		select {
@@ -221,32 +196,4 @@ func (u *Users) keep(user string, got token, refresh string) error {
 	defer u.mu.Unlock()
 	u.known[user] = k
 	return nil
-}
-
-// newVisit returns a visit, and the state by which it is known when the user is back.
-func (u *Users) newVisit(user string) (v *visit, state [sha256.Size]byte) {
-	random := make([]byte, 32)
-	rand.Read(random)
-	text := base64.RawURLEncoding.EncodeToString(random)
-	v = &visit{
-		user: user, verifier: oauth2.GenerateVerifier(), id: rand.Text(),
-		expires: u.issuer.options.Now().Add(life), done: make(chan struct{}),
-	}
-	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(v.verifier)}
-	for name, value := range u.client.Params {
-		options = append(options, oauth2.SetAuthURLParam(name, value))
-	}
-	v.url = u.client.config("").AuthCodeURL(text, options...)
-	return v, sha256.Sum256([]byte(text))
-}
-
-// question is what the user of a visit is asked.
-func (v *visit) question(c Client) error {
-	message := "Allow this server to act for you."
-	if at, err := url.Parse(c.AuthorizeURL); err == nil {
-		message = fmt.Sprintf("Allow this server, which %s knows as %q, to act for you.", at.Host, c.ID)
-	}
-	// Plain data always encodes.
-	details, _ := json.Marshal(map[string]string{"mode": "url", "url": v.url, "elicitationId": v.id, "message": message})
-	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: details}
 }
