@@ -100,6 +100,7 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 		}
 	}
 	c.revealed(what, granted, ranges)
+	c.ofUsers(kind, what, granted, ranges)
 	for _, variable := range granted.Env {
 		where, written := ranges["env."+variable]
 		if !written {
