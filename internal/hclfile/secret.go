@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -69,6 +70,7 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
 		secrets = append(secrets, s)
 	}
 	d.checkClients(secrets)
+	d.checkDoors(secrets)
 	return secrets
 }
 
@@ -107,5 +109,26 @@ func (d *decoder) checkClients(secrets []Secret) {
 			d.fail("contradiction", s.OAuth.secretRange, fmt.Sprintf("the secret of the client is itself a token, of the secret %q", secrets[i].Name),
 				"use a secret that comes from env, file or command", diag.Note{Range: secrets[i].Range, Message: "that secret"})
 		}
+	}
+}
+
+// checkDoors reports two secrets whose users come back to one port: only one of
+// them could listen there.
+func (d *decoder) checkDoors(secrets []Secret) {
+	doors := map[string]diag.Range{}
+	for _, s := range secrets {
+		if s.OAuth == nil || s.OAuth.RedirectURL == "" {
+			continue
+		}
+		u, err := url.Parse(s.OAuth.RedirectURL)
+		if err != nil {
+			continue // who decoded it has told
+		}
+		if first, taken := doors[u.Port()]; taken {
+			d.fail("contradiction", s.OAuth.redirectRange, "the users of two secrets come back to port "+u.Port(), "give each a port of its own",
+				diag.Note{Range: first, Message: "the first one is here"})
+			continue
+		}
+		doors[u.Port()] = s.OAuth.redirectRange
 	}
 }

@@ -35,7 +35,7 @@ type OAuth struct {
 	// PrivateNetworks lets the host be at a private, loopback or link-local address.
 	PrivateNetworks bool
 
-	secretRange diag.Range
+	secretRange, redirectRange diag.Range
 }
 
 // The values of auth_style.
@@ -111,7 +111,7 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
 			"write it as in \"http://127.0.0.1:8976/callback\", with a port and a path")
 		return
 	}
-	o.RedirectURL = text
+	o.RedirectURL, o.redirectRange = text, d.f.rng(back.Expr.Range())
 }
 
 // serverURL decodes the address of a page of the authorization server.

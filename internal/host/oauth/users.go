@@ -29,17 +29,26 @@ type Users struct {
 	visits map[[sha256.Size]byte]*visit // by the hash of their state
 	known  map[string]kept              // what the vault holds, of users who were asked for
 	server *http.Server                 // nil while nobody is on the way
+	door   net.Listener                 // that of the server
 	idle   *time.Timer
 	closed bool
 }
 
 // Users returns the tokens of users of a client: the same for as long as the
-// client is. secret is as for [Issuer.Source].
+// client is. Another one that users came back to by the same way before is
+// closed. secret is as for [Issuer.Source].
 func (i *Issuer) Users(key string, c Client, secret func(ctx context.Context, key string) (string, error), vault Vault) *Users {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	u := i.users[key]
 	if u == nil {
+		maps.DeleteFunc(i.users, func(_ string, before *Users) bool {
+			same := before.client.RedirectURL == c.RedirectURL
+			if same {
+				before.close()
+			}
+			return same
+		})
 		u = &Users{issuer: i, client: c, secret: secret, vault: vault, turn: make(chan struct{}, 1), visits: map[[sha256.Size]byte]*visit{}, known: map[string]kept{}, closed: i.closed}
 		i.users[key] = u
 	}
@@ -117,7 +126,7 @@ func (u *Users) listen() error {
 		Handler: u.back(back), ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: patience, MaxHeaderBytes: 32 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), // what a browser does wrong is nobody's business
 	}
-	u.server, u.idle = server, time.AfterFunc(life, u.leave)
+	u.server, u.door, u.idle = server, listener, time.AfterFunc(life, u.leave)
 	u.issuer.flights.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
 	return nil
 }
@@ -141,8 +150,9 @@ func (u *Users) leave() {
 func (u *Users) stop() {
 	if u.server != nil {
 		u.idle.Stop()
+		_ = u.door.Close() // at once, also when the server has not begun to listen
 		_ = u.server.Close()
-		u.server = nil
+		u.server, u.door = nil, nil
 	}
 }
 

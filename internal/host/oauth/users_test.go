@@ -302,6 +302,28 @@ func TestWhoDoesNotComeBackIsForgotten(t *testing.T) {
 	}
 }
 
+func TestAChangedClientTakesOverWhereUsersComeBack(t *testing.T) {
+	c := newCourt(t)
+	_, before, _ := c.get("ada")
+	changed := c.users.client
+	changed.Scopes = []string{"read", "write"}
+	old := c.users
+	c.users = old.issuer.Users("k2", changed, old.secret, &c.vault)
+	_, page, err := c.get("ada")
+	if page == nil || page.Query().Get("scope") != "read write" {
+		t.Fatalf("sent to %v, %v", page, err)
+	}
+	if got := c.come(allow(before)); got != "400 "+pageUnknown {
+		t.Error(got)
+	}
+	if got := c.come(allow(page)); got != "200 "+pageDone {
+		t.Error(got)
+	}
+	if _, _, err := old.visit("ada"); !errors.Is(err, errReturn) {
+		t.Errorf("the old client sends users away still: %v", err)
+	}
+}
+
 func TestOnlyPagesOfTheirOwnNeedNoGrant(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
