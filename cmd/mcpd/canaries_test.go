@@ -167,7 +167,7 @@ func (s *scene) look(t *testing.T, d *daemon) {
 // overStdio calls every tool once more, over standard input and output.
 func (s *scene) overStdio(t *testing.T, program, executor string) {
 	t.Helper()
-	cmd := exec.Command(program, "serve", "--stdio", "--executor", executor, "--log-level", "debug")
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--stdio", "--executor", executor, "--log-level", "debug")
 	cmd.Dir, cmd.Env = s.dir, s.environment()
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -227,7 +227,7 @@ func (s *scene) calls() []string {
 func (s *scene) byHand(t *testing.T, program string) {
 	t.Helper()
 	run := func(arguments ...string) {
-		cmd := exec.Command(program, arguments...)
+		cmd := exec.CommandContext(t.Context(), program, arguments...)
 		cmd.Dir, cmd.Env = s.dir, s.environment()
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out

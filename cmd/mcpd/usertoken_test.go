@@ -71,18 +71,18 @@ func newUserScene(t *testing.T) *userScene {
 	return s
 }
 
-// converse calls the tool over stdio as a client with such capabilities. It opens
-// each page that it is asked to open, and returns the answer and how many those were.
-func (s *userScene) converse(t *testing.T, capabilities string) (answer string, pages int) {
+// talk runs a conversation with a server over stdio, and wants no token to be in
+// what it answers and logs.
+func (s *userScene) talk(t *testing.T, conversation func(send func(line string), hear func() (line string, ok bool))) {
 	t.Helper()
 	program, err := exec.LookPath("mcpd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "serve", "--stdio")
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--stdio")
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state)
-	var log bytes.Buffer
-	cmd.Stderr = &log
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,32 +94,12 @@ func (s *userScene) converse(t *testing.T, capabilities string) (answer string, 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = fmt.Fprintf(in, "%s\n%s\n%s\n",
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":`+capabilities+`}}`,
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","arguments":{}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); answer == "" && lines.Scan(); {
-		var message struct {
-			ID     json.RawMessage
-			Method string
-			Params struct{ Mode, URL string }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &message); err != nil {
-			t.Fatal(err)
-		}
-		switch {
-		case message.Method == "elicitation/create" && message.Params.Mode == "url":
-			pages++
-			if got := browse(t, message.Params.URL); got != "Done. You can close this window." {
-				t.Errorf("the browser shows %q", got)
-			}
-			_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`+"\n", message.ID)
-		case string(message.ID) == "2" && message.Method == "":
-			answer = lines.Text()
-		}
-	}
+	lines, heard := bufio.NewScanner(out), ""
+	conversation(func(line string) { _, _ = fmt.Fprintln(in, line) }, func() (string, bool) {
+		ok := lines.Scan()
+		heard += lines.Text() + "\n"
+		return lines.Text(), ok
+	})
 	_ = in.Close()
 	if _, err := io.Copy(io.Discard, out); err != nil {
 		t.Error(err)
@@ -127,10 +107,76 @@ func (s *userScene) converse(t *testing.T, capabilities string) (answer string, 
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
-	if strings.Contains(log.String()+answer, "users-") {
-		t.Errorf("a token is shown: %s\n%s", answer, &log)
+	if strings.Contains(said.String()+heard, "users-") {
+		t.Errorf("a token is shown: %s\n%s", heard, &said)
 	}
+}
+
+// open opens a page as a user does who allows everything.
+func (s *userScene) open(t *testing.T, page string) {
+	t.Helper()
+	if got := browse(t, page); got != "Done. You can close this window." {
+		t.Errorf("the browser shows %q", got)
+	}
+}
+
+// converse calls the tool as a client of 2025-11-25 with such capabilities. It
+// opens each page that it is asked to open, and returns the answer and how many
+// those were.
+func (s *userScene) converse(t *testing.T, capabilities string) (answer string, pages int) {
+	t.Helper()
+	s.talk(t, func(send func(string), hear func() (string, bool)) {
+		send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":` + capabilities + `}}`)
+		send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","arguments":{}}}`)
+		for answer == "" {
+			line, ok := hear()
+			if !ok {
+				return
+			}
+			var message struct {
+				ID     json.RawMessage
+				Method string
+				Params struct{ Mode, URL string }
+			}
+			if err := json.Unmarshal([]byte(line), &message); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case message.Method == "elicitation/create" && message.Params.Mode == "url":
+				pages++
+				s.open(t, message.Params.URL)
+				send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, message.ID))
+			case string(message.ID) == "2" && message.Method == "":
+				answer = line
+			}
+		}
+	})
 	return answer, pages
+}
+
+// stateless calls the tool as a client of 2026-07-28, which comes again with the
+// answers, and returns the last answer.
+func (s *userScene) stateless(t *testing.T) (answer string) {
+	t.Helper()
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}`
+	s.talk(t, func(send func(string), hear func() (string, bool)) {
+		send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mine",` + meta + `}}`)
+		first, _ := hear()
+		var asked struct {
+			Result struct {
+				InputRequests map[string]struct{ Params struct{ Mode, URL string } }
+				RequestState  string
+			}
+		}
+		if err := json.Unmarshal([]byte(first), &asked); err != nil || asked.Result.InputRequests["consent"].Params.Mode != "url" {
+			t.Fatalf("got %s, %v", first, err)
+		}
+		s.open(t, asked.Result.InputRequests["consent"].Params.URL)
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","inputResponses":{"consent":{"action":"accept"}},"requestState":%q,%s}}`, asked.Result.RequestState, meta))
+		answer, _ = hear()
+	})
+	return answer
 }
 
 func browse(t *testing.T, page string) string {
@@ -176,6 +222,13 @@ func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
 	})
 	if err != nil || files == 0 {
 		t.Errorf("%d files of state: %v", files, err)
+	}
+}
+
+func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
+	s := newUserScene(t)
+	if answer := s.stateless(t); !strings.Contains(answer, `known: true; you said Bearer [secret:mine]`) {
+		t.Errorf("got %s", answer)
 	}
 }
 
