@@ -121,17 +121,17 @@ func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
 		return ""
 	}
 	where := d.f.rng(body.Attributes[name].Expr.Range())
-	const form = "write it as in \"https://login.example.com/oauth/token\""
+	const form = "write it as in \"https://login.example.com/oauth/…\""
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.Fragment != "" || !isHostName(hostOf(u)):
-		d.fail("bad-value", where, "this is not the URL of a token server", form)
+		d.fail("bad-value", where, "this is not the URL of a server", form)
 	case u.User != nil || u.RawQuery != "":
-		d.fail("bad-value", where, "the URL of a token server holds a user or a query", "what is secret stands in client_secret, what is not in params; "+form)
+		d.fail("bad-value", where, "the URL of the server holds a user or a query", "what is secret stands in client_secret, what is not in params; "+form)
 	case u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()):
 		return text
 	default:
-		d.fail("bad-value", where, "a token server is asked over https", form+"; http:// reaches only this machine")
+		d.fail("bad-value", where, "the server is asked over https", form+"; http:// reaches only this machine")
 	}
 	return ""
 }
