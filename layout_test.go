@@ -35,7 +35,7 @@ var layout = map[string][]string{
 	"internal/content":         {},
 	"internal/cputime":         {},
 	"internal/deadline":        {},
-	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit", "internal/power", "internal/resultcache", "internal/host/modules"},
+	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit", "internal/power", "internal/resultcache", "internal/host/modules", "internal/host/oauth"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
 	"internal/gofunc":          {"scripting", "identity", "internal/catalog", "internal/watchdog", "diag", "internal/hclfile", "internal/schema", "internal/host/modules"},
 	"internal/lanes":           {},
@@ -54,6 +54,8 @@ var layout = map[string][]string{
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
 	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
 	"internal/host/modules":    {"scripting", "identity"},
+	"internal/host/oauth":      {"scripting", "internal/grant", "internal/jsongate"},
+	"internal/host/secrets":    {"internal/host/oauth"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
@@ -94,6 +96,7 @@ var doors = map[string][]string{
 	"modernc.org/":                          {"internal/state", "internal/host/sqldb", "internal/host/sqldb/lite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 	"github.com/jackc/pgx":                  {"internal/host/sqldb"},
+	"golang.org/x/oauth2":                   {"internal/host/oauth"},
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.

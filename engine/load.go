@@ -37,7 +37,8 @@ type Report struct {
 	Revision string
 	// Problems are all mistakes and warnings in the files, in stable order.
 	Problems diag.List
-	// Sources are the files that were read, by the names that Problems use.
+	// Sources are the files that were read, by the names that Problems use. Of those
+	// with problems, literals where secrets belong are masked.
 	Sources map[string][]byte
 	// Tests are the results of the tests that the load had to pass.
 	Tests []TestResult

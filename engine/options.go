@@ -120,6 +120,10 @@ func Dir(path string) fs.FS { return source.Dir(path) }
 // tool files that one alone.
 func File(path string) fs.FS { return source.File(path) }
 
+// Shown returns an HCL file as diagnostics may show it: with stars in the place of
+// literals where secrets belong.
+func Shown(name string, content []byte) []byte { return hclfile.Shown(name, content) }
+
 // Format returns an HCL file in canonical layout, with its raw bodies byte for
 // byte. name is how diagnostics call the file.
 func Format(name string, content []byte) ([]byte, diag.List) {

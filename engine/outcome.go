@@ -53,9 +53,9 @@ func (x *execution) brokenOutput(violations []Violation) *CallError {
 func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallError {
 	hidden := *f
 	f = &hidden
-	f.Message = x.hide.Hide(f.Message)
+	f.Message = x.server.brokers.Secrets.Redact(x.hide.Hide(f.Message))
 	if f.Details != nil {
-		f.Details = x.hide.HideJSON(f.Details)
+		f.Details = x.server.brokers.Secrets.RedactJSON(x.hide.HideJSON(f.Details))
 	}
 	switch f.Kind {
 	case scripting.Timeout:

@@ -18,7 +18,6 @@ import (
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/modules"
-	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
@@ -74,11 +73,10 @@ func New(o Options) (*Server, error) {
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-"}
-	store := secrets.New(secrets.Options{LookupEnv: o.LookupEnv})
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
-	s.brokers = host.NewBrokers(store, s.states.Open, o.Supervisor, o.Logger)
+	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Logger: o.Logger})
 	var err error
-	if s.brokers.Modules, err = modules.New(o.Modules, store.Redact, o.Logger); err != nil {
+	if s.brokers.Modules, err = modules.New(o.Modules, s.brokers.Secrets.Redact, o.Logger); err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	s.limits = ratelimit.NewMemory(o.Now)

@@ -12,6 +12,8 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		return `grant it: allow { fs "name" { root = "folder" } } makes fs.name`, true
 	case "env":
 		return `grant it: allow { env { names = ["NAME"] } } makes env.NAME`, true
+	case "secrets":
+		return `grant it: allow { secrets { names = ["name"] } } makes secrets.name, if the operator writes reveal = true in its block`, true
 	case "exec":
 		return `grant it: allow { exec "name" { path = "/usr/bin/program" } } makes exec.name`, true
 	case "kv":
@@ -41,7 +43,7 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 	case "principal":
 		return `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
 	case "secret":
-		return "secrets never reach a body; they stand in the headers of a grant", true
+		return "secrets stand in the headers of a grant; a body reads only those that the operator reveals, as secrets.NAME", true
 	case "local":
 		return "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl", true
 	case "input":

@@ -27,7 +27,7 @@ func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 	}
 	var installed []string
 	for _, kind := range allKinds() {
-		for _, name := range globals(kind, append(askGrants(), Object{"http", "crm"}, Object{"fs", "logs"}, Object{"env", "LANG"}, Object{"kv", "notes"}, Object{"exec", "git"}, Object{"sql", "shop"}, Object{"tools", "crm_*"}, Object{"modules", "ledger"})) {
+		for _, name := range globals(kind, append(askGrants(), Object{"http", "crm"}, Object{"fs", "logs"}, Object{"env", "LANG"}, Object{"secrets", "key"}, Object{"kv", "notes"}, Object{"exec", "git"}, Object{"sql", "shop"}, Object{"tools", "crm_*"}, Object{"modules", "ledger"})) {
 			if name != "JSON" && name != "RegExp" && !slices.Contains(installed, name) {
 				installed = append(installed, name)
 			}

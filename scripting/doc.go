@@ -39,6 +39,7 @@
 //	fs.NAME.list(path), fs.NAME.stat(path), and where the grant lets it
 //	fs.NAME.writeText|writeBytes(path, content), fs.NAME.remove(path)
 //	env.NAME                      granted variables of the environment; frozen
+//	secrets.NAME                  granted secrets, read when they are looked at
 //	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
 //	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
 //	exec.NAME({ param: value })   answers { code, stdout, stderr, bytes() }
@@ -99,13 +100,14 @@
 //	console       {"level","message"}             the answer is ignored
 //	progress      {"done","total","message"}      the answer is ignored
 //	disconnect    {}                              the answer is ignored
-//	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms"}
+//	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms","consented"}
 //	              → {"status","headers","body"|"body64","url"}
 //	fs.METHOD     {"grant","path","from","max","tail","text"|"data64"}
 //	              → {"text"}, {"data64"}, {"lines"}, {"entries":[{"name","type"}]},
 //	              {"type","size","modified"}, or {} where nothing is told
 //	env           {}
 //	              → {NAME: value}, before the body begins
+//	secret        {"name"} → {"name","value"}, while the body waits
 //	kv.get        {"grant","key"} → {"value"}, which is absent of no value
 //	kv.put        {"grant","key","value","ttl_ms","if_absent"} → {"done"}
 //	kv.cas        {"grant","key","expected","value"} → {"done"}

@@ -217,6 +217,8 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.makeTools()
 	case "modules":
 		return r.makeModules()
+	case "secrets":
+		return r.makeSecrets()
 	case "elicit", "sample", "roots", "ask":
 		return r.makeAsking(name)
 	case "setTimeout":

@@ -10,7 +10,7 @@ import (
 
 // grantingGlobals are the globals whose members are what is granted.
 func grantingGlobals() []string {
-	return []string{"http", "fs", "env", "kv", "exec", "sql", "tools", "modules"}
+	return []string{"http", "fs", "env", "secrets", "kv", "exec", "sql", "tools", "modules"}
 }
 
 // isGranting reports whether the members of a global are what is granted.
@@ -36,6 +36,8 @@ func (c *compilation) grantAdvice(global, name string) string {
 	switch {
 	case global == "env":
 		return fmt.Sprintf("add it to the allow block: env { names = [%q] }", name)
+	case global == "secrets":
+		return fmt.Sprintf("add it to the allow block: secrets { names = [%q] }, of a secret that the operator reveals", name)
 	case global == "exec":
 		return fmt.Sprintf("add exec %q { path = \"/…\" } to the allow block", name)
 	case global == "kv":

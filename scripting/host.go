@@ -38,14 +38,19 @@ const (
 	// Capability refuses an ask that no client of the call can answer. The
 	// script sees it as a CapabilityError.
 	Capability = "CAPABILITY"
+	// Consent refuses a request that a user must allow first. With details the
+	// run asks the user, and sends the request again; it is never shown to a script.
+	Consent = "CONSENT"
 )
 
 // HostError is a refusal by a [Host]. The script sees it as a HostError with
 // the same code and message, so Message repeats only what the script passed.
 type HostError struct {
 	Code, Message string
-	// Details is JSON, and only of the code [Capability]:
-	// {"requiredCapabilities": {…}}, as MCP names what a client lacks.
+	// Details is JSON. Of the code [Capability] it is {"requiredCapabilities": {…}},
+	// as MCP names what a client lacks, and of the code [Consent] what the user is
+	// asked: the params of an elicitation/create of MCP in the mode url. Others
+	// have none.
 	Details []byte
 }
 
@@ -54,5 +59,5 @@ func (e *HostError) Error() string { return e.Code + ": " + e.Message }
 
 // HostErrorCodes returns all codes that a [HostError] may have.
 func HostErrorCodes() []string {
-	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability}
+	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability, Consent}
 }

@@ -45,6 +45,29 @@ func (j *Journal) Refuse(seq int, refused *HostError) error {
 	return j.close(entryRecord{kind: entryAnswered, seq: seq, refusal: refused})
 }
 
+// Replace puts others in the place of the answers to an operation: what with
+// makes of each. Its first error ends it. It is for answers that must not leave
+// the process with the journal, and are asked for anew before the next run.
+func (j *Journal) Replace(op string, with func(answer []byte) ([]byte, error)) error {
+	asked := map[int]bool{}
+	for i := range j.entries {
+		e := &j.entries[i]
+		if e.kind == entryAsked && e.op == op {
+			asked[e.seq] = true
+		}
+		if e.kind != entryAnswered || !asked[e.seq] || e.refusal != nil || e.panicked {
+			continue
+		}
+		answer, err := with(e.answer)
+		if err != nil {
+			return err
+		}
+		j.bytes += len(answer) - len(e.answer)
+		e.answer = answer
+	}
+	return nil
+}
+
 func (j *Journal) close(e entryRecord) error {
 	open := false
 	for _, past := range j.entries {
@@ -153,6 +176,18 @@ func (b *book) arrival() (e entryRecord, ok bool) {
 		return e, false
 	}
 	e, b.arrived = b.arrived[0], b.arrived[1:]
+	return e, true
+}
+
+// arrivalOf returns the answer to one host call that had come before the run
+// began. Those of others stay where they are.
+func (b *book) arrivalOf(seq int) (e entryRecord, ok bool) {
+	i := slices.IndexFunc(b.arrived, func(e entryRecord) bool { return e.seq == seq })
+	if i < 0 {
+		return e, false
+	}
+	e = b.arrived[i]
+	b.arrived = slices.Delete(b.arrived, i, i+1)
 	return e, true
 }
 

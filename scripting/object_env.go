@@ -48,7 +48,7 @@ func (r *run) awaited(op string, payload []byte) (given answer, failure *Failure
 	case ok:
 		return before.given(), nil
 	}
-	if arrived, ok := r.book.arrival(); ok {
+	if arrived, ok := r.book.arrivalOf(r.loop.seq); ok {
 		given = arrived.given()
 	} else {
 		if remote, ok := r.host.(Remote); ok {

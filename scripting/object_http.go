@@ -47,6 +47,8 @@ type httpRequest struct {
 	Body      *string           `json:"body,omitempty"`
 	Body64    *string           `json:"body64,omitempty"`
 	TimeoutMS int64             `json:"timeout_ms,omitempty"`
+	// Consented says that the user was asked already to allow it.
+	Consented bool `json:"consented,omitempty"`
 	// signal lets go of the request, unless it is nil.
 	signal *abortSignal
 }
@@ -75,9 +77,22 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 		}
 		return r.rt.ToValue(promise)
 	}
-	stack := r.at()
-	promise := r.ask("http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
-		if a.refusal != nil {
+	promise := r.sendRequest(request, r.at())
+	if seq := r.loop.seq; signal != nil {
+		signal.follows = append(signal.follows, func(reason goja.Value) { r.drop(seq, reason) })
+	}
+	return promise
+}
+
+// sendRequest sends a request, and sends it again when its user has allowed it.
+func (r *run) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Value {
+	return r.ask("http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+		switch {
+		case a.refusal != nil && a.refusal.Code == Consent && len(a.refusal.Details) > 0 && !request.Consented:
+			return r.consent(request, a.refusal, stack), nil
+		case a.refusal != nil && a.refusal.Code == Consent:
+			return nil, r.hostError(&HostError{Code: Denied, Message: a.refusal.Message}, stack)
+		case a.refusal != nil:
 			return nil, r.hostError(a.refusal, stack)
 		}
 		response, refused := r.response(a.data)
@@ -86,10 +101,19 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 		}
 		return response, nil
 	})
-	if seq := r.loop.seq; signal != nil {
-		signal.follows = append(signal.follows, func(reason goja.Value) { r.drop(seq, reason) })
-	}
-	return promise
+}
+
+// consent asks the user what the host says, and returns the promise of the
+// response to a request that is then sent again.
+func (r *run) consent(request httpRequest, refused *HostError, stack []goja.StackFrame) goja.Value {
+	question := keyed{r.nextKey("consent"), &askRequest{method: methodElicit, params: refused.Details}}
+	return r.send("http."+request.Grant, []keyed{question}, func(replies []reply, _ []goja.StackFrame) (v, thrown goja.Value) {
+		if denied := replies[0].denied; denied != "" {
+			return nil, r.failing("AskDenied", deniedMessage(methodElicit, denied), denied, stack)
+		}
+		request.Consented = true
+		return r.sendRequest(request, stack), nil
+	})
 }
 
 // readOptions reads { headers, body, json, timeout, signal }; timeout is in

@@ -72,7 +72,7 @@ type Source struct {
 // Object is a granted host object: {"http", "crm"} is http.crm in the script,
 // {"kv", "notes"} is kv.notes, {"sql", "shop"} is sql.shop, with exec and open where
 // {"sql.write", "shop"} and {"sql.open", "shop"} stand beside it, {"fs", "logs"} is fs.logs, which can write where
-// {"fs.write", "logs"} stands beside it, {"env", "LANG"} is env.LANG,
+// {"fs.write", "logs"} stands beside it, {"env", "LANG"} is env.LANG, {"secrets", "key"} is secrets.key,
 // {"exec", "git"} is the function exec.git, {"tools", "crm_*"} are functions of tools for
 // all tools whose names fit the pattern, {"modules", "ledger"} is modules.ledger, whose
 // functions are {"modules.ledger", "balance"} and the like, and {"ask", "elicit"} is elicit. What can be asked is elicit, sample, roots,

@@ -79,9 +79,10 @@ func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	if err != nil {
 		return 0, findings("%v", err)
 	}
-	formatted, problems := engine.Format(filepath.ToSlash(name), source)
+	path := filepath.ToSlash(name)
+	formatted, problems := engine.Format(path, source)
 	if problems.HasErrors() {
-		printer := diag.Printer{Sources: map[string][]byte{filepath.ToSlash(name): source}, Color: e.colour}
+		printer := diag.Printer{Sources: map[string][]byte{path: engine.Shown(path, source)}, Color: e.colour}
 		return -1, printer.Print(e.stderr, problems)
 	}
 	if bytes.Equal(formatted, source) {

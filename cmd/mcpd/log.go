@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"log"
 	"log/slog"
 	"slices"
 	"strings"
@@ -36,6 +38,16 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 		return nil, usage("--log-level takes debug, info, warn or error")
 	}
 	options := &slog.HandlerOptions{Level: level}
+	logger, err := l.logger(e, options)
+	if err == nil {
+		// What libraries write goes the same way, and without what it quotes.
+		log.SetFlags(0)
+		log.SetOutput(strays{logger})
+	}
+	return logger, err
+}
+
+func (l *logging) logger(e env, options *slog.HandlerOptions) (*slog.Logger, error) {
 	switch l.format {
 	case "text":
 		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
@@ -50,6 +62,23 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	default:
 		return nil, usage("--log-format takes text or json")
 	}
+}
+
+// strays makes records of what libraries write to the log of the process.
+type strays struct{ logger *slog.Logger }
+
+// unsolicited begins what net/http says of a host that sends what nobody asked
+// for, and quotes it: that may be a secret which the host was sent.
+const unsolicited = "Unsolicited response received on idle HTTP channel"
+
+// Write takes in one line.
+func (s strays) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte(unsolicited)) {
+		s.logger.Debug("a host sent more than it was asked for")
+	} else {
+		s.logger.Warn("a library has something to say", slog.String("text", string(bytes.TrimRight(line, "\n"))))
+	}
+	return len(line), nil
 }
 
 // unsaid is a handler without the records of what call prints itself: how the

@@ -86,7 +86,8 @@ type Result struct {
 	// an error, it must not be served.
 	Catalog  *Catalog
 	Problems diag.List
-	// Sources are the files that were read, by the names that Problems use.
+	// Sources are the files that were read, by the names that Problems use. Those
+	// that have problems are as they may be shown ([hclfile.Shown]).
 	Sources map[string][]byte
 }
 
@@ -139,7 +140,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		found.limits = append(found.limits, d.Limits...)
 		found.tests = append(found.tests, d.Tests...)
 	}
-	result := Result{Sources: map[string][]byte{}}
+	result, shown := Result{Sources: map[string][]byte{}}, map[string]bool{}
 	if err := b.renew(found); err != nil {
 		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
 	} else {
@@ -152,6 +153,11 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)
 	result.Problems, b.built = found.problems.Sort(), result.Catalog
+	for _, p := range result.Problems {
+		if content, read := result.Sources[p.Range.File]; read && !shown[p.Range.File] {
+			result.Sources[p.Range.File], shown[p.Range.File] = hclfile.Shown(p.Range.File, content), true
+		}
+	}
 	return result
 }
 

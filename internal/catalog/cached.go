@@ -39,8 +39,8 @@ func (k *compiling) cached(def *hclfile.Tool, body Body) Body {
 	if !ok || !k.knowsNobody(def, s.program) {
 		return nil
 	}
-	granted := grant.Set{HTTP: def.Grant.HTTP, FS: s.files, Env: s.env, KV: def.Grant.KV, Exec: s.exec, SQL: s.sql}
-	return &cached{Body: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.Secrets()}
+	granted := grant.Set{HTTP: def.Grant.HTTP, FS: s.files, Env: s.env, KV: def.Grant.KV, Exec: s.exec, SQL: s.sql, Secrets: s.secrets}
+	return &cached{Body: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
 }
 
 // knowsNobody reports a body whose result depends on who calls, and is given to

@@ -127,7 +127,7 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	k.files = append(append(k.files, files...), placesOf(databases)...)
 	k.programs = append(k.programs, programs...)
 	return &script{
-		program: program, grants: grantsOf(granted), files: files, env: granted.Env, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
+		program: program, grants: grantsOf(granted), files: files, env: granted.Env, secrets: granted.Secrets, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
 		call: granted.Call, modules: modulesOf(granted),
 	}
 }
@@ -205,7 +205,7 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 	}
 	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
-		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env,
+		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env, Secrets: def.Grant.Secrets,
 		KV: kvOf(def.Grant), Modules: modulesOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}

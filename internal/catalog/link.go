@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -68,13 +67,6 @@ func sensitive(variables map[string]hclfile.Variable, vars []byte) redact.Text {
 		}
 	}
 	return redact.NewText(vars, pointers)
-}
-
-func (k *linker) addSecrets() {
-	for _, s := range k.found.config.Secrets {
-		def := secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command}
-		k.catalog.Secrets, k.catalog.SecretKeys[s.Name] = append(k.catalog.Secrets, def), def.Key()
-	}
 }
 
 func (k *linker) addItems(items []*Item) {

@@ -69,5 +69,8 @@ func localObjects(granted grant.Set) []scripting.Object {
 	for _, name := range granted.Env {
 		objects = append(objects, scripting.Object{Kind: "env", Name: name})
 	}
+	for _, name := range granted.Secrets {
+		objects = append(objects, scripting.Object{Kind: "secrets", Name: name})
+	}
 	return objects
 }

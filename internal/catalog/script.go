@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -16,6 +17,7 @@ type script struct {
 	grants  map[string]grant.HTTP
 	files   []grant.FS
 	env     []string
+	secrets []string
 	kv      map[string]grant.KV
 	exec    []grant.Exec
 	sql     []grant.SQL
@@ -45,7 +47,18 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	i.Host.GrantLocal(b.files, b.env)
 	i.Host.Granted = b.modules
 	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Callable, i.Host.Caller = b.kv, b.exec, b.sql, b.call, i.Caller
-	return i.Executor.Run(ctx, call, &i.Host)
+	if len(b.secrets) == 0 {
+		return i.Executor.Run(ctx, call, &i.Host)
+	}
+	i.Host.Readable = b.secrets
+	if err := i.Host.Restore(ctx, i.Journal); err != nil {
+		return scripting.Outcome{}, err
+	}
+	outcome, err := i.Executor.Run(ctx, call, &i.Host)
+	if i.Journal != nil && err == nil {
+		err = host.Withhold(i.Journal)
+	}
+	return outcome, err
 }
 
 // AgentJSON is `agent` as scripts see it.

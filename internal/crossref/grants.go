@@ -99,6 +99,8 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 			c.program(what, g, where, ranges, bounded)
 		}
 	}
+	c.revealed(what, granted, ranges)
+	c.ofUsers(kind, what, granted, ranges)
 	for _, variable := range granted.Env {
 		where, written := ranges["env."+variable]
 		if !written {
@@ -203,7 +205,7 @@ func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
 		if secret.Env == name {
 			c.report(diag.Diagnostic{
 				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
-				Detail: "secrets never reach a body; use it in the header of a grant",
+				Detail: "use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants",
 				Notes:  []diag.Note{{Range: secret.Range, Message: "the secret"}},
 			})
 			return

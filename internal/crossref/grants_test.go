@@ -157,7 +157,7 @@ func TestWhatIsGrantedOfTheMachineIsJudgedEverywhere(t *testing.T) {
 	}
 	wantTool := []string{
 		`tool.hcl:3:21: error: tool "t" gives a script the system's folder /etc; name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling.fs_roots`,
-		`tool.hcl:4:20: error: tool "t" is granted env.TOKEN, which holds the secret "token"; secrets never reach a body; use it in the header of a grant`,
+		`tool.hcl:4:20: error: tool "t" is granted env.TOKEN, which holds the secret "token"; use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants`,
 		`  note mcpd.hcl:2:1: the secret`,
 		`tool.hcl:4:29: error: tool "t" is granted env.LANG, which the operator's ceiling does not allow; use a variable of ceiling.env, or ask the operator to add this one`,
 		`  note mcpd.hcl:1:1: the ceiling`,

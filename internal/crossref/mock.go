@@ -50,6 +50,8 @@ func mockAdvice(object string, granted []string) string {
 		grants = fmt.Sprintf("fs %q { root = \"…\" }", name)
 	case "env":
 		grants = "env { names = [...] }"
+	case "secrets":
+		grants = "secrets { names = [...] }"
 	case "sql":
 		grants = fmt.Sprintf("sql %q { … }", name)
 	case "kv":
@@ -106,6 +108,9 @@ func objectsOf(granted grant.Set) []string {
 	}
 	for _, module := range granted.Modules {
 		objects = append(objects, "modules."+module.Name)
+	}
+	if len(granted.Secrets) > 0 {
+		objects = append(objects, "secrets")
 	}
 	for _, kv := range granted.KV {
 		objects = append(objects, "kv."+kv.Name)

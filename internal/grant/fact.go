@@ -59,6 +59,9 @@ func (s Set) Facts(base string) []Fact {
 	for _, name := range s.Env {
 		f.add(Fact{Of: "env", Option: "names", Value: name, Place: "env." + name})
 	}
+	for _, name := range s.Secrets {
+		f.add(Fact{Of: "secrets", Option: secretsOption, Value: name, Place: "secrets." + name})
+	}
 	for _, g := range s.KV {
 		f.kv(g)
 	}
@@ -80,8 +83,8 @@ func (s Set) Facts(base string) []Fact {
 	return f
 }
 
-// Secrets returns the names of the secrets that are granted, in the order of the file.
-func (s Set) Secrets() []string {
+// SecretNames returns the names of the secrets that are granted, in the order of the file.
+func (s Set) SecretNames() []string {
 	var names []string
 	for _, f := range s.Facts("") {
 		if f.Option == secretsOption {

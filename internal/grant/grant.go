@@ -14,10 +14,13 @@ type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
 	FS   []FS   `json:"fs,omitempty"`
 	// Env are the names of the variables of the environment that are granted.
-	Env  []string `json:"env,omitempty"`
-	KV   []KV     `json:"kv,omitempty"`
-	Exec []Exec   `json:"exec,omitempty"`
-	SQL  []SQL    `json:"sql,omitempty"`
+	Env []string `json:"env,omitempty"`
+	// Secrets are the names of the secrets that a script may read.
+	Secrets []string `json:"secrets,omitempty"`
+
+	KV   []KV   `json:"kv,omitempty"`
+	Exec []Exec `json:"exec,omitempty"`
+	SQL  []SQL  `json:"sql,omitempty"`
 	// Ask is nil when nobody may be asked.
 	Ask *Ask `json:"ask,omitempty"`
 	// Call are the names of the tools that may be called, and patterns of such
@@ -144,6 +147,18 @@ func (v Value) withSecrets(keys map[string]string) (Value, bool) {
 		}
 	}
 	return Value{Parts: parts}, changed
+}
+
+// EachSecret calls do with every secret that the value names.
+func (v Value) EachSecret(do func(secret string)) {
+	for _, part := range v.Parts {
+		if part.Secret != "" {
+			do(part.Secret)
+		}
+		if part.Base64 != nil {
+			part.Base64.EachSecret(do)
+		}
+	}
 }
 
 // Hash returns a hash of everything that the value says. Two grants with the

@@ -109,12 +109,3 @@ type Ceiling struct {
 	Bounds
 	Range diag.Range
 }
-
-// Secret is a secret block. Exactly one of Env, File and Command is set.
-type Secret struct {
-	Name    string
-	Env     string
-	File    string
-	Command []string
-	Range   diag.Range
-}

@@ -210,3 +210,29 @@ func TestWhatAMisspeltBlockDeclaresIsNotMissing(t *testing.T) {
 		t.Errorf("%v, %v, %v", config.Variables, config.Secrets, problems)
 	}
 }
+
+func TestATokenIsAskedForAsTheBlockSays(t *testing.T) {
+	c, problems := decodeConfig(t, `
+variable "stage" { default = "dev" }
+secret "token" {
+  oauth {
+    token_url        = "https://login.${var.stage}.example.com/token"
+    client_id        = "mcpd"
+    client_secret    = secret.client
+    scopes           = ["read", "write"]
+    audience         = "crm"
+    params           = { resource = "all" }
+    auth_style       = "body"
+    private_networks = true
+  }
+}
+secret "client" { file = "/run/client" }
+`, nil)
+	want := &OAuth{
+		TokenURL: "https://login.dev.example.com/token", ClientID: "mcpd", ClientSecret: "client", Scopes: []string{"read", "write"},
+		Params: map[string]string{"resource": "all", "audience": "crm"}, InBody: true, PrivateNetworks: true,
+	}
+	if diff := cmp.Diff(want, c.Secrets[0].OAuth, cmp.AllowUnexported(OAuth{}), cmp.FilterPath(func(p cmp.Path) bool { return strings.HasSuffix(p.Last().String(), "Range") }, cmp.Ignore())); diff != "" || len(problems) > 0 {
+		t.Error(diff, problems)
+	}
+}

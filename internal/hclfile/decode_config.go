@@ -1,7 +1,6 @@
 package hclfile
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -26,8 +25,8 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	all := blocks(f.body, r)
 	c := &Config{Range: d.f.rng(f.body.SrcRange)}
 	c.Variables = d.variables(all, values)
+	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(all)}
 	c.Secrets = d.secrets(all)
-	d.eval.scope = Scope{Vars: c.Variables, Secrets: secretNames(c.Secrets)}
 	c.Server = d.server(first(f.body, "server"))
 	c.Listen = d.listen(first(f.body, "listen"))
 	c.Reload = d.reload(first(f.body, "reload"))
@@ -51,14 +50,6 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	c.presume(UnreadConfig(f.left.unread))
 	c.presume(f.misspelt())
 	return c, f.finish(f.withoutConsequences(d.problems))
-}
-
-func secretNames(secrets []Secret) []string {
-	names := make([]string, len(secrets))
-	for i, s := range secrets {
-		names[i] = s.Name
-	}
-	return names
 }
 
 func (d *decoder) server(b *hclsyntax.Block) Server {
@@ -202,48 +193,4 @@ func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
 		}
 		return host, problem == ""
 	})
-}
-
-// secrets decodes the secret blocks.
-func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
-	var secrets []Secret
-	taken := named{}
-	for _, b := range all {
-		if b.Type != "secret" {
-			continue
-		}
-		d.claim(taken, b)
-		d.checkIdentifier("the secret", b.Labels[0], b.LabelRanges[0])
-		d.check(b.Body, rules["secret"], "a secret block", b.DefRange())
-		s := Secret{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
-		s.Env, _ = d.text(b.Body, "env")
-		s.File, _ = d.text(b.Body, "file")
-		command, _ := d.strings(b.Body, "command")
-		s.Command = textsOf(command)
-		d.oneSource(b)
-		secrets = append(secrets, s)
-	}
-	return secrets
-}
-
-// oneSource reports a secret that comes from nowhere, or from two places.
-func (d *decoder) oneSource(b *hclsyntax.Block) {
-	var sources []*hclsyntax.Attribute
-	for _, name := range []string{"env", "file", "command"} {
-		attr := b.Body.Attributes[name]
-		if attr == nil {
-			continue
-		}
-		sources = append(sources, attr)
-		if v, ok := d.eval.value(attr.Expr); ok && (hasKind(v, stringKind) && v.AsString() == "" || hasKind(v, listKind) && v.LengthInt() == 0) {
-			d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q is empty", name), "say where the secret comes from")
-		}
-	}
-	switch {
-	case !d.meant(b.Body, rules["secret"], "env", "file", "command", "oauth"):
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret comes from nowhere", "write env = \"NAME\", file = \"/path\" or command = [\"…\"]")
-	case len(sources) > 1:
-		d.fail("contradiction", d.f.rng(sources[1].NameRange), "the secret comes from two places", "keep one of env, file and command",
-			diag.Note{Range: d.f.rng(sources[0].NameRange), Message: "the first one is here"})
-	}
 }

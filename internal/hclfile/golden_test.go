@@ -76,6 +76,9 @@ func printed(t *testing.T, files []txtar.File) []byte {
 			t.Errorf("%s: %s: nothing says what to do", p.Range, p.Summary)
 		}
 	}
+	for name, content := range sources {
+		sources[name] = Shown(name, content)
+	}
 	var out bytes.Buffer
 	if err := (diag.Printer{Sources: sources}).Print(&out, problems.Sort()); err != nil {
 		t.Fatal(err)

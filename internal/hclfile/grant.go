@@ -37,6 +37,9 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		case "call":
 			set.Call = d.tools(inner, ranges)
 			continue
+		case "secrets":
+			set.Secrets = d.revealed(inner, ranges)
+			continue
 		}
 		d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
 		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])

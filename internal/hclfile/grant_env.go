@@ -7,27 +7,37 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // env decodes an env block. It notes the place of the block as "env", and of
 // each name as "env.NAME".
 func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
-	r := rules["env"]
-	d.check(b.Body, r, "an env block", b.DefRange())
-	body := d.literalOnly(b.Body, r)
-	ranges["env"] = d.f.rng(b.DefRange())
-	taken := named{}
-	var names []string
-	for _, e := range d.grantList(body, "names", "name at least one variable of the environment, such as \"LANG\"") {
+	return d.grantNames(b, ranges, "name at least one variable of the environment, such as \"LANG\"", func(e element) bool {
 		switch {
 		case strings.Contains(e.text, "*"):
 			d.fail("bad-grant", d.f.rng(e.where), "a grant names each variable of the environment", "write the names out")
 		case !isIdentifier(e.text):
 			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits and _, and no digit first, such as \"LANG\"")
-		case d.claimName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text):
+		default:
+			return true
+		}
+		return false
+	})
+}
+
+// grantNames decodes a block of a grant that is a list of names, each of which
+// accept reports or lets pass. It notes the place of the block as its type, and
+// of each name as "TYPE.NAME".
+func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(element) bool) []string {
+	r := rules[b.Type]
+	d.check(b.Body, r, article(b.Type), b.DefRange())
+	ranges[b.Type] = d.f.rng(b.DefRange())
+	taken := named{}
+	var names []string
+	for _, e := range d.grantList(d.literalOnly(b.Body, r), "names", whenEmpty) {
+		if accept(e) && d.claimName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text) {
 			names = append(names, e.text)
-			ranges["env."+e.text] = d.f.rng(e.where)
+			ranges[b.Type+"."+e.text] = d.f.rng(e.where)
 		}
 	}
 	return names
@@ -45,8 +55,8 @@ func (d *decoder) ceilingEnv(body *hclsyntax.Body) []Name {
 	})
 }
 
-// presumeEnv grants the variables that are written out in the names of a block.
-func presumeEnv(body *hclsyntax.Body, set *grant.Set) {
+// presumeNames adds what is written out in the names of a block.
+func presumeNames(body *hclsyntax.Body, names *[]string) {
 	attr := body.Attributes["names"]
 	if attr == nil {
 		return
@@ -57,8 +67,8 @@ func presumeEnv(body *hclsyntax.Body, set *grant.Set) {
 	}
 	for _, x := range list.Exprs {
 		v, problems := x.Value(nil)
-		if !problems.HasErrors() && hasKind(v, stringKind) && !slices.Contains(set.Env, v.AsString()) {
-			set.Env = append(set.Env, v.AsString())
+		if !problems.HasErrors() && hasKind(v, stringKind) && !slices.Contains(*names, v.AsString()) {
+			*names = append(*names, v.AsString())
 		}
 	}
 }

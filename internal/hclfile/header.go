@@ -86,6 +86,9 @@ func (d *decoder) secretTemplate(x *hclsyntax.TemplateExpr) ([]grant.Part, bool)
 func (d *decoder) secret(name string, where hcl.Range) ([]grant.Part, bool) {
 	if !slices.Contains(d.eval.scope.Secrets, name) {
 		detail := diag.DidYouMean(name, d.eval.scope.Secrets)
+		if detail == "" && !isIdentifier(name) {
+			detail = "secrets are declared in mcpd.hcl"
+		}
 		if detail == "" {
 			detail = fmt.Sprintf("declare it in mcpd.hcl: secret %q { env = \"%s\" }", name, strings.ToUpper(name))
 		}

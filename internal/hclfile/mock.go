@@ -12,7 +12,7 @@ import (
 )
 
 // mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "secrets" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
@@ -24,6 +24,8 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 	switch kind, _, _ := strings.Cut(m.Object, "."); {
 	case kind == "fs", kind == "env":
 		d.localMock(b, &m)
+	case m.Object == "secrets":
+		d.secretsMock(b)
 	case slices.Contains(asked, m.Object):
 		d.askMock(b)
 	case strings.HasPrefix(m.Object, "kv."):
@@ -62,7 +64,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 // httpMock decodes what belongs to the answer to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"secrets\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)

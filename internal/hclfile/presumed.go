@@ -25,7 +25,9 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 		case word == "fs" && len(b.Labels) > 0:
 			presumeFS(b.Labels[0], set)
 		case word == "env":
-			presumeEnv(b.Body, set)
+			presumeNames(b.Body, &set.Env)
+		case word == "secrets":
+			presumeNames(b.Body, &set.Secrets)
 		case word == "kv" && len(b.Labels) > 0:
 			presumeKV(b.Labels[0], set)
 		case word == "module" && len(b.Labels) > 0:
@@ -48,7 +50,7 @@ func presume(body *hclsyntax.Body, r *rule, set *grant.Set) {
 // grantWord returns the word of a grant that was meant by one that the rule
 // does not know.
 func (r *rule) grantWord(written string) string {
-	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask", "call", "module"}, written) || slices.Contains(askNames, written) {
+	if slices.Contains([]string{"http", "fs", "env", "kv", "exec", "sql", "ask", "call", "module", "secrets"}, written) || slices.Contains(askNames, written) {
 		return written
 	}
 	return r.meaning(written)

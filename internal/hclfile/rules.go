@@ -45,8 +45,9 @@ var rules = map[string]*rule{
 	"ceiling": {single: true, args: join(args("http_hosts", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts", "modules"), args(boundNames[:]...))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
-	"secret":   {labels: []string{"name"}, args: args("env", "file", "command"), blocks: []string{"oauth"}},
-	"oauth":    {single: true, later: true},
+	"secret": {labels: []string{"name"}, args: args("env", "file", "command", "reveal"), blocks: []string{"oauth"}},
+	"oauth": {single: true, args: join(required("token_url", "client_id"),
+		args("client_secret", "authorize_url", "redirect_url", "scopes", "audience", "params", "auth_style", "private_networks"))},
 	"auth":     {later: true},
 	"audit":    {later: true},
 	"codeact":  {later: true},
@@ -84,7 +85,7 @@ var rules = map[string]*rule{
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"cache":  {single: true, args: join(required("ttl"), args("scope"))},
 
-	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env", "module"}},
+	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env", "module", "secrets"}},
 	"http": {labels: []string{"name"}, args: join(required("hosts"),
 		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
 	"header": {labels: []string{"name"}, args: required("value")},
@@ -99,6 +100,7 @@ var rules = map[string]*rule{
 	"call":      {single: true, args: required("tools")},
 	"env":       {single: true, args: required("names")},
 	"module":    {labels: []string{"name"}, open: true},
+	"secrets":   {single: true, args: required("names")},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),

@@ -34,6 +34,8 @@ type Definition struct {
 	// Files and Env are those of files and of the environment.
 	Files []grant.FS
 	Env   []string
+	// Secrets are the names of those that the hook may read.
+	Secrets []string
 	// KV are the kv grants by name.
 	KV map[string]grant.KV
 	// Modules are the options of granted modules by name.

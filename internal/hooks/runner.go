@@ -85,6 +85,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	call.GrantLocal(h.Files, h.Env)
 	call.Granted = h.Modules
 	call.Ends, _ = ctx.Deadline()
+	call.Readable = h.Secrets
 	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
 		Program: h.Program, Input: run.Event, Seed: rand.Uint64(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
 	}, call)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,6 +49,7 @@ type askPayload struct {
 // askParams are the parameters of requests that decide whether they may be sent.
 type askParams struct {
 	Mode      string          `json:"mode"`
+	URL       string          `json:"url"`
 	MaxTokens int             `json:"maxTokens"`
 	Tools     json.RawMessage `json:"tools"`
 }
@@ -58,27 +60,44 @@ func (h *Call) ask(payload []byte) error {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 	}
-	granted := h.Asking.Grant
-	if granted == nil {
-		return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
+	most := 0
+	if h.Asking.Grant != nil {
+		most = h.Asking.Grant.MaxRounds
+	} else if len(p.Requests) == 0 {
+		return nobody()
 	}
-	most := granted.MaxRounds
 	if most == 0 {
 		most = defaultRounds
 	}
 	if h.Asking.Round >= most {
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
 	}
+	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
+		return &scripting.HostError{Code: scripting.Denied, Message: "the question holds the value of a secret; leave it out"}
+	}
 	for _, r := range p.Requests {
 		var params askParams
 		if err := json.Unmarshal(r.Params, &params); err != nil {
 			return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
+		}
+		if h.consents(r.Method, params) {
+			if err := allowed(true, h.Asking.Can.URL, "elicitation", "url"); err != nil {
+				return err
+			}
+			continue
+		}
+		if h.Asking.Grant == nil {
+			return nobody()
 		}
 		if err := h.mayAsk(r.Method, params); err != nil {
 			return err
 		}
 	}
 	return scripting.ErrSuspended
+}
+
+func nobody() error {
+	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
 }
 
 // mayAsk judges one request.

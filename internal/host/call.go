@@ -3,22 +3,14 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
-	"github.com/mcpd/mcpd/internal/host/egress"
-	"github.com/mcpd/mcpd/internal/host/execs"
-	"github.com/mcpd/mcpd/internal/host/files"
-	"github.com/mcpd/mcpd/internal/host/kv"
-	"github.com/mcpd/mcpd/internal/host/modules"
-	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/redact"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -32,35 +24,6 @@ type Emitter interface {
 	// CloseStream closes the connection that waits for the result, where the
 	// caller can come back for it; elsewhere it does nothing.
 	CloseStream()
-}
-
-// Brokers are what all calls of a server share.
-type Brokers struct {
-	Egress   *egress.Pool
-	Values   *kv.Broker
-	Secrets  *secrets.Store
-	Files    *files.Broker
-	Programs *execs.Broker
-	SQL      *sqldb.Broker
-	// Modules is nil where the program gives scripts none.
-	Modules *modules.Broker
-	Logger  *slog.Logger
-}
-
-// Close closes all connections of the brokers.
-func (b Brokers) Close() error { return errors.Join(b.Egress.Close(), b.SQL.Close()) }
-
-// NewBrokers returns brokers of which no answer of the network holds a secret of
-// the store, which keep values in what open returns, and have supervisor run
-// programs (see [execs.Broker]).
-func NewBrokers(store *secrets.Store, open func() (state.Store, error), supervisor []string, logger *slog.Logger) Brokers {
-	return Brokers{
-		Secrets: store, Logger: logger, Values: kv.New(open, logger),
-		Egress:   egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
-		Files:    &files.Broker{Redact: store.RedactBytes, Logger: logger},
-		Programs: &execs.Broker{Supervisor: supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger},
-		SQL:      sqldb.New(sqldb.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger}),
-	}
 }
 
 // Call is the host of one run of one body.
@@ -87,6 +50,8 @@ type Call struct {
 	Ends time.Time
 	// Caller is for whom the body runs; zero of one that runs for nobody.
 	Caller identity.Caller
+	// Readable are the names of the secrets that the body may read.
+	Readable []string
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
 	Asking     Asking
@@ -115,11 +80,18 @@ type (
 	}
 	grantPayload struct {
 		Grant string `json:"grant"`
+		// Consented is of requests alone: the user was asked already.
+		Consented bool `json:"consented"`
 	}
 )
 
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+	answer, err := h.do(ctx, op, payload)
+	return answer, forRequestsOnly(op, err)
+}
+
+func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	switch op {
 	case "log", "console":
 		return nil, h.log(ctx, op, payload)
@@ -140,6 +112,8 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 		return h.callTool(ctx, payload)
 	case "module":
 		return h.module(ctx, payload)
+	case scripting.OpSecret:
+		return h.secret(ctx, payload)
 	case "exec.run":
 		return h.execute(ctx, payload)
 	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
@@ -163,7 +137,7 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if h.Mocks != nil {
 		return nil
 	}
-	message, fields := h.Secrets.Redact(record.Message), h.Secrets.RedactBytes(record.Fields)
+	message, fields := h.Secrets.Redact(record.Message), h.Secrets.RedactJSON(record.Fields)
 	if h.Hide != nil {
 		message, fields = h.Hide.Hide(message), h.Hide.HideJSON(fields)
 	}
@@ -212,7 +186,7 @@ func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
 		}
 		return h.Mocks.answer(p.Grant, payload)
 	}
-	return h.Egress.Do(ctx, granted.WithSecrets(h.SecretKeys), payload)
+	return h.Egress.Do(oauth.For(ctx, h.user(), p.Consented), granted.WithSecrets(h.SecretKeys), payload)
 }
 
 func levelOf(name string) slog.Level {

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mcpd/mcpd/internal/host/files"
@@ -21,6 +22,23 @@ func (m *Mocks) variable(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// secret answers what a body reads in a test: what a mock says, and never what
+// the secret holds.
+func (m *Mocks) secret(name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == "secrets" && known.Request == name })
+	if i < 0 {
+		m.missing = append(m.missing, fmt.Sprintf("mock \"secrets\" %q { text = \"…\" }", name))
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for the secret " + name}
+	}
+	m.used[i] = true
+	if mock := m.known[i]; mock.Error != "" {
+		return nil, mock.refusal()
+	}
+	return encodeSecret(name, string(m.known[i].Body)), nil
 }
 
 // file answers an operation on files. What the broker would refuse without

@@ -16,11 +16,27 @@ func (s *Side) configured() []account {
 		all = append(all, variable(v))
 	}
 	for _, secret := range c.Secrets {
-		a := account{kind: "secret", name: secret.Name, where: secret.Range}
-		a.encoded(grant.Judged, "source", []any{secret.Env, secret.File, secret.Command})
-		all = append(all, a)
+		all = append(all, secretOf(secret))
 	}
 	return all
+}
+
+// secretOf returns what a secret says: from where its value comes, and who may
+// read it.
+func secretOf(s hclfile.Secret) account {
+	a := account{kind: "secret", name: s.Name, where: s.Range}
+	a.encoded(grant.Judged, "source", []any{s.Env, s.File, s.Command})
+	a.when(s.Reveal, grant.Gives, "reveal")
+	if s.OAuth == nil {
+		return a
+	}
+	o := *s.OAuth
+	a.when(o.PrivateNetworks, grant.Gives, "oauth private_networks")
+	for _, scope := range o.Scopes {
+		a.say(grant.Gives, "oauth scopes", scope)
+	}
+	a.encoded(grant.Judged, "oauth", []any{o.TokenURL, o.AuthorizeURL, o.RedirectURL, o.ClientID, o.ClientSecret, o.Params, o.InBody})
+	return a
 }
 
 // block begins the account of a block that stands at most once.

@@ -193,6 +193,9 @@ declare const fs: Readonly<Record<string, Folder>>;
 /** The variables that allow { env { names = [...] } } grants and that are set. */
 declare const env: Readonly<Record<string, string | undefined>>;
 
+/** The secrets that allow { secrets { names = [...] } } grants and the operator reveals. Each look at one that was not read is recorded. */
+declare const secrets: Readonly<Record<string, string>>;
+
 interface KeptValues {
   /** undefined when the key holds nothing. */
   get(key: string): Promise<any>;

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -114,9 +115,10 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 		return nil, nil, c.failed(ctx, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// Nobody asked for it, and such a body ends with no deadline.
-		return nil, nil, fault(scripting.Unavailable, "%s gave no valid answer", r.host)
+	if resp.StatusCode == http.StatusUnauthorized {
+		for _, h := range c.grant.Headers {
+			h.Value.EachSecret(c.options.Refused)
+		}
 	}
 	if follow {
 		next, err := r.redirected(resp)
@@ -124,22 +126,35 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 			return nil, next, err
 		}
 	}
+	body, err := c.read(ctx, r, resp)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := encodeAnswer(resp, body, r.to, c.options.Redact)
+	return answer, nil, err
+}
+
+// read reads the body of an answer, as far as it may go.
+func (c *client) read(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		// Nobody asked for it, and such a body ends with no deadline.
+		return nil, fault(scripting.Unavailable, "%s gave no valid answer", r.host)
+	}
 	limit := c.grant.MaxResponse
 	if limit <= 0 {
 		limit = c.options.MaxResponse
 	}
 	if resp.ContentLength > limit && r.method != http.MethodHead {
-		return nil, nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+		return nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, nil, c.failed(ctx, r, err)
+		return nil, c.failed(ctx, r, err)
 	case int64(len(body)) > limit:
-		return nil, nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+		return nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
 	}
-	answer, err := encodeAnswer(resp, body, r.to, c.options.Redact)
-	return answer, nil, err
+	return body, nil
 }
 
 // failed tells the operator's log what the script is not told.
@@ -168,6 +183,10 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 	}
 	for _, h := range c.grant.Headers {
 		value, err := c.value(ctx, h.Value)
+		var refused *scripting.HostError
+		if errors.As(err, &refused) && refused.Code == scripting.Consent {
+			return nil, refused
+		}
 		if err != nil {
 			c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
 				"grant", c.grant.Name, "header", h.Name, "error", err)

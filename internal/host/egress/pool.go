@@ -24,6 +24,9 @@ type Options struct {
 	// Resolve returns the value of a secret. Its error is for the operator's
 	// log. Nil means that there are no secrets.
 	Resolve func(ctx context.Context, secret string) (string, error)
+	// Refused is told of each secret with which a host has refused a request
+	// (401). Nil means that nobody is.
+	Refused func(secret string)
 	// Logger gets what the operator should know. Nil discards it.
 	Logger *slog.Logger
 	// MaxResponse bounds a response body, in bytes, where the grant does not.
@@ -59,6 +62,9 @@ func New(o Options) *Pool {
 	}
 	if o.Redact == nil {
 		o.Redact = func(b []byte) []byte { return b }
+	}
+	if o.Refused == nil {
+		o.Refused = func(string) {}
 	}
 	if o.Resolve == nil {
 		o.Resolve = func(context.Context, string) (string, error) { return "", errNoSecrets }

@@ -6,19 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 )
 
 // patience is how long output is waited for when a program has ended.
 const patience = time.Second
 
+// variablePrefix begins the variables of the environment that give values to
+// variable blocks, which may be sensitive.
+const variablePrefix = "MCPD_VAR_"
+
 // errTooLong ends a command that prints more than any value may hold.
 var errTooLong = errors.New("it prints too much")
 
 // runCommand runs a program and returns what it prints. What it writes to
 // standard error is dropped: it may repeat the value.
-func runCommand(ctx context.Context, argv []string) ([]byte, error) {
+func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(without, name) || strings.HasPrefix(name, variablePrefix)
+	})
 	isolate(cmd)
 	cmd.WaitDelay = patience
 	var out capped

@@ -1,11 +1,12 @@
 // Package secrets reads the values of secret blocks, and hides them.
 //
 // A [Store] knows where each secret comes from ([Def]): a variable of the
-// environment, a file, or what a command prints. It reads a value when it is
-// first asked for, keeps it until the definitions are set again, and from then
-// on replaces it by "[secret:name]" wherever it is shown a text, also where
-// the text holds it in base64, in hexadecimal or as part of a URL. A value
-// stays hidden when its definition is gone: old logs are written late.
+// environment, a file, what a command prints, or a token server. It reads a
+// value when it is first asked for, keeps it until the definitions are set again
+// or the token ends, and from then on replaces it by "[secret:name]" wherever it
+// is shown a text, also where the text holds it in base64, in hexadecimal or as
+// part of a URL. A value stays hidden when its definition is gone: old logs are
+// written late.
 //
 // The package writes no value anywhere: not into errors, not into logs, and a
 // [Secret] prints as its name whatever prints it.

@@ -3,6 +3,7 @@ package secrets
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 )
 
@@ -16,6 +17,14 @@ func (d Def) Key() string {
 	h := sha256.New()
 	for _, part := range append([]string{d.Env, d.File}, d.Command...) {
 		h.Write([]byte(part + "\x00"))
+	}
+	if d.Reveal {
+		h.Write([]byte("reveal"))
+	}
+	if d.OAuth != nil {
+		// Plain data always encodes, and maps in the order of their keys.
+		client, _ := json.Marshal(d.OAuth)
+		h.Write(client)
 	}
 	return d.Name + keyMark + hex.EncodeToString(h.Sum(nil)[:8])
 }

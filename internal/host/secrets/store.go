@@ -2,16 +2,14 @@ package secrets
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
 const (
@@ -23,8 +21,8 @@ const (
 	remembered = 8
 )
 
-// Def says where the value of a secret comes from: exactly one of Env, File
-// and Command is set.
+// Def says where the value of a secret comes from: exactly one of Env, File,
+// Command and OAuth is set.
 type Def struct {
 	Name string
 	// Env is the name of a variable.
@@ -33,6 +31,10 @@ type Def struct {
 	File string
 	// Command is a program and its arguments. No shell takes part.
 	Command []string
+	// OAuth is the client that gets tokens, of which the value is the newest.
+	OAuth *oauth.Client
+	// Reveal says that scripts may read the value.
+	Reveal bool
 }
 
 // Options are a Store's doors to the outside.
@@ -43,8 +45,14 @@ type Options struct {
 	ReadFile func(path string) ([]byte, error)
 	// RunCommand returns what a program prints; ctx bounds its time. Nil
 	// starts a process, with its children in a group of its own that does not
-	// outlive ctx.
-	RunCommand func(ctx context.Context, argv []string) ([]byte, error)
+	// outlive ctx. Its environment is that of this process without the named
+	// variables, which hold other secrets, and without values of variable blocks.
+	RunCommand func(ctx context.Context, argv, without []string) ([]byte, error)
+	// Tokens gets the tokens of clients. Nil means that there are none.
+	Tokens *oauth.Issuer
+	// Vault returns where the tokens of users are kept that the secret of a key
+	// is; it is needed for clients that have any.
+	Vault func(key string) oauth.Vault
 }
 
 // Store resolves secrets and hides their values. It is safe for concurrent use.
@@ -64,6 +72,10 @@ type Store struct {
 type entry struct {
 	def        Def
 	generation uint64 // the last that had the definition
+	// tokens are those of the client, users those of its users; one of them is nil,
+	// and both of other definitions.
+	tokens *oauth.Source
+	users  *oauth.Users
 
 	reading chan struct{} // holds one token while someone reads the value
 	value   string        // guarded by the mutex of the Store, as is known
@@ -105,6 +117,13 @@ func (s *Store) Set(defs []Def) {
 	})
 	for _, d := range defs {
 		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
+		switch {
+		case d.OAuth == nil || s.options.Tokens == nil:
+		case d.OAuth.ForUsers():
+			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.Vault(d.Key()))
+		default:
+			e.tokens = s.options.Tokens.Source(*d.OAuth, s.Resolve)
+		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
 }
@@ -125,6 +144,18 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	return secret.value, err
 }
 
+// Reveal is [Store.Resolve] for a script, which may read only what its
+// definition reveals.
+func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
+	s.mu.Lock()
+	e, ok := s.entries[id]
+	s.mu.Unlock()
+	if ok && !e.def.Reveal {
+		return "", fmt.Errorf("secret %q is not revealed to scripts", e.def.Name)
+	}
+	return s.Resolve(ctx, id)
+}
+
 // Secret is [Store.Resolve] for a value that does not print.
 func (s *Store) Secret(ctx context.Context, name string) (Secret, error) {
 	s.mu.Lock()
@@ -141,8 +172,15 @@ func (s *Store) Secret(ctx context.Context, name string) (Secret, error) {
 }
 
 // resolve reads the value of an entry unless it is known. Several callers at
-// once read it once; an error is not kept.
+// once read it once; an error is not kept. A token is asked of its source each
+// time, which knows how long it holds.
 func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
+	switch {
+	case e.tokens != nil:
+		return s.token(ctx, e, e.tokens)
+	case e.users != nil:
+		return s.token(ctx, e, e.users)
+	}
 	if value, ok := s.known(e); ok {
 		return value, nil
 	}
@@ -181,62 +219,4 @@ func (s *Store) keep(e *entry, value string) {
 	values := append(s.hidden[name], value)
 	s.hidden[name] = values[max(0, len(values)-remembered):]
 	s.veil.Store(weave(s.hidden))
-}
-
-// read gets a value from its source.
-func (s *Store) read(ctx context.Context, d Def) (string, error) {
-	value, source, err := s.fetch(ctx, d)
-	value = strings.TrimRight(value, "\r\n")
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%s: %w", source, err)
-	case value == "":
-		return "", fmt.Errorf("%s: the value is empty", source)
-	case len(value) > MaxValue:
-		return "", fmt.Errorf("%s: the value is longer than %d bytes", source, MaxValue)
-	}
-	return value, nil
-}
-
-func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err error) {
-	var raw []byte
-	switch {
-	case d.Env != "":
-		value, ok := s.options.LookupEnv(d.Env)
-		if !ok {
-			err = errors.New("it is not set")
-		}
-		return value, "environment variable " + d.Env, err
-	case d.File != "":
-		raw, err = s.options.ReadFile(d.File)
-		return string(raw), "file " + d.File, cause(err)
-	case len(d.Command) > 0:
-		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-		defer cancel()
-		raw, err = s.options.RunCommand(ctx, d.Command)
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return string(raw), "command " + d.Command[0], err
-	}
-	return "", "definition", errors.New("it names no env, file or command")
-}
-
-// readFile reads as much of a file as a value may hold, and a little more.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, MaxValue+2*int64(len("\r\n"))))
-}
-
-// cause drops the path that an error of the file system repeats.
-func cause(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }

@@ -23,7 +23,7 @@ func outside() Options {
 			}
 			return []byte("from-file\n"), nil
 		},
-		RunCommand: func(_ context.Context, argv []string) ([]byte, error) {
+		RunCommand: func(_ context.Context, argv, _ []string) ([]byte, error) {
 			if strings.Join(argv, " ") != "vault read token" {
 				return nil, errors.New("it failed with exit code 1")
 			}
@@ -45,7 +45,7 @@ func TestASecretIsWhatItsSourceHolds(t *testing.T) {
 		{"a file that is not there", Def{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
 		{"a command, without the line break at its end", Def{Command: []string{"vault", "read", "token"}}, "from-command", ""},
 		{"a command that fails", Def{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
-		{"no source", Def{}, "", `secret "s": definition: it names no env, file or command`},
+		{"no source", Def{}, "", `secret "s": definition: it names no env, file, command or oauth`},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
-		s := New(Options{RunCommand: func(context.Context, []string) ([]byte, error) {
+		s := New(Options{RunCommand: func(context.Context, []string, []string) ([]byte, error) {
 			runs++
 			time.Sleep(time.Second)
 			return []byte("value"), nil
@@ -158,7 +158,7 @@ func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
 
 func TestACallerDoesNotWaitForAnotherBeyondItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{RunCommand: func(ctx context.Context, _ []string) ([]byte, error) {
+		s := New(Options{RunCommand: func(ctx context.Context, _, _ []string) ([]byte, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})

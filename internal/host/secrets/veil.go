@@ -2,14 +2,12 @@ package secrets
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"html"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -21,7 +19,7 @@ const shortest = 4
 
 // Redact returns text with "[secret:name]" in place of each value that has
 // been resolved, and of its forms in base64 (both alphabets, at every place in
-// a longer text), in hexadecimal, in a URL and in JSON. Values shorter than
+// a longer text), in hexadecimal, in a URL, in HTML and in JSON. Values shorter than
 // four bytes are not replaced. A text without any is returned as it is.
 func (s *Store) Redact(text string) string { return s.veil.Load().over(text) }
 
@@ -29,52 +27,59 @@ func (s *Store) Redact(text string) string { return s.veil.Load().over(text) }
 // nothing to replace, and never changes it.
 func (s *Store) RedactBytes(b []byte) []byte {
 	v := s.veil.Load()
-	for _, form := range v.raw {
-		if bytes.Contains(b, form) {
-			return []byte(v.replacer.Replace(string(b)))
-		}
+	first := find(v, b, 0)
+	if first == len(b) {
+		return b
 	}
-	return b
+	return replace(v, b, first)
 }
 
-// A veil hides values. It is immutable.
-type veil struct {
-	forms    []string // longest first
-	raw      [][]byte // the same
-	replacer *strings.Replacer
+// RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a
+// number that a value is part of becomes text. Nil is nothing, and so is what is
+// no JSON and holds a value.
+func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
+	v := s.veil.Load()
+	shown := s.RedactBytes(raw)
+	if len(raw) == 0 || len(shown) == len(raw) && &shown[0] == &raw[0] || json.Valid(shown) {
+		return shown
+	}
+	return v.overJSON(raw)
 }
 
-// weave makes a veil over the values of each name.
-func weave(values map[string][]string) *veil {
-	marks := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		for _, value := range values[name] {
-			for _, form := range forms(value) {
-				if _, taken := marks[form]; !taken && len(form) >= shortest {
-					marks[form] = mark(name)
-				}
-			}
-		}
+// overJSON hides values in a JSON value, number by number and text by text.
+func (v *veil) overJSON(raw json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil
 	}
-	v := &veil{forms: slices.SortedFunc(maps.Keys(marks), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})}
-	var pairs []string
-	for _, form := range v.forms {
-		v.raw = append(v.raw, []byte(form))
-		pairs = append(pairs, form, marks[form])
-	}
-	v.replacer = strings.NewReplacer(pairs...)
-	return v
+	// What was decoded always encodes.
+	shown, _ := json.Marshal(v.overValue(value))
+	return shown
 }
 
-func (v *veil) over(text string) string {
-	for _, form := range v.forms {
-		if strings.Contains(text, form) {
-			return v.replacer.Replace(text)
+func (v *veil) overValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(value))
+		for name, member := range value {
+			shown[v.over(name)] = v.overValue(member)
+		}
+		return shown
+	case []any:
+		for i := range value {
+			value[i] = v.overValue(value[i])
+		}
+		return value
+	case string:
+		return v.over(value)
+	case json.Number:
+		if shown := v.over(value.String()); shown != value.String() {
+			return shown
 		}
 	}
-	return text
+	return value
 }
 
 // forms returns the texts by which a value may be seen.
@@ -87,10 +92,23 @@ func forms(value string) []string {
 	list := []string{
 		value,
 		lower, strings.ToUpper(lower),
-		path, query, lowerEscapes(path), lowerEscapes(query),
+		path, query, lowerEscapes(path), lowerEscapes(query), escapedBut(value, component), escapedBut(value, component+reserved),
 		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
 		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)),
 	}
+	list = append(list, html.EscapeString(value))
+	list = append(list, inBase64(value)...)
+	if query != value {
+		// As the id and the secret of a client are sent (RFC 6749 section 2.3.1).
+		list = append(list, inBase64(query)...)
+	}
+	return list
+}
+
+// inBase64 returns what a value looks like in base64, wherever it stands in what
+// is encoded.
+func inBase64(value string) []string {
+	var list []string
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		list = append(list, encoding.EncodeToString([]byte(value)))
 		for before := range 3 {
@@ -122,6 +140,28 @@ func inner(e *base64.Encoding, value string, before int) string {
 	encoded := e.WithPadding(base64.NoPadding).EncodeToString(padded)
 	first, last := (8*before+5)/6, 8*len(padded)/6
 	return encoded[first:last]
+}
+
+// What encodeURIComponent and encodeURI of JavaScript leave as it is beside letters
+// and digits (ECMA-262 section 19.2.6).
+const (
+	component = "-_.!~*'()"
+	reserved  = ";/?:@&=+$,#"
+)
+
+// escapedBut returns a value with percent signs in the place of all but letters,
+// digits and some other signs.
+func escapedBut(value, signs string) string {
+	var b strings.Builder
+	for i := range len(value) {
+		c := value[i]
+		if letter := c | 0x20; letter >= 'a' && letter <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(signs, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
 }
 
 // lowerEscapes returns a URL's %2F as %2f.

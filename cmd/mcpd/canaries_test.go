@@ -1,0 +1,268 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestNobodySeesASecret sends 50 and more canaries down every path, and looks for
+// each, in many forms, in everything that can be seen of a server from outside.
+func TestNobodySeesASecret(t *testing.T) {
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, executor := range []string{executorWorker, executorInline} {
+		t.Run(executor, func(t *testing.T) {
+			s := newScene(t)
+			if len(s.all) < 50 {
+				t.Errorf("only %d canaries", len(s.all))
+			}
+			s.serve(t, program, executor)
+			s.byHand(t, program)
+			s.overStdio(t, program, executor)
+			s.seeFiles(t, s.state)
+			if found := s.found(); len(found) > 0 {
+				t.Errorf("canaries were seen:\n%s", strings.Join(found, "\n"))
+			}
+			s.cameOut(t)
+			// The search finds what there is to find: what a body was let to return.
+			s.see("the answer of control", s.leaked)
+			if found := s.found(); len(found) != 1 || !strings.HasPrefix(found[0], "control as ") {
+				t.Errorf("the search finds %q, want the control canary", found)
+			}
+		})
+	}
+}
+
+// TestACanaryIsFoundInEveryForm holds the search to what it is to find.
+func TestACanaryIsFoundInEveryForm(t *testing.T) {
+	for number := range 2 {
+		c := newCanary("c", number)
+		page, err := json.Marshal("<p>" + html.EscapeString(c.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shown := range []string{
+			c.value, string(page), url.QueryEscape(c.value), url.PathEscape(c.value), hex.EncodeToString([]byte("x" + c.value)), fmt.Sprintf("%X", c.value),
+			base64.StdEncoding.EncodeToString([]byte(c.value)), base64.RawURLEncoding.EncodeToString([]byte("u:" + c.value)), base64.StdEncoding.EncodeToString([]byte("u" + c.value + "~~")),
+		} {
+			a := aviary{all: []canary{c, newCanary("other", 3)}}
+			a.see("here", "before "+shown+" after")
+			if found := a.found(); len(found) == 0 || !strings.HasPrefix(found[0], "c as ") {
+				t.Errorf("%s is not found", shown)
+			}
+		}
+	}
+}
+
+// environment is what the scene gives mcpd.
+func (s *scene) environment() []string {
+	return append(append(os.Environ(), "XDG_STATE_HOME="+s.state, "TMPDIR="+s.state), s.env...)
+}
+
+// serve calls every tool of a server, and looks at it meanwhile and afterwards.
+func (s *scene) serve(t *testing.T, program, executor string) {
+	t.Helper()
+	d, err := startDaemon(program, s.dir, s.environment(), []string{"--executor", executor, "--log-level", "debug", "--log-format", "json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	for _, name := range s.names {
+		s.call(t, d, name)
+	}
+	s.look(t, d)
+	s.leaked = string(s.answer(t, d, "control"))
+	// Now the operator writes a secret into the file itself.
+	literal := s.hatch("literal")
+	s.write(t, "mcpd.hcl", s.config.String()+"secret \"literal\" { value = \""+literal.core+"\" }\nsecret \"open { value = \""+literal.core+"\n")
+	if _, err := d.waitFor(regexp.MustCompile("the files have mistakes")); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"/readyz", "/healthz", "/metrics", "/mcp/capabilities"} {
+		_, body, err := d.exchange(http.MethodGet, path, nil, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		s.see(path, string(body))
+	}
+	s.seeProcesses(t, d.cmd.Process.Pid, s.grants...)
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if err := d.cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	d.mu.Lock()
+	s.see("the log", strings.Join(d.lines, "\n"))
+	d.mu.Unlock()
+}
+
+// answer calls a tool, with everything told that a client can be told, and
+// returns all that came over the wire.
+func (s *scene) answer(t *testing.T, d *daemon, name string) []byte {
+	t.Helper()
+	params := `{"name":"` + name + `"}`
+	body := strings.Replace(string(modernBody("tools/call", params)), `"_meta":{`, `"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"debug",`, 1)
+	status, answer, err := d.exchange(http.MethodPost, "/mcp", []byte(body), modernHeader("tools/call", params))
+	if err != nil || status != http.StatusOK && status != http.StatusBadRequest {
+		t.Errorf("%s: %d %s, %v", name, status, answer, err)
+	}
+	return answer
+}
+
+// call calls a tool over MCP and over REST.
+func (s *scene) call(t *testing.T, d *daemon, name string) {
+	t.Helper()
+	told := string(s.answer(t, d, name))
+	s.see("the answer of "+name, told)
+	if name == "asks" && !strings.Contains(told, "Go on?") {
+		t.Errorf("the call did not ask: %s", told)
+	}
+	_, answer, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"`+name+`"}`), nil)
+	if err != nil {
+		t.Error(err)
+	}
+	s.see("the REST answer of "+name, string(answer))
+}
+
+// look looks at the processes of a server while one of its programs runs, which
+// waits for somebody to write to the pipe.
+func (s *scene) look(t *testing.T, d *daemon) {
+	t.Helper()
+	answered := make(chan []byte)
+	go func() { answered <- s.answer(t, d, "held") }()
+	pipe, err := os.OpenFile(s.fifo, os.O_WRONLY, 0) // returns when the program reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	if below := s.seeProcesses(t, d.cmd.Process.Pid, s.grants...); below < 1 {
+		t.Error("no process was looked at")
+	}
+	if _, err := pipe.WriteString("it was " + s.held.value); err != nil {
+		t.Error(err)
+	}
+	if err := pipe.Close(); err != nil {
+		t.Error(err)
+	}
+	s.see("the answer of held", string(<-answered))
+}
+
+// overStdio calls every tool once more, over standard input and output.
+func (s *scene) overStdio(t *testing.T, program, executor string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--stdio", "--executor", executor, "--log-level", "debug")
+	cmd.Dir, cmd.Env = s.dir, s.environment()
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for id, request := range append([]string{
+		`"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"canary","version":"1"},"capabilities":{}}`, `"logging/setLevel","params":{"level":"debug"}`,
+	}, s.calls()...) {
+		if _, err := fmt.Fprintf(in, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":%s}\n", id+1, request); err != nil {
+			t.Fatal(err)
+		}
+		for answer := fmt.Sprintf(`"id":%d,`, id+1); lines.Scan(); {
+			s.see("standard output", lines.Text())
+			if strings.Contains(lines.Text(), answer) {
+				break
+			}
+		}
+		if id == 0 {
+			_, _ = fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		}
+	}
+	_ = in.Close()
+	for lines.Scan() {
+		s.see("standard output", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil || lines.Err() != nil {
+		t.Errorf("over stdio: %v, %v", err, lines.Err())
+	}
+	s.see("the log over stdio", log.String())
+	if !strings.Contains(log.String(), "a script read a secret") {
+		t.Error("nothing was called over stdio")
+	}
+}
+
+// calls returns a call of each tool, with its progress.
+func (s *scene) calls() []string {
+	var calls []string
+	for _, name := range s.names {
+		calls = append(calls, fmt.Sprintf(`"tools/call","params":{"name":%q,"arguments":{},"_meta":{"progressToken":"p-%s"}}`, name, name))
+	}
+	return calls
+}
+
+// byHand does what an operator does on the command line, with the files as they
+// are and with those that have a mistake.
+func (s *scene) byHand(t *testing.T, program string) {
+	t.Helper()
+	run := func(arguments ...string) {
+		cmd := exec.CommandContext(t.Context(), program, arguments...)
+		cmd.Dir, cmd.Env = s.dir, s.environment()
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		_ = cmd.Run() // most calls fail
+		if out.Len() == 0 {
+			t.Errorf("mcpd %v says nothing", arguments)
+		}
+		s.see("mcpd "+strings.Join(arguments, " "), out.String())
+	}
+	for _, arguments := range [][]string{{"check"}, {"check", "--json"}, {"fmt", "--check", filepath.Join(s.dir, "mcpd.hcl")}, {"list"}, {"call", "echo_env"}} {
+		run(arguments...)
+	}
+	s.write(t, "mcpd.hcl", s.config.String())
+	run("check", "--json")
+	run("list", "--json")
+	for _, name := range s.names {
+		if strings.HasSuffix(name, "_file") || strings.HasPrefix(name, "shown") || name == "sensitive" {
+			run("call", name, "--log-level", "debug")
+		}
+	}
+	run("call", "token", "--raw", "--log-level", "debug")
+}
+
+// cameOut tells secrets that were not sent where they belong: then the test shows
+// nothing.
+func (s *scene) cameOut(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	came := aviary{all: s.outgoing}
+	came.see("what came out", s.came.String())
+	said := strings.Join(came.found(), "\n")
+	for _, c := range s.outgoing {
+		if !strings.Contains(said, c.name+" as ") {
+			t.Errorf("%s came to nobody", c.name)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// canary is a secret that nobody may see.
+type canary struct {
+	name string
+	// core is the part of the value that no escape changes, and value all of it.
+	core, value string
+}
+
+// newCanary returns a canary that occurs nowhere else. Every second one has signs
+// in it that URLs, HTML, JSON and shells write in another way.
+func newCanary(name string, number int) canary {
+	c := canary{name: name, core: fmt.Sprintf("Canary%02d%016x", number, rand.Uint64())}
+	c.value = c.core
+	if number%2 == 1 {
+		c.value = `<&"` + c.core + `/+=%'\ >~`
+	}
+	return c
+}
+
+// forms are the texts by which a canary may be seen. The core has letters and
+// digits alone, so that it stands in every URL, in HTML and in JSON as it is.
+func (c canary) forms() []string {
+	backwards := []byte(c.core)
+	slices.Reverse(backwards)
+	digits := hex.EncodeToString([]byte(c.core))
+	list := []string{c.core, string(backwards), digits, strings.ToUpper(digits)}
+	for before := range 3 {
+		padded := append(make([]byte, before), c.core...)
+		first, last := (8*before+5)/6, 8*len(padded)/6
+		list = append(list, base64.RawStdEncoding.EncodeToString(padded)[first:last], base64.RawURLEncoding.EncodeToString(padded)[first:last])
+	}
+	return list
+}
+
+// aviary is all canaries, and all that was seen of a server.
+type aviary struct {
+	all []canary
+
+	mu   sync.Mutex
+	seen map[string][]string // texts, by where they were seen
+}
+
+// hatch returns a new canary.
+func (a *aviary) hatch(name string) canary {
+	c := newCanary(name, len(a.all))
+	a.all = append(a.all, c)
+	return c
+}
+
+// see takes in what was seen somewhere.
+func (a *aviary) see(where string, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen == nil {
+		a.seen = map[string][]string{}
+	}
+	a.seen[where] = append(a.seen[where], text)
+}
+
+// found returns the names of the canaries that are in what was seen, and where.
+func (a *aviary) found() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found []string
+	for where, texts := range a.seen {
+		text := strings.Join(texts, "\x00")
+		for _, c := range a.all {
+			for _, form := range c.forms() {
+				if i := strings.Index(text, form); i >= 0 {
+					around := text[max(0, i-300):min(len(text), i+len(form)+100)]
+					found = append(found, fmt.Sprintf("%s as %s in %s: …%q…", c.name, form, where, around))
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// seeFiles takes in the files below a folder, of which there must be some.
+func (a *aviary) seeFiles(t *testing.T, root string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		a.see("file "+path, path+"\n"+string(content))
+		files++
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files in %s: %v", files, root, err)
+	}
+}
+
+// seeProcesses takes in the command lines of a process and of all below it, and
+// the environments of those below. It returns how many those are. A program has
+// in its environment what its grant puts there: but lists the canaries of which
+// that is so.
+func (a *aviary) seeProcesses(t *testing.T, root int, but ...canary) (below int) {
+	t.Helper()
+	for _, pid := range append([]int{root}, descendants(t, root)...) {
+		// A process may end meanwhile; then there is nothing to see.
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		a.see("command lines", string(line))
+		if pid == root {
+			continue
+		}
+		below++
+		environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		text := string(environment)
+		for _, c := range but {
+			text = strings.ReplaceAll(text, c.value, "")
+		}
+		a.see("environments", text)
+	}
+	return below
+}
+
+// descendants returns the processes that a process has started, and theirs.
+func descendants(t *testing.T, root int) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := map[int][]int{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		// The name, in parentheses, may hold anything.
+		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
+		fields := strings.Fields(rest)
+		parent, _ := strconv.Atoi(fields[1])
+		children[parent] = append(children[parent], pid)
+	}
+	var all []int
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		all = append(all, children[queue[0]]...)
+		queue = append(queue, children[queue[0]]...)
+	}
+	return all
+}

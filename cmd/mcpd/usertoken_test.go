@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// userScene is a server over stdio whose tool needs a token of its user, an
+// authorization server that everybody allows everything, and an API.
+type userScene struct {
+	dir, state string
+	login, api *httptest.Server
+	tokens     atomic.Int64
+}
+
+func newUserScene(t *testing.T) *userScene {
+	t.Helper()
+	s := &userScene{dir: t.TempDir(), state: t.TempDir()}
+	s.login = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			back, err := url.Parse(r.URL.Query().Get("redirect_uri"))
+			if err != nil {
+				t.Error(err)
+			}
+			back.RawQuery = url.Values{"code": {"c"}, "state": {r.URL.Query().Get("state")}}.Encode()
+			http.Redirect(w, r, back.String(), http.StatusFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":"users-access-%d","refresh_token":"users-refresh","token_type":"bearer","expires_in":3600}`, s.tokens.Add(1))
+	}))
+	s.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "known: %v; you said %s", r.Header.Get("Authorization") == "Bearer users-access-1", r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(func() { s.login.Close(); s.api.Close() })
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"mcpd.hcl": fmt.Sprintf("secret \"mine\" {\n  oauth {\n    authorize_url = %q\n    redirect_url = \"http://%s/back\"\n    token_url = %q\n    client_id = \"mcpd\"\n    private_networks = true\n  }\n}\n",
+			s.login.URL+"/authorize", back, s.login.URL+"/token"),
+		"tools.d/mine.hcl": fmt.Sprintf("tool \"mine\" {\n  timeout = \"30s\"\n  allow {\n    http \"api\" {\n      hosts = [%q]\n      private_networks = true\n      header \"Authorization\" { value = \"Bearer ${secret.mine}\" }\n    }\n  }\n  run = \"return (await http.api.get('%s')).text();\"\n}\n",
+			strings.TrimPrefix(s.api.URL, "http://"), s.api.URL+"/"),
+	} {
+		path := filepath.Join(s.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// talk runs a conversation with a server over stdio, and wants no token to be in
+// what it answers and logs.
+func (s *userScene) talk(t *testing.T, conversation func(send func(line string), hear func() (line string, ok bool))) {
+	t.Helper()
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--stdio")
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, heard := bufio.NewScanner(out), ""
+	conversation(func(line string) { _, _ = fmt.Fprintln(in, line) }, func() (string, bool) {
+		ok := lines.Scan()
+		heard += lines.Text() + "\n"
+		return lines.Text(), ok
+	})
+	_ = in.Close()
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if strings.Contains(said.String()+heard, "users-") {
+		t.Errorf("a token is shown: %s\n%s", heard, &said)
+	}
+}
+
+// open opens a page as a user does who allows everything.
+func (s *userScene) open(t *testing.T, page string) {
+	t.Helper()
+	if got := browse(t, page); got != "Done. You can close this window." {
+		t.Errorf("the browser shows %q", got)
+	}
+}
+
+// converse calls the tool as a client of 2025-11-25 with such capabilities. It
+// opens each page that it is asked to open, and returns the answer and how many
+// those were.
+func (s *userScene) converse(t *testing.T, capabilities string) (answer string, pages int) {
+	t.Helper()
+	s.talk(t, func(send func(string), hear func() (string, bool)) {
+		send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":` + capabilities + `}}`)
+		send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","arguments":{}}}`)
+		for answer == "" {
+			line, ok := hear()
+			if !ok {
+				return
+			}
+			var message struct {
+				ID     json.RawMessage
+				Method string
+				Params struct{ Mode, URL string }
+			}
+			if err := json.Unmarshal([]byte(line), &message); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case message.Method == "elicitation/create" && message.Params.Mode == "url":
+				pages++
+				s.open(t, message.Params.URL)
+				send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, message.ID))
+			case string(message.ID) == "2" && message.Method == "":
+				answer = line
+			}
+		}
+	})
+	return answer, pages
+}
+
+// stateless calls the tool as a client of 2026-07-28, which comes again with the
+// answers, and returns the last answer.
+func (s *userScene) stateless(t *testing.T) (answer string) {
+	t.Helper()
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}`
+	s.talk(t, func(send func(string), hear func() (string, bool)) {
+		send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mine",` + meta + `}}`)
+		first, _ := hear()
+		var asked struct {
+			Result struct {
+				InputRequests map[string]struct{ Params struct{ Mode, URL string } }
+				RequestState  string
+			}
+		}
+		if err := json.Unmarshal([]byte(first), &asked); err != nil || asked.Result.InputRequests["consent"].Params.Mode != "url" {
+			t.Fatalf("got %s, %v", first, err)
+		}
+		s.open(t, asked.Result.InputRequests["consent"].Params.URL)
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","inputResponses":{"consent":{"action":"accept"}},"requestState":%q,%s}}`, asked.Result.RequestState, meta))
+		answer, _ = hear()
+	})
+	return answer
+}
+
+func browse(t *testing.T, page string) string {
+	t.Helper()
+	response, err := http.Get(page)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(body)
+}
+
+func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
+	s := newUserScene(t)
+	if answer, pages := s.converse(t, `{}`); pages != 0 || !strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "elicitation.url") {
+		t.Errorf("a client that opens no pages is answered %s", answer)
+	}
+	const want = `known: true; you said Bearer [secret:mine]`
+	for _, asked := range []int{1, 0} { // the second is another process
+		if answer, pages := s.converse(t, `{"elicitation":{"url":{}}}`); pages != asked || !strings.Contains(answer, want) {
+			t.Errorf("after %d pages the answer is %s", pages, answer)
+		}
+	}
+	if s.tokens.Load() != 1 {
+		t.Errorf("%d tokens were given", s.tokens.Load())
+	}
+	files := 0
+	err := filepath.WalkDir(s.state, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		files++
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte("users-")) {
+			t.Errorf("a token stands in %s", path)
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files of state: %v", files, err)
+	}
+}
+
+func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
+	s := newUserScene(t)
+	if answer := s.stateless(t); !strings.Contains(answer, `known: true; you said Bearer [secret:mine]`) {
+		t.Errorf("got %s", answer)
+	}
+}
+
+func TestWhoIsNotKnownHasNoTokens(t *testing.T) {
+	s := newUserScene(t)
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDaemon(program, s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	_, answer, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"mine"}`), nil)
+	if err != nil || !strings.Contains(string(answer), "the server does not know who the caller is") || s.tokens.Load() != 0 {
+		t.Errorf("got %s, %v", answer, err)
+	}
+}

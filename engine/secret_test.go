@@ -1,0 +1,126 @@
+package engine_test
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// reader is an operator's file and a tool that reads a secret in two legs.
+const (
+	readerConfig = "secret \"key\" {\n  env    = \"KEY\"\n  reveal = true\n}\n"
+	reader       = `
+tool "deploy" {
+  input "service" { type = string }
+  allow {
+    secrets { names = ["key"] }
+    ask { elicit = true }
+  }
+  run = <<JS
+    const first = secrets.key;
+    if (input.service === "throw") throw new ToolError("the key is " + first, { details: { key: first } });
+    if (input.service === "fail") throw new Error(btoa("key:" + first));
+    if (input.service === "leak") await elicit({ message: first, schema: { type: "object", properties: { ok: { type: "boolean" } } } });
+    await elicit({ message: "Go on?", schema: { type: "object", properties: { ok: { type: "boolean" } } } });
+    return [first, secrets.key];
+  JS
+}
+`
+)
+
+// vaultServer is a server whose secret holds value.
+func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath string) *engine.Server {
+	return server(t, engine.Options{
+		Tools: files("deploy.hcl", reader), Config: files("mcpd.hcl", readerConfig), StatePath: statePath,
+		LookupEnv: func(string) (string, bool) { return *value, *value != "" },
+		Logger:    slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+}
+
+func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
+	var log bytes.Buffer
+	value, path := "correct-horse", filepath.Join(t.TempDir(), "state.db")
+	first := vaultServer(t, &value, &log, path)
+	ask := mustAsk(t, first.Execute(t.Context(), asked("a", nil)))
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	value = "battery-staple"
+	second := vaultServer(t, &value, &log, path)
+	if got := second.Execute(t.Context(), asked("a", answers(ask, `{}`))); got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
+		t.Errorf("got %s and %v", got.Value, got.Err)
+	}
+	if n := strings.Count(log.String(), `msg="a script read a secret" tool=deploy`); n != 2 {
+		t.Errorf("%d readings are recorded, want 2:\n%s", n, &log)
+	}
+	if strings.Contains(log.String(), "correct-horse") || strings.Contains(log.String(), "battery-staple") {
+		t.Errorf("the log holds the value:\n%s", &log)
+	}
+}
+
+func TestACallThatCannotReadItsSecretAgainEnds(t *testing.T) {
+	var log bytes.Buffer
+	value, path := "correct-horse", filepath.Join(t.TempDir(), "state.db")
+	first := vaultServer(t, &value, &log, path)
+	ask := mustAsk(t, first.Execute(t.Context(), asked("a", nil)))
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	value = ""
+	got := vaultServer(t, &value, &log, path).Execute(t.Context(), asked("a", answers(ask, `{}`)))
+	if got.Err == nil || got.Err.Code != engine.ExecutionError || !strings.Contains(log.String(), "read a secret again") {
+		t.Errorf("got %v; the log:\n%s", got.Err, &log)
+	}
+}
+
+func TestWhatABodySaysBesideItsResultHoldsNoSecret(t *testing.T) {
+	var log bytes.Buffer
+	value := "correct-horse"
+	s := vaultServer(t, &value, &log, "")
+	for service, want := range map[string]string{
+		"throw": "EXECUTION_ERROR: the key is [secret:key]",
+		"fail":  "EXECUTION_ERROR: a2V5Om[secret:key]U=",
+		"leak":  "EXECUTION_ERROR: the question holds the value of a secret; leave it out",
+	} {
+		got := s.Execute(t.Context(), asked(service, nil))
+		if got.Err == nil || got.Err.Error() != want {
+			t.Errorf("%s: got %v, want %s", service, got.Err, want)
+		}
+		if got.Err != nil && got.Err.Details != nil && string(got.Err.Details) != `{"key":"[secret:key]"}` {
+			t.Errorf("%s: details are %s", service, got.Err.Details)
+		}
+	}
+	if strings.Contains(log.String(), value) {
+		t.Errorf("the log holds the value:\n%s", &log)
+	}
+}
+
+// What panics below a call may hold anything.
+func TestAPanicShowsNoSecret(t *testing.T) {
+	var log bytes.Buffer
+	value := "correct-horse"
+	s := server(t, engine.Options{
+		Tools: files("deploy.hcl", reader), Config: files("mcpd.hcl", readerConfig),
+		LookupEnv: func(string) (string, bool) { return value, true },
+		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
+		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+			if args["service"] == "panic" {
+				panic("the header is Bearer " + value)
+			}
+			return engine.Allow()
+		}},
+	})
+	s.Execute(t.Context(), asked("throw", nil)) // reads the secret
+	got := s.Execute(t.Context(), asked("panic", nil))
+	if got.Err == nil || strings.Contains(got.Err.Error(), value) {
+		t.Errorf("got %v", got.Err)
+	}
+	if said := log.String(); strings.Contains(said, value) || !strings.Contains(said, "panicked: the header is Bearer [secret:key]") {
+		t.Errorf("the log:\n%s", said)
+	}
+}

@@ -1,0 +1,61 @@
+package crossref
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// revealed judges the secrets that one definition may read: the operator must
+// have said of each that it may be read at all.
+func (c *machine) revealed(what string, granted grant.Set, ranges map[string]diag.Range) {
+	for _, name := range granted.Secrets {
+		where, written := ranges["secrets."+name]
+		i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool { return s.Name == name })
+		if !written || i < 0 || c.config.Secrets[i].Reveal || c.config.Secrets[i].Range == (diag.Range{}) {
+			continue // whoever decoded the files has told
+		}
+		c.report(diag.Diagnostic{
+			Code: "over-ceiling", Range: where, Summary: fmt.Sprintf("%s is granted to read the secret %q, which the operator does not reveal", what, name),
+			Detail: "use it in the header of a grant, or ask the operator to write reveal = true in its block",
+			Notes:  []diag.Note{{Range: c.config.Secrets[i].Range, Message: "the secret"}},
+		})
+	}
+}
+
+// ofUsers judges where tokens of users go that one definition is granted: into
+// the headers of requests, and only where a call has a user.
+func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[string]diag.Range) {
+	judge := func(v grant.Value, object, problem, detail string) {
+		v.EachSecret(func(name string) {
+			i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool {
+				return s.Name == name && s.OAuth != nil && s.OAuth.AuthorizeURL != ""
+			})
+			if where, written := ranges[object]; written && i >= 0 {
+				c.report(diag.Diagnostic{
+					Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s %s, %q", what, problem, name), Detail: detail,
+					Notes: []diag.Note{{Range: c.config.Secrets[i].Range, Message: "the secret"}},
+				})
+			}
+		})
+	}
+	const alone = "such a token goes into the headers of requests alone"
+	for _, g := range granted.Exec {
+		for _, v := range g.Env {
+			judge(v.Value, "exec."+g.Name, "gives a program the token of a user", alone)
+		}
+	}
+	for _, g := range granted.SQL {
+		judge(g.DSN, "sql."+g.Name, "opens a database with the token of a user", alone)
+	}
+	for _, g := range granted.HTTP {
+		for _, h := range g.Headers {
+			if kind == "hook" {
+				judge(h.Value, "http."+g.Name, "sends the token of a user", "a hook runs for no user; use a secret that is the server's own")
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package hclfile
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
+	for _, test := range []struct{ path, shown, hidden string }{
+		{"mcpd.hcl", `secret "k" { value = "hunter2" }`, `secret "k" { value = "*******" }`},
+		{"mcpd.hcl", `secret "k" { value = 1234567 }`, `secret "k" { value = ******* }`},
+		{"mcpd.hcl", "secret \"k\" {\n  value = \"hunter2\"\n  env   = \"NAME\"\n}\n", "secret \"k\" {\n  value = \"*******\"\n  env   = \"NAME\"\n}\n"},
+		{"mcpd.hcl", "secret \"k\" {\n  oauth {\n    client_secret = \"hunter2\"\n    token_url = \"https://x.example/t\"\n    params = { key = \"hunter2\" }\n  }\n}\n", "secret \"k\" {\n  oauth {\n    client_secret = \"*******\"\n    token_url = \"https://x.example/t\"\n    params = { key = \"*******\" }\n  }\n}\n"},
+		{"mcpd.hcl", "secret \"k\" {\n  value = <<EOT\nhunter2\nEOT\n}\n", "secret \"k\" {\n  value = <<EOT\n*******\nEOT\n}\n"},
+		{"mcpd.hcl", "secret \"k\" { value = \"hunter2 }\n", "secret \"k\" { value = \"*********\n"},
+		{"mcpd.hcl", "secret \"k { value = \"hunter2\n", "secret \"k { value = \"*******\n"},
+		{"mcpd.hcl", `secret "k" { value = hunter2 }`, `secret "k" { value = ******* }`},
+		{"mcpd.hcl", `secret "k" { value = var.hunter }`, `secret "k" { value = var.hunter }`},
+		{"mcpd.hcl", "server { x = [\nsecret \"k\" {\n  value = \"hunter2\"\n}\n", "server { x = [\nsecret \"k\" {\n  value = \"*******\"\n}\n"},
+		{"mcpd.hcl", `variable "v" {` + "\n" + `  default   = "hunter2"` + "\n  sensitive = true\n}\n", `variable "v" {` + "\n" + `  default   = "*******"` + "\n  sensitive = true\n}\n"},
+		{"mcpd.hcl", `variable "v" { default = "shown" }`, `variable "v" { default = "shown" }`},
+		{"mcpd.hcl.json", `{"secret": {"k": {"value": "hunter2", "env": "NAME"}}, "server": {"name": "shown"}}`, `{"secret": {"k": {"value": "*******", "env": "NAME"}}, "server": {"name": "shown"}}`},
+		{"mcpd.hcl.json", `{"variable": {"v": {"default": "hunter2", "sensitive": true}}}`, `{"variable": {"v": {"default": "*******", "sensitive": true}}}`},
+		{"t.hcl", `header "Authorization" { value = "Bearer hunter2" }`, `header "Authorization" { value = "**************" }`},
+		{"t.hcl", `header "Authorization" { value = "Bearer ${secret.tokn}" }`, `header "Authorization" { value = "Bearer ${secret.tokn}" }`},
+		{"t.hcl", `header "Accept" { value = "text/plain" }`, `header "Accept" { value = "text/plain" }`},
+		{"t.hcl", `env = { GITHUB_TOKEN = "hunter2", LANG = "C" }`, `env = { GITHUB_TOKEN = "*******", LANG = "C" }`},
+		{"t.hcl", `env = { GITHUB_TOKEN = ["hunter2", "x"], LANG = "C" }`, `env = { GITHUB_TOKEN = ["*******", "*"], LANG = "C" }`},
+		{"t.hcl", `dsn = "postgres://mcpd:hunter2@db:5432/x"`, `dsn = "postgres://mcpd:*******@db:5432/x"`},
+		{"t.hcl", `dsn = "postgres://mcpd:${secret.p}@db:5432/x"`, `dsn = "postgres://mcpd:${secret.p}@db:5432/x"`},
+		{"t.hcl", `description = "a token for you" # the password`, `description = "a token for you" # the password`},
+		{"t.hcl", `max_tokens = 100`, `max_tokens = 100`},
+		{"site.mcpdvars", "admins = [\"ada\"]\nx = 42\n", "admins = [\"***\"]\nx = **\n"},
+	} {
+		if got := string(Shown(test.path, []byte(test.shown))); got != test.hidden {
+			t.Errorf("%s\nis shown as\n%s\nwant\n%s", test.shown, got, test.hidden)
+		}
+	}
+	if Shown("x.hcl", make([]byte, maxFile+1)) != nil {
+		t.Error("a file that is too large is shown")
+	}
+}
+
+func FuzzWhatIsShownKeepsItsPlaces(f *testing.F) {
+	f.Add("secret \"k\" { value = \"hunter2\" }\n")
+	f.Add("a = [{ token = <<EOT\nx\nEOT\n}, \"${\"y\"}\"]")
+	f.Fuzz(func(t *testing.T, text string) {
+		shown := string(Shown("x.hcl", []byte(text)))
+		if len(shown) != len(text) || strings.Count(shown, "\n") != strings.Count(text, "\n") {
+			t.Fatalf("%q is shown as %q", text, shown)
+		}
+		for i := range len(text) {
+			if shown[i] != text[i] && shown[i] != '*' {
+				t.Fatalf("%q is shown as %q", text, shown)
+			}
+		}
+	})
+}

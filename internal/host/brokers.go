@@ -1,0 +1,69 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/host/execs"
+	"github.com/mcpd/mcpd/internal/host/files"
+	"github.com/mcpd/mcpd/internal/host/kv"
+	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/host/oauth"
+	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+// Brokers are what all calls of a server share.
+type Brokers struct {
+	Egress   *egress.Pool
+	Values   *kv.Broker
+	Secrets  *secrets.Store
+	Files    *files.Broker
+	Programs *execs.Broker
+	SQL      *sqldb.Broker
+	// Modules is nil where the program gives scripts none.
+	Modules *modules.Broker
+	Logger  *slog.Logger
+
+	tokens *oauth.Issuer
+}
+
+// Options say what brokers are made of.
+type Options struct {
+	// LookupEnv reads a variable of the environment, for secrets and env grants.
+	LookupEnv func(name string) (string, bool)
+	// Open returns where values are kept.
+	Open func() (state.Store, error)
+	// Supervisor runs programs (see [execs.Broker]).
+	Supervisor []string
+	Logger     *slog.Logger
+}
+
+// NewBrokers returns brokers of which no answer holds a secret.
+func NewBrokers(o Options) Brokers {
+	var store *secrets.Store // reads tokens through the pool, which puts secrets into requests
+	pool := egress.New(egress.Options{
+		Resolve: func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
+		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
+		Refused: func(name string) { store.Refused(name) }, Logger: o.Logger,
+	})
+	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
+	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
+	return Brokers{
+		Egress: pool, Secrets: store, Logger: o.Logger, tokens: tokens,
+		Values:   kv.New(o.Open, o.Logger),
+		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
+		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},
+		SQL:      sqldb.New(sqldb.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger}),
+	}
+}
+
+// Close closes all connections of the brokers.
+func (b Brokers) Close() error {
+	b.tokens.Close()
+	return errors.Join(b.Egress.Close(), b.SQL.Close())
+}

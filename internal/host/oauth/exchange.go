@@ -1,0 +1,183 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// maxAnswer bounds the answer of a token server, in bytes.
+	maxAnswer = 256 << 10
+	// defaultLife is how long a token is used of which nobody says how long it
+	// holds (expires_in is only recommended, RFC 6749 section 5.1).
+	defaultLife = 5 * time.Minute
+)
+
+var (
+	errNotJSON   = errors.New("the answer is not application/json")
+	errMalformed = errors.New("the answer is no token")
+	errNotBearer = errors.New("the token is not a bearer token")
+	errEnded     = errors.New("the token had ended before it came")
+)
+
+// codes are the errors of RFC 6749 section 5.2, and two that servers borrow from
+// section 4.1.2.1. Nothing else of an answer is repeated.
+var codes = []string{
+	"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+	"server_error", "temporarily_unavailable",
+}
+
+// Grant returns what the requests of a client need: its token server, and
+// nothing else.
+func (c Client) Grant() grant.HTTP {
+	g := grant.HTTP{Name: "oauth", Methods: []string{http.MethodPost}, MaxResponse: maxAnswer, PrivateNetworks: c.PrivateNetworks}
+	if u, err := url.Parse(c.TokenURL); err == nil {
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+		}
+		g.Hosts = []string{strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port}
+	}
+	return g
+}
+
+// token is an access token, and for how long it holds. refresh gets the next one;
+// it is empty where there is none.
+type token struct {
+	value   string
+	life    time.Duration
+	refresh string
+}
+
+// exchange asks for a token.
+func exchange(ctx context.Context, c Client, secret string, transport http.RoundTripper) (token, error) {
+	config := clientcredentials.Config{
+		ClientID: c.ID, ClientSecret: secret, TokenURL: c.TokenURL, Scopes: c.Scopes,
+		EndpointParams: url.Values{}, AuthStyle: oauth2.AuthStyleInHeader,
+	}
+	for name, value := range c.Params {
+		config.EndpointParams.Set(name, value)
+	}
+	if c.InBody {
+		config.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return sound(config.Token(through(ctx, transport)))
+}
+
+// through has the library send its requests by a transport, and see only answers
+// that may hold a token.
+func through(ctx context.Context, transport http.RoundTripper) context.Context {
+	client := &http.Client{Transport: checked{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return context.WithValue(ctx, oauth2.HTTPClient, client)
+}
+
+// sound returns what the library has read when it can be used.
+func sound(got *oauth2.Token, err error) (token, error) {
+	if err != nil {
+		return token{}, told(err)
+	}
+	life := defaultLife
+	if !got.Expiry.IsZero() {
+		life = time.Until(got.Expiry)
+	}
+	switch {
+	case !strings.EqualFold(got.Type(), "bearer"):
+		return token{}, errNotBearer
+	case life <= 0:
+		return token{}, errEnded
+	case strings.ContainsFunc(got.AccessToken, func(r rune) bool { return r < ' ' || r > '~' }): // RFC 6749 appendix A.12
+		return token{}, errMalformed
+	}
+	return token{value: got.AccessToken, life: life, refresh: got.RefreshToken}, nil
+}
+
+// told keeps of an error what says nothing of an answer: the library's errors
+// quote it.
+func told(err error) error {
+	var fault *scripting.HostError
+	var refused *refusal
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, errNotJSON):
+		return errNotJSON
+	}
+	return errMalformed
+}
+
+// refusal is an answer that is no token.
+type refusal struct {
+	status int
+	code   string // "" when the answer holds none of codes
+}
+
+func (r *refusal) Error() string {
+	if r.code != "" {
+		return fmt.Sprintf("the token server answered %d (%s)", r.status, r.code)
+	}
+	return fmt.Sprintf("the token server answered %d", r.status)
+}
+
+// checked lets only answers through that may hold a token.
+type checked struct{ http.RoundTripper }
+
+// RoundTrip sends a request.
+func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
+	out.Header.Set("Accept", "application/json")
+	out.Header.Set("User-Agent", "mcpd")
+	resp, err := t.RoundTripper.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, errMalformed
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	passes := jsongate.Check(body, jsongate.Limits{Bytes: maxAnswer, Depth: 16, Tokens: 10_000}) == nil
+	code := ""
+	if passes {
+		code = codeIn(body)
+	}
+	switch {
+	case resp.StatusCode != http.StatusOK || code != "":
+		return nil, &refusal{status: resp.StatusCode, code: code}
+	case kind != "application/json":
+		return nil, errNotJSON
+	case !passes:
+		return nil, errMalformed
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// codeIn returns the code of an error in an answer, if it is a known one.
+func codeIn(body []byte) string {
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil || !slices.Contains(codes, answer.Error) {
+		return ""
+	}
+	return answer.Error
+}

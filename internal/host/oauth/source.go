@@ -1,0 +1,197 @@
+package oauth
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// patience is how long one request for a token may take.
+	patience = 10 * time.Second
+	// early is how long before its end a token is replaced, and at most a tenth
+	// of its life.
+	early = time.Minute
+	// After a failure nobody asks for shortestPause, which doubles with each
+	// further one up to longestPause.
+	shortestPause = time.Second
+	longestPause  = time.Minute
+	// doubtPause is how often a token is renewed at most because it was refused.
+	doubtPause = time.Minute
+)
+
+// Options are an Issuer's doors to the outside.
+type Options struct {
+	// Transport sends the requests of a client. Its errors and answers are those
+	// of egress: whole, and without redirects.
+	Transport func(Client) http.RoundTripper
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Issuer asks token servers on behalf of the sources that it makes. It is safe
+// for concurrent use.
+type Issuer struct {
+	options Options
+
+	flights sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	stops   map[*flight]context.CancelFunc
+	users   map[string]*Users // by the keys of their clients
+}
+
+// New returns an Issuer. Close it when the server stops.
+func New(o Options) *Issuer {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Issuer{options: o, stops: map[*flight]context.CancelFunc{}, users: map[string]*Users{}}
+}
+
+// Close ends all requests, and waits for them.
+func (i *Issuer) Close() {
+	i.mu.Lock()
+	i.closed = true
+	for _, stop := range i.stops {
+		stop()
+	}
+	users := slices.Collect(maps.Values(i.users))
+	i.mu.Unlock()
+	for _, u := range users {
+		u.close()
+	}
+	i.flights.Wait()
+}
+
+// Source returns the tokens of a client. secret returns the value of the
+// client's secret, and is asked each time that a token is.
+func (i *Issuer) Source(c Client, secret func(ctx context.Context, key string) (string, error)) *Source {
+	return &Source{issuer: i, client: c, secret: secret}
+}
+
+// Source is the tokens of one client. It is safe for concurrent use.
+type Source struct {
+	// Fixed at creation.
+	issuer *Issuer
+	client Client
+	secret func(ctx context.Context, key string) (string, error)
+
+	mu      sync.Mutex
+	current string
+	// renew is when the current token is to be replaced, end when it ends.
+	renew, end time.Time
+	flying     *flight
+	// failure is how the last request failed, nil when it did not; nobody asks
+	// again before retry.
+	failure error
+	pause   time.Duration
+	retry   time.Time
+	// doubted is when a refusal last had the token renewed.
+	doubted time.Time
+}
+
+// flight is one request for a token. err may be read when done is closed.
+type flight struct {
+	done  chan struct{}
+	value string
+	err   error
+}
+
+// Token returns a token that holds, and waits for one when it must. Its error
+// names the token server and holds no value.
+func (s *Source) Token(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	now := s.issuer.options.Now()
+	held := now.Before(s.end)
+	if held && now.Before(s.renew) {
+		defer s.mu.Unlock()
+		return s.current, nil
+	}
+	if s.flying == nil && !now.Before(s.retry) {
+		s.flying = s.issuer.fly(ctx, s)
+	}
+	flying, current, failure, pause := s.flying, s.current, s.failure, s.retry.Sub(now)
+	s.mu.Unlock()
+	switch {
+	case held: // the next one is on its way, or nobody can have it now
+		return current, nil
+	case flying == nil:
+		return "", fmt.Errorf("%s: %w (it is asked again in %s)", s.client.TokenURL, failure, pause.Round(time.Second))
+	}
+	select {
+	case <-flying.done:
+	case <-ctx.Done():
+		return "", fmt.Errorf("%s: %w", s.client.TokenURL, context.Cause(ctx))
+	}
+	if flying.err != nil {
+		return "", fmt.Errorf("%s: %w", s.client.TokenURL, flying.err)
+	}
+	return flying.value, nil
+}
+
+// Refused says that somebody did not accept the current token, which may have been
+// taken back: the next one is asked for when a token is needed again. As whoever
+// refuses may do so at will, that is done once a minute at most.
+func (s *Source) Refused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.issuer.options.Now(); now.Sub(s.doubted) >= doubtPause {
+		s.doubted, s.renew = now, now
+	}
+}
+
+// fly begins a request for a token. It goes on when ctx ends, as others wait for
+// it too.
+func (i *Issuer) fly(ctx context.Context, s *Source) *flight {
+	f := &flight{done: make(chan struct{})}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		f.err = context.Canceled
+		close(f.done)
+		return f
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	i.stops[f] = cancel
+	i.flights.Go(func() {
+		defer cancel()
+		got, err := i.ask(ctx, s)
+		i.mu.Lock()
+		delete(i.stops, f)
+		i.mu.Unlock()
+		s.land(f, got, err)
+	})
+	return f
+}
+
+// ask asks for a token with the client's secret as it is now.
+func (i *Issuer) ask(ctx context.Context, s *Source) (token, error) {
+	secret, err := s.secret(ctx, s.client.Secret)
+	if err != nil {
+		return token{}, err
+	}
+	return exchange(ctx, s.client, secret, i.options.Transport(s.client))
+}
+
+// land takes up what a request has brought.
+func (s *Source) land(f *flight, got token, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.issuer.options.Now()
+	s.flying, s.failure = nil, err
+	if err == nil {
+		s.current, s.end = got.value, now.Add(got.life)
+		s.renew = s.end.Add(-min(early, got.life/10))
+		s.pause, s.retry = 0, time.Time{}
+	} else {
+		s.pause = min(max(2*s.pause, shortestPause), longestPause)
+		s.retry = now.Add(s.pause)
+	}
+	f.value, f.err = got.value, err
+	close(f.done)
+}

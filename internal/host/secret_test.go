@@ -1,0 +1,87 @@
+package host_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// newReadingLab returns a call that is granted three secrets, of which one is
+// revealed and there, and one revealed and not there.
+func newReadingLab(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t)
+	defs := []secrets.Def{
+		{Name: "key", Env: "TOKEN", Reveal: true}, {Name: "hidden", Env: "TOKEN"}, {Name: "absent", Env: "NONE", Reveal: true}, {Name: "other", Env: "TOKEN", Reveal: true},
+	}
+	l.Secrets.Set(defs)
+	l.SecretKeys = map[string]string{}
+	for _, d := range defs {
+		l.SecretKeys[d.Name] = d.Key()
+	}
+	l.Readable = []string{"key", "hidden", "absent"}
+	l.Caller = identity.Caller{Principal: identity.Principal{ID: "ada"}}
+	return l
+}
+
+func TestASecretIsReadByGrantAndRevelationAlone(t *testing.T) {
+	l := newReadingLab(t)
+	for payload, want := range map[string]string{
+		`{"name":"key"}`:    `{"name":"key","value":"` + password + `"}`,
+		`{"name":"hidden"}`: scripting.Unavailable,
+		`{"name":"absent"}`: scripting.Unavailable,
+		`{"name":"other"}`:  scripting.NotGranted,
+		`{"name":""}`:       scripting.NotGranted,
+		`null`:              scripting.NotGranted,
+		`[]`:                scripting.Invalid,
+	} {
+		if got := l.do(t, scripting.OpSecret, payload); got != want {
+			t.Errorf("%s: got %s, want %s", payload, got, want)
+		}
+	}
+	if got := newLab(t).do(t, scripting.OpSecret, `{"name":"token"}`); got != scripting.NotGranted {
+		t.Errorf("without a grant: got %s", got)
+	}
+}
+
+func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
+	l := newReadingLab(t)
+	l.do(t, scripting.OpSecret, `{"name":"key"}`)
+	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
+	want := `level=INFO msg="a script read a secret" tool=t call_id=c-1 secret=key principal=ada` + "\n" +
+		`level=WARN msg="a script could not read a secret" tool=t call_id=c-1 secret=hidden principal=ada error="secret \"hidden\" is not revealed to scripts"` + "\n"
+	if got := l.log.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhatIsAskedHoldsNoSecret(t *testing.T) {
+	l := newReadingLab(t)
+	l.Asking = host.Asking{Grant: &grant.Ask{Elicit: true}, Can: host.Capabilities{Form: true}}
+	l.do(t, scripting.OpSecret, `{"name":"key"}`)
+	_, err := l.Do(t.Context(), 1, "ask", []byte(`{"requests":[{"key":"elicit","method":"elicitation/create","params":{"message":"is it `+password+`?"}}]}`))
+	var refused *scripting.HostError
+	if !errors.As(err, &refused) || refused.Code != scripting.Denied || strings.Contains(err.Error(), password) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestANumberThatIsASecretLeavesJSONWhole(t *testing.T) {
+	l := newLab(t)
+	store := secrets.New(secrets.Options{LookupEnv: func(string) (string, bool) { return "123456", true }})
+	store.Set([]secrets.Def{{Name: "pin", Env: "PIN"}})
+	if _, err := store.Resolve(t.Context(), "pin"); err != nil {
+		t.Fatal(err)
+	}
+	l.Secrets = store
+	l.do(t, "log", `{"level":"info","message":"m","fields":{"a":123456,"b":[1234567,1.5,"x123456",true],"123456":null}}`)
+	if got := strings.Join(l.told, "\n"); !strings.Contains(got, `{"[secret:pin]":null,"a":"[secret:pin]","b":["[secret:pin]7",1.5,"x[secret:pin]",true]}`) {
+		t.Errorf("told %s", got)
+	}
+}

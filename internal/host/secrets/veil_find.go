@@ -1,0 +1,106 @@
+package secrets
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// A veil hides values. It is immutable. A text is gone over once, however many
+// values there are: where four bytes begin a form of any, the forms that begin
+// with them are looked for.
+type veil struct {
+	forms []string // longest first
+	marks map[string]string
+	// heads are the forms by their first four bytes, the longest first, and maybe
+	// has a bit for each hash of these.
+	heads map[uint32][]string
+	maybe [maybeWords]uint64
+}
+
+// As many bits as 1<<maybeLog tell that four bytes begin no form, most of the time.
+const (
+	maybeLog   = 15
+	maybeWords = 1 << maybeLog / 64
+)
+
+// weave makes a veil over the values of each name.
+func weave(values map[string][]string) *veil {
+	v := &veil{marks: map[string]string{}, heads: map[uint32][]string{}}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			for _, form := range forms(value) {
+				if _, taken := v.marks[form]; !taken && len(form) >= shortest {
+					v.marks[form] = mark(name)
+				}
+			}
+		}
+	}
+	v.forms = slices.SortedFunc(maps.Keys(v.marks), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	for _, form := range v.forms {
+		head := headOf(form, 0)
+		v.heads[head] = append(v.heads[head], form)
+		bit := hashOf(head)
+		v.maybe[bit/64] |= 1 << (bit % 64)
+	}
+	return v
+}
+
+// headOf returns four bytes of a text as one number.
+func headOf[T string | []byte](text T, at int) uint32 {
+	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
+}
+
+// hashOf returns a bit of a veil for four bytes, by Fibonacci hashing.
+func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - maybeLog) }
+
+// find returns where the first form stands from a place on, and the length of the
+// text when none does.
+func find[T string | []byte](v *veil, text T, from int) int {
+	if len(v.forms) == 0 {
+		return len(text)
+	}
+	for at := from; at+shortest <= len(text); at++ {
+		head := headOf(text, at)
+		if bit := hashOf(head); v.maybe[bit/64]&(1<<(bit%64)) == 0 {
+			continue
+		}
+		if formAt(v, text, at, head) != "" {
+			return at
+		}
+	}
+	return len(text)
+}
+
+// formAt returns the longest form that stands at a place, or "".
+func formAt[T string | []byte](v *veil, text T, at int, head uint32) string {
+	for _, form := range v.heads[head] {
+		if len(form) <= len(text)-at && string(text[at:at+len(form)]) == form {
+			return form
+		}
+	}
+	return ""
+}
+
+// replace returns a text with marks in it; first is where the first form stands.
+func replace[T string | []byte](v *veil, text T, first int) []byte {
+	out := make([]byte, 0, len(text))
+	last := 0
+	for at := first; at < len(text); at = find(v, text, last) {
+		form := formAt(v, text, at, headOf(text, at))
+		out = append(out, text[last:at]...)
+		out = append(out, v.marks[form]...)
+		last = at + len(form)
+	}
+	return append(out, text[last:]...)
+}
+
+func (v *veil) over(text string) string {
+	first := find(v, text, 0)
+	if first == len(text) {
+		return text
+	}
+	return string(replace(v, text, first))
+}

@@ -1,0 +1,104 @@
+package host
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/host/oauth"
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+// The space of what users have let clients have, and the key in it under which
+// the key stands that seals all of it. No user has such a name.
+const (
+	vaultSpace = "oauth"
+	vaultKey   = "\x00key"
+)
+
+// vaultRoom bounds the tokens of all users.
+var vaultRoom = state.Room{Keys: 10_000, Bytes: 64 << 20}
+
+// vaults returns where the tokens of users are kept: in the store that open
+// returns, sealed for one user of one secret.
+func vaults(open func() (state.Store, error)) func(key string) oauth.Vault {
+	return func(key string) oauth.Vault { return vault{open: open, secret: key} }
+}
+
+// vault keeps tokens of the users of one secret.
+type vault struct {
+	open   func() (state.Store, error)
+	secret string
+}
+
+var errVault = errors.New("what is kept of a user is damaged")
+
+// Get returns what is kept of a user.
+func (v vault) Get(user string) ([]byte, error) {
+	store, err := v.open()
+	if err != nil {
+		return nil, fmt.Errorf("open the tokens of users: %w", err)
+	}
+	kept, err := store.Pair(vaultSpace, v.name(user))
+	if err != nil || kept.Value == nil {
+		return nil, err
+	}
+	seal, err := sealOf(store)
+	if err != nil {
+		return nil, err
+	}
+	value, err := seal.Open(nil, nil, kept.Value, []byte(v.name(user)))
+	if err != nil {
+		return nil, errVault
+	}
+	return value, nil
+}
+
+// Put keeps a value of a user.
+func (v vault) Put(user string, value []byte) error {
+	store, err := v.open()
+	if err != nil {
+		return fmt.Errorf("open the tokens of users: %w", err)
+	}
+	var sealed []byte
+	if value != nil {
+		seal, err := sealOf(store)
+		if err != nil {
+			return err
+		}
+		sealed = seal.Seal(nil, nil, value, []byte(v.name(user)))
+	}
+	return store.ChangePair(vaultSpace, v.name(user), vaultRoom, func(state.Pair, time.Time) (state.Pair, error) {
+		return state.Pair{Value: sealed}, nil
+	})
+}
+
+// name is what stands in the clear: the secret and the user, of which the key
+// of the secret has no zero byte.
+func (v vault) name(user string) string { return v.secret + "\x00" + user }
+
+// sealOf returns the seal of a store, which it makes at first use.
+func sealOf(store state.Store) (cipher.AEAD, error) {
+	key, err := store.Pair(vaultSpace, vaultKey)
+	if err == nil && key.Value == nil {
+		err = store.ChangePair(vaultSpace, vaultKey, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
+			if old.Value == nil {
+				old.Value = make([]byte, 32)
+				rand.Read(old.Value)
+			}
+			key = old
+			return old, nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the key of the tokens: %w", err)
+	}
+	block, err := aes.NewCipher(key.Value)
+	if err != nil {
+		return nil, errVault
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}

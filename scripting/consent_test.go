@@ -1,0 +1,75 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const consentPage = `{"mode":"url","url":"https://login.example.com/a?state=s","message":"Allow it.","elicitationId":"e"}`
+
+// guarded is a host that lets requests through when the user was asked and has
+// allowed it.
+func guarded(allowed *bool) *fakeHost {
+	return &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
+		switch {
+		case op == opAsk:
+			return nil, ErrSuspended
+		case !strings.Contains(string(payload), `"consented":true`):
+			return nil, &HostError{Code: Consent, Message: "not yet", Details: []byte(consentPage)}
+		case !*allowed:
+			return nil, &HostError{Code: Consent, Message: "the user did not allow it"}
+		}
+		return []byte(`{"status":200,"headers":{},"body":"welcome","url":"https://x"}`), nil
+	}}
+}
+
+// granted runs a body up to its question, and goes on with an answer to it.
+func granted(t *testing.T, host *fakeHost, answer string) (result string, calls []string) {
+	t.Helper()
+	src := files(`try { const r = await http.crm.get("https://x"); return [r.status, r.text()] } catch (e) { return [e.name, e.code ?? e.reason, e.message] }`)
+	src.Objects = append(src.Objects, Object{"http", "crm"})
+	c := call(compiled(t, src), `{}`)
+	c.Journal = NewJournal()
+	out := runWith(t, c, host)
+	if len(out.Suspended) != 1 || string(out.Suspended[0].Payload) != `{"requests":[{"key":"consent","method":"elicitation/create","params":`+consentPage+`}]}` {
+		t.Fatalf("got %s", shown(out))
+	}
+	binary, err := c.Journal.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Journal = NewJournal()
+	if err := errors.Join(c.Journal.UnmarshalBinary(binary), c.Journal.Answer(out.Suspended[0].Seq, []byte(`{"responses":{"consent":`+answer+`}}`))); err != nil {
+		t.Fatal(err)
+	}
+	return shown(runWith(t, c, host)), host.calls()
+}
+
+func TestARequestWaitsForTheConsentOfItsUser(t *testing.T) {
+	allowed := true
+	got, calls := granted(t, guarded(&allowed), `{"action":"accept"}`)
+	if got != `[200,"welcome"]` {
+		t.Errorf("got %s", got)
+	}
+	want := []string{
+		`http.request {"grant":"crm","method":"GET","url":"https://x"}`, `ask {"requests":[{"key":"consent","method":"elicitation/create","params":` + consentPage + `}]}`,
+		`http.request {"grant":"crm","method":"GET","url":"https://x","consented":true}`,
+	}
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestARequestWithoutConsentIsRefused(t *testing.T) {
+	allowed := false
+	if got, _ := granted(t, guarded(&allowed), `{"action":"accept"}`); got != `["HostError","DENIED","the user did not allow it"]` {
+		t.Errorf("got %s", got)
+	}
+	if got, calls := granted(t, guarded(&allowed), `{"action":"decline"}`); got != `["AskDenied","declined","the question to the user was declined"]` || len(calls) != 2 {
+		t.Errorf("got %s; asked %q", got, calls)
+	}
+}
