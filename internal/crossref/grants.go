@@ -57,6 +57,9 @@ func (c *machine) judgeAll(f *hclfile.Definitions) {
 	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 		c.judge(kind, name, granted, ranges, true)
 	})
+	for i := range f.Tools {
+		c.shared(&f.Tools[i])
+	}
 }
 
 // eachGrant calls do with what each definition of a file is granted.

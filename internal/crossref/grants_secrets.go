@@ -31,13 +31,11 @@ func (c *machine) revealed(what string, granted grant.Set, ranges map[string]dia
 func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[string]diag.Range) {
 	judge := func(v grant.Value, object, problem, detail string) {
 		v.EachSecret(func(name string) {
-			i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool {
-				return s.Name == name && s.OAuth != nil && s.OAuth.AuthorizeURL != ""
-			})
-			if where, written := ranges[object]; written && i >= 0 {
+			secret := c.ofUser(name)
+			if where, written := ranges[object]; written && secret != nil {
 				c.report(diag.Diagnostic{
 					Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s %s, %q", what, problem, name), Detail: detail,
-					Notes: []diag.Note{{Range: c.config.Secrets[i].Range, Message: "the secret"}},
+					Notes: []diag.Note{{Range: secret.Range, Message: "the secret"}},
 				})
 			}
 		})
@@ -56,6 +54,34 @@ func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[strin
 			if kind == "hook" {
 				judge(h.Value, "http."+g.Name, "sends the token of a user", "a hook runs for no user; use a secret that is the server's own")
 			}
+		}
+	}
+}
+
+// ofUser returns a secret of which every user has a token, nil when it is none.
+func (c *machine) ofUser(name string) *hclfile.Secret {
+	i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool {
+		return s.Name == name && s.OAuth != nil && s.OAuth.AuthorizeURL != ""
+	})
+	if i < 0 {
+		return nil
+	}
+	return &c.config.Secrets[i]
+}
+
+// shared reports a tool that would give to everybody what it was told with the
+// token of one user.
+func (c *machine) shared(t *hclfile.Tool) {
+	if t.Cache == nil || t.Cache.Scope != hclfile.CacheServer {
+		return
+	}
+	for _, name := range t.Grant.SecretNames() {
+		if secret := c.ofUser(name); secret != nil {
+			c.report(diag.Diagnostic{
+				Code: "contradiction", Range: t.Cache.Range,
+				Summary: fmt.Sprintf("the results of tool %q are given to every caller, and come by the token of a user, %q", t.Name, name),
+				Detail:  "write scope = \"principal\"", Notes: []diag.Note{{Range: secret.Range, Message: "the secret"}},
+			})
 		}
 	}
 }
