@@ -18,7 +18,7 @@ func taken(t *testing.T, e *Executor, alone bool) *peer {
 	if err != nil || free != nil {
 		t.Fatalf("there is no process: %v", err)
 	}
-	t.Cleanup(func() { e.release(p) })
+	t.Cleanup(func() { e.release(p, &flight{}) })
 	return p
 }
 
@@ -95,7 +95,7 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	if p, _, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
 		t.Error("a third process was started")
 	}
-	e.release(own)
+	e.release(own, &flight{})
 	<-own.dead // it is one too many
 	if !slices.Equal(e.peers, []*peer{shared}) {
 		t.Errorf("%d processes are left", len(e.peers))
@@ -110,7 +110,7 @@ func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	if err != nil || large == nil || large == usual {
 		t.Fatalf("it waits: %v", err)
 	}
-	e.release(large)
+	e.release(large, &flight{})
 	<-large.dead
 }
 
@@ -187,6 +187,6 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		if (other != first) != test.stuck {
 			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
 		}
-		e.release(other)
+		e.release(other, &flight{})
 	}
 }

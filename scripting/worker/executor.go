@@ -77,7 +77,9 @@ type Executor struct {
 	peers   []*peer
 	spare   *peer // is idle, so that a process which is needed need not be started
 	waiting []chan struct{}
-	closed  bool
+	// spared are the nested calls that have a process beyond the bound, by their depth.
+	spared map[int]*flight
+	closed bool
 
 	watching *time.Timer // nil while there are no processes
 	// looks counts the looks at the processes, from 1 on.
@@ -96,7 +98,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
+	e := &Executor{path: path, argv: argv, options: o, resident: resident, spared: map[int]*flight{}, room: admission{most: o.Computing, patience: o.Patience}}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,11 +166,15 @@ func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	p, err := e.acquire(ctx, need{f.memory(e.options), alone, f.call.Kin != nil})
+	n := need{memory: f.memory(e.options), alone: alone}
+	if f.call.Kin != nil {
+		n.nested = f
+	}
+	p, err := e.acquire(ctx, n)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer e.release(p)
+	defer e.release(p, f)
 	f.id = e.lastCall.Add(1)
 	out, err = f.fly(ctx, p, e.options.Grace)
 	if errors.As(err, &dead) {
