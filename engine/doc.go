@@ -11,8 +11,7 @@
 // arguments are looked at; values of `from` inputs and defaults are filled in
 // and the arguments are validated; policies decide, and limits count; the body
 // runs under its deadline; the result is validated; and exactly one of the end
-// and error hooks fires, however the call ended. A call that a body makes of a tool
-// goes the same path, on the same snapshot.
+// and error hooks fires, however the call ended.
 //
 // # The path of a reload
 //

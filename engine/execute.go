@@ -256,6 +256,7 @@ func (x *execution) runBody(ctx context.Context) (Result, *CallError) {
 func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallError) {
 	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer bounded.Cancel(nil)
+	x.place.Ends(bounded.Cancel)
 	call := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.server.options.Executor,
 		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(),
@@ -275,6 +276,8 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 		return Result{}, invalidInput(x.entry.Item, []Violation{{Path: input.Path, Message: input.Reason()}})
 	}
 	switch {
+	case x.place.Spent():
+		return Result{}, failed(ExecutionError, nil, "%v", nesting.ErrSpent)
 	case errors.Is(err, catalog.ErrLeft):
 		return Result{Left: true}, nil
 	case err != nil && ctx.Err() != nil:

@@ -12,15 +12,15 @@ import (
 // holds a place until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	request := Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: ViaTool}
-	if arguments != nil {
-		if err := CheckArguments(arguments); err != nil {
-			request.refused = &CallError{Code: InvalidInput, Message: err.Error()}
-		}
+	if err := CheckArguments(arguments); arguments != nil && err != nil {
+		request.refused = &CallError{Code: InvalidInput, Message: err.Error()}
 	}
 	inner := x.server.begin(x.snap, request)
-	if err := inner.place.Enter(&x.place, x.policyName(), x.id); err != nil {
+	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
+	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	x.server.inFlight.Begin()
 	result := inner.through(ctx, nil)
 	switch {

@@ -180,24 +180,40 @@ func TestCallsNestEightDeepAndNoDeeper(t *testing.T) {
 	wantValue(t, s, engine.Request{Name: "outer"}, `"8 outer tool DENIED calls of tools nest at most 8 deep"`)
 }
 
-func TestACallThatMakesAFloodOfCallsIsBounded(t *testing.T) {
-	var began, ended atomic.Int64
+func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
+	var began, ended, running, most atomic.Int64
 	s := server(t, engine.Options{
 		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
 			if e.Phase == engine.Start {
 				began.Add(1)
+				for now := running.Add(1); now > most.Load(); {
+					most.Store(now)
+				}
 			} else {
 				ended.Add(1)
+				running.Add(-1)
 			}
 		}},
-		Tools: files("outer.hcl", caller(`
-    const all = await Promise.allSettled(Array.from({ length: 20 }, () => tools.outer()));
-    const refused = all.filter((one) => one.status === "rejected" && one.reason.message.includes("at most 256 calls of tools")).length;
-    return refused > 0 || all.some((one) => one.value === true);`))})
-	wantValue(t, s, engine.Request{Name: "outer"}, `true`)
-	if began.Load() != nesting.MaxCalls+1 || ended.Load() != began.Load() {
-		t.Errorf("%d calls began and %d ended, want %d", began.Load(), ended.Load(), nesting.MaxCalls+1)
+		Tools: files("outer.hcl", caller(`for (;;) await Promise.allSettled(Array.from({ length: 20 }, () => tools.outer()));`)),
+	})
+	got := s.Execute(t.Context(), engine.Request{Name: "outer"})
+	if got.Err == nil || got.Err.Code != engine.ExecutionError || got.Err.Message != "one call makes at most 256 calls of tools, those that these make counted too" {
+		t.Errorf("got %v", got.Err)
 	}
+	if began.Load() != ended.Load() || began.Load() > nesting.MaxCalls+1 {
+		t.Errorf("%d calls began and %d ended", began.Load(), ended.Load())
+	}
+	if most.Load() > nesting.MaxDepth*nesting.MaxRunning+1 {
+		t.Errorf("%d calls ran at once", most.Load())
+	}
+}
+
+func TestAsManyCallsAsOneMayMakeAreMade(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`
+    let sum = 0;
+    for (let i = 0; i < 4; i++) for (const n of await Promise.all(Array.from({ length: 64 }, () => tools.one()))) sum += n;
+    return sum;`), "one.hcl", `tool "one" { run = "return 1;" }`)})
+	wantValue(t, s, engine.Request{Name: "outer"}, `256`)
 }
 
 func TestANestedCallHasAPlaceWhereTheServerHasNone(t *testing.T) {

@@ -47,6 +47,8 @@ type Call struct {
 	// executor does not refuse such a call for want of room, lets one of its kin at a
 	// time wait for that, and keeps it waiting for nothing that its kin may hold.
 	Kin *Kin
+	// Depth is how many calls wait for this one, each for the next.
+	Depth int
 }
 
 // Limits bound one call.

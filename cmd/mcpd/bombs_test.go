@@ -120,6 +120,7 @@ var bombEnds = regexp.MustCompile(`^(TIMEOUT: the tool did not end within its ti
 	`|EXECUTION_ERROR: the body needs more stack than the 64 MiB that it may have` +
 	`|EXECUTION_ERROR: the process that ran the body has died of it, twice; it may have 256 MiB of memory and 64 MiB of stack` +
 	`|EXECUTION_ERROR: calls nest deeper than 1000` +
+	`|EXECUTION_ERROR: one call makes at most 256 calls of tools.*` +
 	`|EXECUTION_ERROR: the body (made more than|set more than|.* more than) 10000 .*` +
 	`|EXECUTION_ERROR: (RangeError: )?(Invalid string length|Invalid array length|Invalid count value).*` +
 	`|EXECUTION_ERROR: .*(too large|nested deeper than|nests deeper than|may have at most|contains itself).*` +

@@ -31,7 +31,7 @@ type script struct {
 func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
 		Program: b.program, Input: i.Input, Seed: rand.Uint64(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
-		Limits: i.Bounds, Kin: i.Kin,
+		Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
 	}
 	if call.Agent == nil && b.program.Uses("agent") {
 		call.Agent = i.AgentJSON()

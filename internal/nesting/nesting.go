@@ -1,9 +1,12 @@
 // Package nesting bounds the calls that bodies make of tools. The calls that come
-// of one call by a client are a tree: it is bounded in its depth, and in how many
-// calls it has in all, so that no tool makes a flood of one call.
+// of one call by a client are a tree: it is bounded in its depth, in how many calls
+// it has in all, and in how many of them run at once, so that no tool makes a flood
+// of one call.
 package nesting
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -16,38 +19,77 @@ const (
 	MaxDepth = 8
 	// MaxCalls is how many calls may be nested in the one of a client, at any depth.
 	MaxCalls = 256
+	// MaxRunning is how many calls of a tree run at once at each depth; others wait.
+	// A call waits for those of its own depth alone, and these for deeper ones: so
+	// that none waits for itself.
+	MaxRunning = 8
 )
+
+// ErrSpent is why a tree that has grown too large is ended.
+var ErrSpent = errors.New(fmt.Sprintf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls))
 
 // Place is where a call stands in its tree. The zero Place is that of a client's
 // call. It must not be copied once a call is nested in it.
 type Place struct {
 	depth        int
 	name, parent string
-	// root is nil in the root itself, which counts the calls of the tree.
-	root *Place
-	made atomic.Int64
-	// kin are the calls of the tree; in the root they are there once there are any.
+	stop         func(error)
+	// tree is made, in the place of a client's call, for the first that is nested.
 	begun sync.Once
-	kin   *scripting.Kin
+	tree  *tree
 }
 
+// tree is what the calls share that come of one.
+type tree struct {
+	made   atomic.Int64
+	spent  atomic.Bool
+	stop   func(error)
+	kin    *scripting.Kin
+	levels [MaxDepth]chan struct{}
+}
+
+// Ends says what ends the call, for one of a client that makes too many.
+func (p *Place) Ends(stop func(error)) { p.stop = stop }
+
+// Spent reports whether the tree has grown too large, and the call has ended for
+// that. It is asked once nothing that is nested in the call runs.
+func (p *Place) Spent() bool { return p.tree != nil && p.tree.spent.Load() }
+
 // Enter makes p, which is zero, the place of a call that is made by a body at the
-// place by: that of the call parent, of what is named name. An error is a
+// place by: that of the call parent, of what is named name. It waits until the
+// call may run; leave says that it has ended. An error is that of ctx, or a
 // [*scripting.HostError]: the tree may not grow there.
-func (p *Place) Enter(by *Place, name, parent string) error {
+func (p *Place) Enter(ctx context.Context, by *Place, name, parent string) (leave func(), err error) {
 	if by.depth == MaxDepth {
-		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
+		return nil, &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
 	}
-	root := by
-	if by.root != nil {
-		root = by.root
+	if by.depth == 0 {
+		by.begun.Do(func() { by.tree = newTree(by.stop) })
 	}
-	if root.made.Add(1) > MaxCalls {
-		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls)}
+	t := by.tree
+	if t.made.Add(1) > MaxCalls {
+		t.spent.Store(true)
+		if t.stop != nil {
+			t.stop(ErrSpent)
+		}
+		return nil, &scripting.HostError{Code: scripting.Denied, Message: ErrSpent.Error()}
 	}
-	root.begun.Do(func() { root.kin = scripting.NewKin() })
-	p.depth, p.root, p.name, p.parent, p.kin = by.depth+1, root, name, parent, root.kin
-	return nil
+	level := t.levels[by.depth]
+	select {
+	case level <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.depth, p.tree, p.name, p.parent = by.depth+1, t, name, parent
+	return func() { <-level }, nil
+}
+
+func newTree(stop func(error)) *tree {
+	t := &tree{stop: stop, kin: scripting.NewKin()}
+	for i := range t.levels {
+		t.levels[i] = make(chan struct{}, MaxRunning)
+	}
+	return t
 }
 
 // Depth counts the calls that the call is nested in: 0 for a client's own.
@@ -58,10 +100,10 @@ func (p *Place) Caller() string { return p.name }
 
 // Kin are the calls of the tree, the client's own left out, which has none.
 func (p *Place) Kin() *scripting.Kin {
-	if p.root == nil {
+	if p.depth == 0 {
 		return nil
 	}
-	return p.kin
+	return p.tree.kin
 }
 
 // Parent is the id of the call that the call is nested in; empty for a client's own.

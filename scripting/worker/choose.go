@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"log/slog"
-	"math"
 	"slices"
 	"time"
 )
@@ -16,11 +15,18 @@ type need struct {
 	memory int64
 	// alone says that no other call may be in it.
 	alone bool
-	// nested says that the call may not wait for a process: the call that waits for
-	// this one may hold the last.
-	nested bool
+	// nested is the call when others wait for it, which may hold all processes; nil
+	// for any other.
+	nested *flight
 	// program is that of the call.
 	program [32]byte
+}
+
+// beyond reports whether a process is started for such a call beyond the bound. One
+// call of each depth may have that: those that it waits for are deeper, so that
+// in the end none waits for itself. The caller holds mu.
+func (e *Executor) beyond(n need) bool {
+	return n.nested != nil && e.spared[n.nested.call.Depth] == nil
 }
 
 // acquire returns the process that is best for a call: the one with the fewest
@@ -53,10 +59,12 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 		if p == nil || p.stuck {
 			most *= 2 // those that will not do need not ever be without a call
 		}
-		if p == nil && n.nested {
-			most = math.MaxInt
-		}
 		another, err := e.another(n.memory, most)
+		if another == nil && err == nil && p == nil && e.beyond(n) {
+			if another, err = e.another(n.memory, len(e.peers)+1); another != nil {
+				e.spared[n.nested.call.Depth] = n.nested
+			}
+		}
 		if another != nil {
 			p = another
 		}
@@ -186,6 +194,9 @@ func (e *Executor) release(p *peer, n need, quick bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.learn(n.program, quick)
+	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
+		delete(e.spared, f.call.Depth)
+	}
 	p.calls--
 	p.alone = false
 	if p.calls == 0 && (p.full() || len(e.peers) > e.options.Processes) {

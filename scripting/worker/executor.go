@@ -79,7 +79,9 @@ type Executor struct {
 	spare   *peer // is idle, so that a process which is needed need not be started
 	waiting []chan struct{}
 	quick   map[[32]byte]struct{} // the programs whose last call was
-	closed  bool
+	// spared are the nested calls that have a process beyond the bound, by their depth.
+	spared map[int]*flight
+	closed bool
 
 	watching *time.Timer // nil while there are no processes
 	// watchdog looks after the stays of calls in processes.
@@ -100,7 +102,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
+	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +170,10 @@ func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{memory: f.memory(e.options), alone: alone, nested: f.call.Kin != nil, program: f.call.Program.Hash()}
+	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash()}
+	if f.call.Kin != nil {
+		n.nested = f
+	}
 	p, err := e.acquire(ctx, n)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)

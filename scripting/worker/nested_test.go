@@ -29,7 +29,7 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 	}
 	n.depth++
 	limits := scripting.Limits{Memory: n.executor.options.Memory + int64(n.depth)<<20}
-	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Kin: n.kin}, n)
+	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Kin: n.kin, Depth: n.depth}, n)
 	if err != nil || out.Result == nil {
 		n.t.Errorf("at depth %d: %v, %+v", n.depth, err, out.Failure)
 	}
@@ -68,7 +68,7 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 		if !strings.Contains(string(payload), "bomb") {
 			return []byte(answered), nil
 		}
-		out, err := e.Run(ctx, scripting.Call{Program: hungry, Kin: scripting.NewKin()}, silent)
+		out, err := e.Run(ctx, scripting.Call{Program: hungry, Kin: scripting.NewKin(), Depth: 1}, silent)
 		if err != nil || out.Failure == nil || !strings.Contains(out.Failure.Message, "memory") {
 			t.Errorf("the nested call: %v, %+v", err, out)
 		}
@@ -146,5 +146,42 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 	done()
 	if err := e.enter(t.Context(), scripting.Call{Kin: kin}); err != nil || e.room.computing != 1 {
 		t.Errorf("%v, %d compute", err, e.room.computing)
+	}
+}
+
+// TestOneCallOfEachDepthHasAProcessBeyondTheBound: however many wait for each other,
+// no more processes run than that.
+func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	kin := scripting.NewKin()
+	choose := func(depth, memory int) (*peer, *flight) {
+		t.Helper()
+		f := &flight{call: scripting.Call{Kin: kin, Depth: depth}}
+		p, _, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, f
+	}
+	first, one := choose(1, 1)
+	second, two := choose(2, 2) // twice as many as the bound, for those of other memory
+	third, three := choose(2, 3)
+	if again, _ := choose(2, 4); first == nil || second == nil || third == nil || again != nil {
+		t.Fatalf("there are %v, %v, %v and %v", first, second, third, again)
+	}
+	deeper, four := choose(3, 4)
+	if deeper == nil {
+		t.Fatal("a deeper call waits")
+	}
+	e.release(third, need{nested: three}, false)
+	last, five := choose(2, 5)
+	if last == nil {
+		t.Error("the next call of its depth waits though the one before has ended")
+	}
+	for p, f := range map[*peer]*flight{first: one, second: two, deeper: four, last: five} {
+		e.release(p, need{nested: f}, false)
+	}
+	if len(e.peers) > 1 || len(e.spared) > 0 {
+		t.Errorf("%d processes are left, and %d beyond the bound", len(e.peers), len(e.spared))
 	}
 }
