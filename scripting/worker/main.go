@@ -21,7 +21,7 @@ const (
 	maxStack  = 64 << 20
 	maxMemory = 512 << 20
 	// gcPercent is how much a small heap may grow before the collector works at all.
-	gcPercent = 400
+	gcPercent = 800
 	// mostMemory bounds what a process may be told that it may have.
 	mostMemory = 1 << 40
 	// maxProcessor is how much processor time one trial may take.
