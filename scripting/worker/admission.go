@@ -11,13 +11,12 @@ import (
 
 // admission lets calls begin as long as not too many compute. Those that wait
 // for their host do not count: what is scarce are the processors. A call that
-// finds no room waits for its turn; one that would wait for too long, by the pace
-// at which turns come, is refused at once: it would come late, and make others
-// late.
+// finds no room waits for its turn; one that would begin too late, by the pace at
+// which turns come, is refused at once: it would end in vain, and make others late.
 type admission struct {
 	// fixed at creation
 	most     int
-	patience time.Duration
+	patience time.Duration // that of calls without a deadline, and the least
 
 	mu        sync.Mutex
 	computing int
@@ -25,14 +24,12 @@ type admission struct {
 	ends      []time.Time // of the last calls, as long as others have waited; four times most at most
 }
 
-// unpaced is how many calls may wait, for each that may compute, before the pace
-// is known: most are over soon.
-const unpaced = 8
-
 // turn is a call that waits to begin.
 type turn struct {
-	since time.Time
-	come  chan struct{} // closed when it has begun
+	since   time.Time
+	until   time.Time  // its deadline; zero for none
+	patient bool       // it is never refused
+	come    chan error // is sent nil when it has begun, or that it is refused
 }
 
 // enter begins a call. [admission.leave] must be called when it waits or ends,
@@ -45,37 +42,40 @@ func (a *admission) enter(ctx context.Context, patient bool) error {
 		a.mu.Unlock()
 		return nil
 	}
-	now := time.Now()
-	if !patient && a.late(now) {
+	t := turn{since: time.Now(), patient: patient, come: make(chan error, 1)}
+	t.until, _ = ctx.Deadline()
+	if a.late(t) {
 		a.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
-	t := turn{now, make(chan struct{})}
 	a.waiting = append(a.waiting, t)
 	a.mu.Unlock()
 	select {
-	case <-t.come:
-		return nil
+	case err := <-t.come:
+		return err
 	case <-ctx.Done():
 		a.give(t)
 		return ctx.Err()
 	}
 }
 
-// late reports whether the turn of a call that comes now would come too late. The
-// caller holds mu.
-func (a *admission) late(now time.Time) bool {
-	n := len(a.waiting)
-	switch {
-	case n == 0:
+// late reports whether a call that comes now would begin too late: after half of
+// its time. The caller holds mu.
+func (a *admission) late(t turn) bool {
+	if len(a.waiting) == 0 || t.patient {
 		return false
-	case now.Sub(a.waiting[0].since) > a.patience:
-		return true
-	case len(a.ends) < 2*a.most: // what began at once may end at once
-		return n >= unpaced*a.most
 	}
-	pace := now.Sub(a.ends[0]) / time.Duration(len(a.ends))
-	return time.Duration(n+1)*pace > a.patience
+	wait := max(t.since.Sub(a.waiting[0].since), time.Duration(len(a.waiting)+1)*a.pace(t.since))
+	return wait > max(a.patience, t.until.Sub(t.since)/2)
+}
+
+// pace returns the time from one turn to the next, 0 before it is known: what
+// began at once may end at once. The caller holds mu.
+func (a *admission) pace(now time.Time) time.Duration {
+	if len(a.ends) < 2*a.most {
+		return 0
+	}
+	return now.Sub(a.ends[0]) / time.Duration(len(a.ends))
 }
 
 // give gives a turn up that is not wanted any more.
@@ -84,11 +84,13 @@ func (a *admission) give(t turn) {
 	defer a.mu.Unlock()
 	for i := range a.waiting {
 		if a.waiting[i].come == t.come {
-			a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
+			a.waiting = slices.Delete(a.waiting, i, i+1)
 			return
 		}
 	}
-	a.left() // it had come in the meantime
+	if err := <-t.come; err == nil {
+		a.left() // it had come in the meantime
+	}
 }
 
 // resume has a call compute that goes on: it is not refused any more.
@@ -115,10 +117,26 @@ func (a *admission) left() {
 	if len(a.ends) == 4*a.most {
 		a.ends = slices.Delete(a.ends, 0, 1)
 	}
-	a.ends = append(a.ends, time.Now())
+	now := time.Now()
+	a.ends = append(a.ends, now)
 	for len(a.waiting) > 0 && a.computing < a.most {
-		close(a.waiting[0].come)
-		a.waiting = a.waiting[1:]
+		a.waiting[0].come <- nil
+		a.waiting = slices.Delete(a.waiting, 0, 1)
 		a.computing++
+	}
+	a.shed(now)
+}
+
+// shed refuses the last that wait, as long as their turn would come when their
+// time is over: they have come before the pace was known. The caller holds mu.
+func (a *admission) shed(now time.Time) {
+	pace := a.pace(now)
+	for n := len(a.waiting); n > 0; n-- {
+		last := a.waiting[n-1]
+		if last.patient || last.until.IsZero() || now.Add(time.Duration(n)*pace).Before(last.until) {
+			return
+		}
+		last.come <- scripting.ErrOverloaded
+		a.waiting = a.waiting[:n-1]
 	}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +96,7 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &admission{most: 8, patience: 500 * time.Millisecond}
-		refused, late := 0, 0
+		var refused, late atomic.Int64
 		for n := range 1000 {
 			time.Sleep(10 * time.Millisecond) // ten times what there is room for
 			go func() {
@@ -103,10 +104,10 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 				err := a.enter(t.Context(), false)
 				switch waited := time.Since(began); {
 				case errors.Is(err, scripting.ErrOverloaded) && waited == 0:
-					refused++
+					refused.Add(1)
 					return
-				case err != nil || n > 300 && waited > 700*time.Millisecond: // the pace is known then
-					late++
+				case err != nil || n > 400 && waited > 700*time.Millisecond: // the pace is known then
+					late.Add(1)
 				}
 				time.Sleep(400*time.Millisecond + time.Duration(n*7919%801)*time.Millisecond)
 				a.leave()
@@ -114,13 +115,51 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(10 * time.Second)
-		if late > 30 || refused < 840 || refused > 920 {
-			t.Errorf("%d of 1000 were refused and %d began late", refused, late)
+		if late.Load() > 60 || refused.Load() < 800 || refused.Load() > 920 {
+			t.Errorf("%d of 1000 were refused and %d began late", refused.Load(), late.Load())
 		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		if a.computing != 0 || len(a.waiting) != 0 {
 			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
 		}
 	})
+}
+
+// TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown: a hundred come at once, and
+// end one each 100 ms. Those that have ten seconds wait for their turn; those that have one
+// are told once it shows that their turn would come too late, but for one or two.
+func TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown(t *testing.T) {
+	for _, c := range []struct{ has, longest time.Duration }{{20 * time.Second, 0}, {time.Second, 900 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) { judgeBurst(t, c.has, c.longest) })
+	}
+}
+
+// judgeBurst wants no call to be refused, or those that are to be told within a time.
+func judgeBurst(t *testing.T, has, longest time.Duration) {
+	a := &admission{most: 1, patience: 500 * time.Millisecond}
+	var begun, refused, late atomic.Int64
+	for range 100 {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), has)
+			defer cancel()
+			came := time.Now()
+			switch err := a.enter(ctx, false); {
+			case err == nil:
+				begun.Add(1)
+				time.Sleep(100 * time.Millisecond)
+				a.leave()
+			case errors.Is(err, scripting.ErrOverloaded) && time.Since(came) <= longest:
+				refused.Add(1)
+			default:
+				late.Add(1)
+			}
+		}()
+	}
+	time.Sleep(time.Minute)
+	if b, r := begun.Load(), refused.Load(); longest == 0 && b != 100 || b+r < 98 || b < 8 {
+		t.Errorf("%d have begun, %d were refused, and %d were too late", b, r, late.Load())
+	}
 }
 
 func TestWhoGivesUpTakesNoTurn(t *testing.T) {
