@@ -199,7 +199,7 @@ func (e *Executor) release(p *peer, n need, quick bool) {
 	}
 	p.calls--
 	p.alone = false
-	if p.calls == 0 && (p.full() || len(e.peers) > e.options.Processes) {
+	if p.calls == 0 && p.full() {
 		p.end(endRested)
 		e.peers = slices.DeleteFunc(e.peers, func(other *peer) bool { return other == p })
 	}

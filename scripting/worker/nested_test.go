@@ -178,10 +178,22 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	if last == nil {
 		t.Error("the next call of its depth waits though the one before has ended")
 	}
-	for p, f := range map[*peer]*flight{first: one, second: two, deeper: four, last: five} {
+	all := map[*peer]*flight{first: one, second: two, deeper: four, last: five}
+	for p, f := range all {
 		e.release(p, need{nested: f}, false)
 	}
-	if len(e.peers) > 1 || len(e.spared) > 0 {
-		t.Errorf("%d processes are left, and %d beyond the bound", len(e.peers), len(e.spared))
+	for range soonest + 1 {
+		e.look()
+	}
+	ended := 0
+	for p := range all {
+		p.mu.Lock()
+		if p.cause == endRested {
+			ended++
+		}
+		p.mu.Unlock()
+	}
+	if ended != len(all)-1 || len(e.spared) > 0 {
+		t.Errorf("%d of %d processes have ended, and %d are beyond the bound", ended, len(all), len(e.spared))
 	}
 }

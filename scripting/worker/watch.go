@@ -5,8 +5,11 @@ import "time"
 const (
 	// look is how often processes are looked at while there are any with calls.
 	look = 50 * time.Millisecond
-	// rest is how many looks a process may have nothing to do.
-	rest = int(time.Minute / look)
+	// rest is how many looks a process may have nothing to do, and soonest how many
+	// one may that is beyond their usual number: to start one costs as much as
+	// some hundred calls.
+	rest    = int(time.Minute / look)
+	soonest = int(time.Second / look)
 )
 
 // watch has the processes looked at. The caller holds mu.
@@ -25,6 +28,7 @@ func (e *Executor) look() {
 		return
 	}
 	e.looks.Add(1)
+	beyond := len(e.peers) - e.options.Processes
 	for _, p := range e.peers {
 		p.stuck = p.calls > 0 && p.holds()
 		switch {
@@ -32,7 +36,8 @@ func (e *Executor) look() {
 			p.end(endMemory)
 		case p.calls > 0:
 			p.rests = 0
-		case p.rests >= rest:
+		case p.rests >= rest, p.rests >= soonest && beyond > 0:
+			beyond--
 			p.end(endRested)
 		default:
 			p.rests++
