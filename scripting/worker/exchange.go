@@ -61,7 +61,7 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 // ask asks the host, in its turn. The answer comes over answers.
 func (f *flight) ask(p *peer, h hostFrame) {
 	if f.open++; f.open == 1 {
-		p.busy.Add(-1)
+		f.idle(p)
 		f.since.Store(0)
 		f.room.leave()
 	}
@@ -115,8 +115,7 @@ func tooMuchPassed() *scripting.Failure {
 func (f *flight) answered(p *peer, a scripting.Answer) *scripting.Failure {
 	failure := f.settle(a)
 	if f.open == 0 {
-		p.busy.Add(1)
-		f.since.Store(p.looks.Load())
+		f.busy(p)
 	}
 	if failure == nil {
 		// When this fails the process has ended, and the call goes on elsewhere.

@@ -29,6 +29,8 @@ type flight struct {
 	since atomic.Int64
 
 	began time.Time // there
+	// counted says that it is among those that are busy there.
+	counted bool
 	// quick says that the call has ended soon after, and waited for nothing.
 	quick bool
 
@@ -96,8 +98,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 		return scripting.Outcome{}, p.missed()
 	}
 	f.began = time.Now()
-	p.busy.Add(1)
-	f.since.Store(p.looks.Load())
+	f.busy(p)
 	defer f.idle(p)
 	if err := f.board(ctx, p); err != nil {
 		p.end(endUnknown)
@@ -179,9 +180,19 @@ func (f *flight) board(ctx context.Context, p *peer) error {
 	return p.wire.send(frameCall, c.append)
 }
 
+// busy counts the call among those that compute.
+func (f *flight) busy(p *peer) {
+	if !f.counted {
+		f.counted = true
+		p.busy.Add(1)
+	}
+	f.since.Store(p.looks.Load())
+}
+
 // idle takes the call out of those that compute.
 func (f *flight) idle(p *peer) {
-	if f.open == 0 {
+	if f.counted {
+		f.counted = false
 		p.busy.Add(-1)
 	}
 }
