@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -27,11 +28,11 @@ func (r *run) makeTOML() *goja.Object {
 			panic(r.throwable(err))
 		}
 		printed, err := toml.Print(text)
-		if err != nil {
-			panic(r.typeError(what + ": " + err.Error()))
-		}
-		if len(printed) > maxText {
+		switch {
+		case errors.Is(err, toml.ErrLong):
 			panic(r.tooLong())
+		case err != nil:
+			panic(r.typeError(what + ": " + err.Error()))
 		}
 		return r.rt.ToValue(printed)
 	})

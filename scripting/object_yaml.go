@@ -43,10 +43,10 @@ func (r *run) printYAML(c goja.FunctionCall) goja.Value {
 		panic(r.typeError(what + ": there is nothing to print"))
 	}
 	printed, err := yaml.Print(text, r.going)
-	r.refused(what, err)
-	if len(printed) > maxText {
+	if errors.Is(err, yaml.ErrLong) {
 		panic(r.tooLong())
 	}
+	r.refused(what, err)
 	return r.rt.ToValue(printed)
 }
 

@@ -13,7 +13,7 @@ import (
 // stands behind it on to that, by their names without a version.
 var interpreters = []string{
 	"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "rc", "nu", "pwsh", "powershell", "cmd", "python", "pypy", "perl", "ruby",
-	"irb", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish", "expect", "awk", "gawk", "mawk", "nawk", "sed", "osascript",
+	"irb", "node", "nodejs", "php", "lua", "luajit", "tclsh", "wish", "expect", "awk", "gawk", "mawk", "nawk", "sed", "osascript",
 	"java", "groovy", "scala", "erl", "elixir", "guile", "sbcl", "racket", "R", "Rscript", "julia", "jq", "xsltproc",
 }
 
@@ -23,6 +23,18 @@ var launchers = []string{
 	"strace", "ltrace", "watch", "parallel", "busybox", "toybox", "chroot", "unshare", "nsenter", "systemd-run", "at", "batch", "ssh", "rsh", "flock",
 	"start-stop-daemon", "entr", "npx", "npm", "xvfb-run", "valgrind", "taskset", "chrt", "linux64", "setarch", "docker", "podman", "kubectl",
 	"gdb", "lldb", "vi", "vim", "vim.basic", "nvim", "emacs", "ed", "ex", "psql", "sqlite", "mysql", "mariadb", "m4", "make", "gmake", "bc", "dc", "go",
+	"deno", "bun",
+}
+
+// valueOptions are options of interpreters behind which something else stands than
+// their code, which is still to come.
+var valueOptions = map[string][]string{
+	"awk": {"-F", "-v"}, "gawk": {"-F", "-v", "-i", "-l"}, "mawk": {"-F", "-v"}, "nawk": {"-F", "-v"},
+	"python": {"-W", "-X"}, "pypy": {"-W", "-X"}, "perl": {"-I"}, "ruby": {"-I", "-C", "-r"}, "lua": {"-l"}, "luajit": {"-l"}, "php": {"-c", "-d", "-z"},
+	"sh": {"-o", "+o"}, "dash": {"-o", "+o"}, "ash": {"-o", "+o"}, "zsh": {"-o", "+o"}, "ksh": {"-o", "+o"}, "mksh": {"-o", "+o"},
+	"bash": {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"},
+	"node": {"-r", "--require", "--import", "-C", "--conditions", "--loader"}, "nodejs": {"-r", "--require", "--import", "-C", "--conditions", "--loader"},
+	"java": {"-cp", "-classpath", "--class-path", "-p", "--module-path"}, "osascript": {"-l"}, "jq": {"-L", "--indent"},
 }
 
 // codeOptions are options of interpreters behind which code stands.
@@ -38,7 +50,7 @@ func coded(g grant.Exec, real string) (argument int, why string) {
 		case slices.Contains(launchers, name) || strings.HasPrefix(name, "ld-linux"):
 			i = slices.IndexFunc(g.Argv, passes)
 		case slices.Contains(interpreters, name):
-			i = codeArgument(g.Argv)
+			i = codeArgument(g.Argv, valueOptions[name])
 		}
 		if i >= 0 {
 			return i, fmt.Sprintf("%s runs what it is told, and here a script would have a say in it", name)
@@ -49,15 +61,16 @@ func coded(g grant.Exec, real string) (argument int, why string) {
 
 // codeArgument returns the first argument that a script has a say in and that an
 // interpreter may take for code, for the name of a file with code, or for an
-// option. What stands behind code that is written out is data.
-func codeArgument(argv []string) int {
+// option. What stands behind code that is written out is data; what stands behind
+// one of the options that take a value is no code.
+func codeArgument(argv, valued []string) int {
 	written := false
 	for i, argument := range argv {
 		behind := i > 0 && slices.Contains(codeOptions, argv[i-1])
 		switch {
 		case passes(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
 			return i
-		case !strings.HasPrefix(argument, "-"):
+		case !strings.HasPrefix(argument, "-") && (i == 0 || !slices.Contains(valued, argv[i-1])) && !slices.Contains(valued, argument):
 			written = true
 		}
 	}

@@ -41,14 +41,15 @@ type Place struct {
 
 // tree is what the calls share that come of one.
 type tree struct {
+	root   *Place // that of the client's call
 	made   atomic.Int64
 	spent  atomic.Bool
-	stop   func(error)
 	kin    *scripting.Kin
 	levels [MaxDepth]chan struct{}
 }
 
-// Ends says what ends the call, for one of a client that makes too many.
+// Ends says what ends the call, for one of a client that makes too many. It is
+// said anew for each run of the body, while nothing that is nested in it runs.
 func (p *Place) Ends(stop func(error)) { p.stop = stop }
 
 // Spent reports whether the tree has grown too large, and the call has ended for
@@ -64,13 +65,13 @@ func (p *Place) Enter(ctx context.Context, by *Place, name, parent string) (leav
 		return nil, &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
 	}
 	if by.depth == 0 {
-		by.begun.Do(func() { by.tree = newTree(by.stop) })
+		by.begun.Do(func() { by.tree = newTree(by) })
 	}
 	t := by.tree
 	if t.made.Add(1) > MaxCalls {
 		t.spent.Store(true)
-		if t.stop != nil {
-			t.stop(ErrSpent)
+		if stop := t.root.stop; stop != nil {
+			stop(ErrSpent)
 		}
 		return nil, &scripting.HostError{Code: scripting.Denied, Message: ErrSpent.Error()}
 	}
@@ -84,8 +85,8 @@ func (p *Place) Enter(ctx context.Context, by *Place, name, parent string) (leav
 	return func() { <-level }, nil
 }
 
-func newTree(stop func(error)) *tree {
-	t := &tree{stop: stop, kin: scripting.NewKin()}
+func newTree(root *Place) *tree {
+	t := &tree{root: root, kin: scripting.NewKin()}
 	for i := range t.levels {
 		t.levels[i] = make(chan struct{}, MaxRunning)
 	}

@@ -81,6 +81,25 @@ func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
 	}
 }
 
+// TestATreeEndsTheRunInWhichItGrowsTooLarge has the body run twice, as one does
+// whose client answers what it is asked.
+func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
+	var client, first nesting.Place
+	client.Ends(func(error) { t.Error("a run is ended that is over") })
+	enter(t, &first, &client, "t", "c")
+	ended := false
+	client.Ends(func(error) { ended = true })
+	for range nesting.MaxCalls {
+		var p nesting.Place
+		if leave, err := p.Enter(t.Context(), &client, "t", "c"); err == nil {
+			leave()
+		}
+	}
+	if !ended {
+		t.Error("the run goes on")
+	}
+}
+
 func TestSoManyCallsRunAtOnceAtEachDepth(t *testing.T) {
 	var client nesting.Place
 	running := make([]nesting.Place, nesting.MaxRunning)

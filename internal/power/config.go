@@ -106,22 +106,22 @@ func (s *Side) ceiling() account {
 	a.names(grant.Gives, "ask", c.Ask)
 	a.names(grant.Gives, "sql_drivers", c.SQLDrivers)
 	a.names(grant.Gives, "sql_hosts", c.SQLHosts)
-	a.named("exec_paths", c.ExecPaths, "")
-	a.named("modules", c.Modules, "")
-	a.named("fs_roots", c.FSRoots, s.Operator)
-	a.named("sql_roots", c.SQLRoots, s.Operator)
+	a.named("exec_paths", c.ExecPaths, "", false) // a name may run what a pattern does not let run
+	a.named("modules", c.Modules, "", true)
+	a.named("fs_roots", c.FSRoots, s.Operator, false)
+	a.named("sql_roots", c.SQLRoots, s.Operator, false)
 	a.bounds(c.Bounds, math.Inf(1))
 	return a
 }
 
-// named adds places, below the folder of the operator's file told from there, or
-// patterns, which have no folder.
-func (a *account) named(option string, list []hclfile.Name, folder string) {
+// named adds names, those of places below the folder told from there. Patterns
+// says that one which a pattern covers gives nothing more.
+func (a *account) named(option string, list []hclfile.Name, folder string, patterns bool) {
 	if list == nil {
 		a.say(grant.Gives, option, "what is refused nowhere")
 	}
 	for _, n := range list {
-		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: folder == ""}, n.Range)
+		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: patterns}, n.Range)
 	}
 }
 

@@ -12,6 +12,13 @@ import (
 	"unicode"
 )
 
+// MaxPrinted is the most bytes that a printed text may have. Headers, which hold
+// the names of all tables around theirs, make it many times what it is printed of.
+const MaxPrinted = 16 << 20
+
+// ErrLong says that a text would have more than [MaxPrinted].
+var ErrLong = errors.New("the text is longer than 16 MiB")
+
 // The reasons why a value is no TOML.
 var (
 	errNull  = errors.New("TOML has no null; leave the member out")
@@ -19,7 +26,7 @@ var (
 )
 
 // Print returns a JSON object as TOML, its members in the order of their names.
-// No text is no object.
+// No text is no object. The error says what is no TOML, or is [ErrLong].
 func Print(text []byte) (string, error) {
 	if len(text) == 0 {
 		return "", errTable
@@ -37,6 +44,9 @@ func Print(text []byte) (string, error) {
 	p := printer{}
 	if err := p.table(table, ""); err != nil {
 		return "", err
+	}
+	if len(p.out) > MaxPrinted {
+		return "", ErrLong
 	}
 	return string(p.out), nil
 }
@@ -78,6 +88,9 @@ func (p *printer) headed(line, path string, table map[string]any) error {
 		p.out = append(p.out, '\n')
 	}
 	p.out = append(append(p.out, line...), '\n')
+	if len(p.out) > MaxPrinted {
+		return ErrLong
+	}
 	return p.table(table, path+".")
 }
 

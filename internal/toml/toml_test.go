@@ -2,6 +2,8 @@ package toml
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -84,4 +86,17 @@ func FuzzToml(f *testing.F) {
 			t.Errorf("%q is %v, printed\n%s is %v", text, table, printed, again)
 		}
 	})
+}
+
+// TestWhatHeadersMakeLongEndsEarly prints what would have 100 GB.
+func TestWhatHeadersMakeLongEndsEarly(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"` + strings.Repeat("x", 1<<20) + `":{"a":{}`)
+	for i := range 100_000 {
+		fmt.Fprintf(&b, `,"a%d":{}`, i)
+	}
+	b.WriteString("}}")
+	if printed, err := Print([]byte(b.String())); !errors.Is(err, ErrLong) {
+		t.Errorf("%d bytes, %v", len(printed), err)
+	}
 }

@@ -3,11 +3,19 @@ package yaml
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
+// MaxPrinted is the most bytes that a printed document may have. Indents make it
+// many times what it is printed of.
+const MaxPrinted = 16 << 20
+
+// ErrLong says that a document would have more than [MaxPrinted].
+var ErrLong = errors.New("the document is longer than 16 MiB")
+
 // Print returns JSON as a YAML document in block style. step is called for
-// every value.
+// every value. The error is that of step, or [ErrLong].
 func Print(text []byte, step func() error) (string, error) {
 	tokens := json.NewDecoder(bytes.NewReader(text))
 	tokens.UseNumber()
@@ -15,7 +23,11 @@ func Print(text []byte, step func() error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(Append(nil, v)), nil
+	out := Append(nil, v)
+	if len(out) > MaxPrinted {
+		return "", ErrLong
+	}
+	return string(out), nil
 }
 
 // ordered reads one value with its members in their order.

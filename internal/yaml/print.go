@@ -12,7 +12,7 @@ import (
 var safe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=(-][A-Za-z0-9_./@%+=()-]*)*$`)
 
 // Append appends a value as a document in block style: nil, bool, [json.Number],
-// string, []any and *[Map].
+// string, []any and *[Map]. It ends soon behind [MaxPrinted], wherever that is.
 func Append(out []byte, v any) []byte {
 	out = appendValue(out, v, 0, false)
 	return append(out, '\n')
@@ -24,6 +24,9 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 	switch v := v.(type) {
 	case *Map:
 		for i, name := range v.Names {
+			if len(out) > MaxPrinted {
+				return out
+			}
 			if i > 0 || key {
 				out = newLine(out, indent)
 			}
@@ -36,6 +39,9 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 		return append(space(out, key), "{}"...)
 	case []any:
 		for i, item := range v {
+			if len(out) > MaxPrinted {
+				return out
+			}
 			if i > 0 || key {
 				out = newLine(out, indent)
 			}

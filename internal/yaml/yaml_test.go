@@ -131,6 +131,24 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+// TestWhatIndentsMakeLongEndsEarly prints what would have 300 MB.
+func TestWhatIndentsMakeLongEndsEarly(t *testing.T) {
+	text := strings.Repeat(`{"a":`, 150) + "[" + strings.Repeat("1,", 1_000_000) + "1]" + strings.Repeat("}", 150)
+	if printed, err := Print([]byte(text), never); !errors.Is(err, ErrLong) {
+		t.Errorf("%d bytes, %v", len(printed), err)
+	}
+	var v any = []any{}
+	for range 1_000_000 {
+		v = append(v.([]any), json.Number("1"))
+	}
+	for range 150 {
+		v = &Map{Names: []string{"a"}, Values: []any{v}}
+	}
+	if n := len(Append(nil, v)); n > MaxPrinted+1000 {
+		t.Errorf("%d bytes are written", n)
+	}
+}
+
 // FuzzPrint holds that what is printed is read as what it was.
 func FuzzPrint(f *testing.F) {
 	for _, text := range []string{`{"a":["b\n c\n",{"":null}]}`, `["\u0085","\u2028","\ufeff"," a"," \n"]`, `[1e21,-0.5,true,"~","0o7","1_0","<<"]`, `"a\n\n\nb"`} {

@@ -16,6 +16,10 @@ const (
 	// maxPassed bounds what the host calls of a call pass that wait for their
 	// answers: the process that they come from has them behind it.
 	maxPassed = 64 << 20
+	// maxPassedByAll bounds what those of all calls pass, in the same way: the calls
+	// that pass more than fairPassed are ended which would make it more.
+	maxPassedByAll = 128 << 20
+	fairPassed     = 256 << 10
 	// maxAsked is how many host calls of a call run at once. Others wait.
 	maxAsked = 64
 )
@@ -52,7 +56,9 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 		}
 		return out, false, nil
 	case f.passed+len(h.payload) > maxPassed:
-		return scripting.Outcome{Failure: tooMuchPassed()}, true, nil
+		return scripting.Outcome{Failure: tooMuchPassed("the body", maxPassed)}, true, nil
+	case f.passed+len(h.payload) > fairPassed && f.passedByAll.Load()+int64(len(h.payload)) > maxPassedByAll:
+		return scripting.Outcome{Failure: tooMuchPassed("all bodies", maxPassedByAll)}, true, nil
 	}
 	f.ask(p, h)
 	return out, false, nil
@@ -61,7 +67,7 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 // ask asks the host, in its turn. The answer comes over answers.
 func (f *flight) ask(p *peer, h hostFrame) {
 	if f.open++; f.open == 1 {
-		p.busy.Add(-1)
+		f.idle(p)
 		f.since.Store(0)
 		f.room.leave()
 	}
@@ -69,7 +75,7 @@ func (f *flight) ask(p *peer, h hostFrame) {
 		f.answers, f.asked = make(chan scripting.Answer), map[int]int{}
 	}
 	f.asked[h.seq] = len(h.payload)
-	f.passed += len(h.payload)
+	f.passes(len(h.payload))
 	f.queue = append(f.queue, h)
 	f.askNext()
 }
@@ -98,16 +104,22 @@ func (f *flight) settle(a scripting.Answer) *scripting.Failure {
 	if f.open--; f.open == 0 {
 		f.room.resume()
 	}
-	f.passed -= f.asked[a.Seq()]
+	f.passes(-f.asked[a.Seq()])
 	delete(f.asked, a.Seq())
 	f.askNext()
 	return f.recorder.Given(a)
 }
 
-func tooMuchPassed() *scripting.Failure {
+// passes counts bytes that a host call passes, or that are let go of.
+func (f *flight) passes(bytes int) {
+	f.passed += bytes
+	f.passedByAll.Add(int64(bytes))
+}
+
+func tooMuchPassed(who string, most int) *scripting.Failure {
 	return &scripting.Failure{
 		Kind: scripting.Limit, Limit: "host_calls",
-		Message: fmt.Sprintf("the host calls of the body that wait for their answers pass more than %d MiB together", maxPassed>>20),
+		Message: fmt.Sprintf("the host calls of %s that wait for their answers pass more than %d MiB together", who, most>>20),
 	}
 }
 
@@ -115,8 +127,7 @@ func tooMuchPassed() *scripting.Failure {
 func (f *flight) answered(p *peer, a scripting.Answer) *scripting.Failure {
 	failure := f.settle(a)
 	if f.open == 0 {
-		p.busy.Add(1)
-		f.since.Store(p.looks.Load())
+		f.busy(p)
 	}
 	if failure == nil {
 		// When this fails the process has ended, and the call goes on elsewhere.

@@ -90,6 +90,8 @@ type Executor struct {
 	looks atomic.Int64
 	// room is that of calls that compute.
 	room admission
+	// passed is how many bytes the host calls pass that wait for their answers.
+	passed atomic.Int64
 	// resident returns how many bytes of memory a process has; 0 when that is not known.
 	resident func(pid int) int64
 
@@ -127,7 +129,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	f, err := newFlight(c, h, &e.room)
+	f, err := newFlight(c, h, &e.room, &e.passed)
 	if err != nil {
 		e.room.leave()
 		return scripting.Outcome{}, err

@@ -29,6 +29,8 @@ type flight struct {
 	since atomic.Int64
 
 	began time.Time // there
+	// counted says that it is among those that are busy there.
+	counted bool
 	// quick says that the call has ended soon after, and waited for nothing.
 	quick bool
 
@@ -37,7 +39,9 @@ type flight struct {
 	queue   []hostFrame           // those of them that the host was not asked yet
 	asked   map[int]int           // how many bytes each of them passes, by their numbers
 	passed  int                   // the sum of these
-	asking  *deadline.Context     // that of the host calls
+	// passedByAll is the sum of those of all calls.
+	passedByAll *atomic.Int64
+	asking      *deadline.Context // that of the host calls
 }
 
 // frame is one that a process has sent, without the id of its call.
@@ -47,14 +51,14 @@ type frame struct {
 }
 
 // newFlight returns a call that has begun.
-func newFlight(c scripting.Call, h scripting.Host, room *admission) (*flight, error) {
+func newFlight(c scripting.Call, h scripting.Host, room *admission, passedByAll *atomic.Int64) (*flight, error) {
 	if c.Journal == nil {
 		c.Journal = scripting.NewJournal()
 	}
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, room: room, asking: deadline.WithCancel(context.Background())}
+	f := &flight{call: c, host: h, room: room, passedByAll: passedByAll, asking: deadline.WithCancel(context.Background())}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {
@@ -83,6 +87,7 @@ func (f *flight) land() {
 	for f.open > 0 {
 		_ = f.settle(<-f.answers) // the call is over whatever its journal holds
 	}
+	f.passes(-f.passed) // of those that were dropped
 	f.recorder.Journal()
 	f.room.leave()
 }
@@ -96,8 +101,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 		return scripting.Outcome{}, p.missed()
 	}
 	f.began = time.Now()
-	p.busy.Add(1)
-	f.since.Store(p.looks.Load())
+	f.busy(p)
 	defer f.idle(p)
 	if err := f.board(ctx, p); err != nil {
 		p.end(endUnknown)
@@ -179,9 +183,19 @@ func (f *flight) board(ctx context.Context, p *peer) error {
 	return p.wire.send(frameCall, c.append)
 }
 
+// busy counts the call among those that compute.
+func (f *flight) busy(p *peer) {
+	if !f.counted {
+		f.counted = true
+		p.busy.Add(1)
+	}
+	f.since.Store(p.looks.Load())
+}
+
 // idle takes the call out of those that compute.
 func (f *flight) idle(p *peer) {
-	if f.open == 0 {
+	if f.counted {
+		f.counted = false
 		p.busy.Add(-1)
 	}
 }

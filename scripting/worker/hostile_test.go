@@ -219,7 +219,16 @@ func TestNothingComesOfACallThatIsOver(t *testing.T) {
 	if out.Result == nil {
 		t.Fatalf("got %+v", out)
 	}
-	awaitDeaths(e)
+	e.mu.Lock()
+	first := slices.Clone(e.peers)
+	e.mu.Unlock()
+	// Nobody reads what it says until the next call, which is to get its result.
+	if again, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, heard); err != nil || again.Result == nil {
+		t.Errorf("the next call: %+v, %v", again, err)
+	}
+	for _, p := range first {
+		<-p.dead
+	}
 }
 
 // TestACallThatFailedHereDoesNotRunOnThere, where nobody would look after it.

@@ -41,7 +41,7 @@ type Issuer struct {
 	flights sync.WaitGroup
 	mu      sync.Mutex
 	closed  bool
-	stops   map[*flight]context.CancelFunc
+	stops   map[*context.CancelFunc]struct{}
 	users   map[string]*Users // by the keys of their clients
 }
 
@@ -50,15 +50,15 @@ func New(o Options) *Issuer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Issuer{options: o, stops: map[*flight]context.CancelFunc{}, users: map[string]*Users{}}
+	return &Issuer{options: o, stops: map[*context.CancelFunc]struct{}{}, users: map[string]*Users{}}
 }
 
 // Close ends all requests, and waits for them.
 func (i *Issuer) Close() {
 	i.mu.Lock()
 	i.closed = true
-	for _, stop := range i.stops {
-		stop()
+	for stop := range i.stops {
+		(*stop)()
 	}
 	users := slices.Collect(maps.Values(i.users))
 	i.mu.Unlock()
@@ -145,27 +145,38 @@ func (s *Source) Refused() {
 	}
 }
 
+// apart does something with a token server for as long as that may take, also
+// when ctx has ended: what the server gives is given once. It reports false
+// when the issuer is closed, and nothing is done.
+func (i *Issuer) apart(ctx context.Context, do func(ctx context.Context)) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	i.stops[&cancel] = struct{}{}
+	i.flights.Go(func() {
+		defer cancel()
+		do(ctx)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.stops, &cancel)
+	})
+	return true
+}
+
 // fly begins a request for a token. It goes on when ctx ends, as others wait for
 // it too.
 func (i *Issuer) fly(ctx context.Context, s *Source) *flight {
 	f := &flight{done: make(chan struct{})}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
+	if !i.apart(ctx, func(ctx context.Context) {
+		got, err := i.ask(ctx, s)
+		s.land(f, got, err)
+	}) {
 		f.err = context.Canceled
 		close(f.done)
-		return f
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	i.stops[f] = cancel
-	i.flights.Go(func() {
-		defer cancel()
-		got, err := i.ask(ctx, s)
-		i.mu.Lock()
-		delete(i.stops, f)
-		i.mu.Unlock()
-		s.land(f, got, err)
-	})
 	return f
 }
 

@@ -89,23 +89,47 @@ func (u *Users) Token(ctx context.Context) (string, error) {
 func (u *Users) held(ctx context.Context, user string) (string, error) {
 	select { // one at a time renews
 	case u.turn <- struct{}{}:
-		defer func() { <-u.turn }()
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
 	k, err := u.recall(user)
-	if err != nil || k.Access == "" {
-		return "", err
-	}
 	now := u.issuer.options.Now()
 	switch {
-	case now.Before(k.Renew):
-		return k.Access, nil
-	case k.Refresh == "" && now.Before(k.End):
-		return k.Access, nil
-	case k.Refresh == "":
-		return "", u.forget(user)
+	case err == nil && k.Access != "" && k.Refresh != "" && !now.Before(k.Renew):
+		return u.renewed(ctx, user, k)
+	case err == nil && k.Access != "" && k.Refresh == "" && !now.Before(k.End):
+		k, err = kept{}, u.forget(user)
 	}
+	<-u.turn
+	return k.Access, err
+}
+
+// renewed gets the next token of a user, and ends the turn. That goes on when ctx
+// ends: a server that gives a refresh token once has taken the old one back.
+func (u *Users) renewed(ctx context.Context, user string, k kept) (string, error) {
+	type end struct {
+		token string
+		err   error
+	}
+	ended := make(chan end, 1)
+	if !u.issuer.apart(ctx, func(ctx context.Context) {
+		defer func() { <-u.turn }()
+		token, err := u.next(ctx, user, k)
+		ended <- end{token, err}
+	}) {
+		<-u.turn
+		return "", context.Canceled
+	}
+	select {
+	case e := <-ended:
+		return e.token, e.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// next is what becomes of a token that is to be renewed.
+func (u *Users) next(ctx context.Context, user string, k kept) (string, error) {
 	got, err := u.renew(ctx, k.Refresh)
 	var refused *refusal
 	switch {
@@ -113,7 +137,7 @@ func (u *Users) held(ctx context.Context, user string) (string, error) {
 		return got.value, u.keep(user, got, k.Refresh)
 	case errors.As(err, &refused) && refused.code == "invalid_grant":
 		return "", u.forget(user)
-	case now.Before(k.End):
+	case u.issuer.options.Now().Before(k.End):
 		return k.Access, nil
 	}
 	return "", fmt.Errorf("%s: %w", u.client.TokenURL, err)
@@ -150,8 +174,6 @@ func (u *Users) forget(user string) error {
 
 // renew gets the next token for a refresh token.
 func (u *Users) renew(ctx context.Context, refresh string) (token, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	secret, err := u.secretOf(ctx)
 	if err != nil {
 		return token{}, err
@@ -162,8 +184,6 @@ func (u *Users) renew(ctx context.Context, refresh string) (token, error) {
 
 // redeem gets the first token for the code that a user came back with.
 func (u *Users) redeem(ctx context.Context, code, verifier string) (token, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	secret, err := u.secretOf(ctx)
 	if err != nil {
 		return token{}, err

@@ -188,7 +188,14 @@ func (u *Users) back(to *url.URL) http.Handler {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		status, page := u.returned(r.Context(), r.URL.Query())
+		status, page := http.StatusBadRequest, pageUnknown
+		ended := make(chan struct{})
+		if u.issuer.apart(r.Context(), func(ctx context.Context) { // whether or not the browser waits
+			defer close(ended)
+			status, page = u.returned(ctx, r.URL.Query())
+		}) {
+			<-ended
+		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, page)
 	})

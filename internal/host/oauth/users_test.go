@@ -34,6 +34,7 @@ type court struct {
 	now    time.Time
 	asked  []string // the requests for tokens
 	code   string   // what the desk answers with an error, "" for none
+	during func()   // is done before the desk answers, unless it is nil
 	number int
 }
 
@@ -119,6 +120,9 @@ func (c *court) token(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, `{"error":%q,"error_description":"hunter2"}`, cmp.Or(c.code, "invalid_grant"))
 		return
+	}
+	if c.during != nil {
+		c.during()
 	}
 	c.number++
 	_, _ = fmt.Fprintf(w, `{"access_token":"access-%d","refresh_token":"refresh-%d","token_type":"bearer","expires_in":3600}`, c.number, c.number)
@@ -281,6 +285,28 @@ func TestATokenOfAUserIsRenewedWhileTheServerLetsIt(t *testing.T) {
 	}
 	if got := c.asked[len(c.asked)-1]; got != "refresh_token refresh-2" {
 		t.Errorf("asked with %s", got)
+	}
+}
+
+// TestATokenIsRenewedAlsoWhenItsCallEnds ends the call while the server, which takes
+// each refresh token once, has the request.
+func TestATokenIsRenewedAlsoWhenItsCallEnds(t *testing.T) {
+	c := newCourt(t)
+	_, page, _ := c.get("ada")
+	c.come(allow(page))
+	c.pass(time.Hour)
+	ctx, cancel := context.WithCancel(For(t.Context(), "ada", false))
+	c.mu.Lock()
+	c.during = cancel
+	c.mu.Unlock()
+	if token, err := c.users.Token(ctx); token != "" && token != "access-2" || token == "" && !errors.Is(err, context.Canceled) {
+		t.Errorf("the call that has ended got %q and %v", token, err)
+	}
+	if token, _, err := c.get("ada"); token != "access-2" || err != nil {
+		t.Errorf("got %q and %v", token, err)
+	}
+	if n := len(c.asked); n != 2 {
+		t.Errorf("the server was asked %d times: %q", n, c.asked)
 	}
 }
 
