@@ -6,18 +6,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // execute answers for a program. What the broker would refuse is refused here, too.
-func (m *Mocks) execute(g grant.Exec, payload []byte) ([]byte, error) {
-	arguments, err := execs.Parse(g, payload)
+func (m *Mocks) execute(p execs.Program, payload []byte) ([]byte, error) {
+	arguments, err := p.Parse(payload)
 	if err != nil {
 		return nil, err
 	}
-	object, line := "exec."+g.Name, commandLine(arguments)
+	object, line := "exec."+p.Name, commandLine(arguments)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, line)

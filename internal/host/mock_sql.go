@@ -3,19 +3,18 @@ package host
 import (
 	"fmt"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // database answers an operation on a database. What the broker would refuse
 // without a database is refused here, too.
-func (m *Mocks) database(g grant.SQL, method string, payload []byte) ([]byte, error) {
-	request, err := sqldb.Parse(g, method, payload)
+func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byte, error) {
+	request, err := d.Parse(method, payload)
 	if err != nil {
 		return nil, err
 	}
-	object, line := "sql."+g.Name, request.String()
+	object, line := "sql."+d.Name, request.String()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, line)
@@ -29,7 +28,7 @@ func (m *Mocks) database(g grant.SQL, method string, payload []byte) ([]byte, er
 	case mock.Error != "":
 		return nil, mock.refusal()
 	}
-	return sqldb.Answer(g, request, mock.Body)
+	return sqldb.Answer(d.SQL, request, mock.Body)
 }
 
 func exampleRows(method string) string {
