@@ -1,10 +1,7 @@
 package host
 
 import (
-	"fmt"
-
 	"github.com/mcpd/mcpd/internal/host/sqldb"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // database answers an operation on a database. What the broker would refuse
@@ -23,8 +20,7 @@ func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byt
 		// A file that nobody says anything else of is there.
 		return []byte("{}"), nil
 	case !ok:
-		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  json = %s\n}", object, line, exampleRows(method)))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
+		return nil, m.lacking(object, line, "{\n  json = "+exampleRows(method)+"\n}")
 	case mock.Error != "":
 		return nil, mock.refusal()
 	}
