@@ -19,8 +19,8 @@ type param struct {
 	grant.Param
 	// pattern is nil for one with a mistake, which covers nothing.
 	pattern *regexp.Regexp
-	// dashless says that a value which begins with "-" would be an option.
-	dashless bool
+	// mayBeOption says that a value which begins with "-" would be an option.
+	mayBeOption bool
 }
 
 // Compile makes a grant ready. It takes what a file may say; a parameter whose

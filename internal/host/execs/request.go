@@ -49,7 +49,7 @@ func (p param) check(program, value string) error {
 		return fault(scripting.Invalid, "exec.%s: %s must be text, which holds something and no NUL", program, p.Name)
 	case p.pattern == nil || !p.pattern.MatchString(value):
 		return fault(scripting.NotGranted, "exec.%s: %s does not match its pattern", program, p.Name)
-	case value[0] == '-' && p.dashless:
+	case value[0] == '-' && p.mayBeOption:
 		return fault(scripting.NotGranted, "exec.%s: %s would be an option of the program", program, p.Name)
 	}
 	return nil
