@@ -73,6 +73,7 @@ var layout = map[string][]string{
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "identity", "internal/cputime", "scripting", "scripting/worker"},
+	"examples/exampletest":     {"engine"},
 	"examples/...":             {"engine", "serve", "identity"},
 }
 
@@ -100,7 +101,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/mcp/mcptest", "internal/state/statetest"}
+var testKits = []string{"internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -37,25 +37,17 @@ func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
 // printYAML is yaml.print(value), of what JSON.stringify would write.
 func (r *run) printYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.print"
-	text, err := r.json(c.Argument(0))
-	r.refused(what, err)
-	if text == nil {
-		panic(r.typeError(what + ": there is nothing to print"))
-	}
-	printed, err := yaml.Print(text, r.going)
-	if errors.Is(err, yaml.ErrLong) {
-		panic(r.tooLong())
-	}
-	r.refused(what, err)
-	return r.rt.ToValue(printed)
-}
-
-// going ends the work of other packages on what a script made when the call is over.
-func (r *run) going() error {
-	if r.stopped() {
-		return errStopped
-	}
-	return nil
+	return r.printed(c.Argument(0), func(text []byte) string {
+		if text == nil {
+			panic(r.typeError(what + ": there is nothing to print"))
+		}
+		printed, err := yaml.Print(text, r.going)
+		if errors.Is(err, yaml.ErrLong) {
+			panic(r.tooLong())
+		}
+		r.refused(what, err)
+		return printed
+	})
 }
 
 // refused throws why a text cannot be read or written.
@@ -68,40 +60,4 @@ func (r *run) refused(what string, err error) {
 	default:
 		panic(r.throwable(err))
 	}
-}
-
-// plain returns the value of what yaml or toml has read.
-func (r *run) plain(v any) goja.Value {
-	r.proceed()
-	switch v := v.(type) {
-	case nil:
-		return goja.Null()
-	case []any:
-		items := make([]any, len(v))
-		for i, item := range v {
-			items[i] = r.plain(item)
-		}
-		return r.rt.NewArray(items...)
-	case *yaml.Map:
-		return r.object(v.Names, v.Values)
-	case map[string]any:
-		return r.object(sorted(v))
-	}
-	return r.rt.ToValue(v)
-}
-
-// object returns an object. Names that are array indexes are defined first.
-func (r *run) object(names []string, values []any) goja.Value {
-	o := r.rt.NewObject()
-	var indexed []indexedMember
-	for i, name := range names {
-		v := r.plain(values[i])
-		if n, ok := arrayIndex(name); ok {
-			indexed = append(indexed, indexedMember{n, name, v})
-		} else {
-			_ = define(o, name, v)
-		}
-	}
-	_ = defineIndexed(o, indexed)
-	return o
 }

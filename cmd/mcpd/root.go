@@ -78,7 +78,7 @@ a mistake leaves the old version serving.`,
 		Example: `  mcpd init                      # write a small mcpd.hcl and tools.d
   mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
   mcpd check                     # report every mistake in the files
-  mcpd diff old.d tools.d         # print what power an edit adds
+  mcpd diff old.d tools.d        # print what power an edit adds
   mcpd test                      # run the test blocks beside the tools
   mcpd call add a=2 b=3          # call a tool from the command line
   mcpd read runbook://restart    # read a resource`,

@@ -13,35 +13,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
 func load(t *testing.T) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), CheckTool: serve.CheckTool})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return server
+	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), CheckTool: serve.CheckTool})
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	results, err := load(t).RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 9 {
-		t.Errorf("%d tests ran, want 9", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, load(t), 9)
 }
 
 // model answers what the client is asked for, by what the question holds.

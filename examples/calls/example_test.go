@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
@@ -40,15 +41,7 @@ func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
 }
 
 func TestMocksAnswerForOtherTools(t *testing.T) {
-	results, err := start(t, func(context.Context, engine.HookEvent) {}).RunTests(t.Context(), "")
-	if err != nil || len(results) != 2 {
-		t.Fatalf("got %+v, %v", results, err)
-	}
-	for _, r := range results {
-		if !r.Passed() {
-			t.Errorf("%s: %q", r.Name, r.Failures)
-		}
-	}
+	exampletest.Passes(t, start(t, func(context.Context, engine.HookEvent) {}), 2)
 }
 
 // start returns a server of the example, with a hook. Calls one after the other

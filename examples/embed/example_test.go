@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -59,18 +60,7 @@ func TestTheProgramServesToolsInGoAndInFiles(t *testing.T) {
 }
 
 func TestTheTestsOfTheEmbeddedFilesPass(t *testing.T) {
-	server, err := engine.New(engine.Options{Name: "shop", Tools: files, Policies: []engine.Policy{named}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 1 || !results[0].Passed() {
-		t.Errorf("got %+v, want one test that passes", results)
-	}
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "shop", Tools: files, Policies: []engine.Policy{named}}), 1)
 }
 
 func TestTheProgramStaysShort(t *testing.T) {

@@ -2,7 +2,6 @@
 package files
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,37 +9,20 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 // serverOf serves a copy of the example, whose folders are its own.
 func serverOf(t *testing.T) (server *engine.Server, dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	dir = exampletest.Copy(t)
+	server = exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)})
 	return server, dir
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
 	server, _ := serverOf(t)
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 4 {
-		t.Errorf("%d tests ran, want 4", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, server, 4)
 }
 
 func TestNoPathLeadsBesideTheLogs(t *testing.T) {

@@ -11,18 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestTheJournalTellsOfEveryCall(t *testing.T) {
 	var journal journal
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Logger: slog.New(&journal)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Logger: slog.New(&journal)})
 	ctx := t.Context()
-	if _, err := server.Load(ctx); err != nil {
-		t.Fatal(err)
-	}
 	for _, arguments := range []map[string]any{
 		{"dividend": 6, "divisor": 4, "comment": "between us"},
 		{"dividend": 6, "divisor": 0},
@@ -51,23 +46,7 @@ func TestTheJournalTellsOfEveryCall(t *testing.T) {
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 2 {
-		t.Errorf("%d tests ran, want 2", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d")}), 2)
 }
 
 // journal is a log handler that keeps what hooks write. The hooks of one call

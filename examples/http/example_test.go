@@ -9,26 +9,11 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir(".")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 5 {
-		t.Errorf("%d tests ran, want 5", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}), 5)
 }
 
 func TestNoToolFileExceedsTheCeiling(t *testing.T) {

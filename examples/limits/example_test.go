@@ -2,7 +2,6 @@
 package limits
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -10,25 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
 )
 
 func TestWhoWaitsAsToldIsServed(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	server, err := engine.New(engine.Options{
+	server := exampletest.Load(t, engine.Options{
 		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Now: func() time.Time { return now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil || len(results) != 1 || !results[0].Passed() {
-		t.Fatalf("the test of the example: %+v, %v", results, err)
-	}
+	exampletest.Passes(t, server, 1)
 	report := func(tenant string) string {
 		result := server.Execute(t.Context(), engine.Request{
 			Name: "report", Arguments: json.RawMessage(`{"tenant":"` + tenant + `"}`), Caller: identity.Caller{Principal: identity.Anonymous()},

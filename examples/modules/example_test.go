@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestAScriptReachesWhatItsGrantSays(t *testing.T) {
@@ -36,15 +37,7 @@ func TestAScriptReachesWhatItsGrantSays(t *testing.T) {
 }
 
 func TestTheTestsOfTheFilesPass(t *testing.T) {
-	results, err := start(t).RunTests(t.Context(), "")
-	if err != nil || len(results) != 2 {
-		t.Fatalf("got %+v, %v", results, err)
-	}
-	for _, r := range results {
-		if !r.Passed() {
-			t.Errorf("%s: %q", r.Name, r.Failures)
-		}
-	}
+	exampletest.Passes(t, start(t), 2)
 }
 
 func TestAGrantThatTheModuleDoesNotTakeIsTold(t *testing.T) {

@@ -2,7 +2,6 @@
 package notes
 
 import (
-	"context"
 	"encoding/json"
 	"path/filepath"
 	"testing"
@@ -10,21 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
 )
 
 func TestEveryUserHasAPadThatOutlivesARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	server := start(t, path)
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
-		if !r.Passed() {
-			t.Errorf("%s: %q", r.Name, r.Failures)
-		}
-	}
+	exampletest.Passes(t, server, 5)
 	got := []string{
 		call(t, server, "ada", "add_note", `{"text":"buy milk"}`),
 		call(t, server, "bob", "add_note", `{"text":"call Ada"}`),
@@ -53,15 +45,7 @@ func TestEveryUserHasAPadThatOutlivesARestart(t *testing.T) {
 
 func start(t *testing.T, path string) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d"), StatePath: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return server
+	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), StatePath: path})
 }
 
 // call returns what a tool answers a user.

@@ -9,23 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
 )
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
 	server := load(t, "dev")
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 4 {
-		t.Errorf("%d tests ran, want 4", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, server, 4)
 }
 
 func TestTheStageDecidesWhatMayRun(t *testing.T) {
@@ -66,18 +56,10 @@ func TestListsLeaveOutWhatIsSurelyDenied(t *testing.T) {
 
 func load(t *testing.T, stage string) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{
+	return exampletest.Load(t, engine.Options{
 		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."),
 		Vars: map[string]engine.VarValue{"stage": {Text: stage, Origin: "the test"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return server
 }
 
 // call returns the result, or the error as the caller sees it.

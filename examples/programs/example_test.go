@@ -19,19 +19,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
 // serverOf serves a copy of the example, whose program is its own.
 func serverOf(t *testing.T) (server *engine.Server, log string) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
+	dir := exampletest.Copy(t)
 	for _, name := range []string{"mcpd.hcl", "tools.d/deploy.hcl"} {
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
@@ -40,31 +35,13 @@ func serverOf(t *testing.T) (server *engine.Server, log string) {
 			t.Fatal(err)
 		}
 	}
-	server, err = engine.New(engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir), CheckTool: serve.CheckTool})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	server = exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir), CheckTool: serve.CheckTool})
 	return server, filepath.Join(dir, "bin", "deploy.log")
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
 	server, _ := serverOf(t)
-	results, err := server.RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 5 {
-		t.Errorf("%d tests ran, want 5", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, server, 5)
 }
 
 // TestTheModelDecidesWhetherAProgramRuns asks a model in the midst of the call.

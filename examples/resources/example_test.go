@@ -12,22 +12,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	results, err := load(t, "tools.d").RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 9 {
-		t.Errorf("%d tests ran, want 9", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, load(t, "tools.d"), 9)
 }
 
 func TestAClientListsCompletesReadsAndPrompts(t *testing.T) {
@@ -95,15 +85,7 @@ func TestASubscriberIsToldOfAnEditedPage(t *testing.T) {
 
 func load(t *testing.T, folder string) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir(folder), CheckTool: serve.CheckTool})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return server
+	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir(folder), CheckTool: serve.CheckTool})
 }
 
 // connect returns a session of the revision that subscribes by a request.

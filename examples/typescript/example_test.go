@@ -2,7 +2,6 @@
 package typescript
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,21 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	results, err := load(t).RunTests(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 4 {
-		t.Errorf("%d tests ran, want 4", len(results))
-	}
-	for _, r := range results {
-		for _, failure := range r.Failures {
-			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
-		}
-	}
+	exampletest.Passes(t, load(t), 4)
 }
 
 func TestEveryNumberSurvivesTheWayThere(t *testing.T) {
@@ -58,13 +47,5 @@ func TestErrorsNameTheSource(t *testing.T) {
 
 func load(t *testing.T) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "example", Tools: engine.Dir("tools.d")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	if _, err := server.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return server
+	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d")})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/scripting"
@@ -128,7 +129,7 @@ func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.
 	k.programs = append(k.programs, programs...)
 	return &script{
 		program: program, grants: grantsOf(granted), files: files, env: granted.Env, secrets: granted.Secrets, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
-		call: granted.Call, modules: modulesOf(granted),
+		call: granted.Call, modules: modulesOf(granted), compiled: host.Compile(programs, databases),
 	}
 }
 

@@ -21,9 +21,11 @@ type script struct {
 	kv      map[string]grant.KV
 	exec    []grant.Exec
 	sql     []grant.SQL
-	ask     *grant.Ask
-	call    []string
-	modules map[string]json.RawMessage
+	// compiled are exec and sql, ready for calls.
+	compiled host.Compiled
+	ask      *grant.Ask
+	call     []string
+	modules  map[string]json.RawMessage
 }
 
 // Run runs the body once. Agent and call are encoded only for bodies that look
@@ -46,7 +48,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
 	i.Host.GrantLocal(b.files, b.env)
 	i.Host.Granted = b.modules
-	i.Host.KV, i.Host.Exec, i.Host.Databases, i.Host.Callable, i.Host.Caller = b.kv, b.exec, b.sql, b.call, i.Caller
+	i.Host.KV, i.Host.Compiled, i.Host.Callable, i.Host.Caller = b.kv, b.compiled, b.call, i.Caller
 	if len(b.secrets) == 0 {
 		return i.Executor.Run(ctx, call, &i.Host)
 	}

@@ -58,7 +58,7 @@ func moduleAdvice(name string, known []string) string {
 		return guess
 	}
 	if len(known) == 0 {
-		return "modules are objects of Go programs that embed mcpd, and this program has none; mcpd itself has http, fs, exec, sql, kv, ask, call and env"
+		return "modules are objects of Go programs that embed mcpd, and this program has none; mcpd itself has http, fs, env, secrets, kv, exec, sql, call and ask"
 	}
 	return "there is " + strings.Join(known, ", ")
 }

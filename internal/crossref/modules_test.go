@@ -54,7 +54,7 @@ hook "h" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	got = said(crossref.CheckModules(config(t, ``), definitions, library(nil)))
-	if len(got) != 5 || got[0] != `a.hcl:4:5: error: there is no module "ledger"; modules are objects of Go programs that embed mcpd, and this program has none; mcpd itself has http, fs, exec, sql, kv, ask, call and env` {
+	if len(got) != 5 || got[0] != `a.hcl:4:5: error: there is no module "ledger"; modules are objects of Go programs that embed mcpd, and this program has none; mcpd itself has http, fs, env, secrets, kv, exec, sql, call and ask` {
 		t.Errorf("got %q", got)
 	}
 }

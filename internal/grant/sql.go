@@ -55,13 +55,3 @@ func (g SQL) WithSecrets(keys map[string]string) SQL {
 	g.DSN, _ = g.DSN.withSecrets(keys)
 	return g
 }
-
-// Statement returns the query of a statement.
-func (g SQL) Statement(name string) (query string, ok bool) {
-	for _, s := range g.Statements {
-		if s.Name == name {
-			return s.Query, true
-		}
-	}
-	return "", false
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/scripting"
@@ -50,7 +51,9 @@ type Definition struct {
 // needs no closing.
 type Hook struct {
 	Definition
-	queue *lanes.Queue[Run]
+	// compiled are Exec and SQL, ready for runs.
+	compiled host.Compiled
+	queue    *lanes.Queue[Run]
 	// told is the last crowding in which the log was told of a run cut short.
 	told atomic.Uint64
 }

@@ -35,7 +35,7 @@ func New(o Options) *Runner { return &Runner{options: o} }
 
 // Hook returns a hook with an empty queue.
 func (r *Runner) Hook(d Definition) *Hook {
-	h := &Hook{Definition: d}
+	h := &Hook{Definition: d, compiled: host.Compile(d.Exec, d.SQL)}
 	h.queue = lanes.New(width, maxWaiting, func(run Run) { r.run(h, run) })
 	return h
 }
@@ -81,7 +81,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	defer h.hurry(ctx, cut).Stop()
-	call := &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Exec: h.Exec, Databases: h.SQL, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, Hide: &run.Hide}
+	call := &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, Hide: &run.Hide}
 	call.GrantLocal(h.Files, h.Env)
 	call.Granted = h.Modules
 	call.Ends, _ = ctx.Deadline()

@@ -29,16 +29,13 @@ type Emitter interface {
 // Call is the host of one run of one body.
 type Call struct {
 	Brokers
+	Compiled
 	// HTTP are the http grants of the body, by name.
 	HTTP map[string]grant.HTTP
 	// local is what the body is granted of the machine (see [Call.GrantLocal]).
 	local *local
 	// KV are the kv grants of the body, by name.
 	KV map[string]grant.KV
-	// Exec are the exec grants of the body.
-	Exec []grant.Exec
-	// Databases are the sql grants of the body.
-	Databases []grant.SQL
 	// Callable are the names and patterns of the tools that the body may call, and
 	// Tools calls them; nil where there are none.
 	Callable []string

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -18,7 +18,7 @@ func (h *Call) execute(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
 	}
-	i := slices.IndexFunc(h.Exec, func(g grant.Exec) bool { return g.Name == p.Grant })
+	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == p.Grant })
 	if i < 0 {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant of this name"}
 	}

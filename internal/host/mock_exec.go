@@ -6,27 +6,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/execs"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // execute answers for a program. What the broker would refuse is refused here, too.
-func (m *Mocks) execute(g grant.Exec, payload []byte) ([]byte, error) {
-	arguments, err := execs.Parse(g, payload)
+func (m *Mocks) execute(p execs.Program, payload []byte) ([]byte, error) {
+	arguments, err := p.Parse(payload)
 	if err != nil {
 		return nil, err
 	}
-	object, line := "exec."+g.Name, commandLine(arguments)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mock, ok := m.find(object, line)
-	if !ok {
-		m.missing = append(m.missing, fmt.Sprintf("mock %q %q { text = \"\" }", object, line))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + object + " " + line}
-	}
-	if mock.Error != "" {
-		return nil, mock.refusal()
+	mock, err := m.reply("exec."+p.Name, commandLine(arguments), `{ text = "" }`)
+	if err != nil {
+		return nil, err
 	}
 	var end struct {
 		Code           int

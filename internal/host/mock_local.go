@@ -31,8 +31,7 @@ func (m *Mocks) secret(name string) ([]byte, error) {
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == "secrets" && known.Request == name })
 	if i < 0 {
-		m.missing = append(m.missing, fmt.Sprintf("mock \"secrets\" %q { text = \"…\" }", name))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for the secret " + name}
+		return nil, m.lacking("secrets", name, `{ text = "…" }`)
 	}
 	m.used[i] = true
 	if mock := m.known[i]; mock.Error != "" {
@@ -51,14 +50,11 @@ func (m *Mocks) file(folder *files.Folder, method string, payload []byte) ([]byt
 	object, line := "fs."+folder.Grant.Name, method+" "+request.Path
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mock, ok := m.find(object, line)
 	content, writes := request.Written()
+	mock, err := m.reply(object, line, example(method, content))
 	switch {
-	case !ok:
-		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s", object, line, example(method, content)))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
-	case mock.Error != "":
-		return nil, mock.refusal()
+	case err != nil:
+		return nil, err
 	case writes && mock.Body != nil && !bytes.Equal(mock.Body, content):
 		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s\nin the place of the one that expects something else to be written", object, line, example(method, content)))
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for what is written to " + request.Path}

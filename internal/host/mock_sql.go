@@ -1,21 +1,17 @@
 package host
 
 import (
-	"fmt"
-
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // database answers an operation on a database. What the broker would refuse
 // without a database is refused here, too.
-func (m *Mocks) database(g grant.SQL, method string, payload []byte) ([]byte, error) {
-	request, err := sqldb.Parse(g, method, payload)
+func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byte, error) {
+	request, err := d.Parse(method, payload)
 	if err != nil {
 		return nil, err
 	}
-	object, line := "sql."+g.Name, request.String()
+	object, line := "sql."+d.Name, request.String()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, line)
@@ -24,12 +20,11 @@ func (m *Mocks) database(g grant.SQL, method string, payload []byte) ([]byte, er
 		// A file that nobody says anything else of is there.
 		return []byte("{}"), nil
 	case !ok:
-		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  json = %s\n}", object, line, exampleRows(method)))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
+		return nil, m.lacking(object, line, "{\n  json = "+exampleRows(method)+"\n}")
 	case mock.Error != "":
 		return nil, mock.refusal()
 	}
-	return sqldb.Answer(g, request, mock.Body)
+	return sqldb.Answer(d.SQL, request, mock.Body)
 }
 
 func exampleRows(method string) string {

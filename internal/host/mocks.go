@@ -21,11 +21,11 @@ type Mock struct {
 	// files it is such as "fs.logs" and "readText app.log", and of the
 	// environment "env" and the name. Of programs, such as "exec.git", it is
 	// their arguments in one line, and Body is JSON: {"code","stdout","stderr"}.
-	// Of databases it is such as "sql.shop" and
-	// the name of the statement, with the path of the file behind it where calls
-	// choose one. Of kept values, such as "kv.notes", Request is the key that
-	// holds Body. Of tools it is "tools" and the name, and Body is what the tool returns;
-	// of modules such as "modules.ledger", and the name of the function.
+	// Of databases it is such as "sql.shop" and the name of the statement, with the
+	// path of the file behind it where calls choose one. Of kept values, such as
+	// "kv.notes", Request is the key that holds Body. Of secrets it is "secrets" and
+	// the name. Of tools it is "tools" and the name, and Body is what the tool
+	// returns; of modules such as "modules.ledger", and the name of the function.
 	Object, Request string
 	Status          int
 	Headers         map[string]string
@@ -92,6 +92,29 @@ func (m *Mocks) find(object, request string) (Mock, bool) {
 	return m.known[i], true
 }
 
+// reply notes a call and returns the mock that answers it, or the error that it is
+// refused with: that of its mock, or that of [Mocks.lacking]. It needs mu.
+func (m *Mocks) reply(object, request, example string) (Mock, error) {
+	mock, ok := m.find(object, request)
+	switch {
+	case !ok:
+		return mock, m.lacking(object, request, example)
+	case mock.Error != "":
+		return mock, mock.refusal()
+	}
+	return mock, nil
+}
+
+// lacking refuses a call that no mock answers. The test tells which block to add,
+// of which example is what stands behind the labels. It needs mu.
+func (m *Mocks) lacking(object, request, example string) error {
+	block := fmt.Sprintf("mock %q %q %s", object, request, example)
+	if !slices.Contains(m.missing, block) { // one answers every call
+		m.missing = append(m.missing, block)
+	}
+	return &scripting.HostError{Code: scripting.Unavailable, Message: strings.TrimSpace("no mock for " + object + " " + request)}
+}
+
 // answer answers a request under an http grant. A request without a mock
 // fails, and the test tells which mock to add.
 func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
@@ -106,16 +129,11 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 	if parsed, err := url.Parse(request.URL); err == nil {
 		target = parsed.RequestURI()
 	}
-	object, line := "http."+name, request.Method+" "+target
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mock, ok := m.find(object, line)
-	if !ok {
-		m.missing = append(m.missing, fmt.Sprintf("mock %q %q {\n  json = {}\n}", object, line))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for " + line}
-	}
-	if mock.Error != "" {
-		return nil, mock.refusal()
+	mock, err := m.reply("http."+name, request.Method+" "+target, "{\n  json = {}\n}")
+	if err != nil {
+		return nil, err
 	}
 	return mockAnswer(mock, request.URL)
 }

@@ -6,7 +6,6 @@ package nesting
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -26,14 +25,14 @@ const (
 )
 
 // ErrSpent is why a tree that has grown too large is ended.
-var ErrSpent = errors.New(fmt.Sprintf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls))
+var ErrSpent = fmt.Errorf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls)
 
 // Place is where a call stands in its tree. The zero Place is that of a client's
 // call. It must not be copied once a call is nested in it.
 type Place struct {
-	depth        int
-	name, parent string
-	stop         func(error)
+	depth          int
+	caller, parent string
+	stop           func(error)
 	// tree is made, in the place of a client's call, for the first that is nested.
 	begun sync.Once
 	tree  *tree
@@ -56,11 +55,11 @@ func (p *Place) Ends(stop func(error)) { p.stop = stop }
 // that. It is asked once nothing that is nested in the call runs.
 func (p *Place) Spent() bool { return p.tree != nil && p.tree.spent.Load() }
 
-// Enter makes p, which is zero, the place of a call that is made by a body at the
-// place by: that of the call parent, of what is named name. It waits until the
-// call may run; leave says that it has ended. An error is that of ctx, or a
+// Enter makes p, which is zero, the place of a call that a body makes at the place
+// by: caller is the name of what the body is of, and parent the id of its call. It
+// waits until the new call may run; leave says that it has ended. An error is that of ctx, or a
 // [*scripting.HostError]: the tree may not grow there.
-func (p *Place) Enter(ctx context.Context, by *Place, name, parent string) (leave func(), err error) {
+func (p *Place) Enter(ctx context.Context, by *Place, caller, parent string) (leave func(), err error) {
 	if by.depth == MaxDepth {
 		return nil, &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
 	}
@@ -81,7 +80,7 @@ func (p *Place) Enter(ctx context.Context, by *Place, name, parent string) (leav
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	p.depth, p.tree, p.name, p.parent = by.depth+1, t, name, parent
+	p.depth, p.tree, p.caller, p.parent = by.depth+1, t, caller, parent
 	return func() { <-level }, nil
 }
 
@@ -97,7 +96,7 @@ func newTree(root *Place) *tree {
 func (p *Place) Depth() int { return p.depth }
 
 // Caller is the name of what makes the call; empty for a client's own.
-func (p *Place) Caller() string { return p.name }
+func (p *Place) Caller() string { return p.caller }
 
 // Kin are the calls of the tree, the client's own left out, which has none.
 func (p *Place) Kin() *scripting.Kin {

@@ -28,25 +28,25 @@ type Broker struct {
 	turns turns
 }
 
-// Do runs the program of a grant for a payload (see [Parse]), and returns what
+// Do runs a program for a payload (see [Program.Parse]), and returns what
 // [Answer] tells of it. The error is always a [*scripting.HostError]: beside those
 // of Parse NOT_FOUND and DENIED for a program that is not the one that was
 // granted, TOO_LARGE for too much output, TIMEOUT, and UNAVAILABLE for what the
 // system does not do.
-func (b *Broker) Do(ctx context.Context, g grant.Exec, payload []byte) ([]byte, error) {
-	arguments, err := Parse(g, payload)
+func (b *Broker) Do(ctx context.Context, p Program, payload []byte) ([]byte, error) {
+	arguments, err := p.Parse(payload)
 	if err != nil {
 		return nil, err
 	}
-	if g.Timeout > 0 {
+	if p.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, g.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, p.Timeout)
 		defer cancel()
 	}
-	result, err := b.run(ctx, g, arguments)
+	result, err := b.run(ctx, p.Exec, arguments)
 	if err != nil {
-		b.Logger.DebugContext(ctx, "a program was not run to its end", slog.String("grant", g.Name), slog.Any("error", err))
-		return nil, explain(ctx, g, err)
+		b.Logger.DebugContext(ctx, "a program was not run to its end", slog.String("grant", p.Name), slog.Any("error", err))
+		return nil, explain(ctx, p.Exec, err)
 	}
 	return Answer(result.Code, b.Redact(result.Stdout), b.Redact(result.Stderr)), nil
 }

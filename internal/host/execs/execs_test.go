@@ -39,7 +39,7 @@ func TestParametersAreThoseOfTheGrant(t *testing.T) {
 		"{\"params\":{\"branch\":\"\xff\"}}":       "INVALID: exec.git takes an object of texts",
 		`nonsense`:                                 "INVALID: exec.git takes an object of texts",
 	} {
-		_, err := Parse(g, []byte(payload))
+		_, err := Compile(g).Parse([]byte(payload))
 		if got := errorText(err); got != want {
 			t.Errorf("%s: %q, want %q", payload, got, want)
 		}
@@ -184,7 +184,7 @@ func TestWhatEndsACallEndsItsProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := broker().Do(ctx, g, mustJSON(t, map[string]string{"pipe": pipe}))
+		_, err := broker().Do(ctx, Compile(g), mustJSON(t, map[string]string{"pipe": pipe}))
 		done <- err
 	}()
 	alive, err := os.Open(pipe)

@@ -59,7 +59,7 @@ func TestAnArgumentIsWhatTheGrantSaysOrNothingRuns(t *testing.T) {
 			for _, value := range values {
 				forms++
 				payload := map[string]string{"p": value}
-				arguments, err := Parse(g, mustJSON(t, payload))
+				arguments, err := Compile(g).Parse(mustJSON(t, payload))
 				sent := string([]rune(value)) // as JSON carries it
 				if err != nil {
 					continue

@@ -97,7 +97,7 @@ func run(t *testing.T, b *Broker, g grant.Exec, params map[string]string) (told,
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := b.Do(t.Context(), g, payload)
+	answer, err := b.Do(t.Context(), Compile(g), payload)
 	var refusal *scripting.HostError
 	if errors.As(err, &refusal) {
 		return told{}, refusal.Code

@@ -12,52 +12,52 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Parse returns what a program is told, without its own name, for the payload
+// Parse returns what the program is told, without its own name, for the payload
 // {"params":{NAME: text}}. It refuses what the grant does not cover, as INVALID or
 // NOT_GRANTED, with messages that repeat names alone. Mocks ask it, so that a
 // test does not pass with what could never be run.
-func Parse(g grant.Exec, payload []byte) ([]string, error) {
+func (p Program) Parse(payload []byte) ([]string, error) {
 	var in struct {
 		Params map[string]string `json:"params"`
 	}
 	if err := json.Unmarshal(payload, &in); err != nil || !utf8.Valid(payload) {
-		return nil, fault(scripting.Invalid, "exec.%s takes an object of texts", g.Name)
+		return nil, fault(scripting.Invalid, "exec.%s takes an object of texts", p.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Params)) {
-		if _, ok := g.Param(name); !ok {
-			return nil, fault(scripting.NotGranted, "exec.%s has no parameter %s; it has %s", g.Name, shown(name), names(g))
+		if _, ok := p.Param(name); !ok {
+			return nil, fault(scripting.NotGranted, "exec.%s has no parameter %s; it has %s", p.Name, shown(name), names(p.Params))
 		}
 	}
-	for _, p := range g.Params {
-		value, given := in.Params[p.Name]
+	for _, declared := range p.params {
+		value, given := in.Params[declared.Name]
 		if !given {
-			return nil, fault(scripting.Invalid, "exec.%s: %s is missing", g.Name, p.Name)
+			return nil, fault(scripting.Invalid, "exec.%s: %s is missing", p.Name, declared.Name)
 		}
-		if err := check(g, p, value); err != nil {
+		if err := declared.check(p.Name, value); err != nil {
 			return nil, err
 		}
 	}
-	return g.Arguments(in.Params), nil
+	return p.Arguments(in.Params), nil
 }
 
-func check(g grant.Exec, p grant.Param, value string) error {
-	pattern, err := p.Compile()
+// check refuses a value that the parameter of a program does not take.
+func (p param) check(program, value string) error {
 	switch {
 	case len(value) > p.MaxLength:
-		return fault(scripting.TooLarge, "exec.%s: %s has at most %d bytes", g.Name, p.Name, p.MaxLength)
+		return fault(scripting.TooLarge, "exec.%s: %s has at most %d bytes", program, p.Name, p.MaxLength)
 	case value == "", strings.ContainsRune(value, 0):
-		return fault(scripting.Invalid, "exec.%s: %s must be text, which holds something and no NUL", g.Name, p.Name)
-	case err != nil || !pattern.MatchString(value):
-		return fault(scripting.NotGranted, "exec.%s: %s does not match its pattern", g.Name, p.Name)
-	case value[0] == '-' && g.BeginsOption(p.Name) && p.Dash() != grant.WrittenDash:
-		return fault(scripting.NotGranted, "exec.%s: %s would be an option of the program", g.Name, p.Name)
+		return fault(scripting.Invalid, "exec.%s: %s must be text, which holds something and no NUL", program, p.Name)
+	case p.pattern == nil || !p.pattern.MatchString(value):
+		return fault(scripting.NotGranted, "exec.%s: %s does not match its pattern", program, p.Name)
+	case value[0] == '-' && p.mayBeOption:
+		return fault(scripting.NotGranted, "exec.%s: %s would be an option of the program", program, p.Name)
 	}
 	return nil
 }
 
-func names(g grant.Exec) string {
-	all := make([]string, len(g.Params))
-	for i, p := range g.Params {
+func names(params []grant.Param) string {
+	all := make([]string, len(params))
+	for i, p := range params {
 		all[i] = p.Name
 	}
 	if len(all) == 0 {

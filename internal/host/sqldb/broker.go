@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -48,25 +47,25 @@ func New(o Options) *Broker {
 // always a [*scripting.HostError]: INVALID for what is malformed and what the
 // database takes for a mistake, OUTSIDE_ROOT and NOT_GRANTED for what the grant
 // does not cover, NOT_FOUND, DENIED, TOO_LARGE, TIMEOUT, and UNAVAILABLE.
-func (b *Broker) Do(ctx context.Context, g grant.SQL, method string, payload []byte) ([]byte, error) {
-	r, err := Parse(g, method, payload)
+func (b *Broker) Do(ctx context.Context, d Database, method string, payload []byte) ([]byte, error) {
+	r, err := d.Parse(method, payload)
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{name: r.Name, maxRows: g.MaxRows}
-	if err := b.run(ctx, g, r, a); err != nil {
-		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", g.Name), slog.String("statement", r.Name),
+	a := &answer{name: r.Name, maxRows: d.MaxRows}
+	if err := b.run(ctx, d, r, a); err != nil {
+		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
 			slog.String("error", string(b.options.Redact([]byte(err.Error())))))
 		return nil, explain(ctx, r, err)
 	}
 	return a.encoded(method)
 }
 
-func (b *Broker) run(ctx context.Context, g grant.SQL, r *Request, a *answer) error {
-	if g.Chosen {
-		return b.readChosen(ctx, g, r, a)
+func (b *Broker) run(ctx context.Context, d Database, r *Request, a *answer) error {
+	if d.Chosen {
+		return b.readChosen(ctx, d.SQL, r, a)
 	}
-	p, release, ok := b.lease(g)
+	p, release, ok := b.lease(d)
 	if !ok {
 		return fault(scripting.Unavailable, r.Name, "the server is stopping")
 	}

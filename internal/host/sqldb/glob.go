@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// matches reports whether a path below the root matches a pattern, in which *
-// stands for a run of characters and ? for one within a name, and ** for any folders.
-func matches(pattern, path string) bool {
+// compileGlob returns the expression that matches what a pattern does among the
+// paths below a root: in it * stands for a run of characters and ? for one within
+// a name, and ** for any folders. It is nil for what is no text.
+func compileGlob(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`\A`)
 	parts := strings.Split(pattern, "/")
@@ -25,6 +26,6 @@ func matches(pattern, path string) bool {
 			}
 		}
 	}
-	ok, err := regexp.MatchString(b.String()+`\z`, path)
-	return ok && err == nil
+	glob, _ := regexp.Compile(b.String() + `\z`)
+	return glob
 }

@@ -95,7 +95,7 @@ func (l *lab) do(g grant.SQL, method, payload string) string {
 
 func (l *lab) within(ctx context.Context, g grant.SQL, method, payload string) string {
 	l.Helper()
-	answer, err := l.broker.Do(ctx, g, method, []byte(payload))
+	answer, err := l.broker.Do(ctx, Compile(g), method, []byte(payload))
 	var refusal *scripting.HostError
 	switch {
 	case errors.As(err, &refusal):

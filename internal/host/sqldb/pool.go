@@ -41,18 +41,17 @@ type pool struct {
 
 // lease returns the pool of a grant. It stays until it has been released by
 // everyone for the time unused.
-func (b *Broker) lease(g grant.SQL) (p *pool, release func(), ok bool) {
-	k := g.Hash()
+func (b *Broker) lease(d Database) (p *pool, release func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, nil, false
 	}
-	p, found := b.pools[k]
+	p, found := b.pools[d.key]
 	if !found {
-		p = &pool{connect: b.connector(g), slots: make(chan struct{}, together)}
-		p.idle = time.AfterFunc(unused, func() { b.retire(k, p) })
-		b.pools[k] = p
+		p = &pool{connect: b.connector(d.SQL), slots: make(chan struct{}, together)}
+		p.idle = time.AfterFunc(unused, func() { b.retire(d.key, p) })
+		b.pools[d.key] = p
 	}
 	p.leases++
 	return p, func() { b.release(p) }, true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ type payload struct {
 // Parse reads the payload of a method, and refuses what can be refused without a
 // database. Mocks ask it, so that a test does not pass with what could never be
 // done. The error is a [*scripting.HostError].
-func Parse(g grant.SQL, method string, data []byte) (*Request, error) {
+func (d Database) Parse(method string, data []byte) (*Request, error) {
 	var in payload
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, fault(scripting.Invalid, "", "the operation is malformed")
@@ -54,45 +55,41 @@ func Parse(g grant.SQL, method string, data []byte) (*Request, error) {
 	switch {
 	case method != "open" && method != "query" && method != "exec":
 		return nil, fault(scripting.NotGranted, "", "databases have no such operation")
-	case method == "exec" && !g.Write:
+	case method == "exec" && !d.Write:
 		return nil, fault(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
-	case g.Chosen != (in.Path != nil) || method == "open" && !g.Chosen:
+	case d.Chosen != (in.Path != nil) || method == "open" && !d.Chosen:
 		return nil, fault(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
 	}
-	if g.Chosen {
-		if err := r.choose(g, *in.Path); err != nil || method == "open" {
+	if d.Chosen {
+		if err := r.choose(d, *in.Path); err != nil || method == "open" {
 			return r, err
 		}
 	}
-	return r, r.bind(g, in.Params)
+	return r, r.bind(d, in.Params)
 }
 
 // choose takes in the file that the call chooses.
-func (r *Request) choose(g grant.SQL, given string) (err error) {
+func (r *Request) choose(d Database, given string) (err error) {
 	r.given = given
-	if r.Path, err = files.CheckPath(grant.FS{Root: g.Path, Real: g.Real}, given); err != nil {
+	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, Real: d.Real}, given); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(g.Glob, func(pattern string) bool { return matches(pattern, r.Path) }) {
-		return fault(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(g.Glob, ", "))
+	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(r.Path) }) {
+		return fault(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(d.Glob, ", "))
 	}
 	return nil
 }
 
 // bind takes in the statement and the values of its parameters.
-func (r *Request) bind(g grant.SQL, params map[string]json.RawMessage) error {
-	query, ok := g.Statement(r.Name)
-	if !ok {
+func (r *Request) bind(d Database, params map[string]json.RawMessage) error {
+	statement, ok := d.statements[r.Name]
+	switch {
+	case !ok:
 		return fault(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
-	}
-	dialect := sqltext.SQLite
-	if g.Driver == grant.PostgreSQL {
-		dialect = sqltext.PostgreSQL
-	}
-	var err error
-	if r.statement, err = sqltext.Parse(query, dialect); err != nil {
+	case statement == nil:
 		return fault(scripting.Invalid, r.Name, "the statement cannot be read")
 	}
+	r.statement = statement
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if !slices.Contains(r.statement.Parameters, name) {
 			return fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", clip(name))

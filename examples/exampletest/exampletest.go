@@ -1,0 +1,58 @@
+// Package exampletest is what every example is held to. Tests alone import it.
+package exampletest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// Passes runs the test blocks beside the tools of a server. All must pass, and
+// there must be so many.
+func Passes(t *testing.T, server *engine.Server, blocks int) {
+	t.Helper()
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != blocks {
+		t.Errorf("%d tests ran, want %d", len(results), blocks)
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
+}
+
+// Copy returns a folder of the test's own, with no link in its path, that holds
+// what the folder of the test does.
+func Copy(t *testing.T) (dir string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Load returns a server whose files are loaded, and which is closed when the
+// test ends.
+func Load(t *testing.T, o engine.Options) *engine.Server {
+	t.Helper()
+	server, err := engine.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}

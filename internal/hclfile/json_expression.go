@@ -1,0 +1,132 @@
+package hclfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// expression reads one value.
+func (p *jsonParser) expression(f form) hclsyntax.Expression {
+	p.space()
+	start := p.at
+	if x := p.value(f, start); !p.takeVague(start) {
+		return x
+	}
+	return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: p.rng(start)}
+}
+
+func (p *jsonParser) value(f form, start int) hclsyntax.Expression {
+	switch c := p.peek(); {
+	case c == '{':
+		return p.object(f, start)
+	case c == '[':
+		var exprs []hclsyntax.Expression
+		p.items(func() { exprs = append(exprs, p.expression(f)) })
+		return &hclsyntax.TupleConsExpr{Exprs: exprs, SrcRange: p.rng(start), OpenRange: p.rng(start)}
+	case c == '"':
+		return p.stringExpression(f, start)
+	default:
+		for p.at < len(p.src) && strings.IndexByte(" \t\r\n,]}", p.src[p.at]) < 0 {
+			p.at++
+		}
+		return p.scalar(p.src[start:p.at], p.rng(start))
+	}
+}
+
+func (p *jsonParser) object(f form, start int) hclsyntax.Expression {
+	x := &hclsyntax.ObjectConsExpr{}
+	p.members(func(key string, where hcl.Range) {
+		k := &hclsyntax.ObjectConsKeyExpr{Wrapped: literalText(key, where), ForceNonLiteral: true}
+		x.Items = append(x.Items, hclsyntax.ObjectConsItem{KeyExpr: k, ValueExpr: p.expression(f)})
+	})
+	x.SrcRange, x.OpenRange = p.rng(start), p.rng(start)
+	return x
+}
+
+func (p *jsonParser) scalar(word string, where hcl.Range) hclsyntax.Expression {
+	v := cty.NullVal(cty.DynamicPseudoType)
+	switch word {
+	case "true":
+		v = cty.True
+	case "false":
+		v = cty.False
+	case "null":
+	default:
+		n, err := cty.NullVal(cty.Number), error(nil)
+		if len(word) <= maxNumber {
+			n, err = cty.ParseNumberVal(word)
+		}
+		if err != nil || n.IsNull() {
+			p.fail(where, "too-large", fmt.Sprintf("the number is longer than %d bytes", maxNumber), fewerDigits)
+		}
+		v = n
+	}
+	return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: where}
+}
+
+// literalText returns the expression of a string without templates.
+func literalText(s string, where hcl.Range) *hclsyntax.TemplateExpr {
+	return &hclsyntax.TemplateExpr{
+		Parts:    []hclsyntax.Expression{&hclsyntax.LiteralValueExpr{Val: cty.StringVal(s), SrcRange: where}},
+		SrcRange: where,
+	}
+}
+
+// stringExpression reads a string as its form wants it.
+func (p *jsonParser) stringExpression(f form, start int) hclsyntax.Expression {
+	t := p.text()
+	where := p.rng(start)
+	body := t.Body()
+	switch {
+	case f == typeName:
+		return p.embed(t, where, scan, hclsyntax.ParseExpression)
+	case f == expression && (strings.Contains(body, "${") || strings.Contains(body, "%{")):
+		return p.embed(t, where, scanTemplate, hclsyntax.ParseTemplate)
+	default:
+		return literalText(body, where)
+	}
+}
+
+type (
+	scanFunc  func([]byte) ([]heredoc, *scanProblem)
+	parseFunc func([]byte, string, hcl.Pos) (hclsyntax.Expression, hcl.Diagnostics)
+)
+
+// embed parses the text of a string on its own. Ranges in the result name it
+// by its number, which File.rng resolves.
+func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse parseFunc) hclsyntax.Expression {
+	failed := &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: where}
+	if !p.spend(embeddedWords + len(t.Body())/4) {
+		return failed
+	}
+	heredocs, problem := scan([]byte(t.Body()))
+	if problem != nil {
+		p.problems = append(p.problems, diag.Diagnostic{
+			Code: problem.code, Summary: problem.summary, Detail: problem.detail, Range: t.Range(problem.start, problem.end),
+		})
+		return failed
+	}
+	if len(heredocs) > 0 {
+		p.fail(where, "syntax", "a JSON string cannot hold a heredoc", "write the text as a string of its own")
+		return failed
+	}
+	p.f.embedded = append(p.f.embedded, t)
+	x, problems := parse([]byte(t.Body()), strconv.Itoa(len(p.f.embedded)-1), hcl.InitialPos)
+	p.problems = append(p.problems, p.f.syntaxProblems(problems)...)
+	return x
+}
+
+// text reads a string, with the place of each byte also where it is escaped.
+func (p *jsonParser) text() diag.Text {
+	p.take('"')
+	t, end := jsonText(p.f, p.src, p.at)
+	p.at = end
+	return t
+}
