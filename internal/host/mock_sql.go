@@ -1,8 +1,6 @@
 package host
 
-import (
-	"github.com/mcpd/mcpd/internal/host/sqldb"
-)
+import "github.com/mcpd/mcpd/internal/host/sqldb"
 
 // database answers an operation on a database. What the broker would refuse
 // without a database is refused here, too.
