@@ -4,6 +4,7 @@ package calls
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +14,11 @@ import (
 )
 
 func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
+	var mu sync.Mutex // tools that are called at once have it called at once
 	var told []string
 	server := start(t, func(_ context.Context, e engine.HookEvent) {
+		mu.Lock()
+		defer mu.Unlock()
 		told = append(told, strings.TrimSpace(strings.Join([]string{string(e.Phase), e.Tool, string(e.Via), e.Parent}, " ")))
 	})
 	result, err := server.Call(t.Context(), "total", map[string]any{"orders": []string{"O-7", "O-0", "O-12"}})
