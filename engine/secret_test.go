@@ -42,39 +42,38 @@ func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath strin
 	})
 }
 
-func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
-	var log bytes.Buffer
+// goesOn asks in one server, and answers in the next, where the secret has another
+// value; "" for none. It returns what came of that, and what both have logged.
+func goesOn(t *testing.T, later string) (engine.Result, *bytes.Buffer) {
+	t.Helper()
+	log := new(bytes.Buffer)
 	value, path := "correct-horse", filepath.Join(t.TempDir(), "state.db")
-	first := vaultServer(t, &value, &log, path)
+	first := vaultServer(t, &value, log, path)
 	ask := mustAsk(t, first.Execute(t.Context(), asked("a", nil)))
 	if err := first.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	value = "battery-staple"
-	second := vaultServer(t, &value, &log, path)
-	if got := second.Execute(t.Context(), asked("a", answers(ask, `{}`))); got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
+	value = later
+	return vaultServer(t, &value, log, path).Execute(t.Context(), asked("a", answers(ask, `{}`))), log
+}
+
+func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
+	got, log := goesOn(t, "battery-staple")
+	if got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
 		t.Errorf("got %s and %v", got.Value, got.Err)
 	}
 	if n := strings.Count(log.String(), `msg="a script read a secret" tool=deploy`); n != 2 {
-		t.Errorf("%d readings are recorded, want 2:\n%s", n, &log)
+		t.Errorf("%d readings are recorded, want 2:\n%s", n, log)
 	}
 	if strings.Contains(log.String(), "correct-horse") || strings.Contains(log.String(), "battery-staple") {
-		t.Errorf("the log holds the value:\n%s", &log)
+		t.Errorf("the log holds the value:\n%s", log)
 	}
 }
 
 func TestACallThatCannotReadItsSecretAgainEnds(t *testing.T) {
-	var log bytes.Buffer
-	value, path := "correct-horse", filepath.Join(t.TempDir(), "state.db")
-	first := vaultServer(t, &value, &log, path)
-	ask := mustAsk(t, first.Execute(t.Context(), asked("a", nil)))
-	if err := first.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	value = ""
-	got := vaultServer(t, &value, &log, path).Execute(t.Context(), asked("a", answers(ask, `{}`)))
+	got, log := goesOn(t, "")
 	if got.Err == nil || got.Err.Code != engine.ExecutionError || !strings.Contains(log.String(), "read a secret again") {
-		t.Errorf("got %v; the log:\n%s", got.Err, &log)
+		t.Errorf("got %v; the log:\n%s", got.Err, log)
 	}
 }
 

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
@@ -167,48 +166,26 @@ func (s *scene) look(t *testing.T, d *daemon) {
 // overStdio calls every tool once more, over standard input and output.
 func (s *scene) overStdio(t *testing.T, program, executor string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, "serve", "--stdio", "--executor", executor, "--log-level", "debug")
-	cmd.Dir, cmd.Env = s.dir, s.environment()
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
+	server := serveStdio(t, program, s.dir, s.environment(), "--executor", executor, "--log-level", "debug")
 	for id, request := range append([]string{
 		`"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"canary","version":"1"},"capabilities":{}}`, `"logging/setLevel","params":{"level":"debug"}`,
 	}, s.calls()...) {
-		if _, err := fmt.Fprintf(in, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":%s}\n", id+1, request); err != nil {
+		if _, err := fmt.Fprintf(server.in, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":%s}\n", id+1, request); err != nil {
 			t.Fatal(err)
 		}
-		for answer := fmt.Sprintf(`"id":%d,`, id+1); lines.Scan(); {
-			s.see("standard output", lines.Text())
-			if strings.Contains(lines.Text(), answer) {
+		for answer := fmt.Sprintf(`"id":%d,`, id+1); server.lines.Scan(); {
+			s.see("standard output", server.lines.Text())
+			if strings.Contains(server.lines.Text(), answer) {
 				break
 			}
 		}
 		if id == 0 {
-			_, _ = fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			_, _ = fmt.Fprintln(server.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		}
 	}
-	_ = in.Close()
-	for lines.Scan() {
-		s.see("standard output", lines.Text())
-	}
-	if err := cmd.Wait(); err != nil || lines.Err() != nil {
-		t.Errorf("over stdio: %v, %v", err, lines.Err())
-	}
-	s.see("the log over stdio", log.String())
-	if !strings.Contains(log.String(), "a script read a secret") {
+	s.see("standard output", server.end(t))
+	s.see("the log over stdio", server.log.String())
+	if !strings.Contains(server.log.String(), "a script read a secret") {
 		t.Error("nothing was called over stdio")
 	}
 }

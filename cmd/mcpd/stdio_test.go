@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,4 +48,46 @@ hook "ends" {
 			t.Errorf("the log does not say %q:\n%s", said, &log)
 		}
 	}
+}
+
+// stdioServer is a mcpd serve --stdio under way.
+type stdioServer struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner // of its standard output
+	log   bytes.Buffer   // whole once it has ended
+}
+
+func serveStdio(t *testing.T, program, dir string, env []string, flags ...string) *stdioServer {
+	t.Helper()
+	s := &stdioServer{cmd: exec.CommandContext(t.Context(), program, append([]string{"serve", "--stdio"}, flags...)...)}
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, env, &s.log
+	var err error
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.lines = bufio.NewScanner(out)
+	s.lines.Buffer(nil, 1<<20)
+	return s
+}
+
+// end closes the input of the server, which must end well, and returns the lines
+// that nobody has read.
+func (s *stdioServer) end(t *testing.T) (rest string) {
+	t.Helper()
+	_ = s.in.Close()
+	for s.lines.Scan() {
+		rest += s.lines.Text() + "\n"
+	}
+	if err := s.cmd.Wait(); err != nil || s.lines.Err() != nil {
+		t.Errorf("the server ended with %v, its output with %v", err, s.lines.Err())
+	}
+	return rest
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -79,36 +78,15 @@ func (s *userScene) talk(t *testing.T, conversation func(send func(line string),
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "serve", "--stdio")
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines, heard := bufio.NewScanner(out), ""
-	conversation(func(line string) { _, _ = fmt.Fprintln(in, line) }, func() (string, bool) {
-		ok := lines.Scan()
-		heard += lines.Text() + "\n"
-		return lines.Text(), ok
+	server, heard := serveStdio(t, program, s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state)), ""
+	conversation(func(line string) { _, _ = fmt.Fprintln(server.in, line) }, func() (string, bool) {
+		ok := server.lines.Scan()
+		heard += server.lines.Text() + "\n"
+		return server.lines.Text(), ok
 	})
-	_ = in.Close()
-	if _, err := io.Copy(io.Discard, out); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v", err)
-	}
-	if strings.Contains(said.String()+heard, "users-") {
-		t.Errorf("a token is shown: %s\n%s", heard, &said)
+	heard += server.end(t)
+	if strings.Contains(server.log.String()+heard, "users-") {
+		t.Errorf("a token is shown: %s\n%s", heard, &server.log)
 	}
 }
 
