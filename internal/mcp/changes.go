@@ -99,9 +99,7 @@ func (c *changes) tell() {
 	c.looking.Lock()
 	defer c.looking.Unlock()
 	listeners, touched := c.begin()
-	for k := range Kind(kinds) {
-		c.tellOfLists(k, listeners)
-	}
+	c.tellOfLists(listeners)
 	for _, uri := range touched {
 		for _, l := range c.listenersTo(topic{name: uri}) {
 			if c.backend.Serves(context.Background(), l.caller, uri) {
@@ -118,18 +116,32 @@ type listener struct {
 	lists  kindSet
 }
 
-// tellOfLists looks at the lists of a kind. One that is not private is that of
-// all listeners.
-func (c *changes) tellOfLists(k Kind, listeners []listener) {
+// tellOfLists tells each listener of all its lists at once: two kinds share a
+// notification, which is for one change not to come twice.
+func (c *changes) tellOfLists(listeners []listener) {
+	differ := make([]kindSet, len(listeners))
+	for k := range Kind(kinds) {
+		c.look(k, listeners, differ)
+	}
+	for i, l := range listeners {
+		c.tellKinds(l.feed, differ[i])
+	}
+}
+
+// look adds the kind to what differs for those listeners whose list of it is
+// another than the one they know. One that is not private is that of all.
+func (c *changes) look(k Kind, listeners []listener, differ []kindSet) {
 	list := List{Private: true}
-	for _, l := range listeners {
+	for i, l := range listeners {
 		if !l.lists.has(k) {
 			continue
 		}
 		if list.Private {
 			list = c.backend.List(context.Background(), k, l.caller)
 		}
-		c.compare(l.feed, k, list.Hash)
+		if c.compare(l.feed, k, list.Hash) {
+			differ[i] |= setOf(k)
+		}
 	}
 }
 
@@ -159,16 +171,24 @@ func (c *changes) listenersTo(t topic) (listeners []listener) {
 	return listeners
 }
 
-// compare tells a listener whose list is another than the one it knows.
-func (c *changes) compare(f *feed, k Kind, hash string) {
+// compare reports whether a listener's list is another than the one it knows,
+// and has it know this one.
+func (c *changes) compare(f *feed, k Kind, hash string) (differs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := f.hashes[k]
 	f.hashes[k] = hash
-	if known == "" || known == hash {
+	return known != "" && known != hash
+}
+
+// tellKinds tells a listener that its lists of the kinds have changed.
+func (c *changes) tellKinds(f *feed, differ kindSet) {
+	if differ == 0 {
 		return
 	}
-	f.news.lists |= setOf(k)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.news.lists |= differ
 	f.wake()
 }
 

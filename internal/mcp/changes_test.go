@@ -255,3 +255,24 @@ func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
 		t.Error("an ended feed is kept")
 	}
 }
+
+func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hashes{byAgent: map[string]string{"": "1"}}
+		c := watch(h, quiet)
+		defer c.stop()
+		wakes := 0
+		f := &feed{wake: func() { wakes++ }}
+		c.listen(t.Context(), f, agent("x"), setOf(Resources, Templates), [kinds]string{})
+		h.set("", "2")
+		time.Sleep(quiet)
+		synctest.Wait()
+		if got := c.take(f).lists; got != setOf(Resources, Templates) || wakes != 1 {
+			t.Errorf("it was woken %d times and told of the lists %b; want once, and both", wakes, got)
+		}
+		c.listen(t.Context(), f, agent("x"), setOf(Resources, Templates), [kinds]string{Resources: "1", Templates: "1"})
+		if got := c.take(f).lists; got != setOf(Resources, Templates) || wakes != 2 {
+			t.Errorf("one that came back was woken %d times and told of the lists %b; want once more, and both", wakes, got)
+		}
+	})
+}

@@ -21,11 +21,13 @@ func (c *changes) listen(ctx context.Context, f *feed, caller identity.Caller, l
 
 	c.looking.Lock()
 	defer c.looking.Unlock()
+	var differ kindSet
 	for k := range Kind(kinds) {
-		if lists.has(k) {
-			c.compare(f, k, c.backend.List(ctx, k, caller).Hash)
+		if lists.has(k) && c.compare(f, k, c.backend.List(ctx, k, caller).Hash) {
+			differ |= setOf(k)
 		}
 	}
+	c.tellKinds(f, differ)
 }
 
 // identify tells whose feed it is, before anything is compared for it.
