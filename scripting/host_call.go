@@ -14,8 +14,11 @@ type hostCall struct {
 	resolve, reject func(any) error
 	// ask is the payload of an ask, and nil for other operations.
 	ask []byte
-	// started says that this run has asked the host.
+	// started says that this run has asked the host, and cancel ends that; nil
+	// when nothing is to end it before the call does, or it is on the other side
+	// of a pipe.
 	started bool
+	cancel  context.CancelFunc
 }
 
 // settle settles the promise.
@@ -49,7 +52,19 @@ func (e *entryRecord) given() answer {
 // ask starts a host call and returns the promise of what read makes of its
 // answer, or of what read says is thrown.
 func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
+	return r.askUntil(nil, op, payload, read)
+}
+
+// askUntil is ask of what is let go of when the signal is aborted: the promise
+// is rejected with the reason then. A nil signal never is.
+func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
 	promise, resolve, reject := r.rt.NewPromise()
+	if signal != nil && signal.reason != nil {
+		if err := reject(signal.reason); err != nil {
+			r.abort(r.failed(err))
+		}
+		return r.rt.ToValue(promise)
+	}
 	waiting := hostCall{read: read, resolve: resolve, reject: reject}
 	if len(payload) > MaxPayload {
 		if err := waiting.settle(answer{refusal: tooLarge()}); err != nil {
@@ -75,15 +90,19 @@ func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.V
 	if op == opAsk {
 		waiting.ask = payload
 	}
-	r.loop.asked[seq] = waiting
-	if !past {
-		r.start(seq, op, payload)
+	if signal != nil {
+		signal.follows = append(signal.follows, func(reason goja.Value) { r.drop(seq, reason) })
 	}
+	if !past {
+		waiting.cancel = r.start(seq, op, payload, signal != nil)
+	}
+	r.loop.asked[seq] = waiting
 	return r.rt.ToValue(promise)
 }
 
-// drop lets go of a host call: its promise is rejected with the reason, and its
-// answer goes nowhere. The call does not wait for it.
+// drop lets go of a host call: it is cancelled, its promise is rejected with the
+// reason, and its answer goes nowhere. The call does not wait for it. The journal
+// does not tell of it, as the body does it again at a replay.
 func (r *run) drop(seq int, reason goja.Value) {
 	l := &r.loop
 	call, ok := l.asked[seq]
@@ -95,30 +114,45 @@ func (r *run) drop(seq int, reason goja.Value) {
 		l.dropped = map[int]bool{}
 	}
 	l.dropped[seq] = call.started
+	if remote, ok := r.host.(Remote); ok && call.started {
+		remote.Drop(seq)
+	} else if call.cancel != nil {
+		call.cancel()
+	}
 	if err := call.reject(reason); err != nil {
 		panic(err)
 	}
 }
 
-// start asks the host in a goroutine, which always sends an answer.
-func (r *run) start(seq int, op string, payload []byte) {
+// start asks the host in a goroutine, which always sends an answer. It returns
+// what cancels the host call, if that may be dropped, and nil otherwise.
+func (r *run) start(seq int, op string, payload []byte, droppable bool) (cancel context.CancelFunc) {
 	l := &r.loop
 	if l.cancel == nil {
 		l.hostContext, l.cancel = context.WithCancel(r.ctx)
 		l.answers = make(chan answer)
 	}
 	l.running++
+	ctx := l.hostContext
 	if remote, ok := r.host.(Remote); ok {
 		remote.Begin(seq, op, payload, r.book.tail())
+	} else if droppable {
+		ctx, cancel = context.WithCancel(ctx)
 	}
-	go func(ctx context.Context, h Host, answers chan<- answer) {
+	go func(h Host, answers chan<- answer) {
 		answers <- do(ctx, h, seq, op, payload)
-	}(l.hostContext, r.host, l.answers)
+	}(r.host, l.answers)
+	return cancel
 }
 
-// do asks the host. A panic becomes an answer too.
+// do asks the host, unless ctx has ended, and passes it messages. A panic becomes
+// an answer too.
 func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answer) {
 	a.seq = seq
+	if err := ctx.Err(); err != nil && !IsMessage(op) {
+		a.refusal = refusal(err)
+		return a
+	}
 	defer func() {
 		if recover() != nil {
 			a = answer{seq: seq, panicked: true}

@@ -68,3 +68,16 @@ func TestAnAbortedRequestIsLetGoOf(t *testing.T) {
 		})
 	}
 }
+
+// A request that is too large is never made, and its signal is nobody else's.
+func TestTheSignalOfOneRequestLeavesOthersAlone(t *testing.T) {
+	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
+		return []byte(`{"status":200,"headers":{},"body":"","url":"u"}`), nil
+	}}
+	got := shown(runWith(t, call(compiled(t, tool(`const c = new AbortController(); const first = http.crm.get("u");
+		const large = http.crm.post("u", { body: "x".repeat(25e6), signal: c.signal }).catch(e => e.code);
+		c.abort(); return [(await first).status, await large]`)), `{}`), host))
+	if want := `[200,"TOO_LARGE"]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

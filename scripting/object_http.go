@@ -69,24 +69,12 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 	}
 	request := httpRequest{Grant: grant, Method: method, URL: url.String()}
 	r.readOptions(&request, options)
-	signal := request.signal
-	if signal != nil && signal.reason != nil {
-		promise, _, reject := r.rt.NewPromise()
-		if err := reject(signal.reason); err != nil {
-			panic(err)
-		}
-		return r.rt.ToValue(promise)
-	}
-	promise := r.sendRequest(request, r.at())
-	if seq := r.loop.seq; signal != nil {
-		signal.follows = append(signal.follows, func(reason goja.Value) { r.drop(seq, reason) })
-	}
-	return promise
+	return r.sendRequest(request, r.at())
 }
 
 // sendRequest sends a request, and sends it again when its user has allowed it.
 func (r *run) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Value {
-	return r.ask("http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+	return r.askUntil(request.signal, "http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
 		switch {
 		case a.refusal != nil && a.refusal.Code == Consent && len(a.refusal.Details) > 0 && !request.Consented:
 			return r.consent(request, a.refusal, stack), nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -27,9 +28,12 @@ const (
 // take takes a frame from the process in; ended says that it was the last. An
 // error is the process's.
 func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err error) {
-	if fr.kind == frameOutcome {
+	switch fr.kind {
+	case frameOutcome:
 		out, err = f.ended(fr.content)
 		return out, true, err
+	case frameDrop:
+		return out, false, f.dropped(fr.content)
 	}
 	h, err := readHost(fr.content)
 	if err != nil {
@@ -72,9 +76,9 @@ func (f *flight) ask(p *peer, h hostFrame) {
 		f.room.leave()
 	}
 	if f.answers == nil {
-		f.answers, f.asked = make(chan scripting.Answer), map[int]int{}
+		f.answers, f.asked = make(chan scripting.Answer), map[int]asking{}
 	}
-	f.asked[h.seq] = len(h.payload)
+	f.asked[h.seq] = asking{deadline.WithCancel(f.asking), len(h.payload)}
 	f.passes(len(h.payload))
 	f.queue = append(f.queue, h)
 	f.askNext()
@@ -86,8 +90,23 @@ func (f *flight) askNext() {
 	for f.open-len(f.queue) < maxAsked && len(f.queue) > 0 && f.guard.ctx.Err() == nil {
 		h := f.queue[0]
 		f.queue = f.queue[1:]
-		go func() { f.answers <- scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload) }()
+		ctx := f.asked[h.seq].ctx
+		go func() { f.answers <- scripting.AskHost(ctx, f.host, h.seq, h.op, h.payload) }()
 	}
+}
+
+// dropped cancels a host call that the process says nobody waits for any more. It
+// may have been answered meanwhile.
+func (f *flight) dropped(content []byte) error {
+	r := reader{rest: content}
+	seq := r.number()
+	if r.bad || len(r.rest) > 0 || seq > 1<<31 {
+		return errWire
+	}
+	if a, open := f.asked[int(seq)]; open {
+		a.ctx.Cancel(nil)
+	}
+	return nil
 }
 
 // drop leaves unasked what waits to be.
@@ -104,7 +123,9 @@ func (f *flight) settle(a scripting.Answer) *scripting.Failure {
 	if f.open--; f.open == 0 {
 		f.room.resume()
 	}
-	f.passes(-f.asked[a.Seq()])
+	asked := f.asked[a.Seq()]
+	asked.ctx.Cancel(nil)
+	f.passes(-asked.bytes)
 	delete(f.asked, a.Seq())
 	f.askNext()
 	return f.recorder.Given(a)

@@ -37,11 +37,17 @@ type flight struct {
 	answers chan scripting.Answer // nil before the first host call
 	open    int                   // host calls that are not answered yet
 	queue   []hostFrame           // those of them that the host was not asked yet
-	asked   map[int]int           // how many bytes each of them passes, by their numbers
+	asked   map[int]asking        // by their numbers
 	passed  int                   // the sum of these
 	// passedByAll is the sum of those of all calls.
 	passedByAll *atomic.Int64
 	asking      *deadline.Context // that of the host calls
+}
+
+// asking is a host call that is not answered yet.
+type asking struct {
+	ctx   *deadline.Context
+	bytes int // that it passes
 }
 
 // frame is one that a process has sent, without the id of its call.

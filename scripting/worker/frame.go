@@ -24,7 +24,8 @@ const maxName = 4 << 10
 // gets a trial and then, for each file that it
 // asks for, the file or why there is none; it ends with survived. Or it gets
 // programs, calls of them, answers to their host calls, and cancellations, in
-// any order, and sends host calls and outcomes. It answers a report, which is
+// any order, and sends host calls, the numbers of those that nobody waits for
+// any more, and outcomes. It answers a report, which is
 // empty, with that of what confines it.
 const (
 	frameMemory byte = 'm'
@@ -41,6 +42,7 @@ const (
 	frameAnswer  byte = 'a'
 	frameCancel  byte = 'x'
 	frameHost    byte = 'h'
+	frameDrop    byte = 'd'
 	frameOutcome byte = 'o'
 )
 

@@ -101,6 +101,14 @@ func init() {
 			asks(id, seq, "http.request", `"`+strings.Repeat("x", 20<<20)+`"`)
 		}
 	})
+	for name, number := range map[string][]byte{"drops what never was": uvarint(99), "drops no number": []byte("\xff\xff")} {
+		programs[name] = hostile(func(id uint64, kind byte, _ []byte) {
+			if kind == frameCall {
+				_ = writeFrame(os.Stdout, frameDrop, append(uvarint(id), number...))
+				ends(id, scripting.Outcome{Result: &scripting.Result{}})
+			}
+		})
+	}
 	programs["leaves another behind"] = hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
 			self, err := os.Executable()
@@ -206,6 +214,15 @@ func TestWhatOpenHostCallsPassIsBounded(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	if _, out := run(t, "hoards", waits); !limited(out, "host_calls") {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestAHostCallIsDroppedByItsNumber(t *testing.T) {
+	if _, out := run(t, "drops what never was", silent); out.Result == nil {
+		t.Errorf("got %+v", out)
+	}
+	if _, out := run(t, "drops no number", silent); !limited(out, "process") {
 		t.Errorf("got %+v", out)
 	}
 }

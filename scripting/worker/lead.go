@@ -91,7 +91,7 @@ func (p *peer) read() (to *flight, fr frame, more bool) {
 	kind, content, err := readFrame(p.lead.in, maxAnswer)
 	if err == nil {
 		id, size := binary.Uvarint(content)
-		if size > 0 && (kind == frameHost || kind == frameOutcome) {
+		if size > 0 && (kind == frameHost || kind == frameDrop || kind == frameOutcome) {
 			to, more = p.find(id, kind == frameOutcome)
 		}
 		if to != nil {

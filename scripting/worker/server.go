@@ -187,6 +187,14 @@ func (c *serving) Begin(seq int, op string, payload, tail []byte) {
 	_ = c.server.wire.send(frameHost, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
 }
 
+// Drop says that nobody waits for a host call any more.
+func (c *serving) Drop(seq int) {
+	// The other side is gone when this fails, and with it the process.
+	_ = c.server.wire.send(frameDrop, func(dst []byte) []byte {
+		return binary.AppendUvarint(binary.AppendUvarint(dst, c.id), uint64(seq))
+	})
+}
+
 // End keeps what the journal took in last.
 func (c *serving) End(tail []byte) { c.tail = tail }
 
