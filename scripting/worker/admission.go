@@ -18,10 +18,15 @@ type admission struct {
 	most     int
 	patience time.Duration // that of calls without a deadline, and the least
 
-	mu        sync.Mutex
-	computing int
-	waiting   []turn      // the one that has waited longest first
-	ends      []time.Time // of the last calls, as long as others have waited; four times most at most
+	mu      sync.Mutex
+	waiting []turn // the one that has waited longest first
+	meter   meter
+	ends    int // how many calls have ended since others wait
+}
+
+// newAdmission returns the admission of so many calls at once.
+func newAdmission(most, processors int, patience time.Duration) *admission {
+	return &admission{most: most, patience: patience, meter: meter{processors: processors, window: 4 * most, at: time.Now()}}
 }
 
 // turn is a call that waits to begin.
@@ -37,12 +42,13 @@ type turn struct {
 // is patient does not get.
 func (a *admission) enter(ctx context.Context, patient bool) error {
 	a.mu.Lock()
-	if len(a.waiting) == 0 && a.computing < a.most {
-		a.computing++
+	now := time.Now()
+	if len(a.waiting) == 0 && a.meter.computing < a.most {
+		a.meter.change(now, 1)
 		a.mu.Unlock()
 		return nil
 	}
-	t := turn{since: time.Now(), patient: patient, come: make(chan error, 1)}
+	t := turn{since: now, patient: patient, come: make(chan error, 1)}
 	t.until, _ = ctx.Deadline()
 	if a.late(t) {
 		a.mu.Unlock()
@@ -69,14 +75,21 @@ func (a *admission) late(t turn) bool {
 	return wait > max(a.patience, t.until.Sub(t.since)/2)
 }
 
-// pace returns the time from one turn to the next, 0 before it is known: what
-// began at once may end at once. The caller holds mu.
+// pace returns the time from one turn to the next: that since calls wait, or that
+// of the calls before, when so many wait that they would be late by it. It is 0
+// before it is known: what began at once may end at once. The caller holds mu.
 func (a *admission) pace(now time.Time) time.Duration {
-	if len(a.ends) < 2*a.most {
-		return 0
+	switch {
+	case a.known():
+		return a.meter.cost(now, a.ends)
+	case len(a.waiting) >= 4*a.most:
+		return a.meter.cost(now, 4*a.most)
 	}
-	return now.Sub(a.ends[0]) / time.Duration(len(a.ends))
+	return 0
 }
+
+// known reports whether the pace is that of the queue. The caller holds mu.
+func (a *admission) known() bool { return a.ends >= 2*a.most }
 
 // give gives a turn up that is not wanted any more.
 func (a *admission) give(t turn) {
@@ -97,7 +110,7 @@ func (a *admission) give(t turn) {
 func (a *admission) resume() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.computing++
+	a.meter.change(time.Now(), 1)
 }
 
 // leave has a call wait for its host, or end.
@@ -109,27 +122,29 @@ func (a *admission) leave() {
 
 // left is leave for who holds mu.
 func (a *admission) left() {
-	a.computing--
+	now := time.Now()
+	a.meter.change(now, -1)
+	a.meter.ended()
 	if len(a.waiting) == 0 {
-		a.ends = a.ends[:0]
+		a.ends = 0
 		return
 	}
-	if len(a.ends) == 4*a.most {
-		a.ends = slices.Delete(a.ends, 0, 1)
-	}
-	now := time.Now()
-	a.ends = append(a.ends, now)
-	for len(a.waiting) > 0 && a.computing < a.most {
+	a.ends++
+	begin := min(len(a.waiting), a.most-a.meter.computing)
+	for range begin {
 		a.waiting[0].come <- nil
-		a.waiting = slices.Delete(a.waiting, 0, 1)
-		a.computing++
+		a.waiting = a.waiting[1:]
 	}
+	a.meter.change(now, max(begin, 0))
 	a.shed(now)
 }
 
 // shed refuses the last that wait, as long as their turn would come when their
 // time is over: they have come before the pace was known. The caller holds mu.
 func (a *admission) shed(now time.Time) {
+	if !a.known() {
+		return
+	}
 	pace := a.pace(now)
 	for n := len(a.waiting); n > 0; n-- {
 		last := a.waiting[n-1]

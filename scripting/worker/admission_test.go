@@ -31,7 +31,7 @@ func came(told <-chan error) (error, bool) {
 
 func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &admission{most: 1, patience: time.Second}
+		a := newAdmission(1, 1, time.Second)
 		if err := a.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +48,8 @@ func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 			}
 		}
 		a.leave()
-		if a.computing != 0 || len(a.waiting) != 0 {
-			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		if a.meter.computing != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.meter.computing, len(a.waiting))
 		}
 	})
 }
@@ -57,7 +57,7 @@ func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 // TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce, until the queue moves.
 func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &admission{most: 1, patience: time.Second}
+		a := newAdmission(1, 1, time.Second)
 		_ = a.enter(t.Context(), false)
 		first := enters(a, t.Context())
 		synctest.Wait()
@@ -95,7 +95,7 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 // of patience, five may wait.
 func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &admission{most: 8, patience: 500 * time.Millisecond}
+		a := newAdmission(8, 1, 500*time.Millisecond)
 		var refused, late atomic.Int64
 		for n := range 1000 {
 			time.Sleep(10 * time.Millisecond) // ten times what there is room for
@@ -120,8 +120,8 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.computing != 0 || len(a.waiting) != 0 {
-			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		if a.meter.computing != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.meter.computing, len(a.waiting))
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown(t *testing.T) {
 
 // judgeBurst wants no call to be refused, or those that are to be told within a time.
 func judgeBurst(t *testing.T, has, longest time.Duration) {
-	a := &admission{most: 1, patience: 500 * time.Millisecond}
+	a := newAdmission(1, 1, 500*time.Millisecond)
 	var begun, refused, late atomic.Int64
 	for range 100 {
 		go func() {
@@ -164,7 +164,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 
 func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &admission{most: 1, patience: time.Second}
+		a := newAdmission(1, 1, time.Second)
 		_ = a.enter(t.Context(), false)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := enters(a, ctx)
@@ -184,12 +184,78 @@ func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 }
 
 func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
-	a := &admission{most: 1, patience: time.Second}
+	a := newAdmission(1, 1, time.Second)
 	_ = a.enter(t.Context(), false)
 	a.leave()
 	_ = a.enter(t.Context(), false)
 	a.resume()
-	if a.computing != 2 {
-		t.Errorf("%d compute", a.computing)
+	if a.meter.computing != 2 {
+		t.Errorf("%d compute", a.meter.computing)
 	}
+}
+
+// TestWhatCallsCostIsKnownBeforeTheyCrowd: after calls of 100 ms on one processor,
+// a thousand come at once, with ten seconds each. Who could not begin in half of
+// that is refused at once, without anybody having waited.
+func TestWhatCallsCostIsKnownBeforeTheyCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(2, 1, 500*time.Millisecond)
+		for range 10 {
+			_ = a.enter(t.Context(), false)
+			time.Sleep(100 * time.Millisecond)
+			a.leave()
+			time.Sleep(time.Second) // which costs nothing
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var begun, refused, late atomic.Int64
+		work := make(chan struct{}, 1) // the processor
+		for range 1000 {
+			go func() {
+				came := time.Now()
+				switch err := a.enter(ctx, false); {
+				case err == nil:
+					work <- struct{}{}
+					time.Sleep(100 * time.Millisecond)
+					<-work
+					a.leave()
+					begun.Add(1)
+				case errors.Is(err, scripting.ErrOverloaded) && time.Since(came) == 0:
+					refused.Add(1)
+				default:
+					late.Add(1)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if b, r := begun.Load(), refused.Load(); b < 45 || b > 55 || b+r != 1000 {
+			t.Errorf("%d have begun, %d were refused at once, and %d late", b, r, late.Load())
+		}
+	})
+}
+
+// TestAFewThatComeAfterLongCallsAreLetIn: they may be short.
+func TestAFewThatComeAfterLongCallsAreLetIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(4, 1, 500*time.Millisecond)
+		for range 20 {
+			_ = a.enter(t.Context(), false)
+			time.Sleep(10 * time.Second)
+			a.leave()
+		}
+		for range 20 {
+			go func() {
+				if err := a.enter(t.Context(), false); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+				a.leave()
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+	})
 }

@@ -89,7 +89,7 @@ type Executor struct {
 	// looks counts the looks at the processes, from 1 on.
 	looks atomic.Int64
 	// room is that of calls that compute.
-	room admission
+	room *admission
 	// passed is how many bytes the host calls pass that wait for their answers.
 	passed atomic.Int64
 	// resident returns how many bytes of memory a process has; 0 when that is not known.
@@ -104,7 +104,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, room: admission{most: o.Computing, patience: o.Patience}}
+	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,7 +129,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	f, err := newFlight(c, h, &e.room, &e.passed)
+	f, err := newFlight(c, h, e.room, &e.passed)
 	if err != nil {
 		e.room.leave()
 		return scripting.Outcome{}, err

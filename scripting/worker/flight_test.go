@@ -16,7 +16,7 @@ import (
 func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	room := &admission{most: 1, patience: time.Second}
+	room := newAdmission(1, 1, time.Second)
 	if err := room.enter(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,8 @@ func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 		t.Errorf("%d calls compute", busy)
 	}
 	f.land()
-	if room.computing != 0 {
-		t.Errorf("%d calls have room", room.computing)
+	if room.meter.computing != 0 {
+		t.Errorf("%d calls have room", room.meter.computing)
 	}
 }
 

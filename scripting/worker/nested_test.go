@@ -95,7 +95,7 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 // TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
 // call may compute: a stranger that comes behind them waits for the first alone.
 func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
-	e := &Executor{room: admission{most: 1, patience: time.Hour}}
+	e := &Executor{room: newAdmission(1, 1, time.Hour)}
 	if err := e.enter(t.Context(), scripting.Call{}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func inLine(e *Executor, many int) {
 }
 
 func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
-	e := &Executor{room: admission{most: 1, patience: time.Hour}}
+	e := &Executor{room: newAdmission(1, 1, time.Hour)}
 	kin := scripting.NewKin()
 	done, err := kin.Turn(t.Context())
 	if err != nil {
@@ -144,8 +144,8 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	done()
-	if err := e.enter(t.Context(), scripting.Call{Kin: kin}); err != nil || e.room.computing != 1 {
-		t.Errorf("%v, %d compute", err, e.room.computing)
+	if err := e.enter(t.Context(), scripting.Call{Kin: kin}); err != nil || e.room.meter.computing != 1 {
+		t.Errorf("%v, %d compute", err, e.room.meter.computing)
 	}
 }
 
