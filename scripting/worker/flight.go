@@ -99,7 +99,8 @@ func (f *flight) land() {
 }
 
 // fly runs the call in a process, to its end or that of the process, which is a
-// [*deathError].
+// [*deathError]. A call that is over does not wait for a process to end that was
+// killed.
 func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripting.Outcome, error) {
 	f.frames = make(chan frame, 1)
 	if !p.board(f) {
@@ -117,14 +118,14 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 	if p.takeLead(f) {
 		fr, ok := p.readFor(f)
 		if !ok {
-			<-p.dead
+			f.mourn(ctx, p)
 			return scripting.Outcome{}, p.death()
 		}
 		if out, ended, err := f.took(ctx, p, fr, grace); ended {
 			return out, err
 		}
 	}
-	for {
+	for doomed := p.doomed; ; {
 		select {
 		case fr := <-f.frames:
 			if out, ended, err := f.took(ctx, p, fr, grace); ended {
@@ -135,8 +136,24 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 				f.dismiss(p, grace)
 				return scripting.Outcome{Failure: failure}, nil
 			}
+		case <-doomed:
+			if ctx.Err() != nil {
+				return scripting.Outcome{}, p.death()
+			}
+			doomed = nil
 		case <-p.dead:
 			return f.remains(ctx, p)
+		}
+	}
+}
+
+// mourn waits until a process that was killed has ended, unless the call is over.
+func (f *flight) mourn(ctx context.Context, p *peer) {
+	select {
+	case <-p.dead:
+	case <-p.doomed:
+		if ctx.Err() == nil {
+			<-p.dead
 		}
 	}
 }
@@ -171,7 +188,7 @@ func (f *flight) dismiss(p *peer, grace time.Duration) {
 			}
 		case a := <-f.answers:
 			_ = f.answered(p, a) // the call has failed already
-		case <-p.dead:
+		case <-p.doomed:
 			return
 		}
 	}

@@ -33,6 +33,7 @@ func (g *guard) Look() bool {
 		return true
 	}
 	g.peer.end(endOverdue)
+	g.peer.abandon() // to take its memory apart may take the system as long again
 	return false
 }
 

@@ -47,6 +47,15 @@ func (p *peer) readOut() {
 	}
 }
 
+// abandon has who reads from a process that was killed go on before it has ended:
+// what it has said last is lost, as if it had been killed before.
+func (p *peer) abandon() {
+	p.mu.Lock()
+	p.abandoned = true
+	p.mu.Unlock()
+	p.stream.wake()
+}
+
 // readFor reads until the first frame of a call, and passes the lead on. There
 // is no frame when the process ends before.
 func (p *peer) readFor(f *flight) (fr frame, ok bool) {
@@ -55,7 +64,7 @@ func (p *peer) readFor(f *flight) (fr frame, ok bool) {
 		switch {
 		case to == nil:
 			return fr, false
-		case to != f:
+		case to != f.frames:
 			p.deliver(to, fr)
 		case more:
 			go p.readOn()
@@ -69,7 +78,7 @@ func (p *peer) readFor(f *flight) (fr frame, ok bool) {
 // readOn reads as long as there are calls.
 func (p *peer) readOn() {
 	for more := true; more; {
-		var to *flight
+		var to chan frame
 		var fr frame
 		if to, fr, more = p.read(); to != nil {
 			p.deliver(to, fr)
@@ -78,16 +87,16 @@ func (p *peer) readOn() {
 }
 
 // deliver gives a frame to its call, which takes all that come up to its outcome.
-func (p *peer) deliver(to *flight, fr frame) {
+func (p *peer) deliver(to chan<- frame, fr frame) {
 	select {
-	case to.frames <- fr:
+	case to <- fr:
 	case <-p.doomed: // it takes no more
 	}
 }
 
-// read reads a frame, and finds the call that it is for: none when the process
+// read reads a frame, and finds where its call takes it: nowhere when the process
 // has ended. More says that the caller still has the lead.
-func (p *peer) read() (to *flight, fr frame, more bool) {
+func (p *peer) read() (to chan frame, fr frame, more bool) {
 	kind, content, err := readFrame(p.lead.in, maxAnswer)
 	if err == nil {
 		id, size := binary.Uvarint(content)
@@ -107,17 +116,18 @@ func (p *peer) read() (to *flight, fr frame, more bool) {
 	return nil, frame{}, false
 }
 
-// find returns a call, which leaves with its outcome, after which nothing may
-// come of it. The lead ends with the last.
-func (p *peer) find(id uint64, leaves bool) (f *flight, more bool) {
+// find returns where a call takes frames, which leaves with its outcome, after
+// which nothing may come of it. The lead ends with the last.
+func (p *peer) find(id uint64, leaves bool) (to chan frame, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f = p.flights[id]; f == nil {
+	f := p.flights[id]
+	if f == nil || p.abandoned {
 		return nil, false
 	}
 	if leaves {
 		delete(p.flights, id)
 		p.led = len(p.flights) > 0
 	}
-	return f, p.led
+	return f.frames, p.led
 }

@@ -52,6 +52,8 @@ type peer struct {
 	mu      sync.Mutex
 	flights map[uint64]*flight // those that have no outcome yet
 	led     bool               // somebody has the lead
+	// abandoned says that nothing counts any more that has not been read.
+	abandoned bool
 	cause   cause              // of its end; endless while it lives
 	// left is how many calls it had when it ended.
 	left int
