@@ -145,14 +145,9 @@ func (r *run) start(seq int, op string, payload []byte, droppable bool) (cancel 
 	return cancel
 }
 
-// do asks the host, unless ctx has ended, and passes it messages. A panic becomes
-// an answer too.
+// do asks the host. A panic becomes an answer too.
 func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answer) {
 	a.seq = seq
-	if err := ctx.Err(); err != nil && !IsMessage(op) {
-		a.refusal = refusal(err)
-		return a
-	}
 	defer func() {
 		if recover() != nil {
 			a = answer{seq: seq, panicked: true}

@@ -90,9 +90,20 @@ func (f *flight) askNext() {
 	for f.open-len(f.queue) < maxAsked && len(f.queue) > 0 && f.guard.ctx.Err() == nil {
 		h := f.queue[0]
 		f.queue = f.queue[1:]
-		ctx := f.asked[h.seq].ctx
-		go func() { f.answers <- scripting.AskHost(ctx, f.host, h.seq, h.op, h.payload) }()
+		ctx, host := f.asked[h.seq].ctx, f.host
+		if ctx.Err() != nil {
+			host = nobody{}
+		}
+		go func() { f.answers <- scripting.AskHost(ctx, host, h.seq, h.op, h.payload) }()
 	}
+}
+
+// nobody is asked what was dropped before its turn.
+type nobody struct{}
+
+// Do returns why nobody is asked.
+func (nobody) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
+	return nil, ctx.Err()
 }
 
 // dropped cancels a host call that the process says nobody waits for any more. It

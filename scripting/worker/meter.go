@@ -11,8 +11,8 @@ type meter struct {
 	window     int // of how many calls it is known what they cost
 
 	computing int
-	at        time.Time     // of the last change
-	worked    time.Duration // until then
+	at        time.Time       // of the last change
+	worked    time.Duration   // until then
 	ends      []time.Duration // how much was worked at each of the last, and the one before them
 	next      int             // which of these is overwritten next
 }

@@ -54,7 +54,7 @@ type peer struct {
 	led     bool               // somebody has the lead
 	// abandoned says that nothing counts any more that has not been read.
 	abandoned bool
-	cause   cause              // of its end; endless while it lives
+	cause     cause // of its end; endless while it lives
 	// left is how many calls it had when it ended.
 	left int
 	// oldest is the look from which on the one computed then that did so for the
