@@ -29,11 +29,11 @@ type Call struct {
 	// agent and call. They are read only when the program uses them (see
 	// [Program.Uses]). Empty ones are empty objects.
 	Input, Agent, Info []byte
-	// Seed seeds all randomness of the call, and must be unpredictable where
-	// what crypto makes must be; a journal with entries has its own. Start is
+	// Seed is one of [NewSeed] wherever what crypto makes must be unpredictable; a
+	// journal with entries has its own. Start is
 	// what the call's clock shows first, or shows on when a journal with
 	// entries is at its end; the zero time means now.
-	Seed  uint64
+	Seed  Seed
 	Start time.Time
 	// Limits bound the call. A zero member means its default.
 	Limits Limits

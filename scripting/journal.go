@@ -18,7 +18,7 @@ type Journal struct {
 	entries []entryRecord
 	bytes   int
 	// seed is that of the run that began the journal.
-	seed uint64
+	seed Seed
 }
 
 // NewJournal returns an empty journal.
@@ -199,7 +199,7 @@ func (b *book) keep() {
 }
 
 // seed returns the seed of the call: the one that its journal began with.
-func (b *book) seed(given uint64) uint64 {
+func (b *book) seed(given Seed) Seed {
 	switch {
 	case b.journal == nil:
 		return given

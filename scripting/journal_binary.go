@@ -33,7 +33,7 @@ const (
 )
 
 // journalVersion changes with the form.
-const journalVersion = 1
+const journalVersion = 2
 
 // The bounds of a journal in binary form.
 const (
@@ -54,7 +54,7 @@ func (j *Journal) MarshalBinary() ([]byte, error) {
 	if len(j.entries) > maxJournalEntries || j.bytes > maxJournalBytes {
 		return nil, fmt.Errorf("encode journal: more than %d entries or %d bytes", maxJournalEntries, maxJournalBytes)
 	}
-	w := journalWriter{out: binary.LittleEndian.AppendUint64([]byte{journalVersion}, j.seed)}
+	w := journalWriter{out: append([]byte{journalVersion}, j.seed[:]...)}
 	for i := range j.entries {
 		w.entry(&j.entries[i])
 	}
@@ -127,11 +127,11 @@ func (j *Journal) UnmarshalBinary(data []byte) error {
 	if len(data) > maxJournalBytes {
 		return fmt.Errorf("decode journal: more than %d bytes: %w", maxJournalBytes, errJournal)
 	}
-	if len(data) < 9 || data[0] != journalVersion {
+	if len(data) < 1+len(Seed{}) || data[0] != journalVersion {
 		return fmt.Errorf("decode journal: no version %d: %w", journalVersion, errJournal)
 	}
-	r := journalReader{rest: slices.Clone(data[9:])}
-	read := Journal{seed: binary.LittleEndian.Uint64(data[1:])}
+	r := journalReader{rest: slices.Clone(data[1+len(Seed{}):])}
+	read := Journal{seed: Seed(data[1:])}
 	for len(r.rest) > 0 {
 		e, ok := r.entry()
 		if !ok || len(read.entries) >= maxJournalEntries {

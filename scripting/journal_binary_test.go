@@ -166,7 +166,7 @@ func TestAJournalOfAFewCallsIsSmall(t *testing.T) {
 }
 
 func TestWhatIsNoJournalIsRefused(t *testing.T) {
-	const head = "\x01\x00\x00\x00\x00\x00\x00\x00\x00"
+	head := "\x02" + strings.Repeat("\x00", len(Seed{}))
 	const digest = "0123456789abcdef"
 	const asked = "\x00\x00\x01x" + digest
 	var ops strings.Builder
@@ -176,7 +176,7 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, data string }{
 		{"nothing", ""},
 		{"no seed", "\x01\x00"},
-		{"another version", "\x02" + head[1:]},
+		{"another version", "\x01" + head[1:]},
 		{"an unknown tag", head + "\x07"},
 		{"a tag alone", head + "\x00"},
 		{"a number that goes on", head + "\x05\xff"},
@@ -200,11 +200,11 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		{"too many entries", head + strings.Repeat("\x05\x01", maxJournalEntries+1)},
 	} {
 		journal := NewJournal()
-		journal.seed = 7
+		journal.seed = Seed{7}
 		if err := journal.UnmarshalBinary([]byte(c.data)); !errors.Is(err, errJournal) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if journal.seed != 7 || journal.Len() != 0 {
+		if journal.seed != (Seed{7}) || journal.Len() != 0 {
 			t.Errorf("%s: the journal was changed", c.name)
 		}
 	}

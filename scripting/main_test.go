@@ -66,7 +66,7 @@ func (h *fakeHost) calls() []string {
 func call(p *Program, input string) Call {
 	return Call{
 		Program: p, Input: []byte(input), Agent: []byte(`{"agent_id":"a","model":null}`), Info: []byte(`{"id":"1","via":"test"}`),
-		Seed: 7, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Seed: Seed{7}, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
-	"encoding/binary"
 	"encoding/hex"
 	"hash"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -34,13 +32,10 @@ func (r *run) makeCrypto() *goja.Object {
 	return o
 }
 
-// fill writes random bytes. They come from another stream than Math.random,
-// from which they cannot be foretold.
+// fill writes random bytes.
 func (r *run) fill(data []byte) {
 	if r.random == nil {
-		var seed [8]byte
-		binary.LittleEndian.PutUint64(seed[:], r.call.Seed)
-		r.random = rand.NewChaCha8(sha256.Sum256(append([]byte("mcpd crypto "), seed[:]...)))
+		r.random = r.call.Seed.secret()
 	}
 	_, _ = r.random.Read(data)
 }

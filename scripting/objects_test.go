@@ -98,9 +98,24 @@ func TestRandomnessComesFromTheSeed(t *testing.T) {
 	if again := shown(runWith(t, c, &fakeHost{})); again != first {
 		t.Errorf("one seed, two results: %s and %s", first, again)
 	}
-	c.Seed++
-	if other := shown(runWith(t, c, &fakeHost{})); other == first {
-		t.Errorf("two seeds, one result: %s", other)
+	made := func(result string) (numbers, secrets string) {
+		parts := strings.Split(result, ",")
+		return parts[0] + parts[3], parts[1] + parts[2]
+	}
+	numbers, secrets := made(first)
+	for i := range c.Seed { // each byte of which counts, for both
+		c.Seed[i]++
+		if n, s := made(shown(runWith(t, c, &fakeHost{}))); n == numbers || s == secrets {
+			t.Errorf("byte %d of the seed does not count: %s and %s", i, n, s)
+		}
+		c.Seed[i]--
+	}
+}
+
+func TestAUUIDIsOfVersionFour(t *testing.T) {
+	got := shown(runBody(t, `return Array.from({ length: 64 }, () => crypto.randomUUID()).every(id => /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id))`, `{}`))
+	if got != "true" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -27,7 +27,7 @@ type Recorder struct {
 // NewRecorder returns the recorder of a call. The journal takes in what the
 // other process does from its end on; the seed is that of the call, and what
 // [Recorder.Seed] returns is the one to run with.
-func NewRecorder(j *Journal, limits Limits, seed uint64) *Recorder {
+func NewRecorder(j *Journal, limits Limits, seed Seed) *Recorder {
 	r := &Recorder{book: newBook(j, limits.withDefaults())}
 	j.seed = r.book.seed(seed)
 	r.rewind()
@@ -43,7 +43,7 @@ func NewRecorder(j *Journal, limits Limits, seed uint64) *Recorder {
 }
 
 // Seed returns the seed of the call.
-func (r *Recorder) Seed() uint64 { return r.book.journal.seed }
+func (r *Recorder) Seed() Seed { return r.book.journal.seed }
 
 func (r *Recorder) isGiven(seq int) bool {
 	_, given := r.given[seq]

@@ -60,7 +60,7 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 	r.rt.SetMaxCallStackSize(r.limits.CallStack)
 	r.rt.SetParserOptions(noSource...)
 	if r.program.mentions("random") {
-		r.rt.SetRandSource(rand.New(rand.NewPCG(r.call.Seed, ^r.call.Seed)).Float64)
+		r.rt.SetRandSource(rand.New(r.call.Seed.public()).Float64)
 	}
 	if r.program.mentions("Date") {
 		r.rt.SetTimeSource(r.now)

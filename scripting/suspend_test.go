@@ -235,7 +235,7 @@ func TestTimeAndChanceGoOnAfterAnAsk(t *testing.T) {
 			t.Fatal(err)
 		}
 		replay := c
-		replay.Seed = 8 // the journal has its own
+		replay.Seed = Seed{8} // the journal has its own
 		replay.Start = c.Start.Add(-time.Hour)
 		if got := shown(runWith(t, replay, suspendingHost())); got != whole {
 			t.Errorf("got %s, want %s", got, whole)

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"encoding/json"
-	"math/rand/v2"
 	"strconv"
 
 	"github.com/mcpd/mcpd/internal/grant"
@@ -32,7 +31,7 @@ type script struct {
 // at them.
 func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
-		Program: b.program, Input: i.Input, Seed: rand.Uint64(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
+		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
 		Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
 	}
 	if call.Agent == nil && b.program.Uses("agent") {

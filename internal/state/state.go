@@ -25,8 +25,7 @@ type State struct {
 	// one that has ended.
 	Root string
 	Leg  int
-	// Seed and Start are those of the first leg.
-	Seed  uint64
+	// Start is that of the first leg.
 	Start time.Time
 	// Used is how long the legs have run.
 	Used time.Duration
@@ -43,7 +42,7 @@ type Ask struct {
 }
 
 // stateVersion is the form of a state in bytes.
-const stateVersion = 1
+const stateVersion = 2
 
 // MarshalBinary returns the state as bytes, for a place that nobody else reads
 // or writes, such as [Task.Held].
@@ -78,7 +77,6 @@ func (s *State) encodeHead(e *encoder) {
 	e.fixed(s.Nonce[:])
 	e.string(s.Root)
 	e.uint(uint64(s.Leg))
-	e.uint(s.Seed)
 	e.time(s.Start)
 	e.span(s.Used)
 }
@@ -94,7 +92,6 @@ func (s *State) decodeHead(d *decoder) {
 	d.fixed(s.Nonce[:])
 	s.Root = d.string()
 	s.Leg = d.small()
-	s.Seed = d.uint()
 	s.Start = d.time()
 	s.Used = d.span()
 }

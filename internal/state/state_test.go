@@ -16,7 +16,7 @@ import (
 func waiting() State {
 	return State{
 		Owner: Owner{ID: "ann", Kind: "key", Issuer: "here"}, Definition: [32]byte{1}, Arguments: [32]byte{2},
-		Expires: soon, Nonce: Nonce{3}, Root: "root", Leg: 4, Seed: 1<<64 - 1, Start: soon.Add(5), Used: 6,
+		Expires: soon, Nonce: Nonce{3}, Root: "root", Leg: 4, Start: soon.Add(5), Used: 6,
 		Asks: []Ask{{Seq: 7, Payload: []byte("{}")}, {Seq: 8}}, Journal: []byte("journal"),
 	}
 }

@@ -128,7 +128,7 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 					return []byte(answered), nil
 				})
 				journal := scripting.NewJournal()
-				out, err := x.Run(ctx, scripting.Call{Program: program(t, body), Input: []byte(`{"a":41}`), Seed: 7, Start: time.Unix(1000, 0), Journal: journal}, host)
+				out, err := x.Run(ctx, scripting.Call{Program: program(t, body), Input: []byte(`{"a":41}`), Seed: scripting.Seed{7}, Start: time.Unix(1000, 0), Journal: journal}, host)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -70,7 +70,7 @@ func (s *server) take(turn uint64, kind byte, content []byte) error {
 // load compiles a program. Calls of it wait.
 func (s *server) load(content []byte) error {
 	r := reader{rest: content}
-	hash := r.hash()
+	hash := r.fixed()
 	if r.bad {
 		return errWire
 	}

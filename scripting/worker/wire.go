@@ -73,8 +73,8 @@ func (r *reader) text() []byte {
 	return text
 }
 
-// hash returns that of a program.
-func (r *reader) hash() (h [32]byte) {
+// fixed returns the hash of a program, or a seed.
+func (r *reader) fixed() (h [32]byte) {
 	if len(r.rest) < len(h) {
 		r.bad, r.rest = true, nil
 		return h
@@ -98,7 +98,7 @@ func (f *callFrame) append(dst []byte) []byte {
 	w.number(f.id)
 	w.out = append(w.out, f.program[:]...)
 	w.number(uint64(f.left))
-	w.number(f.call.Seed)
+	w.out = append(w.out, f.call.Seed[:]...)
 	w.number(uint64(f.call.Start.UnixNano()))
 	l := f.call.Limits
 	for _, limit := range [...]int{l.Output, l.Depth, l.CallStack, l.HostCalls, l.JournalBytes} {
@@ -113,9 +113,9 @@ func (f *callFrame) append(dst []byte) []byte {
 
 func readCall(content []byte) (f callFrame, err error) {
 	r := reader{rest: content}
-	f.id, f.program = r.number(), r.hash()
+	f.id, f.program = r.number(), r.fixed()
 	f.left = time.Duration(r.number())
-	f.call.Seed = r.number()
+	f.call.Seed = r.fixed()
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
 	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.JournalBytes} {

@@ -15,7 +15,7 @@ import (
 func sample() (state.State, state.Want) {
 	s := state.State{
 		Owner: ann, Definition: [32]byte{1}, Arguments: [32]byte{2},
-		Root: "root", Leg: 3, Seed: 1<<64 - 1, Start: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Used: 7 * time.Second,
+		Root: "root", Leg: 3, Start: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Used: 7 * time.Second,
 		Asks: []state.Ask{{Seq: 0, Payload: []byte(`{"requests":[]}`)}, {Seq: 4}}, Journal: []byte("journal"),
 	}
 	return s, state.Want{Owner: s.Owner, Definition: s.Definition, Arguments: s.Arguments}
