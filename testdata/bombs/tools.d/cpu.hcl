@@ -83,3 +83,12 @@ tool "endless_replacer" {
     });
   JS
 }
+
+tool "growing_text" {
+  timeout = "500ms"
+  run     = <<JS
+    let s = "";
+    for (let i = 0; i < 1e7; i++) s += "x";
+    return s.length;
+  JS
+}

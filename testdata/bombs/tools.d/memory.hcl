@@ -24,6 +24,14 @@ tool "many_buffers" {
   JS
 }
 
+tool "empty_buffers" {
+  timeout = "3s"
+  run     = <<JS
+    const kept = [];
+    for (;;) kept.push(new ArrayBuffer(1e9));
+  JS
+}
+
 tool "many_objects" {
   timeout = "3s"
   run     = <<JS

@@ -94,3 +94,10 @@ tool "endless_iterator" {
     for (const x of o) {}
   JS
 }
+
+tool "function_source" {
+  timeout = "500ms"
+  run     = <<JS
+    return (() => {}).constructor("return " + "1+".repeat(1e7) + "1")();
+  JS
+}

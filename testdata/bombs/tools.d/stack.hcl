@@ -109,3 +109,25 @@ tool "prototype_chain" {
     return o.x === undefined && Object.keys(o).length + "x" in o;
   JS
 }
+
+tool "eval_nesting" {
+  timeout = "3s"
+  run     = <<JS
+    return (async () => {}).constructor("return " + "(".repeat(1e6) + "1" + ")".repeat(1e6))();
+  JS
+}
+
+# What others answer is no less hostile than a body.
+tool "deep_answer" {
+  timeout = "3s"
+  allow {
+    http "loop" {
+      hosts            = ["127.0.0.1:9"]
+      methods          = ["GET"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    return (await http.loop.get("http://127.0.0.1:9/deep")).json();
+  JS
+}
