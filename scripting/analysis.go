@@ -1,8 +1,6 @@
 package scripting
 
 import (
-	"strings"
-
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/token"
@@ -39,7 +37,8 @@ type analysis struct {
 	answered []member
 	// settled are the variables that are declared with that, and the object.
 	settled map[string]string
-	unicode []*ast.RegExpLiteral
+	// unicode are regular expressions with \p{…}.
+	unicode []ast.Expression
 }
 
 // member is the use of a property of a global: vars.stage, vars["stage"], or
@@ -108,10 +107,11 @@ func (a *analysis) expression(n ast.Node) {
 			a.probed[id.Name.String()] = true
 		}
 	case *ast.RegExpLiteral:
-		if strings.ContainsAny(n.Flags, "uv") && strings.Contains(strings.ToLower(n.Pattern), `\p{`) {
-			a.unicode = append(a.unicode, n)
-		}
+		a.pattern(n, n.Pattern, n.Flags)
+	case *ast.NewExpression:
+		a.constructed(n, n.Callee, n.ArgumentList)
 	case *ast.CallExpression:
+		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
 	}
 }

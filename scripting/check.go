@@ -22,12 +22,15 @@ func (c *compilation) check(found *analysis) {
 	c.checkNames(found)
 	c.checkPromises(found)
 	c.checkAnswers(found)
-	for _, literal := range found.unicode {
+	for _, pattern := range found.unicode {
+		if _, literal := pattern.(*ast.RegExpLiteral); !literal && found.bound["RegExp"] {
+			continue
+		}
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-regexp",
 			Summary: `\p{…} never matches in this JavaScript engine`,
 			Detail:  `write the characters out, like [A-Za-zÀ-ÿ], or compare letter.toLowerCase() !== letter.toUpperCase()`,
-		}, literal.Idx, literal.Idx1())
+		}, pattern.Idx0(), pattern.Idx1())
 	}
 }
 

@@ -58,6 +58,8 @@ func TestMistakesAreToldWhereTheyAre(t *testing.T) {
 		{"eval", "return eval('1')", []string{`tools.d/t.hcl:5:8 "eval": error: eval is not defined`}},
 		{"the event of a hook", "return event.tool", []string{`tools.d/t.hcl:5:8 "event": error: event is not defined`}},
 		{"unicode classes", `return /\p{L}+/u.test("x")`, []string{`tools.d/t.hcl:5:8 "/\\p{L}+/u": warning: \p{…} never matches in this JavaScript engine`}},
+		{"unicode classes of a constructor", `return [new RegExp("^\\P{Lu}", "iu"), RegExp('\\p{L}', "g")]`, []string{`tools.d/t.hcl:5:9 "new RegExp(\"^\\\\P{Lu}\", \"iu\")": warning: \p{…} never matches in this JavaScript engine`}},
+		{"a constructor of its own", `class RegExp {} return new RegExp("\\p{L}", "u")`, nil},
 		{"dynamic import", "return import('./a.js')", []string{`tools.d/t.hcl:5:8 "import": error: import() and import.meta do not exist here`}},
 		{"import in a bracket", "if (1) { import a from './a.js' }", []string{`tools.d/t.hcl:5:10 "import": error: import may not stand here`}},
 		{"import of nothing", "import a", []string{`tools.d/t.hcl:5:1 "import": error: this import names no file`}},

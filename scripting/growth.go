@@ -60,12 +60,16 @@ func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
 func (g *growth) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
-		outer, loops := g.function, g.loops
-		g.functions++
-		g.function, g.loops = g.functions, 0
-		children(n, g.node)
-		g.function, g.loops = outer, loops
+		g.called(n, 0)
 		return
+	case *ast.CallExpression:
+		if each(n) {
+			g.node(n.Callee)
+			for _, argument := range n.ArgumentList {
+				g.called(argument, 1)
+			}
+			return
+		}
 	case *ast.ForStatement:
 		g.loop(n, n.Body, soon(n.Test))
 		return
@@ -85,6 +89,30 @@ func (g *growth) node(n ast.Node) {
 		g.assigned(n)
 	}
 	children(n, g.node)
+}
+
+// called walks a function that is called in so many loops of its own.
+func (g *growth) called(function ast.Node, loops int) {
+	outer, before := g.function, g.loops
+	g.functions++
+	g.function, g.loops = g.functions, loops
+	children(function, g.node)
+	g.function, g.loops = outer, before
+}
+
+// each reports whether a call is list.forEach(function), of a list that is not
+// written out.
+func each(n *ast.CallExpression) bool {
+	method, _ := n.Callee.(*ast.DotExpression)
+	if method == nil || method.Identifier.Name != "forEach" || len(n.ArgumentList) != 1 {
+		return false
+	}
+	switch n.ArgumentList[0].(type) {
+	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+		_, written := method.Left.(*ast.ArrayLiteral)
+		return !written
+	}
+	return false
 }
 
 // loop walks a loop, whose body alone is in it.

@@ -9,6 +9,8 @@ func TestTextThatGrowsInALoopIsTold(t *testing.T) {
 		"let s = `#`; let i = 0; while (i++ < 5000) { s = s + '-' + i } return s",
 		`let s = ""; do { s += "x" } while (s.length < input.n); return s`,
 		`let s = ""; function f(list) { for (const x of list) { s += x } } f(input.list); return s`,
+		`let s = ""; input.list.forEach((x) => { s += x }); return s`,
+		`let s = ""; input.list.forEach(function (x) { if (x) s = s + x }); return s`,
 		`async function f() { let s = ""; for (const x of await input.list) { for (const y of ["a", "b"]) s += y + x } return s } return f()`,
 	} {
 		p, list := Compile(tool(body))
@@ -23,6 +25,8 @@ func TestTextThatGrowsInALoopIsTold(t *testing.T) {
 		`let s = String(input.n); while (s.length < 8) s = "0" + s; return s`,
 		`let s = "0"; while (s.length < 8) s += "0"; return s`,
 		`let s = ""; for (const x of ["a", "b"]) s += x; return s`,
+		`let s = ""; ["a", "b"].forEach((x) => { s += x }); return s`,
+		`input.list.forEach((x) => { let s = ""; s += x; log.info(s) })`,
 		`let s = ""; for (const k in input) s += k; return s`,
 		`let s = ""; for (const x of input.list) s = x + 1; return s`,
 		`let s = ""; s += "a"; for (const x of input.list) log.info(x); s += "b"; return s`,
