@@ -29,7 +29,7 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool)
 	case "var", "local":
 	case "secret":
 		e.fail("misplaced-secret", x.SrcRange, "a secret cannot be used here",
-			"secret.NAME may stand in the value of a header only, in a string or in base64encode()")
+			"secret.NAME may stand where it is sent and not seen: in the value of a header, in a dsn, in the env of a program and in client_secret")
 		return cty.NilVal, false
 	default:
 		e.unknownRoot(x, root)
