@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,8 +12,23 @@ import (
 
 // goodput is what came of calls within a time.
 type goodput struct {
-	good, refused, late atomic.Int64
-	other               sync.Map // what else, by its text
+	good  atomic.Int64
+	other sync.Map // what else, by its text
+
+	mu      sync.Mutex
+	refused []time.Duration // how long each refusal took
+}
+
+// refusals returns how many calls were refused, and how long the share of them
+// that was told fastest had to wait at most.
+func (g *goodput) refusals(share float64) (all int, longest time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slices.Sort(g.refused)
+	if all = len(g.refused); all > 0 {
+		longest = g.refused[int(share*float64(all-1))]
+	}
+	return all, longest
 }
 
 // call calls the tool that works, over REST, which tells refusals by their status.
@@ -33,22 +49,23 @@ func (g *goodput) call(b *bombs) {
 	case response.StatusCode == http.StatusOK:
 		g.good.Add(1)
 	case response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":
-		g.refused.Add(1)
-		if time.Since(began) > 100*time.Millisecond {
-			g.late.Add(1)
-		}
+		g.mu.Lock()
+		g.refused = append(g.refused, time.Since(began))
+		g.mu.Unlock()
 	default:
 		g.other.Store(response.Status, true)
 	}
 }
 
 // TestUnderTenTimesTheLoadTheWorkGoesOn: goodput stays at four fifths of its
-// peak, and what is too much is refused at once.
+// peak for a minute, and what is too much is refused at once: half of it within
+// 10 ms, of which the client that shares the processors has most, and 99 of a
+// hundred within 100 ms.
 func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}
-	const span = 5 * time.Second
+	const span, loadedSpan = 5 * time.Second, time.Minute
 	b := serveBombs(t)
 	b.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	var peak goodput
@@ -62,22 +79,25 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	offered := 10 * peak.good.Load()
+	best := float64(peak.good.Load()) / span.Seconds()
+	offered := int64(10 * best * loadedSpan.Seconds())
 	var loaded goodput
 	began := time.Now()
 	for i := range offered {
-		time.Sleep(time.Until(began.Add(span * time.Duration(i) / time.Duration(offered))))
+		time.Sleep(time.Until(began.Add(loadedSpan * time.Duration(i) / time.Duration(offered))))
 		all.Go(func() { loaded.call(b) })
 	}
 	all.Wait()
 	took := time.Since(began)
-	good := float64(loaded.good.Load()) * span.Seconds() / took.Seconds()
-	t.Logf("peak %d in %s; of %d offered in %s %d were good, %.0f%% of the peak, and %d refused, %d of them late",
-		peak.good.Load(), span, offered, took, loaded.good.Load(), 100*good/float64(peak.good.Load()), loaded.refused.Load(), loaded.late.Load())
-	if good < 0.8*float64(peak.good.Load()) {
+	good := float64(loaded.good.Load()) / took.Seconds()
+	refused, half := loaded.refusals(0.5)
+	_, most := loaded.refusals(0.99)
+	t.Logf("peak %.0f a second; of %d offered in %s %d were good, %.0f%% of the peak, and %d refused, half of them within %s and 99%% within %s",
+		best, offered, took.Round(time.Millisecond), loaded.good.Load(), 100*good/best, refused, half, most)
+	if good < 0.8*best {
 		t.Error("goodput falls below 80 % of the peak")
 	}
-	if loaded.late.Load() > loaded.refused.Load()/100 {
+	if half > 10*time.Millisecond || most > 100*time.Millisecond {
 		t.Error("refusals are not made at once")
 	}
 	for _, g := range []*goodput{&peak, &loaded} {
