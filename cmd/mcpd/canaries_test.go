@@ -86,6 +86,7 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 	for _, name := range s.names {
 		s.call(t, d, name)
 	}
+	s.otherWays(t, d)
 	s.look(t, d)
 	s.leaked = string(s.answer(t, d, "control"))
 	// Now the operator writes a secret into the file itself.

@@ -28,6 +28,7 @@ type scene struct {
 	config     strings.Builder
 	tools      strings.Builder
 	names      []string // of tools
+	kinds      []kind
 
 	api, secure, desk *httptest.Server
 	database          net.Listener
@@ -220,6 +221,7 @@ func newScene(t *testing.T) *scene {
 	}
 	s.clients(t)
 	s.read(t)
+	s.ways(t)
 	s.write(t, "mcpd.hcl", s.config.String())
 	s.write(t, "tools.d/all.hcl", s.tools.String())
 	return s
