@@ -20,7 +20,7 @@ import (
 func unsaid() map[string]string {
 	return map[string]string{
 		"sslmode": "prefer", "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "", "sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "",
-		"passfile": "", "connect_timeout": "0", "target_session_attrs": "any", "min_protocol_version": "", "max_protocol_version": "",
+		"passfile": "", "krbsrvname": "", "krbspn": "", "connect_timeout": "0", "target_session_attrs": "any", "min_protocol_version": "", "max_protocol_version": "",
 		"channel_binding": "", "require_auth": "", "application_name": "", "timezone": "", "options": "",
 	}
 }
@@ -41,38 +41,37 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	}
 	settings := unsaid()
 	maps.Copy(settings, said)
-	if os.Getenv("PGSERVICE") != "" {
-		name, err := emptyService()
-		if err != nil {
-			return nil, fmt.Errorf("name a service of no settings, because PGSERVICE names one: %w", err)
-		}
-		defer func() { _ = os.Remove(name) }()
-		settings["servicefile"], settings["service"] = name, service
-	}
 	config, err := pgconn.ParseConfig(keywords(settings))
 	if err != nil {
-		return nil, errDSN
+		config, err = withoutService(settings)
+	}
+	if err != nil {
+		return nil, err
 	}
 	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return said[name] == "" })
 	return config, nil
 }
 
-// service is one that says nothing. pgconn has no other way to use none where
-// the environment names one.
-const service = "none"
-
-// emptyService returns a file in which that service stands.
-func emptyService() (name string, err error) {
+// withoutService reads settings where the environment may name a service
+// (PGSERVICE) that cannot be read. All that one could say is said, but pgconn
+// reads it all the same, unless another is named: here one that says nothing.
+func withoutService(settings map[string]string) (*pgconn.Config, error) {
+	const service = "none"
 	f, err := os.CreateTemp("", "mcpd-pgservice-*")
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("make a file for a service that says nothing: %w", err)
 	}
-	_, written := f.WriteString("[" + service + "]\n")
-	if err := cmp.Or(written, f.Close()); err != nil {
-		_ = os.Remove(f.Name())
-		return "", err
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.WriteString("[" + service + "]\n")
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("write a service that says nothing: %w", err)
 	}
-	return f.Name(), nil
+	settings["service"], settings["servicefile"] = service, f.Name()
+	config, err := pgconn.ParseConfig(keywords(settings))
+	if err != nil {
+		return nil, errDSN
+	}
+	return config, nil
 }
 
 // keywords writes settings as keywords and values (section 34.1.1.1 of the

@@ -25,7 +25,7 @@ func hostileEnvironment(t *testing.T) {
 	home := t.TempDir()
 	cert, key := certificate(t)
 	files := map[string][]byte{
-		".pgpass": []byte("*:*:*:*:wrong\n"), "service.conf": []byte("[evil]\nhost=evil.example\nport=1\nrole=postgres\nsslmode=disable\noptions=-c role=postgres\n"),
+		".pgpass": []byte("*:*:*:*:wrong\n"), "service.conf": []byte("[evil]\nhost=evil.example\nport=1\nrole=postgres\nsslmode=disable\noptions=-c role=postgres\nkrbsrvname=evil\nkrbspn=evil\n"),
 		".postgresql/postgresql.crt": cert, ".postgresql/postgresql.key": key, ".postgresql/root.crt": cert,
 	}
 	if err := os.Mkdir(filepath.Join(home, ".postgresql"), 0o700); err != nil {
@@ -76,7 +76,7 @@ type outline struct {
 	Timeout                                     time.Duration
 	Parameters                                  map[string]string
 	Negotiation, CertMode, Oldest, Newest       string
-	Binding, Auth                               string
+	Binding, Auth, Kerberos                     string
 	Chosen                                      bool
 }
 
@@ -84,7 +84,8 @@ func outlined(c *pgconn.Config) outline {
 	o := outline{
 		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: c.Password, Timeout: c.ConnectTimeout, Parameters: c.RuntimeParams, TLS: c.TLSConfig != nil,
 		Negotiation: c.SSLNegotiation, CertMode: c.SSLCertMode, Oldest: c.MinProtocolVersion, Newest: c.MaxProtocolVersion, Binding: c.ChannelBinding, Auth: c.RequireAuth,
-		Chosen: c.ValidateConnect != nil,
+		Kerberos: c.KerberosSrvName + c.KerberosSpn,
+		Chosen:   c.ValidateConnect != nil,
 	}
 	if c.TLSConfig != nil {
 		o.Checked, o.Roots, o.Own = !c.TLSConfig.InsecureSkipVerify, c.TLSConfig.RootCAs != nil, len(c.TLSConfig.Certificates) > 0
@@ -143,16 +144,16 @@ func TestOnlyTheDSNSaysHowADatabaseIsReached(t *testing.T) {
 	t.Run("in an empty environment", try)
 	t.Run("in a hostile environment", func(t *testing.T) {
 		hostileEnvironment(t)
+		try(t)
+	})
+	t.Run("with a service that is not there", func(t *testing.T) {
+		hostileEnvironment(t)
 		temporary := t.TempDir()
 		t.Setenv("TMPDIR", temporary)
+		t.Setenv("PGSERVICE", "gone")
 		try(t)
 		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 			t.Errorf("%d files are left behind, %v", len(left), err)
 		}
-	})
-	t.Run("with a service that is not there", func(t *testing.T) {
-		t.Setenv("PGSERVICE", "gone")
-		t.Setenv("PGSERVICEFILE", "/nowhere")
-		try(t)
 	})
 }
