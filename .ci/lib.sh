@@ -58,6 +58,16 @@ need_c() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends gcc libc6-dev
 }
 
+# need_postgres: PostgreSQL, without which the tests of databases skip. From then on
+# they fail instead. Where root runs them, they run the server as another user.
+need_postgres() {
+  export MCPD_NEED_POSTGRES=1
+  command -v initdb >/dev/null && return 0
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && return 0
+  echo "installing PostgreSQL for the tests of databases"
+  retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends postgresql
+}
+
 # fuzz SECONDS: each fuzz target for so long, four at a time with one worker each.
 # Inputs that are merely interesting are hardly minimized, which would take all of
 # the time. A target that is cut off by the clock alone (go.dev/issue/75804) runs again.

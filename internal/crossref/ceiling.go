@@ -16,15 +16,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 	if ceiling == nil {
 		return
 	}
-	for _, http := range granted.HTTP {
-		for i, host := range http.Hosts {
-			where, known := ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)]
-			if !known {
-				where = ranges["http."+http.Name]
-			}
-			c.within(ceiling.HTTPHosts, host, where, fmt.Sprintf("%s %q grants the host %q", kind, name, host), "use a host of ceiling.http_hosts, or ask the operator to add this one")
-		}
-	}
+	c.httpCeiling(kind, name, granted, ranges)
 	for _, module := range granted.Modules {
 		if where, written := ranges["modules."+module.Name]; written {
 			c.within(ceiling.Modules, module.Name, where, fmt.Sprintf("%s %q grants the module %q", kind, name, module.Name), "remove it, or ask the operator to add it to ceiling.modules")

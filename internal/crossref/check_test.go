@@ -178,6 +178,42 @@ func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
 	}
 }
 
+func TestTheCeilingBoundsPrivateNetworks(t *testing.T) {
+	const reaching = `
+tool "t" {
+  allow {
+    http "near" {
+      hosts            = ["localhost:80", "build.internal:80"]
+      private_networks = true
+    }
+    http "far" {
+      hosts            = ["api.example.com:443"]
+      private_networks = false
+    }
+  }
+  run = "return http.near && http.far;"
+}
+`
+	const (
+		local    = `a.hcl:6:26: error: tool "t" grants the host "localhost:80" in private networks, which the operator's ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
+		internal = `a.hcl:6:26: error: tool "t" grants the host "build.internal:80" in private networks, which the operator's ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
+		note     = `  note mcpd.hcl:1:1: the ceiling`
+	)
+	for ceiling, want := range map[string][]string{
+		``: nil,
+		`ceiling { http_hosts = ["*:80", "*:443"] }`:                       nil,
+		`ceiling { private_networks = [] }`:                                {internal, note, local, note},
+		`ceiling { private_networks = ["*.internal:*"] }`:                  {local, note},
+		`ceiling { private_networks = ["build.internal:443"] }`:            {internal, note, local, note},
+		`ceiling { private_networks = ["localhost:80", "*.internal:80"] }`: nil,
+	} {
+		got := said(crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", reaching)}, nil))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
+		}
+	}
+}
+
 func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
 	got := crossref.Check(config(t, "ceiling { http_hosts = [] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, nil)
 	if len(got) != 3 {

@@ -83,6 +83,9 @@ type Ceiling struct {
 	// HTTPHosts are "host:port", in which * matches any run of characters. Nil
 	// is no bound; an empty list allows no host.
 	HTTPHosts []Name
+	// PrivateNetworks are "host:port" as in HTTPHosts: the hosts of grants that
+	// reach private networks. Nil is no bound; an empty list allows no such grant.
+	PrivateNetworks []Name
 	// FSRoots are absolute paths, within which roots lie. Nil is no bound; an
 	// empty list allows no root.
 	FSRoots []Name

@@ -41,7 +41,10 @@ reload {
   require_tests = true
 }
 limits { concurrency = 256 }
-ceiling { http_hosts = ["*.internal:443", "*:443", "api.example.com:*"] }
+ceiling {
+  http_hosts       = ["*.internal:443", "*:443", "api.example.com:*"]
+  private_networks = ["*.Internal:443"]
+}
 variable "stage" {
   type        = string
   description = "Where it runs"
@@ -86,7 +89,7 @@ hook "alert" {
 		Listen:  Listen{Address: "127.0.0.1:8080", Hosts: []string{"mcp.internal"}, Origins: []string{"https://app.example.com:8443"}},
 		Reload:  Reload{RequireTests: true},
 		Limits:  Limits{Concurrency: 256},
-		Ceiling: &Ceiling{HTTPHosts: []Name{{Text: "*.internal:443"}, {Text: "*:443"}, {Text: "api.example.com:*"}}},
+		Ceiling: &Ceiling{HTTPHosts: []Name{{Text: "*.internal:443"}, {Text: "*:443"}, {Text: "api.example.com:*"}}, PrivateNetworks: []Name{{Text: "*.internal:443"}}},
 		Variables: map[string]Variable{"stage": {
 			Name: "stage", Description: "Where it runs", Type: []byte(`{"type":"string"}`), Value: []byte(`"dev"`),
 		}},
@@ -112,7 +115,7 @@ hook "alert" {
 	if diff := cmp.Diff(want, c, ignored, texts); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.Policies[0].Deny.Text.Pos(0); got.Line != 30 || got.Column != 15 {
+	if got := c.Policies[0].Deny.Text.Pos(0); got.Line != 33 || got.Column != 15 {
 		t.Errorf("the policy's code is at %+v", got)
 	}
 }

@@ -172,7 +172,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	}
 	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
 	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
-	c.HTTPHosts = d.ceilingHosts(b.Body, "http_hosts", ":443")
+	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
 	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
 	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)

@@ -46,7 +46,7 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		ranges[inner.Type+"."+inner.Labels[0]] = d.f.rng(inner.DefRange())
 		switch inner.Type {
 		case "http":
-			set.HTTP = append(set.HTTP, d.http(inner))
+			set.HTTP = append(set.HTTP, d.http(inner, ranges))
 		case "fs":
 			set.FS = append(set.FS, d.fs(inner, ranges))
 		case "kv":
@@ -63,7 +63,7 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 	return set, ranges
 }
 
-func (d *decoder) http(b *hclsyntax.Block) grant.HTTP {
+func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.HTTP {
 	r := rules["http"]
 	d.check(b.Body, r, "an http block", b.DefRange())
 	body := d.literalOnly(b.Body, r)
@@ -78,6 +78,12 @@ func (d *decoder) http(b *hclsyntax.Block) grant.HTTP {
 	for _, host := range hosts {
 		g.Hosts = append(g.Hosts, host.text)
 		d.checkReach(host, g.PrivateNetworks || d.meant(body, r, "private_networks"))
+	}
+	if g.PrivateNetworks {
+		ranges["http."+g.Name+".private_networks"] = d.f.rng(body.Attributes["private_networks"].Expr.Range())
+		for _, host := range hosts {
+			d.checkPattern(host)
+		}
 	}
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
@@ -166,17 +172,6 @@ func (d *decoder) hosts(body *hclsyntax.Body) []element {
 		hosts = append(hosts, e)
 	}
 	return hosts
-}
-
-// checkReach warns of a host that is private by its very name, in a grant that
-// does not reach private networks.
-func (d *decoder) checkReach(host element, private bool) {
-	name, _, _ := cutPort(host.text)
-	addr, _ := netip.ParseAddr(strings.Trim(name, "[]"))
-	local := name == "localhost" || strings.HasSuffix(name, ".localhost")
-	if !private && (local || addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()) {
-		d.warn("bad-grant", d.f.rng(host.where), "this host is in a private network, which the grant does not reach", "add private_networks = true to the grant")
-	}
 }
 
 // checkHost says what is wrong with a host of a grant.

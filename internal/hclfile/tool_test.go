@@ -205,7 +205,7 @@ func TestHeadersHoldSecretsByName(t *testing.T) {
 tool "t" {
   allow {
     http "crm" {
-      hosts            = ["CRM.internal:443", "*.example.com:8443", "[::1]:80"]
+      hosts            = ["CRM.internal:443", "api.example.com:8443", "[::1]:80"]
       methods          = ["GET", "POST"]
       paths            = ["/customers/*"]
       max_response     = "1MiB"
@@ -217,7 +217,7 @@ tool "t" {
       header "X-Raw" { value = secret.token }
       header "X-Plain" { value = "v${1 + 1}" }
     }
-    http "other" { hosts = ["b.example:443"] }
+    http "other" { hosts = ["*.example.com:443"] }
   }
   run = "return 1"
 }
@@ -229,7 +229,7 @@ locals {
 	token := grant.Part{Secret: "token"}
 	want := grant.Set{HTTP: []grant.HTTP{
 		{
-			Name: "crm", Hosts: []string{"crm.internal:443", "*.example.com:8443", "[::1]:80"}, Methods: []string{"GET", "POST"},
+			Name: "crm", Hosts: []string{"crm.internal:443", "api.example.com:8443", "[::1]:80"}, Methods: []string{"GET", "POST"},
 			Paths: []string{"/customers/*"}, MaxResponse: 1 << 20, Timeout: 3 * time.Second, Redirects: 2, PrivateNetworks: true,
 			Headers: []grant.Header{
 				{Name: "Authorization", Value: grant.Value{Parts: []grant.Part{literal("Bearer "), token, literal("!")}}},
@@ -240,7 +240,7 @@ locals {
 				{Name: "X-Plain", Value: grant.Value{Parts: []grant.Part{literal("v2")}}},
 			},
 		},
-		{Name: "other", Hosts: []string{"b.example:443"}},
+		{Name: "other", Hosts: []string{"*.example.com:443"}},
 	}}
 	if diff := cmp.Diff(want, defs.Tools[0].Grant); diff != "" {
 		t.Error(diff)

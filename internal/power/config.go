@@ -101,6 +101,7 @@ func (s *Side) ceiling() account {
 	}
 	a := s.block("ceiling", c.Range)
 	a.names(grant.Gives, "http_hosts", c.HTTPHosts)
+	a.names(grant.Gives, "private_networks", c.PrivateNetworks)
 	a.names(grant.Gives, "env", c.Env)
 	a.names(grant.Gives, "kv", c.KV)
 	a.names(grant.Gives, "ask", c.Ask)

@@ -36,7 +36,7 @@ type client struct {
 	idle   *time.Timer
 }
 
-func newClient(g grant.HTTP, o Options, resolver *net.Resolver) *client {
+func newClient(g grant.HTTP, o Options, n network, resolver *net.Resolver) *client {
 	config := &tls.Config{}
 	if o.TLS != nil {
 		config = o.TLS.Clone()
@@ -46,7 +46,7 @@ func newClient(g grant.HTTP, o Options, resolver *net.Resolver) *client {
 		grant: g, permit: newPermit(g), options: o,
 		transport: &http.Transport{
 			Proxy:                  nil,
-			DialContext:            dialer(g.PrivateNetworks, resolver),
+			DialContext:            dialer(g.PrivateNetworks, n, resolver),
 			TLSClientConfig:        config,
 			TLSHandshakeTimeout:    dialTimeout,
 			DisableCompression:     true,
@@ -59,8 +59,7 @@ func newClient(g grant.HTTP, o Options, resolver *net.Resolver) *client {
 }
 
 // dialer returns a DialContext that connects only to what the grant reaches.
-func dialer(privateNetworks bool, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
-	n := newNetwork()
+func dialer(privateNetworks bool, n network, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 		named, err := netip.ParseAddrPort(address)

@@ -13,9 +13,26 @@ import (
 
 // names is a name server that answers from memory.
 type names struct {
-	answers map[string]netip.Addr
+	// answers are the addresses of a name, of both kinds: those of the first
+	// question of a kind, of the second and so on. The last stay.
+	answers map[string][][]netip.Addr
 	running sync.WaitGroup
+
+	mu    sync.Mutex
+	asked map[question]int
 }
+
+// question is what a name server is asked.
+type question struct {
+	name string
+	kind uint16
+}
+
+// The kinds of questions (RFC 1035 section 3.2.2, RFC 3596 section 2.1).
+const (
+	typeA    = 1
+	typeAAAA = 28
+)
 
 // resolver returns a resolver that asks only n, over pipes.
 func (n *names) resolver(t *testing.T) *net.Resolver {
@@ -50,7 +67,7 @@ func (n *names) serve(c net.Conn) {
 }
 
 func (n *names) answer(query []byte) []byte {
-	const header, typeA = 12, 1
+	const header = 12
 	var labels []string
 	at := header
 	for query[at] != 0 {
@@ -59,28 +76,41 @@ func (n *names) answer(query []byte) []byte {
 		at += 1 + l
 	}
 	at++
-	question := query[header : at+4]
+	asked := query[header : at+4]
 	kind := binary.BigEndian.Uint16(query[at:])
-
-	var ip netip.Addr
-	if kind == typeA {
-		ip = n.lookup(strings.ToLower(strings.Join(labels, ".")))
-	}
-	out := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, question...)
-	if ip.IsValid() {
-		out[7] = 1 // one answer: the name of the question, A, IN, no time to live
-		out = append(out, 0xc0, header, 0, typeA, 0, 1, 0, 0, 0, 0, 0, 4)
-		out = append(out, ip.AsSlice()...)
+	out := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, asked...)
+	for _, ip := range n.lookup(question{strings.ToLower(strings.Join(labels, ".")), kind}) {
+		raw := ip.AsSlice()
+		if is := map[uint16]int{typeA: 4, typeAAAA: 16}[kind]; is != len(raw) {
+			continue
+		}
+		out[7]++ // one more answer: the name of the question, its kind, IN, no time to live
+		out = append(out, 0xc0, header, 0, byte(kind), 0, 1, 0, 0, 0, 0, 0, byte(len(raw)))
+		out = append(out, raw...)
 	}
 	return out
 }
 
-func (n *names) lookup(name string) netip.Addr {
-	host, encoded := strings.CutSuffix(name, ".v4.example")
-	if !encoded {
-		return n.answers[name]
+func (n *names) lookup(q question) []netip.Addr {
+	host, encoded := strings.CutSuffix(q.name, ".v4.example")
+	if encoded {
+		host = host[strings.LastIndexByte(host, '.')+1:]
+		ip, err := netip.ParseAddr(strings.ReplaceAll(host, "-", "."))
+		if err != nil {
+			return nil
+		}
+		return []netip.Addr{ip}
 	}
-	host = host[strings.LastIndexByte(host, '.')+1:]
-	ip, _ := netip.ParseAddr(strings.ReplaceAll(host, "-", "."))
-	return ip
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	answers := n.answers[q.name]
+	if len(answers) == 0 {
+		return nil
+	}
+	if n.asked == nil {
+		n.asked = map[question]int{}
+	}
+	now := answers[min(n.asked[q], len(answers)-1)]
+	n.asked[q]++
+	return now
 }

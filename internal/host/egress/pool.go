@@ -45,6 +45,7 @@ type Options struct {
 // others never do. A Pool is safe for concurrent use.
 type Pool struct {
 	options  Options
+	network  network
 	resolver *net.Resolver // nil means the system's
 
 	mu      sync.Mutex
@@ -69,7 +70,7 @@ func New(o Options) *Pool {
 	if o.Resolve == nil {
 		o.Resolve = func(context.Context, string) (string, error) { return "", errNoSecrets }
 	}
-	return &Pool{options: o, clients: map[[sha256.Size]byte]*client{}}
+	return &Pool{options: o, network: newNetwork(), clients: map[[sha256.Size]byte]*client{}}
 }
 
 // Do sends the request that payload describes under the grant g and returns
@@ -132,7 +133,7 @@ func (p *Pool) lease(g grant.HTTP) (c *client, release func(), ok bool) {
 	}
 	c, found := p.clients[key]
 	if !found {
-		c = newClient(g, p.options, p.resolver)
+		c = newClient(g, p.options, p.network, p.resolver)
 		c.idle = time.AfterFunc(unused, func() { p.retire(key, c) })
 		p.clients[key] = c
 	}

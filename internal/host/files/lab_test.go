@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/grant"
@@ -42,6 +43,8 @@ func newLab(t *testing.T, change ...func(*grant.FS)) *lab {
 	l.put("logs-evil/secret.txt", canary)
 	l.put("logs-evil/app.log", canary)
 	l.put("logs-evil/"+canary, canary)
+	l.put("logs-evil/"+canary+"-folder/"+canary+".txt", canary)
+	l.put(canary+"-folder/"+canary+".txt", canary)
 	g := grant.FS{Name: "logs", Root: l.root, Real: l.root, Write: true}
 	for _, c := range change {
 		c(&g)
@@ -90,15 +93,19 @@ func at(path string, more ...string) string {
 	return `{"path":"` + quoted + `"` + strings.Join(append([]string{""}, more...), ",") + `}`
 }
 
-// outside hashes all that lies beside the root.
-func (l *lab) outside() string {
+// outside hashes all that lies beside the root, and files all of it and the root.
+func (l *lab) outside() string { return l.hash(l.root) }
+func (l *lab) files() string   { return l.hash("") }
+
+// hash hashes all that lies in the folder of the lab, but for one folder.
+func (l *lab) hash(without string) string {
 	l.Helper()
 	h := sha256.New()
 	l.must(filepath.WalkDir(l.top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if path == l.root {
+		if path == without {
 			return fs.SkipDir
 		}
 		info, err := e.Info()
@@ -166,30 +173,11 @@ func (l *lab) plant() {
 		l.must(os.Symlink(to, filepath.Join(l.root, name)))
 	}
 	l.must(os.Link(filepath.Join(l.top, "secret.txt"), filepath.Join(l.root, "hard")))
-}
-
-func TestNoPathLeadsOutOfTheRoot(t *testing.T) {
-	l := newLab(t)
-	l.plant()
-	paths := l.hostilePaths()
-	if len(paths) < 400 {
-		t.Fatalf("there are %d paths", len(paths))
+	l.must(syscall.Mkfifo(filepath.Join(l.root, "pipe"), 0o600))
+	// A name alone is as good as a socket that somebody listens at.
+	if err := syscall.Mknod(filepath.Join(l.root, "socket"), syscall.S_IFSOCK|0o600, 0); err != nil {
+		l.Logf("NO SOCKET IS TRIED: none can be made here: %v", err)
 	}
-	before, escapes := l.outside(), 0
-	for _, path := range paths {
-		for method, rest := range operations {
-			l.folder.used = 0
-			answer := l.do(method, at(path, rest))
-			if strings.Contains(answer, canary) || strings.Contains(answer, "root:") {
-				escapes++
-				t.Errorf("%s %q: %.300s", method, path, answer)
-			}
-		}
-		if l.outside() != before {
-			t.Fatalf("%q changed what lies outside", path)
-		}
-	}
-	t.Logf("%d paths, %d operations each, %d escapes", len(paths), len(operations), escapes)
 }
 
 func TestARefusalSaysWhyAndNothingElse(t *testing.T) {

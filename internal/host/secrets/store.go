@@ -59,6 +59,10 @@ type Options struct {
 type Store struct {
 	options Options
 	veil    atomic.Pointer[veil] // over all that is in hidden
+	// unseen says that variables and files may hold what is not in hidden; looking
+	// is held by who looks.
+	unseen  atomic.Bool
+	looking sync.Mutex
 
 	mu sync.Mutex
 	// entries are the definitions by name, as they are now, and by key, as they
@@ -126,6 +130,7 @@ func (s *Store) Set(defs []Def) {
 		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
+	s.unseen.Store(slices.ContainsFunc(defs, lies))
 }
 
 // Generation counts the calls of Set: within one, no value that was read is read again.
@@ -212,11 +217,5 @@ func (s *Store) keep(e *entry, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.value, e.known = value, true
-	name := e.def.Name
-	if slices.Contains(s.hidden[name], value) {
-		return
-	}
-	values := append(s.hidden[name], value)
-	s.hidden[name] = values[max(0, len(values)-remembered):]
-	s.veil.Store(weave(s.hidden))
+	s.hide(map[string]string{e.def.Name: value})
 }

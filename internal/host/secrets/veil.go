@@ -18,15 +18,15 @@ import (
 const shortest = 4
 
 // Redact returns text with "[secret:name]" in place of each value that has
-// been resolved, and of its forms in base64 (both alphabets, at every place in
+// been resolved or that a variable or a file holds, and of its forms in base64 (both alphabets, at every place in
 // a longer text), in hexadecimal, in a URL, in HTML and in JSON. Values shorter than
 // four bytes are not replaced. A text without any is returned as it is.
-func (s *Store) Redact(text string) string { return s.veil.Load().over(text) }
+func (s *Store) Redact(text string) string { return s.covered().over(text) }
 
 // RedactBytes is [Store.Redact] for bytes. It returns b itself when there is
 // nothing to replace, and never changes it.
 func (s *Store) RedactBytes(b []byte) []byte {
-	v := s.veil.Load()
+	v := s.covered()
 	first := find(v, b, 0)
 	if first == len(b) {
 		return b
@@ -38,7 +38,7 @@ func (s *Store) RedactBytes(b []byte) []byte {
 // number that a value is part of becomes text. Nil is nothing, and so is what is
 // no JSON and holds a value.
 func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
-	v := s.veil.Load()
+	v := s.covered()
 	shown := s.RedactBytes(raw)
 	if len(raw) == 0 || len(shown) == len(raw) && &shown[0] == &raw[0] || json.Valid(shown) {
 		return shown

@@ -17,11 +17,10 @@ const password = `p@ss/w "rd"+<é>`
 // holding returns a Store that has resolved values under the names a, b, ...
 func holding(t *testing.T, values ...string) *Store {
 	t.Helper()
-	i := 0
-	s := New(Options{LookupEnv: func(string) (string, bool) { i++; return values[i-1], true }})
+	s := New(Options{LookupEnv: func(name string) (string, bool) { return values[name[0]-'a'], true }})
 	for n := range values {
 		name := string(rune('a' + n))
-		s.Set([]Def{{Name: name, Env: "V"}})
+		s.Set([]Def{{Name: name, Env: name}})
 		if _, err := s.Resolve(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}

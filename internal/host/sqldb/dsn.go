@@ -16,8 +16,8 @@ import (
 var errDSN = errors.New("the dsn cannot be read")
 
 // configure returns how PostgreSQL is reached for a grant. A dsn that is one
-// secret says all of it. In another the secrets are the user and the password:
-// the rest is what the file says, and nothing comes from the environment.
+// secret is read as libpq reads it. In another the secrets are the user and the
+// password: the rest is what the file says, and nothing comes from elsewhere.
 func (b *Broker) configure(ctx context.Context, g grant.SQL) (*pgconn.Config, error) {
 	text, err := b.resolve(ctx, g)
 	if err != nil {
@@ -32,15 +32,13 @@ func (b *Broker) configure(ctx context.Context, g grant.SQL) (*pgconn.Config, er
 		return config, nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.User == nil {
-		return nil, errDSN
-	}
-	u.Host = g.Address
-	config, err := pgconn.ParseConfig(u.String())
 	if err != nil {
 		return nil, errDSN
 	}
-	config.Password, _ = u.User.Password()
+	config, err := parse(u, g.Address)
+	if err != nil {
+		return nil, err
+	}
 	harden(config, g.Write)
 	return config, nil
 }

@@ -5,10 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -29,59 +25,6 @@ func secretOf(name string) (string, error) {
 		return name, nil
 	}
 	return "", errors.New("there is no secret " + name)
-}
-
-// server is a PostgreSQL server of a test.
-type server struct{ folder, port string }
-
-// startPostgres starts a server, or skips the test where it cannot.
-func startPostgres(t *testing.T) *server {
-	t.Helper()
-	bin := findPostgres(t)
-	folder, err := os.MkdirTemp("/tmp", "mcpd-pg")
-	if err != nil {
-		t.Skip("SKIPPED WITHOUT A DATABASE: no folder for PostgreSQL: ", err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	secret := filepath.Join(folder, "password")
-	if err := errors.Join(os.WriteFile(secret, []byte(password+"\n"), 0o600), handOver(folder), handOver(secret)); err != nil {
-		t.Skip("SKIPPED WITHOUT A DATABASE: no other user can be given a folder: ", err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	listener.Close()
-	s := &server{folder: folder, port: port}
-	data := filepath.Join(folder, "data")
-	run := func(name string, args ...string) {
-		c := asOther(exec.Command(filepath.Join(bin, name), args...))
-		c.Dir = folder
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Skipf("SKIPPED WITHOUT A DATABASE: %s: %v\n%s", name, err, out)
-		}
-	}
-	run("initdb", "-D", data, "-U", "app", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--locale=C", "-N")
-	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(folder, "log"), "-o", fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %s -k %s -c fsync=off", port, folder), "start")
-	t.Cleanup(func() {
-		if out, err := asOther(exec.Command(filepath.Join(bin, "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")).CombinedOutput(); err != nil {
-			t.Errorf("stop: %v\n%s", err, out)
-		}
-	})
-	return s
-}
-
-func findPostgres(t *testing.T) string {
-	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if path, err := exec.LookPath("initdb"); err == nil {
-		found = append(found, path)
-	}
-	if len(found) == 0 {
-		t.Skip("SKIPPED WITHOUT A DATABASE: there is no PostgreSQL here; install the package postgresql to try it")
-	}
-	return filepath.Dir(found[len(found)-1])
 }
 
 // grant returns a grant of the server.
@@ -206,13 +149,13 @@ func forgottenByPostgres(t *testing.T, l *lab, s *server) {
 }
 
 func connectionsOfPostgres(t *testing.T, l *lab, s *server) {
-	t.Setenv("PGPORT", "1")
-	t.Setenv("PGHOST", "evil.example")
-	t.Setenv("PGPASSWORD", "wrong")
+	t.Run("in a hostile environment", func(t *testing.T) {
+		hostileEnvironment(t)
+		if got := l.do(s.grant(false, "SELECT current_user AS u, current_setting('application_name') AS a, current_setting('transaction_read_only') AS r"), "query", `{"statement":"s0"}`); got != `{"columns":["u","a","r"],"rows":[["app","mcpd","on"]]}` {
+			t.Errorf("the environment gets in the way: %s", got)
+		}
+	})
 	one := func(g grant.SQL) string { return l.do(g, "query", `{"statement":"s0"}`) }
-	if got := one(s.grant(false, "SELECT 1 AS one")); got != `{"columns":["one"],"rows":[[1]]}` {
-		t.Errorf("the environment gets in the way: %s", got)
-	}
 	whole := s.grant(false, "SELECT 2 AS two")
 	whole.Address, whole.DSN = "", grant.Value{Parts: []grant.Part{{Secret: fmt.Sprintf(`host=%s port=%s user=app dbname=postgres password='%s'`, s.folder, s.port, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password))}}}
 	if got := one(whole); got != `{"columns":["two"],"rows":[[2]]}` {
