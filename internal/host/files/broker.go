@@ -58,7 +58,7 @@ func (b *Broker) do(ctx context.Context, f *Folder, r *Request) (any, error) {
 	defer root.Close()
 	switch r.Method {
 	case "list":
-		return f.list(ctx, root, r)
+		return f.list(ctx, root, r, b.Redact)
 	case "stat":
 		return root.stat(r)
 	case "remove":

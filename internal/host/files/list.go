@@ -21,8 +21,8 @@ type listed struct {
 }
 
 // list answers with what a folder holds, in bytewise order of the names. Names
-// that no path can have are left out.
-func (f *Folder) list(ctx context.Context, root *root, q *Request) (any, error) {
+// that no path can have are left out, and those that no script may see redacted.
+func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
 	folder, _, err := root.open(q, noWait|onlyFolder, root.folder)
 	if err != nil {
 		return nil, err
@@ -50,5 +50,8 @@ func (f *Folder) list(ctx context.Context, root *root, q *Request) (any, error) 
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
+	for i := range entries {
+		entries[i].Name = string(redact([]byte(entries[i].Name)))
+	}
 	return listed{entries}, nil
 }
