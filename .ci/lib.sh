@@ -4,6 +4,9 @@
 cache=${MCPD_CI_CACHE:-$PWD/.ci/cache}
 mkdir -p "$cache"
 export XDG_STATE_HOME=$cache/state # what servers keep between runs
+# With the race detector every program waits for a second before it ends, in case
+# something races then. The tests start some thousand.
+export GORACE=${GORACE:-atexit_sleep_ms=100}
 
 # What is installed from npm. The suite needs Node 22, whatever node runs npm.
 packages=(

@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			h := &holder{}
 			e.Values[holderKey{}] = h
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Defer(func() { h.daemon.kill() })
 			return nil
 		},
