@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -111,7 +112,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	if !f.log.forMachines() {
 		logger = slog.New(quiet)
 	}
-	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	x, _ := executor(e, executorWorker, worker.Options{}, logger)
 	s, err := f.files.open(e, engine.Options{Logger: logger, Executor: x})
 	if err != nil {
 		return engine.Result{}, err
