@@ -52,8 +52,8 @@ type CallError struct {
 	RetryAfter time.Duration `json:"-"`
 	// Limited says that a limit is against the call for now; set for [PolicyDenied] alone.
 	Limited bool `json:"-"`
-	// Trace tells where in the files a body failed, as mcpd call shows it; set for
-	// [ExecutionError] alone, and only where the operator exposes traces.
+	// Trace tells where in the files a body failed, or was when its time was over, as
+	// mcpd call shows it; set only where the operator exposes traces.
 	Trace string `json:"-"`
 	// Overloaded says that the server had no room for the call, or is shutting down.
 	Overloaded bool `json:"-"`

@@ -107,7 +107,7 @@ func (x *execution) leave() {
 // Late ends the call in the place of the goroutine that its function holds. Its
 // hooks have time, as ctx is that of the function alone.
 func (x *execution) Late(ctx context.Context, reason error) {
-	err := x.timedOut()
+	err := x.timedOut(nil)
 	switch {
 	case errors.Is(reason, catalog.ErrExited):
 		err = failed(ExecutionError, reason, "the %s failed inside the server", x.entry.Kind)
@@ -283,7 +283,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (Result, *CallE
 	case err != nil && ctx.Err() != nil:
 		return Result{}, canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
-		return Result{}, x.timedOut()
+		return Result{}, x.timedOut(nil)
 	case errors.Is(err, scripting.ErrOverloaded):
 		return Result{}, overloaded()
 	case err != nil:
@@ -312,8 +312,13 @@ func canceled(ctx context.Context) *CallError {
 	return failed(ExecutionError, context.Cause(ctx), "the call was canceled")
 }
 
-func (x *execution) timedOut() *CallError {
-	return &CallError{Code: Timeout, Message: fmt.Sprintf("the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)}
+// timedOut is for a body that was interrupted where f says, or nobody knows where.
+func (x *execution) timedOut(f *scripting.Failure) *CallError {
+	err := failed(Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
+	if f != nil && len(f.Stack) > 0 {
+		err.cause = f
+	}
+	return err
 }
 
 // encode encodes plain data, which cannot fail.

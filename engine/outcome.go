@@ -62,7 +62,7 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
-		return x.timedOut()
+		return x.timedOut(f)
 	case scripting.Canceled:
 		if ctx.Err() != nil {
 			return canceled(ctx)
@@ -89,7 +89,7 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *CallErro
 
 // traced adds to an error where the body failed, for a caller who may know.
 func (x *execution) traced(err *CallError) *CallError {
-	if x.snap.catalog.Server.ExposeTraces && err.Code == ExecutionError {
+	if x.snap.catalog.Server.ExposeTraces {
 		err.Trace = x.hide.Hide(x.server.brokers.Secrets.Redact(scripting.Traces(err.Stack(), "")))
 	}
 	return err

@@ -168,14 +168,14 @@ func (c *compilation) verbatim(async bool) {
 	}
 	body := c.body()
 	c.origin = origin{
-		name: text.File(), src: start + body + wrapperEnd, text: text,
+		src: start + body + wrapperEnd, text: text,
 		body: segment{to: len(start), length: len(body)},
 	}
 }
 
 // parse returns the function that the source is, and the whole tree.
 func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
-	tree, err := parser.ParseFile(nil, c.origin.name, c.origin.src, 0, c.origin.parserOption())
+	tree, err := parser.ParseFile(nil, compiledName, c.origin.src, 0, parser.WithDisableSourceMaps)
 	if err != nil {
 		c.syntaxError(err)
 		return nil, nil
@@ -253,6 +253,7 @@ func takes(function *ast.FunctionLiteral, names []string) {
 }
 
 func (c *compilation) code(tree *ast.Program) *goja.Program {
+	tree.File = unplaced()
 	code, err := goja.CompileAST(tree, true)
 	if err != nil {
 		c.syntaxError(err)

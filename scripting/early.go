@@ -44,7 +44,7 @@ func (c *compilation) scan(text string) *scan {
 	if !s.run() {
 		return nil
 	}
-	c.origin = origin{name: c.src.Text.File(), text: c.src.Text, body: segment{length: len(text)}}
+	c.origin = origin{text: c.src.Text, body: segment{length: len(text)}}
 	c.patches.hide(s.found)
 	return s
 }

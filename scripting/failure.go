@@ -51,10 +51,19 @@ func (r *run) uncatchable(err error) *Failure {
 }
 
 // thrown makes a failure of what a promise was rejected with.
-func (r *run) thrown(value goja.Value) *Failure {
-	// Thrown again, an error shows the stack that it was made with.
-	exception := r.rt.Try(func() { panic(value) })
-	return r.thrownAt(value, exception.Stack())
+func (r *run) thrown(value goja.Value) *Failure { return r.thrownAt(value, r.stackOf(value)) }
+
+// stackOf returns where an error was made: thrown again, it shows the stack that it has.
+func (r *run) stackOf(value goja.Value) []goja.StackFrame {
+	return r.rt.Try(func() { panic(value) }).Stack()
+}
+
+// causedAt returns the frames of an error, which its author wrote.
+func (r *run) causedAt(o *goja.Object) []Frame {
+	if frames := r.frames(r.stackOf(o)); len(frames) > 0 {
+		return frames
+	}
+	return r.frames(r.stacks[o])
 }
 
 func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {

@@ -61,7 +61,7 @@ func (c *compilation) tooLarge() {
 
 // lowered sets the origin to what a compiler made.
 func (c *compilation) lowered(code string, sourceMap []byte, files *modules) bool {
-	c.origin = origin{name: c.src.Text.File(), src: wrapperStart + code + wrapperEnd + mapComment, lowered: true}
+	c.origin = origin{src: wrapperStart + code + wrapperEnd, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
 	if err != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "its source map is damaged: "+err.Error())

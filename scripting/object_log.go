@@ -10,6 +10,9 @@ import (
 // maxLogMessage bounds the message and the fields of one log record, in bytes each.
 const maxLogMessage = 64 << 10
 
+// maxTraces bounds the errors of one record whose places are told.
+const maxTraces = 4
+
 // makeLog makes log: debug, info, warn and error(message, fields).
 func (r *run) makeLog() *goja.Object {
 	o := r.rt.NewObject()
@@ -27,11 +30,23 @@ func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
 		Level   string          `json:"level"`
 		Message string          `json:"message"`
 		Fields  json.RawMessage `json:"fields,omitempty"`
-	}{Level: level, Message: cut(r.shown(c.Argument(0)), maxLogMessage)}
+		Trace   string          `json:"trace,omitempty"`
+	}{Level: level, Message: cut(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
 	if fields := c.Argument(1); !isNothing(fields) {
 		record.Fields = r.payload(fields)
 	}
 	return mustJSON(record)
+}
+
+// traces returns where the errors among values were made, for the operator alone.
+func (r *run) traces(values []goja.Value) string {
+	var told []string
+	for _, v := range values[:min(len(values), maxTraces)] {
+		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" {
+			told = append(told, Traces(r.causedAt(o), ""))
+		}
+	}
+	return cut(strings.Join(told, "\n"), maxLogMessage)
 }
 
 // payload returns the JSON of a value that a script hands to its host, within
@@ -56,7 +71,8 @@ func (r *run) makeConsole() *goja.Object {
 			r.tell("console", mustJSON(struct {
 				Level   string `json:"level"`
 				Message string `json:"message"`
-			}{consoleLevel(name), r.line(c.Arguments)}))
+				Trace   string `json:"trace,omitempty"`
+			}{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
 			return goja.Undefined()
 		})
 	}

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dop251/goja/file"
+
 	"github.com/mcpd/mcpd/diag"
 )
 
 // origin leads from places in compiled source back to the author's files.
 type origin struct {
-	name string // what the compiled source is called in stacks
-	src  string // the compiled source
+	src string // the compiled source
 	// body is where the author's text stands in src, when it stands there verbatim.
 	body segment
 	text diag.Text
@@ -87,6 +88,27 @@ func (o *origin) trace(at int) (text diag.Text, offset int, ok bool) {
 	}
 	m := o.mappings[i]
 	return o.texts[m.text], m.offset, true
+}
+
+// compiledName is what the engine calls every compiled source.
+const compiledName = "body"
+
+// unplaced is what the engine knows of the source that it runs: a name, and no
+// text to count lines in. A script that reads the stack of an error learns from
+// it neither a file nor a line; [origin.located] alone leads back to them.
+func unplaced() *file.File { return file.NewFile(compiledName, "", 1) }
+
+// located returns what the author wrote at a place of compiled source, which is
+// one line to the engine.
+func (o *origin) located(at file.Position) (place, bool) {
+	if at.Filename != compiledName {
+		return place{}, false
+	}
+	text, from, ok := o.trace(at.Column - 1)
+	if !ok {
+		return place{}, false
+	}
+	return callee(text, from), true
 }
 
 // wordStartBefore returns where the word begins that ends at offset, or offset

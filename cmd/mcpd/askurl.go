@@ -78,7 +78,7 @@ func answered(body []byte) (r reply, err error) {
 		if message.Error.Code == missingCapability {
 			code = "EXECUTION_ERROR" // as a call that asks fails without a server
 		}
-		failed := answer{Error: cmp.Or(message.Error.Data.Code, code), Message: cmp.Or(message.Error.Data.Message, message.Error.Message)}
+		failed := answer{Error: cmp.Or(message.Error.Data.Code, code), Message: cmp.Or(message.Error.Data.Message, message.Error.Message), Trace: message.Error.Data.Trace}
 		if details := message.Error.Data.Details; string(details) != "null" {
 			failed.Details = details
 		}
@@ -91,6 +91,6 @@ func answered(body []byte) (r reply, err error) {
 
 // answerData is what mcpd adds to an error of MCP.
 type answerData struct {
-	Code, Message string
-	Details       json.RawMessage
+	Code, Message, Trace string
+	Details              json.RawMessage
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -98,7 +99,7 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 	if err != nil {
 		return err
 	}
-	return f.withStack(printAnswer(e, answerOf(result), f.raw), result.Err)
+	return printAnswer(e, f.answerOf(result), f.raw)
 }
 
 // run loads the files and runs a request, as the user who types.
@@ -111,7 +112,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	if !f.log.forMachines() {
 		logger = slog.New(quiet)
 	}
-	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	x, _ := executor(e, executorWorker, worker.Options{}, logger)
 	s, err := f.files.open(e, engine.Options{Logger: logger, Executor: x})
 	if err != nil {
 		return engine.Result{}, err
@@ -141,15 +142,6 @@ func callerOf(e env, agent string) identity.Caller {
 	}
 }
 
-// withStack adds to what people are told where the body failed.
-func (f *callFlags) withStack(err error, cause *engine.CallError) error {
-	var failed *exitError
-	if errors.As(err, &failed) && cause != nil && !f.raw {
-		failed.text += stackOf(cause)
-	}
-	return err
-}
-
 // answer is what came of a call, as the REST wire shows it (RFC section 13).
 type answer struct {
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -157,11 +149,17 @@ type answer struct {
 	Error   string          `json:"error,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
+	Trace   string          `json:"trace,omitempty"`
 }
 
-func answerOf(r engine.Result) answer {
+// answerOf returns what came of a call of the files. People are told where a body
+// failed, whatever callers are told.
+func (f *callFlags) answerOf(r engine.Result) answer {
 	if r.Err != nil {
-		a := answer{Error: string(r.Err.Code), Message: r.Err.Message}
+		a := answer{Error: string(r.Err.Code), Message: r.Err.Message, Trace: r.Err.Trace}
+		if !f.raw {
+			a.Trace = scripting.Traces(r.Err.Stack(), "")
+		}
 		if r.Err.Violations != nil {
 			if details, err := json.Marshal(r.Err.Violations); err == nil {
 				a.Details = details
@@ -190,6 +188,9 @@ func printAnswer(e env, a answer, raw bool) error {
 	}
 	if a.Error != "" {
 		failed.text = a.Error + ": " + a.Message
+		if a.Trace != "" {
+			failed.text += "\n  " + strings.ReplaceAll(a.Trace, "\n", "\n  ")
+		}
 		return failed
 	}
 	var text string
@@ -201,14 +202,6 @@ func printAnswer(e env, a answer, raw bool) error {
 		return printJSON(e.text(), a.Content)
 	}
 	return printJSON(e.text(), a.Result)
-}
-
-// stackOf shows the author where a body failed.
-func stackOf(err *engine.CallError) string {
-	if frames := err.Stack(); len(frames) > 0 {
-		return "\n" + scripting.Traces(frames, "  ")
-	}
-	return ""
 }
 
 // printer shows what a tool tells while it runs.

@@ -60,7 +60,7 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 	if err != nil {
 		return err
 	}
-	return f.withStack(replyOf(result).print(e, f.raw, printMessages), result.Err)
+	return f.replyOf(result).print(e, f.raw, printMessages)
 }
 
 // printMessages prints each message below its role.

@@ -51,7 +51,7 @@ func read(ctx context.Context, e env, f *callFlags, uri string) error {
 	if err != nil {
 		return err
 	}
-	return f.withStack(replyOf(result).print(e, f.raw, printContents), result.Err)
+	return f.replyOf(result).print(e, f.raw, printContents)
 }
 
 // reply is what came of asking for what is no tool: a result of MCP, or why
@@ -61,9 +61,9 @@ type reply struct {
 	failed answer
 }
 
-func replyOf(r engine.Result) reply {
+func (f *callFlags) replyOf(r engine.Result) reply {
 	if r.Err != nil {
-		return reply{failed: answerOf(r)}
+		return reply{failed: f.answerOf(r)}
 	}
 	return reply{result: r.Reply}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -102,7 +103,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if f.stdio {
 		transport = "stdio"
 	}
-	x, report := executor(e, f.executor, logger)
+	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	o := engine.Options{Logger: logger, Transport: transport, Executor: x}
 	o.StatePath, o.StateOptional = f.stateFile(e)
 	s, err := f.files.open(e, o)

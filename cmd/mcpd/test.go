@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting/worker"
 )
 
 func newTest(e env) *cobra.Command {
@@ -43,7 +44,7 @@ make the exit code 1.`,
 }
 
 func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
-	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(e.stderr, nil)))
 	s, err := f.open(e, engine.Options{Executor: x})
 	if err != nil {
 		return err

@@ -70,13 +70,14 @@ const (
 	executorInline = "inline"
 )
 
-// executor returns what runs bodies, and of processes of their own what confines
-// them. Where there can be none it says so, and bodies run in this one.
-func executor(e env, kind string, logger *slog.Logger) (scripting.Executor, worker.Report) {
+// executor returns what runs bodies, and of processes of their own, which have
+// the options, what confines them. Where there can be none it tells the logger
+// so, and bodies run in this one.
+func executor(e env, kind string, o worker.Options, logger *slog.Logger) (scripting.Executor, worker.Report) {
 	if kind == executorInline {
 		return scripting.Inline(), nil
 	}
-	x, report, err := apart(e, logger)
+	x, report, err := apart(e, o)
 	if err != nil {
 		logger.Warn("bodies run in this process, which one of them can bring down, since there can be no other for them", slog.String("error", err.Error()))
 		return scripting.Inline(), nil
@@ -90,7 +91,7 @@ const probeTimeout = 20 * time.Second
 // apart returns an executor with processes of their own, once one of them has
 // said that it can do its work and what confines it: where none can, every
 // call would fail as if it had brought its process down.
-func apart(e env, logger *slog.Logger) (scripting.Executor, worker.Report, error) {
+func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
 	if e.self == "" {
 		return nil, nil, errors.New("mcpd cannot find its own program, which it does by /proc on Linux")
 	}
@@ -100,7 +101,7 @@ func apart(e env, logger *slog.Logger) (scripting.Executor, worker.Report, error
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := worker.NewExecutor(worker.Options{Logger: logger}, e.self, e.name, workerVerb)
+	x, err := worker.NewExecutor(o, e.self, e.name, workerVerb)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,10 +45,63 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 		e := processEnv()
 		e.self = self
 		var log bytes.Buffer
-		x, report := executor(e, executorWorker, slog.New(slog.NewTextHandler(&log, nil)))
+		x, report := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(&log, nil)))
 		if _, apart := x.(*worker.Executor); apart || report != nil || !strings.Contains(log.String(), "bodies run in this process") {
 			t.Errorf("%q: logged %q", self, log.String())
 		}
+	}
+}
+
+// TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo once, on stderr.
+func TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo(t *testing.T) {
+	folder := t.TempDir()
+	file := []byte(`
+tool "t" { run = "return 'ran'" }
+resource "r" {
+  uri = "x://r"
+  run = "return 'ran'"
+}
+prompt "p" { run = "return 'ran'" }
+test "runs" {
+  tool = "t"
+  expect { text = "ran" }
+}
+`)
+	if err := os.WriteFile(filepath.Join(folder, "a.hcl"), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for verb, want := range map[string]string{"call t": "ran\n", "read x://r": "ran\n", "prompt p": "user:\nran\n", "test": "ok    t: runs\n1 passed, 0 failed\n"} {
+		e := processEnv()
+		var out, log bytes.Buffer
+		e.self, e.stdout, e.stderr = "/does/not/exist", &out, &log
+		code := run(e, append(strings.Fields(verb), "--tools", folder))
+		if code != 0 || out.String() != want || strings.Count(log.String(), "bodies run in this process") != 1 {
+			t.Errorf("%s ends with %d, prints %q and says %q", verb, code, out.String(), log.String())
+		}
+	}
+}
+
+func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissing(t *testing.T) {
+	all := worker.Report{{Name: "seccomp", On: true}, {Name: "landlock", On: true, Detail: "6"}}
+	part := worker.Report{{Name: "seccomp", On: true}, {Name: "landlock", Detail: "the kernel has none"}}
+	const said = `msg="bodies run in processes of their own" "confined by"=`
+	for _, test := range []struct {
+		name   string
+		report worker.Report
+		want   string
+	}{
+		{"nothing is known where bodies run in this process", nil, ""},
+		{"all of it", all, "level=INFO " + said + "\"seccomp, landlock 6\"\n"},
+		{"not all of it", part, "level=WARN " + said + "\"seccomp; without landlock: the kernel has none\"\n"},
+		{"none of it", part[1:], "level=WARN " + said + "\"nothing; without landlock: the kernel has none\"\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var log bytes.Buffer
+			tellConfinement(test.report, slog.New(slog.NewTextHandler(&log, nil)))
+			if _, got, _ := strings.Cut(log.String(), " "); got != test.want {
+				t.Errorf("logged %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

@@ -1,32 +1,73 @@
 package catalog
 
 import (
+	"cmp"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// bound takes over what a limits block says, but for the timeout.
-func (i *Item) bound(b hclfile.Bounds) {
-	i.Bounds = scripting.Limits{Memory: b.Memory, Output: int(b.Output)}
-	i.Concurrency = b.Concurrency
+// standing are the bounds of calls whose definitions say none. Zero members but
+// those of time bound nothing, or leave it to the executor.
+type standing struct {
+	call, hook     time.Duration
+	memory, output int64
+	concurrency    int
 }
 
-// addOwnLimits gives every entry the limit that its own limits block is, which is
-// asked last of all, and bounds where that says nothing.
-func (k *linker) addOwnLimits(entries []*Entry) {
-	var most hclfile.Bounds
-	if c := k.found.config.Ceiling; c != nil {
-		most = c.Bounds
+// operators returns what stands for what the operator's file defines.
+func operators(c *hclfile.Config) standing {
+	return standing{call: hclfile.DefaultTimeout, hook: hclfile.DefaultHookTimeout, memory: c.Limits.Memory}
+}
+
+// authors returns what stands for what tool files define: of each bound the
+// default, or the ceiling where that is less.
+func authors(c *hclfile.Config) standing {
+	s := operators(c)
+	if c.Ceiling == nil {
+		return s
 	}
+	most := c.Ceiling.Bounds
+	if most.Timeout > 0 {
+		s.call, s.hook = min(most.Timeout, s.call), min(most.Timeout, s.hook)
+	}
+	if most.Memory > 0 {
+		s.memory = min(most.Memory, cmp.Or(s.memory, hclfile.DefaultMemory))
+	}
+	if most.Output > 0 {
+		s.output = min(most.Output, hclfile.DefaultOutput)
+	}
+	s.concurrency = most.Concurrency
+	return s
+}
+
+// bound takes over what a definition says of its calls, and what stands where it
+// says nothing.
+func (s standing) bound(i *Item, b hclfile.Bounds) {
+	i.Timeout = b.Timeout
+	if _, written := b.Ranges["timeout"]; !written {
+		i.Timeout = s.call
+	}
+	i.Bounds = scripting.Limits{Memory: cmp.Or(b.Memory, s.memory), Output: int(cmp.Or(b.Output, s.output))}
+	i.Concurrency = cmp.Or(b.Concurrency, s.concurrency)
+}
+
+// run returns the bounds of a run of a hook.
+func (s standing) run(h *hclfile.Hook) (time.Duration, scripting.Limits) {
+	timeout := h.Timeout
+	if h.TimeoutRange == (diag.Range{}) {
+		timeout = s.hook
+	}
+	return timeout, scripting.Limits{Memory: s.memory, Output: int(s.output)}
+}
+
+// addOwnLimits gives every entry that bounds how many of its calls run at once a
+// limit of its own, which is asked last of all.
+func (k *linker) addOwnLimits(entries []*Entry) {
 	for _, e := range entries {
-		e.Bounds = e.Item.Bounds
-		if e.Bounds.Memory == 0 {
-			e.Bounds.Memory = least(k.found.config.Limits.Memory, most.Memory)
-		}
-		if e.Bounds.Output == 0 {
-			e.Bounds.Output = int(most.Output)
-		}
 		if e.Concurrency == 0 {
 			continue
 		}
@@ -38,12 +79,4 @@ func (k *linker) addOwnLimits(entries []*Entry) {
 		e.Limits = append(e.Limits, Limit{Limit: own})
 		k.catalog.OwnLimits = append(k.catalog.OwnLimits, own)
 	}
-}
-
-// least returns the smaller of two bounds, of which 0 is none.
-func least(a, b int64) int64 {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }

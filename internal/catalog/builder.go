@@ -97,6 +97,8 @@ type build struct {
 	env    *policylang.Env
 	vars   []byte
 	roots  *source.Roots
+	// authors and operators are what stands for what says no bounds.
+	authors, operators standing
 
 	items    []*Item
 	policies []hclfile.Policy // those of tool files, in order
@@ -128,7 +130,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	found := &build{config: b.config.Config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}}
+	found := &build{config: b.config.Config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
 	found.report(b.config.Problems)
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)

@@ -11,12 +11,14 @@ import (
 // cache holds what earlier builds compiled. Entries that a build does not use
 // are dropped, so that the cache never outgrows the files.
 type cache struct {
-	env      *policylang.Env
-	vars     string
-	items    map[hclfile.Hash]*compiledItem
-	hooks    map[hclfile.Hash]*compiledHook
-	policies map[ruleKey]*policylang.Policy
-	keys     map[ruleKey]*policylang.Key
+	env  *policylang.Env
+	vars string
+	// authors and operators are the bounds that items and hooks were compiled with.
+	authors, operators standing
+	items              map[hclfile.Hash]*compiledItem
+	hooks              map[hclfile.Hash]*compiledHook
+	policies           map[ruleKey]*policylang.Policy
+	keys               map[ruleKey]*policylang.Key
 }
 
 // compiledItem is an item, what is wrong with it, and the files that its body

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/uritemplate"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // Catalog is everything that a server offers at one moment. It is immutable.
@@ -56,8 +55,6 @@ type Entry struct {
 	Rules  []Policy
 	Limits []Limit
 	Hooks  []*Hook
-	// Bounds are those of the item, or else those of the operator's file.
-	Bounds scripting.Limits
 }
 
 // Entry returns the entry of an address, or nil. A nil catalog has none.

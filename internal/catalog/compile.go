@@ -20,8 +20,11 @@ import (
 // compile compiles the definitions of all files, or takes them from the cache,
 // and leaves them in the order of the files.
 func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
+	if b.cache.authors != found.authors || b.cache.operators != found.operators {
+		b.cache.items, b.cache.hooks = nil, nil
+	}
 	next := cache{
-		env: b.cache.env, vars: b.cache.vars,
+		env: b.cache.env, vars: b.cache.vars, authors: found.authors, operators: found.operators,
 		items: map[hclfile.Hash]*compiledItem{}, hooks: map[hclfile.Hash]*compiledHook{},
 		policies: b.cache.policies, keys: b.cache.keys,
 	}
@@ -38,7 +41,13 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 		}
 	})
 	hooks := make([]*compiledHook, len(hookDefs))
-	source.Parallel(len(hookDefs), func(i int) { hooks[i] = c.hook(hookDefs[i]) })
+	source.Parallel(len(hookDefs), func(i int) {
+		bounds := found.authors
+		if i < len(found.config.Hooks) {
+			bounds = found.operators
+		}
+		hooks[i] = c.hook(hookDefs[i], bounds)
+	})
 	for i, compiled := range items {
 		found.report(compiled.problems)
 		found.items = append(found.items, compiled.item)
@@ -143,6 +152,7 @@ func (k *compiling) done(granted grant.Set, ranges map[string]diag.Range) *compi
 
 func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	item := itemOf(def)
+	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
 	k.problems = c.schemas(def, item)
 	src := scripting.Source{Name: def.Name, Kind: scripting.Tool}
@@ -164,7 +174,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 // itemOf returns what a tool block says, before anything in it is compiled.
 func itemOf(def *hclfile.Tool) *Item {
 	item := &Item{
-		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, Timeout: def.Timeout, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
+		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
 		Task:     Task{TTL: def.TaskTTL, Required: def.Task == hclfile.TaskRequired, AskFirst: def.AskFirst},
 		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
 		Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
@@ -172,7 +182,6 @@ func itemOf(def *hclfile.Tool) *Item {
 	if def.HasDescription {
 		item.Description = &def.Description
 	}
-	item.bound(def.Bounds)
 	return item
 }
 
@@ -194,7 +203,7 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 	return problems
 }
 
-func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
+func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {
 	known := c.cache.hooks[def.Hash]
 	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.moved(placesOf(known.hook.SQL)) && !c.found.turned(known.hook.Exec) {
 		return known
@@ -205,8 +214,9 @@ func (c *compiler) hook(def *hclfile.Hook) *compiledHook {
 		return nil
 	}
 	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
+	timeout, limits := bounds.run(def)
 	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
-		Name: def.Name, Timeout: def.Timeout, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env, Secrets: def.Grant.Secrets,
+		Name: def.Name, Timeout: timeout, Limits: limits, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env, Secrets: def.Grant.Secrets,
 		KV: kvOf(def.Grant), Modules: modulesOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
 	})}
 	return &compiledHook{hook: h, warnings: problems, imports: imports}

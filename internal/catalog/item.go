@@ -36,8 +36,8 @@ type Item struct {
 	Timeout time.Duration
 	// AskTimeout is how long a call waits for its client's answers.
 	AskTimeout time.Duration
-	// Bounds are those of a run of the body, and Concurrency is how many calls run
-	// at once; zero members are not said.
+	// Bounds are those of a run of the body, zero members of which leave it to the
+	// executor, and Concurrency is how many calls run at once; 0 is any number.
 	Bounds      scripting.Limits
 	Concurrency int
 	// Task says whether calls may go on as tasks.

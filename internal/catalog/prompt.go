@@ -14,6 +14,7 @@ import (
 func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
 	item := resourceItem(Prompts, def.Name, def.Name, def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
+	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
 	k.arguments(def.Arguments, def.Call)
 	item.PolicySchema = stringsSchema(def.Arguments)

@@ -24,7 +24,6 @@ func resourceItem(kind Kind, name, address, title, description string, call hclf
 	if description != "" {
 		item.Description = &description
 	}
-	item.bound(call.Bounds)
 	return item
 }
 
@@ -35,6 +34,7 @@ func (c *compiler) resource(def *hclfile.Resource) *compiledItem {
 	if def.Size != nil {
 		item.Offer.Size = *def.Size
 	}
+	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
 	switch {
 	case def.Content != nil:

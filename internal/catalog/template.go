@@ -16,6 +16,7 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 	item := resourceItem(Templates, def.Name, "", def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
+	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
 	if def.URITemplate == nil { // whoever decoded the file has told
 		item.PolicySchema = json.RawMessage(`{"type":"object"}`)

@@ -33,9 +33,9 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 	}
 }
 
-// bounds checks what a definition in a tool file says of its calls against what
-// the operator allows at most. A timeout that is not written is one second.
-func (c *checker) bounds(kind, name string, at diag.Range, b hclfile.Bounds) {
+// bounds checks what a definition in a tool file writes of its calls against what
+// the operator allows at most. What is not written is never more than that.
+func (c *checker) bounds(kind, name string, b hclfile.Bounds) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
@@ -47,18 +47,23 @@ func (c *checker) bounds(kind, name string, at diag.Range, b hclfile.Bounds) {
 		{"timeout", int64(b.Timeout), int64(ceiling.Timeout)}, {"memory", b.Memory, ceiling.Memory},
 		{"output", b.Output, ceiling.Output}, {"concurrency", int64(b.Concurrency), int64(ceiling.Concurrency)},
 	} {
-		if bound.max == 0 || bound.given <= bound.max {
-			continue
-		}
 		where, written := b.Ranges[bound.name]
-		if !written {
-			where = at
+		if !written || bound.max == 0 || bound.given <= bound.max {
+			continue
 		}
 		c.report(diag.Diagnostic{
 			Code: "over-ceiling", Range: where, Summary: fmt.Sprintf("%s %q has more %s than the operator's ceiling allows", kind, name, bound.name),
 			Detail: "write at most what the ceiling says, or ask the operator to raise it",
 			Notes:  []diag.Note{{Range: ceiling.Ranges[bound.name], Message: "the ceiling"}},
 		})
+	}
+}
+
+// hookCeiling checks a hook in a tool file.
+func (c *checker) hookCeiling(h *hclfile.Hook) {
+	c.ceiling("hook", h.Name, h.Grant, h.GrantRanges)
+	if h.TimeoutRange != (diag.Range{}) {
+		c.bounds("hook", h.Name, hclfile.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
 	}
 }
 

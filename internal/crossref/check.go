@@ -39,7 +39,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 	for _, f := range files {
 		c.checkHooks(f.Hooks)
 		for i := range f.Hooks {
-			c.ceiling("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges)
+			c.hookCeiling(&f.Hooks[i])
 		}
 		c.checkCalls(f)
 		c.checkTests(f.Tests)
@@ -76,7 +76,7 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
 		c.ceiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
-		c.bounds("tool", tool.Name, tool.NameRange, tool.Bounds)
+		c.bounds("tool", tool.Name, tool.Bounds)
 		c.grants["tool "+tool.Name] = tool.Grant
 	}
 	c.defineResources(f)
@@ -84,7 +84,7 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 		prompt := &f.Prompts[i]
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
 		c.ceiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
-		c.bounds("prompt", prompt.Name, prompt.NameRange, prompt.Bounds)
+		c.bounds("prompt", prompt.Name, prompt.Bounds)
 		c.grants["prompt "+prompt.Name] = prompt.Grant
 		c.arguments["prompt "+prompt.Name] = []string{}
 		for _, a := range prompt.Arguments {

@@ -322,7 +322,7 @@ test "u" {
 	}
 }
 
-// TestWhatIsOverTheCeilingIsTold of bounds, also of a timeout that is not written.
+// TestWhatIsOverTheCeilingIsTold of bounds that are written: what says none has no more than the ceiling.
 func TestWhatIsOverTheCeilingIsTold(t *testing.T) {
 	ceiling := "ceiling {\n  timeout = \"900ms\"\n  memory = \"64MiB\"\n  output = \"1MiB\"\n  concurrency = 8\n}\n"
 	got := crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", `
@@ -345,6 +345,15 @@ prompt "within" {
   }
   run = "return 'x'"
 }
+hook "silent" {
+  on  = ["end"]
+  run = "log.info('x')"
+}
+hook "over" {
+  on      = ["end"]
+  timeout = "1s"
+  run     = "log.info('x')"
+}
 `)}, nil)
 	const detail = "; write at most what the ceiling says, or ask the operator to raise it"
 	want := []string{
@@ -352,7 +361,7 @@ prompt "within" {
 		`a.hcl:5:19: error: tool "over" has more memory than the operator's ceiling allows` + detail, "  note mcpd.hcl:3:12: the ceiling",
 		`a.hcl:6:19: error: tool "over" has more output than the operator's ceiling allows` + detail, "  note mcpd.hcl:4:12: the ceiling",
 		`a.hcl:7:19: error: tool "over" has more concurrency than the operator's ceiling allows` + detail, "  note mcpd.hcl:5:17: the ceiling",
-		`a.hcl:11:6: error: tool "silent" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+		`a.hcl:27:13: error: hook "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

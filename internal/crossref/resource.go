@@ -24,7 +24,7 @@ func (c *checker) defineResources(f *hclfile.Definitions) {
 		r := &f.Resources[i]
 		c.define(c.resources, r.Name, r.NameRange)
 		c.ceiling("resource", r.Name, r.Grant, r.GrantRanges)
-		c.bounds("resource", r.Name, r.NameRange, r.Bounds)
+		c.bounds("resource", r.Name, r.Bounds)
 		c.claim(c.uris, r.URI, r.URIRange, "a second resource has the URI")
 		c.grants["resource "+r.URI] = r.Grant
 	}
@@ -38,7 +38,7 @@ func (c *checker) defineResources(f *hclfile.Definitions) {
 		t := &f.Templates[i]
 		c.define(c.resources, t.Name, t.NameRange)
 		c.ceiling("template", t.Name, t.Grant, t.GrantRanges)
-		c.bounds("template", t.Name, t.NameRange, t.Bounds)
+		c.bounds("template", t.Name, t.Bounds)
 		if t.URITemplate != nil {
 			c.templates = append(c.templates, t)
 			c.grants["template "+t.URITemplate.String()] = t.Grant

@@ -14,6 +14,9 @@ const (
 	MaxMemory = 4 << 30
 	MaxOutput = 16 << 20
 	minMemory = 32 << 20
+	// DefaultMemory and DefaultOutput hold where nothing is said.
+	DefaultMemory = 256 << 20
+	DefaultOutput = 4 << 20
 )
 
 // Bounds are those of a call. A zero member is not said.

@@ -173,7 +173,9 @@ type Hook struct {
 	On []string
 	Targets
 	Timeout time.Duration
-	Grant   grant.Set
+	// TimeoutRange is empty when no timeout is written.
+	TimeoutRange diag.Range
+	Grant        grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.
 	GrantRanges map[string]diag.Range
 	Run         Body

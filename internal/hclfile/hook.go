@@ -16,6 +16,9 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
 		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
 	}
+	if attr := b.Body.Attributes["timeout"]; attr != nil {
+		h.TimeoutRange = d.f.rng(attr.Expr.Range())
+	}
 	if allow := first(b.Body, "allow"); allow != nil {
 		h.Grant, h.GrantRanges = d.allow(allow)
 		if where, asks := h.GrantRanges["ask"]; asks {

@@ -29,6 +29,8 @@ const (
 type Definition struct {
 	Name    string
 	Timeout time.Duration
+	// Limits bound a run. A zero member means its default.
+	Limits  scripting.Limits
 	Program *scripting.Program
 	// HTTP are the http grants by name.
 	HTTP map[string]grant.HTTP

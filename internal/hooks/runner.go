@@ -86,7 +86,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	call.Ends, _ = ctx.Deadline()
 	call.Readable = h.Secrets
 	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
-		Program: h.Program, Input: run.Event, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
+		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
 	}, call)
 	if err == nil && outcome.Failure != nil {
 		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message)

@@ -69,6 +69,7 @@ type (
 		Level   string          `json:"level"`
 		Message string          `json:"message"`
 		Fields  json.RawMessage `json:"fields"`
+		Trace   string          `json:"trace"`
 	}
 	progressPayload struct {
 		Done    float64  `json:"done"`
@@ -134,9 +135,9 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if h.Mocks != nil {
 		return nil
 	}
-	message, fields := h.Secrets.Redact(record.Message), h.Secrets.RedactJSON(record.Fields)
+	message, fields := h.hidden(record.Message), h.Secrets.RedactJSON(record.Fields)
 	if h.Hide != nil {
-		message, fields = h.Hide.Hide(message), h.Hide.HideJSON(fields)
+		fields = h.Hide.HideJSON(fields)
 	}
 	if len(fields) == 0 || string(fields) == "null" {
 		fields = nil
@@ -144,6 +145,9 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	attrs := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
 	if fields != nil {
 		attrs = append(attrs, slog.String("fields", string(fields)))
+	}
+	if record.Trace != "" { // clients are never told
+		attrs = append(attrs, slog.String("trace", h.hidden(record.Trace)))
 	}
 	h.Logger.LogAttrs(ctx, levelOf(record.Level), message, attrs...)
 	if op == "log" && h.Emit != nil {
@@ -160,12 +164,17 @@ func (h *Call) progress(payload []byte) error {
 	if h.Emit == nil {
 		return nil
 	}
-	message := h.Secrets.Redact(p.Message)
-	if h.Hide != nil {
-		message = h.Hide.Hide(message)
-	}
-	h.Emit.Progress(p.Done, p.Total, message)
+	h.Emit.Progress(p.Done, p.Total, h.hidden(p.Message))
 	return nil
+}
+
+// hidden returns what a script writes without the values that are shown to nobody.
+func (h *Call) hidden(text string) string {
+	text = h.Secrets.Redact(text)
+	if h.Hide != nil {
+		text = h.Hide.Hide(text)
+	}
+	return text
 }
 
 func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {

@@ -106,6 +106,20 @@ func TestALogRecordGoesToTheOperatorAndToTheCaller(t *testing.T) {
 	}
 }
 
+func TestWhereALoggedErrorWasMadeIsTheOperatorsAlone(t *testing.T) {
+	l := newLab(t)
+	hide := redact.NewText([]byte(`{"pin":"1234-5678"}`), []string{"/pin"})
+	l.Hide = &hide
+	l.do(t, "log", `{"level":"error","message":"Error: no","trace":"at body (tools.d/a.hcl:3:5)\n  3 | f('1234-5678')"}`)
+	wantLog := `level=ERROR msg="Error: no" tool=t call_id=c-1 trace="at body (tools.d/a.hcl:3:5)\n  3 | f('[sensitive]')"` + "\n"
+	if diff := cmp.Diff(wantLog, l.log.String()); diff != "" {
+		t.Errorf("log (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"log error Error: no "}, l.told); diff != "" {
+		t.Errorf("told (-want +got)\n%s", diff)
+	}
+}
+
 func TestTheConsoleIsTheOperatorsAlone(t *testing.T) {
 	l := newLab(t)
 	l.do(t, "console", `{"level":"error","message":"look here"}`)
