@@ -172,7 +172,7 @@ func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash()}
+	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size()}
 	if f.call.Kin != nil {
 		n.nested = f
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxPrograms is how many programs a process may hold before it is replaced.
-const maxPrograms = 4096
-
 // lastWait is how long the last words of a process that has ended may take.
 const lastWait = time.Second
 
@@ -42,10 +39,12 @@ type peer struct {
 	rests int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
+	shelf shelf
+	// drained says that it gets no more calls, and ends with those that it has.
+	drained bool
 
 	teaching sync.Mutex            // is held while a program is sent, which may take long
-	programs map[[32]byte]struct{} // guarded by teaching
-	taught   atomic.Int64          // how many these are
+	programs map[[32]byte]struct{} // that were sent; guarded by teaching
 
 	lead lead
 
@@ -161,13 +160,8 @@ func (p *peer) teach(program *scripting.Program) error {
 		return err
 	}
 	p.programs[hash] = struct{}{}
-	p.taught.Add(1)
 	return p.wire.send(frameProgram, func(dst []byte) []byte { return append(append(dst, hash[:]...), text...) })
 }
-
-// full reports whether the process holds too many programs. It waits for nothing:
-// who asks holds the executor.
-func (p *peer) full() bool { return p.taught.Load() >= maxPrograms }
 
 // lastWords keeps the beginning of what a process writes to its standard error.
 type lastWords struct {

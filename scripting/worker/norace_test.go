@@ -1,0 +1,6 @@
+//go:build !race
+
+package worker
+
+// heavier is how many times as much memory a process takes.
+const heavier = 1
