@@ -156,12 +156,13 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 	if len(e.peers) >= most && !e.makeRoom(n, instead) {
 		return nil, nil
 	}
-	if p = e.spare; p != nil && p.memory == n.memory {
+	if p = e.spare; p != nil {
 		e.spare = nil
 		e.reaping.Go(e.prepare)
-	} else if p, err = e.start(n.memory); err != nil {
+	} else if p, err = e.start(); err != nil {
 		return nil, err
 	}
+	p.give(n.memory)
 	e.peers = append(e.peers, p)
 	return p, nil
 }
@@ -193,7 +194,7 @@ func (e *Executor) prepare() {
 	if e.closed || e.spare != nil {
 		return
 	}
-	spare, err := e.start(e.options.Memory)
+	spare, err := e.start()
 	if err != nil {
 		e.options.Logger.Warn("no spare process can be started", slog.Any("error", err))
 		return

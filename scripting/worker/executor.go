@@ -76,7 +76,7 @@ type Executor struct {
 
 	mu      sync.Mutex
 	peers   []*peer
-	spare   *peer // is idle, so that a process which is needed need not be started
+	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
 	waiting []chan struct{}
 	quick   map[[32]byte]struct{} // the programs whose last call was
 	// spared are the nested calls that have a process beyond the bound, by their depth.
@@ -108,7 +108,7 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	spare, err := e.start(e.options.Memory)
+	spare, err := e.start()
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,6 @@ type peer struct {
 	dead   chan struct{} // closed once it has ended, and all that it sent was passed on
 	words  io.ReadCloser // its standard error
 	last   lastWords
-	// memory is how much it may have, in bytes.
-	memory int64
 
 	// looks counts those of the executor.
 	looks *atomic.Int64
@@ -34,9 +32,10 @@ type peer struct {
 	busy atomic.Int64
 
 	// guarded by the mutex of the executor
-	calls int
-	alone bool
-	rests int // looks since it had calls
+	memory int64 // how much it may have, in bytes; 0 while it is the spare
+	calls  int
+	alone  bool
+	rests  int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
 	shelf shelf
@@ -61,11 +60,11 @@ type peer struct {
 	oldest int64
 }
 
-// start starts a process without an environment, which may have so much memory.
-// The caller holds mu.
-func (e *Executor) start(memory int64) (*peer, error) {
+// start starts a process without an environment, which waits to be given its
+// memory. The caller holds mu.
+func (e *Executor) start() (*peer, error) {
 	p := &peer{
-		memory: memory, looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
+		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
 		programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{},
 	}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart()}
@@ -85,14 +84,20 @@ func (e *Executor) start(memory int64) (*peer, error) {
 	}
 	p.stream, p.wire.out = ours, ours
 	p.lead = lead{in: bufio.NewReaderSize(ours, 64<<10), over: make(chan struct{})}
-	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(ours, frameMemory, uvarint(uint64(memory)))
 	e.reaping.Go(func() {
 		p.attend()
 		e.forget(p)
 		close(p.dead)
 	})
 	return p, nil
+}
+
+// give tells a process how much memory it may have, by which it confines itself.
+// The caller holds the mutex of the executor; there is always room for so little.
+func (p *peer) give(memory int64) {
+	p.memory = memory
+	// When this fails the process has ended, which shows when it is used.
+	_ = writeFrame(p.stream, frameMemory, uvarint(uint64(memory)))
 }
 
 // attend waits for the end of the process, and of what it has sent.
