@@ -2,5 +2,5 @@
 
 package worker
 
-// heavier is how many times as much memory a process takes.
-const heavier = 1
+// raced tells whether the detector of races takes most of the memory.
+const raced = false
