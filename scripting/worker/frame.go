@@ -92,7 +92,19 @@ func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
 	if int64(length) > int64(most) {
 		return 0, nil, fmt.Errorf("%w: it has %d bytes", errFrame, length)
 	}
-	content = make([]byte, length)
-	_, err = io.ReadFull(r, content)
+	content, err = readAll(r, int(length))
 	return head[0], content, err
+}
+
+// readAll reads so many bytes. It makes room for many of them as they come: who
+// only says that they will must not have the memory taken for them.
+func readAll(r io.Reader, length int) ([]byte, error) {
+	content := make([]byte, min(length, maxRoom))
+	_, err := io.ReadFull(r, content)
+	for err == nil && len(content) < length {
+		read := len(content)
+		content = append(content, make([]byte, min(length-read, read))...)
+		_, err = io.ReadFull(r, content[read:])
+	}
+	return content, err
 }
