@@ -162,7 +162,7 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 	} else if p, err = e.start(); err != nil {
 		return nil, err
 	}
-	p.give(n.memory)
+	p.give(n.memory, e.allowance)
 	e.peers = append(e.peers, p)
 	return p, nil
 }

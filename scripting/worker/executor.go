@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/sandbox"
 	"github.com/mcpd/mcpd/internal/watchdog"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -94,6 +95,10 @@ type Executor struct {
 	passed atomic.Int64
 	// resident returns how many bytes of memory a process has; 0 when that is not known.
 	resident func(pid int) int64
+	// allowance is fixed at creation (see [allowance]), and spent returns how much
+	// processor time a process has spent.
+	allowance time.Duration
+	spent     func(pid int) (time.Duration, error)
 
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
@@ -104,7 +109,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()

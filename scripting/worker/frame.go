@@ -20,7 +20,7 @@ const (
 // maxName bounds the name of a file that a process asks for.
 const maxName = 4 << 10
 
-// The kinds of frames. A process is told first how much memory it may have. It
+// The kinds of frames. A process is told first what it may have. It
 // gets a trial and then, for each file that it
 // asks for, the file or why there is none; it ends with survived. Or it gets
 // programs, calls of them, answers to their host calls, and cancellations, in
@@ -28,7 +28,7 @@ const maxName = 4 << 10
 // any more, and outcomes. It answers a report, which is
 // empty, with that of what confines it.
 const (
-	frameMemory byte = 'm'
+	frameBounds byte = 'm'
 	frameReport byte = 'r'
 
 	frameTrial    byte = 't'

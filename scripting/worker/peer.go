@@ -32,10 +32,11 @@ type peer struct {
 	busy atomic.Int64
 
 	// guarded by the mutex of the executor
-	memory int64 // how much it may have, in bytes; 0 while it is the spare
-	calls  int
-	alone  bool
-	rests  int // looks since it had calls
+	memory  int64         // how much it may have, in bytes; 0 while it is the spare
+	allowed time.Duration // how much processor time it may spend
+	calls   int
+	alone   bool
+	rests   int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
 	shelf shelf
@@ -92,12 +93,12 @@ func (e *Executor) start() (*peer, error) {
 	return p, nil
 }
 
-// give tells a process how much memory it may have, by which it confines itself.
-// The caller holds the mutex of the executor; there is always room for so little.
-func (p *peer) give(memory int64) {
-	p.memory = memory
+// give tells a process what it may have, by which it confines itself. The caller
+// holds the mutex of the executor; there is always room for so little.
+func (p *peer) give(memory int64, processor time.Duration) {
+	p.memory, p.allowed = memory, processor
 	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(p.stream, frameMemory, uvarint(uint64(memory)))
+	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
 // attend waits for the end of the process, and of what it has sent.
