@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,4 +222,45 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		}
 		e.release(other, need{}, false)
 	}
+}
+
+// TestHundredsOfCallsThatWaitHaveEightProcessesAtMost, the spare among them, however
+// many processors there are.
+func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
+	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
+		if got := usual(processors); got != want {
+			t.Errorf("%d processes for %d processors, want %d", got, processors, want)
+		}
+	}
+	const calls = 500
+	e := executor(t, Options{Processes: usual(64), Computing: calls, Memory: 1 << 30})
+	e.watching = time.AfterFunc(time.Hour, e.look) // a machine that is slow today has no process stuck
+	p := program(t, "return (await http.api.get('https://x/')).status")
+	var all sync.WaitGroup
+	waits, let := make(chan struct{}, calls), make(chan struct{})
+	host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		waits <- struct{}{}
+		<-let
+		return []byte(answered), nil
+	})
+	for range calls {
+		all.Go(func() {
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, host)
+			if err != nil || out.Result == nil {
+				t.Errorf("%v, %+v", err, out.Failure)
+			}
+		})
+	}
+	for range calls {
+		<-waits
+	}
+	awaitSpare(t, e, nil)
+	e.mu.Lock()
+	running := len(e.peers) + 1
+	e.mu.Unlock()
+	if running > 8 {
+		t.Errorf("there are %d processes", running)
+	}
+	close(let)
+	all.Wait()
 }

@@ -18,8 +18,9 @@ import (
 // Options adjust an [Executor]. Each zero member means its default.
 type Options struct {
 	// Processes is how many run at once, beside a spare; by default two for each
-	// processor, and 8 at most. There may be twice as many for a while, for calls that cannot share
-	// one: by their memory, or since they were in one that died.
+	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
+	// for a while, for calls that cannot share one: by their memory, or their program,
+	// or since they were in one that died.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB.
 	Memory int64
@@ -43,9 +44,12 @@ const maxShared = 3
 // defaultMemory is how many bytes a process may have unless more is said.
 const defaultMemory = 256 << 20
 
+// usual returns how many processes there are beside a spare for so many processors.
+func usual(processors int) int { return min(2*processors, 7) }
+
 func (o Options) withDefaults() Options {
 	if o.Processes <= 0 {
-		o.Processes = min(2*runtime.GOMAXPROCS(0), 8)
+		o.Processes = usual(runtime.GOMAXPROCS(0))
 	}
 	if o.Memory <= 0 {
 		o.Memory = defaultMemory
