@@ -41,7 +41,8 @@ type peer struct {
 	stuck bool
 	shelf shelf
 	// drained says that it gets no more calls, and ends with those that it has.
-	drained bool
+	drained   bool
+	drainedAt int64 // the look since which it is, when that was for a call that waits
 
 	teaching sync.Mutex            // is held while a program is sent, which may take long
 	programs map[[32]byte]struct{} // that were sent; guarded by teaching

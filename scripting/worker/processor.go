@@ -21,7 +21,7 @@ func allowance() time.Duration {
 // One that cannot be given more gets no more calls, and is replaced while its own
 // have the other half. The caller holds mu.
 func (e *Executor) extend(p *peer) {
-	if e.allowance == 0 || p.drained {
+	if e.allowance == 0 {
 		return
 	}
 	pid := p.cmd.Process.Pid
@@ -33,5 +33,7 @@ func (e *Executor) extend(p *peer) {
 		p.allowed = spent + e.allowance
 		err = sandbox.Allow(pid, p.allowed)
 	}
-	p.drained = err != nil
+	if err != nil {
+		p.drained = true
+	}
 }

@@ -45,20 +45,20 @@ func (s *shelf) put(n need) {
 }
 
 // drain has the process with the fewest calls get no more of them when a call of
-// a program waits for which none has room, so that it is replaced. One at a time is
-// enough. The caller holds mu.
+// a program waits for which none has room, so that it is replaced. One is enough,
+// unless its calls keep it for longer. The caller holds mu.
 func (e *Executor) drain(n need) {
 	var least *peer
 	for _, p := range e.peers {
 		switch {
-		case p.drained:
+		case p.drained && e.looks.Load()-p.drainedAt < int64(soonest):
 			return
-		case n.alone || p.alone || p.memory != n.memory || p.fits(n):
+		case n.alone || p.alone || p.drained || p.memory != n.memory || p.fits(n):
 		case least == nil || p.calls < least.calls:
 			least = p
 		}
 	}
 	if least != nil {
-		least.drained = true
+		least.drained, least.drainedAt = true, e.looks.Load()
 	}
 }

@@ -72,6 +72,10 @@ func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
 	if p, _, _ := e.choose(large(2)); p != nil {
 		t.Error("a process that is drained has another call")
 	}
+	e.looks.Add(int64(soonest))
+	if _, _, _ = e.choose(large(3)); !first.drained {
+		t.Error("nothing else is drained, though the calls of the second go on")
+	}
 	e.release(second, large(2), false)
 	<-second.dead
 	third, _, err := e.choose(large(3))
