@@ -226,7 +226,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	p := &Program{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
 		uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
-		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files,
+		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
 	}
 	_, p.everything = found.free("globalThis")
 	for _, name := range globals(c.src.Kind, c.src.Objects) {

@@ -37,6 +37,15 @@ func (o Outcome) AppendBinary(dst []byte) ([]byte, error) {
 	return append(append(dst, tag), text...), nil
 }
 
+// OutcomeJSON returns the JSON that [Outcome.UnmarshalBinary] would decode, which who
+// does not trust data lets through a gate before: nil where there is none.
+func OutcomeJSON(data []byte) []byte {
+	if len(data) > 0 && (data[0] == outcomeFailure || data[0] == outcomeSuspended) {
+		return data[1:]
+	}
+	return nil
+}
+
 // UnmarshalBinary makes the outcome what [Outcome.AppendBinary] has appended.
 // That what is JSON is JSON is for others to check. The outcome keeps data.
 func (o *Outcome) UnmarshalBinary(data []byte) error {

@@ -30,6 +30,7 @@ type Program struct {
 	origin     origin
 	source     Source
 	imported   map[string]diag.Text
+	size       int
 }
 
 // Name returns what the definition is called in messages.
@@ -58,6 +59,10 @@ func (p *Program) Hash() [32]byte { return p.hash }
 // Meaning returns a hash of what the program does: of everything that Compile
 // was given but for where the body stands.
 func (p *Program) Meaning() [32]byte { return p.meaning }
+
+// Size returns how many bytes the program is made of: the body, what it imports,
+// and its variables.
+func (p *Program) Size() int { return p.size }
 
 // mentions reports whether the body can reach a property of this name.
 func (p *Program) mentions(name string) bool { return p.computed || p.mentioned[name] }

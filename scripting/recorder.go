@@ -197,7 +197,7 @@ func (r *Recorder) next(reader *journalReader, end bool) (*entryRecord, bool) {
 		return nil, ok && end
 	case tagFired:
 		seq, ok := reader.number(math.MaxInt32)
-		return &entryRecord{kind: entryFired, seq: seq}, ok
+		return &entryRecord{kind: entryFired, seq: seq}, ok && seq > 0
 	case tagClock:
 		millis, n := binary.Varint(reader.rest)
 		if n <= 0 {

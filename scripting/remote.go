@@ -102,7 +102,7 @@ func ReadAnswer(data []byte) (seq int, a Answer, err error) {
 	r.rest = r.rest[1:]
 	switch kind {
 	case answerData:
-		a.data = r.rest
+		a.data, r.rest = r.rest, nil
 	case answerRefusal:
 		a.refusal, ok = r.refusal()
 	case answerPanic:
@@ -112,7 +112,7 @@ func ReadAnswer(data []byte) (seq int, a Answer, err error) {
 	default:
 		ok = false
 	}
-	if !ok {
+	if !ok || len(r.rest) > 0 {
 		return 0, Answer{}, errAnswer
 	}
 	return seq, a, nil

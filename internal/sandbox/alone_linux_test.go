@@ -175,3 +175,25 @@ func TestLimitsAloneKeepAProcessFromFilesAndMemory(t *testing.T) {
 		}
 	}
 }
+
+func init() {
+	programs["computes on"] = func() (finding, error) {
+		if err := processor(1); err != nil {
+			return finding{}, err
+		}
+		for {
+		}
+	}
+}
+
+// TestAProcessThatComputesOnIsEndedByTheSystem, whatever handlers the runtime of Go has.
+func TestAProcessThatComputesOnIsEndedByTheSystem(t *testing.T) {
+	cmd := command(t, "computes on")
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGXCPU {
+		t.Errorf("it ends with %v", cmd.ProcessState)
+	}
+}

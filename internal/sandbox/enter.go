@@ -9,6 +9,10 @@ import (
 type Options struct {
 	// Memory is how many bytes of data the process may have; 0 bounds nothing.
 	Memory uint64
+	// Processor is after how many seconds of processor time the system ends the
+	// process, unless another raises its soft limit; 0 bounds nothing. Linux alone
+	// has it: nowhere else can another raise it.
+	Processor uint64
 	// Strict ends the process at a system call that is refused, which otherwise
 	// fails: for tests, which show by it that nothing is refused that is needed.
 	Strict bool

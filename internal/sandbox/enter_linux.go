@@ -13,7 +13,7 @@ func enter(o Options) (Report, error) {
 	privs := with(nameNoNewPrivs, noNewPrivs())
 	dump := with(nameUndumpable, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 	land := landlock()
-	if err := rlimits(o.Memory); err != nil {
+	if err := errors.Join(rlimits(o.Memory), processor(o.Processor)); err != nil {
 		return nil, err
 	}
 	calls := with(nameSeccomp, seccomp(o.Strict))

@@ -58,13 +58,3 @@ func found(t *testing.T, cmd *exec.Cmd) (f finding) {
 	}
 	return f
 }
-
-// needs skips a test where a facility is not on.
-func needs(t *testing.T, r Report, name string) {
-	t.Helper()
-	for _, f := range r {
-		if f.Name == name && !f.On {
-			t.Skipf("NOT TESTED on this machine, without %s: %s", name, f.Detail)
-		}
-	}
-}

@@ -18,8 +18,9 @@ type need struct {
 	// nested is the call when others wait for it, which may hold all processes; nil
 	// for any other.
 	nested *flight
-	// program is that of the call.
+	// program is that of the call, and source how many bytes it is made of.
 	program [32]byte
+	source  int
 }
 
 // beyond reports whether a process is started for such a call beyond the bound. One
@@ -59,9 +60,9 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 		if p == nil || p.stuck {
 			most *= 2 // those that will not do need not ever be without a call
 		}
-		another, err := e.another(n.memory, most)
+		another, err := e.another(n, most, p)
 		if another == nil && err == nil && p == nil && e.beyond(n) {
-			if another, err = e.another(n.memory, len(e.peers)+1); another != nil {
+			if another, err = e.another(n, len(e.peers)+1, p); another != nil {
 				e.spared[n.nested.call.Depth] = n.nested
 			}
 		}
@@ -74,12 +75,14 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 		}
 	}
 	if p == nil {
+		e.drain(n)
 		wait := make(chan struct{})
 		e.waiting = append(e.waiting, wait)
 		return nil, wait, nil
 	}
 	p.calls++
 	p.alone, p.rests = n.alone, 0
+	p.shelf.put(n)
 	e.watch()
 	return p, nil, nil
 }
@@ -90,6 +93,8 @@ const (
 	// queue is how many calls compute in a process before a quick one goes to
 	// another: a process that finds the next call at hand need not be woken for it.
 	queue = 8
+	// maxQuick bounds of how many programs it is known that they are quick.
+	maxQuick = 4096
 )
 
 // enough is how many calls compute in a process when a call had better go to
@@ -110,7 +115,7 @@ func (e *Executor) learn(program [32]byte, quick bool) {
 		delete(e.quick, program)
 		return
 	}
-	if len(e.quick) >= maxPrograms {
+	if len(e.quick) >= maxQuick {
 		clear(e.quick)
 	}
 	e.quick[program] = struct{}{}
@@ -121,7 +126,7 @@ func (e *Executor) learn(program [32]byte, quick bool) {
 func (e *Executor) best(n need) (best *peer) {
 	enough := e.enough(n)
 	for _, p := range e.peers {
-		if p.memory != n.memory || p.alone || n.alone && p.calls > 0 || p.full() {
+		if p.memory != n.memory || p.alone || n.alone && p.calls > 0 || p.drained || !p.fits(n) {
 			continue
 		}
 		if enough > 1 && !p.stuck && p.busy.Load() < enough {
@@ -144,32 +149,40 @@ func (p *peer) load() int64 {
 	return load
 }
 
-// another takes the spare, or starts a process when there is none that fits; nil
-// when there are as many as most. One of other memory that has nothing to do
-// makes room. The caller holds mu.
-func (e *Executor) another(memory int64, most int) (p *peer, err error) {
-	if len(e.peers) >= most && !e.makeRoom(memory) {
+// another takes the spare, or starts a process when there is none; nil when there
+// are as many as most, of which none makes room. Instead is what does otherwise.
+// The caller holds mu.
+func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error) {
+	if len(e.peers) >= most && !e.makeRoom(n, instead) {
 		return nil, nil
 	}
-	if p = e.spare; p != nil && p.memory == memory {
+	if p = e.spare; p != nil {
 		e.spare = nil
 		e.reaping.Go(e.prepare)
-	} else if p, err = e.start(memory); err != nil {
+	} else if p, err = e.start(); err != nil {
 		return nil, err
 	}
+	p.give(n.memory, e.allowance)
 	e.peers = append(e.peers, p)
 	return p, nil
 }
 
-// makeRoom ends a process of other memory that has nothing to do, and reports
-// whether there was one. The caller holds mu.
-func (e *Executor) makeRoom(memory int64) bool {
-	i := slices.IndexFunc(e.peers, func(p *peer) bool { return p.calls == 0 && p.memory != memory })
-	if i < 0 {
+// makeRoom ends the process that has had nothing to do for longest and will not do
+// for a call, and reports whether there was one. Where another does instead, those
+// of other memory alone are ended: programs are not compiled again for company. The
+// caller holds mu.
+func (e *Executor) makeRoom(n need, instead *peer) bool {
+	longest := -1
+	for i, p := range e.peers {
+		if p.calls == 0 && (instead == nil || p.memory != n.memory) && (longest < 0 || p.rests > e.peers[longest].rests) {
+			longest = i
+		}
+	}
+	if longest < 0 {
 		return false
 	}
-	e.peers[i].end(endRested)
-	e.peers = slices.Delete(e.peers, i, i+1)
+	e.peers[longest].end(endRested)
+	e.peers = slices.Delete(e.peers, longest, longest+1)
 	return true
 }
 
@@ -181,7 +194,7 @@ func (e *Executor) prepare() {
 	if e.closed || e.spare != nil {
 		return
 	}
-	spare, err := e.start(e.options.Memory)
+	spare, err := e.start()
 	if err != nil {
 		e.options.Logger.Warn("no spare process can be started", slog.Any("error", err))
 		return
@@ -199,7 +212,7 @@ func (e *Executor) release(p *peer, n need, quick bool) {
 	}
 	p.calls--
 	p.alone = false
-	if p.calls == 0 && p.full() {
+	if p.calls == 0 && p.drained {
 		p.end(endRested)
 		e.peers = slices.DeleteFunc(e.peers, func(other *peer) bool { return other == p })
 	}

@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,22 +37,51 @@ func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
 	}
 }
 
-// TestThereIsASpareBesideAllProcesses, for the place of one that is killed.
+// awaitSpare waits until there is a spare which is not the one before.
+func awaitSpare(t *testing.T, e *Executor, before *peer) *peer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		spare := e.spare
+		e.mu.Unlock()
+		if spare != nil && spare != before {
+			return spare
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("there is no spare")
+	return nil
+}
+
+// TestThereIsASpareBesideAllProcesses, for the place of one that is killed, once the
+// one before is taken and once it has died.
 func TestThereIsASpareBesideAllProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	first := taken(t, e, false)
-	e.prepare()
-	e.mu.Lock()
-	spare := e.spare
-	e.mu.Unlock()
-	if spare == nil {
-		t.Fatal("there is none")
+	first := awaitSpare(t, e, nil)
+	if p := taken(t, e, false); p != first {
+		t.Fatal("the first call has another process than the spare")
 	}
+	second := awaitSpare(t, e, first)
+	second.end(endUnknown)
+	third := awaitSpare(t, e, second)
 	first.end(endOverdue)
 	<-first.dead
-	if p := taken(t, e, false); p != spare {
+	if p := taken(t, e, false); p != third {
 		t.Error("another process was started")
 	}
+}
+
+// TestTheSpareDoesForCallsOfAnyMemory: it is given that when it is taken.
+func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
+	e := executor(t, Options{})
+	spare := awaitSpare(t, e, nil)
+	p, _, err := e.choose(need{memory: e.options.Memory / 2})
+	if p != spare || p.memory != e.options.Memory/2 {
+		t.Fatalf("the call has another process: %v", err)
+	}
+	e.release(p, need{}, false)
 }
 
 // TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
@@ -77,7 +108,10 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
 	e.path = "/nowhere/mcpd"
+	spare := e.spare
 	e.mu.Unlock()
+	spare.end(endUnknown)
+	<-spare.dead
 	if _, _, err := e.choose(need{memory: 1 << 40}); err == nil {
 		t.Error("there is one")
 	}
@@ -188,4 +222,45 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		}
 		e.release(other, need{}, false)
 	}
+}
+
+// TestHundredsOfCallsThatWaitHaveEightProcessesAtMost, the spare among them, however
+// many processors there are.
+func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
+	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
+		if got := usual(processors); got != want {
+			t.Errorf("%d processes for %d processors, want %d", got, processors, want)
+		}
+	}
+	const calls = 500
+	e := executor(t, Options{Processes: usual(64), Computing: calls, Memory: 1 << 30})
+	e.watching = time.AfterFunc(time.Hour, e.look) // a machine that is slow today has no process stuck
+	p := program(t, "return (await http.api.get('https://x/')).status")
+	var all sync.WaitGroup
+	waits, let := make(chan struct{}, calls), make(chan struct{})
+	host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		waits <- struct{}{}
+		<-let
+		return []byte(answered), nil
+	})
+	for range calls {
+		all.Go(func() {
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, host)
+			if err != nil || out.Result == nil {
+				t.Errorf("%v, %+v", err, out.Failure)
+			}
+		})
+	}
+	for range calls {
+		<-waits
+	}
+	awaitSpare(t, e, nil)
+	e.mu.Lock()
+	running := len(e.peers) + 1
+	e.mu.Unlock()
+	if running > 8 {
+		t.Errorf("there are %d processes", running)
+	}
+	close(let)
+	all.Wait()
 }

@@ -69,7 +69,8 @@ func (e *deathError) suspects(f *flight) bool {
 }
 
 // blames reports whether a call is what its process has died of: the one that
-// was alone in it, when it is known what of or this is not the first time.
+// was alone in it, when it is known what of or this is not the first time. The
+// programs of others cannot have been the most of its memory (see [shelf]).
 func (e *deathError) blames(again bool) bool {
 	if e.innocent() || e.left > 1 {
 		return false

@@ -183,10 +183,7 @@ func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
 	case o.fault != "":
 		return out, &faultError{strings.ToValidUTF8(o.fault[:min(len(o.fault), maxWords)], "\uFFFD")}
 	}
-	if err := out.UnmarshalBinary(o.outcome); err != nil {
-		return scripting.Outcome{}, err
-	}
-	if err := sound(out); err != nil {
+	if out, err = readSound(o.outcome); err != nil {
 		return scripting.Outcome{}, err
 	}
 	return out, f.recorder.Ended(out)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/sandbox"
 	"github.com/mcpd/mcpd/internal/watchdog"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -17,8 +18,9 @@ import (
 // Options adjust an [Executor]. Each zero member means its default.
 type Options struct {
 	// Processes is how many run at once, beside a spare; by default two for each
-	// processor, and 8 at most. There may be twice as many for a while, for calls that cannot share
-	// one: by their memory, or since they were in one that died.
+	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
+	// for a while, for calls that cannot share one: by their memory, or their program,
+	// or since they were in one that died.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB.
 	Memory int64
@@ -42,9 +44,12 @@ const maxShared = 3
 // defaultMemory is how many bytes a process may have unless more is said.
 const defaultMemory = 256 << 20
 
+// usual returns how many processes there are beside a spare for so many processors.
+func usual(processors int) int { return min(2*processors, 7) }
+
 func (o Options) withDefaults() Options {
 	if o.Processes <= 0 {
-		o.Processes = min(2*runtime.GOMAXPROCS(0), 8)
+		o.Processes = usual(runtime.GOMAXPROCS(0))
 	}
 	if o.Memory <= 0 {
 		o.Memory = defaultMemory
@@ -76,7 +81,7 @@ type Executor struct {
 
 	mu      sync.Mutex
 	peers   []*peer
-	spare   *peer // is idle, so that a process which is needed need not be started
+	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
 	waiting []chan struct{}
 	quick   map[[32]byte]struct{} // the programs whose last call was
 	// spared are the nested calls that have a process beyond the bound, by their depth.
@@ -94,6 +99,10 @@ type Executor struct {
 	passed atomic.Int64
 	// resident returns how many bytes of memory a process has; 0 when that is not known.
 	resident func(pid int) int64
+	// allowance is fixed at creation (see [allowance]), and spent returns how much
+	// processor time a process has spent.
+	allowance time.Duration
+	spent     func(pid int) (time.Duration, error)
 
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
@@ -104,11 +113,11 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	spare, err := e.start(e.options.Memory)
+	spare, err := e.start()
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +181,7 @@ func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash()}
+	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size()}
 	if f.call.Kin != nil {
 		n.nested = f
 	}

@@ -20,7 +20,7 @@ const (
 // maxName bounds the name of a file that a process asks for.
 const maxName = 4 << 10
 
-// The kinds of frames. A process is told first how much memory it may have. It
+// The kinds of frames. A process is told first what it may have. It
 // gets a trial and then, for each file that it
 // asks for, the file or why there is none; it ends with survived. Or it gets
 // programs, calls of them, answers to their host calls, and cancellations, in
@@ -28,7 +28,7 @@ const maxName = 4 << 10
 // any more, and outcomes. It answers a report, which is
 // empty, with that of what confines it.
 const (
-	frameMemory byte = 'm'
+	frameBounds byte = 'm'
 	frameReport byte = 'r'
 
 	frameTrial    byte = 't'
@@ -92,7 +92,19 @@ func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
 	if int64(length) > int64(most) {
 		return 0, nil, fmt.Errorf("%w: it has %d bytes", errFrame, length)
 	}
-	content = make([]byte, length)
-	_, err = io.ReadFull(r, content)
+	content, err = readAll(r, int(length))
 	return head[0], content, err
+}
+
+// readAll reads so many bytes. It makes room for many of them as they come: who
+// only says that they will must not have the memory taken for them.
+func readAll(r io.Reader, length int) ([]byte, error) {
+	content := make([]byte, min(length, maxRoom))
+	_, err := io.ReadFull(r, content)
+	for err == nil && len(content) < length {
+		read := len(content)
+		content = append(content, make([]byte, min(length-read, read))...)
+		_, err = io.ReadFull(r, content[read:])
+	}
+	return content, err
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func Main(in io.Reader, out io.Writer) error {
 func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
 	lines := bufio.NewReaderSize(in, 64<<10)
-	memory, err := readMemory(lines)
+	most, err := readBounds(lines)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -54,13 +55,13 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	}
 	// The parent looks at what is resident. What is mapped is more, and bounds
 	// a process where it cannot look.
-	box.Memory = max(box.Memory, 2*memory)
+	box.Memory, box.Processor = max(box.Memory, 2*most.memory), most.processor
 	report, err := sandbox.Enter(box)
 	if err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
 	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(int64(memory / 2))
+	debug.SetMemoryLimit(int64(most.memory / 2))
 	calls := newServer(out)
 	defer calls.wait(farewell)
 	calls.role = role{in: lines, take: func(turn uint64, kind byte, content []byte) error {
@@ -78,19 +79,28 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	return nil
 }
 
-// readMemory reads how many bytes of memory the process may have, which is what
-// it is told first.
-func readMemory(in io.Reader) (uint64, error) {
+// processBounds is what a process may have, which is what it is told first.
+type processBounds struct {
+	memory    uint64 // in bytes
+	processor uint64 // seconds that it may spend before it is given more; 0 for no bound
+}
+
+func (b processBounds) append(dst []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, b.memory), b.processor)
+}
+
+// readBounds reads what the process may have.
+func readBounds(in io.Reader) (processBounds, error) {
 	kind, content, err := readFrame(in, maxName)
 	if err != nil {
-		return 0, err
+		return processBounds{}, err
 	}
 	r := reader{rest: content}
-	memory := r.number()
-	if kind != frameMemory || r.bad || memory > mostMemory {
-		return 0, errFrame
+	b := processBounds{memory: r.number(), processor: r.number()}
+	if kind != frameBounds || r.bad || len(r.rest) > 0 || b.memory > mostMemory {
+		return processBounds{}, errFrame
 	}
-	return memory, nil
+	return b, nil
 }
 
 // within does something, and no longer waits for it when the process has spent

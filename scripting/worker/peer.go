@@ -12,9 +12,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxPrograms is how many programs a process may hold before it is replaced.
-const maxPrograms = 4096
-
 // lastWait is how long the last words of a process that has ended may take.
 const lastWait = time.Second
 
@@ -28,8 +25,6 @@ type peer struct {
 	dead   chan struct{} // closed once it has ended, and all that it sent was passed on
 	words  io.ReadCloser // its standard error
 	last   lastWords
-	// memory is how much it may have, in bytes.
-	memory int64
 
 	// looks counts those of the executor.
 	looks *atomic.Int64
@@ -37,15 +32,20 @@ type peer struct {
 	busy atomic.Int64
 
 	// guarded by the mutex of the executor
-	calls int
-	alone bool
-	rests int // looks since it had calls
+	memory  int64         // how much it may have, in bytes; 0 while it is the spare
+	allowed time.Duration // how much processor time it may spend
+	calls   int
+	alone   bool
+	rests   int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
+	shelf shelf
+	// drained says that it gets no more calls, and ends with those that it has.
+	drained   bool
+	drainedAt int64 // the look since which it is, when that was for a call that waits
 
 	teaching sync.Mutex            // is held while a program is sent, which may take long
-	programs map[[32]byte]struct{} // guarded by teaching
-	taught   atomic.Int64          // how many these are
+	programs map[[32]byte]struct{} // that were sent; guarded by teaching
 
 	lead lead
 
@@ -62,11 +62,11 @@ type peer struct {
 	oldest int64
 }
 
-// start starts a process without an environment, which may have so much memory.
-// The caller holds mu.
-func (e *Executor) start(memory int64) (*peer, error) {
+// start starts a process without an environment, which waits to be given its
+// memory. The caller holds mu.
+func (e *Executor) start() (*peer, error) {
 	p := &peer{
-		memory: memory, looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
+		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
 		programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{},
 	}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart()}
@@ -86,14 +86,20 @@ func (e *Executor) start(memory int64) (*peer, error) {
 	}
 	p.stream, p.wire.out = ours, ours
 	p.lead = lead{in: bufio.NewReaderSize(ours, 64<<10), over: make(chan struct{})}
-	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(ours, frameMemory, uvarint(uint64(memory)))
 	e.reaping.Go(func() {
 		p.attend()
 		e.forget(p)
 		close(p.dead)
 	})
 	return p, nil
+}
+
+// give tells a process what it may have, by which it confines itself. The caller
+// holds the mutex of the executor; there is always room for so little.
+func (p *peer) give(memory int64, processor time.Duration) {
+	p.memory, p.allowed = memory, processor
+	// When this fails the process has ended, which shows when it is used.
+	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
 // attend waits for the end of the process, and of what it has sent.
@@ -161,13 +167,8 @@ func (p *peer) teach(program *scripting.Program) error {
 		return err
 	}
 	p.programs[hash] = struct{}{}
-	p.taught.Add(1)
 	return p.wire.send(frameProgram, func(dst []byte) []byte { return append(append(dst, hash[:]...), text...) })
 }
-
-// full reports whether the process holds too many programs. It waits for nothing:
-// who asks holds the executor.
-func (p *peer) full() bool { return p.taught.Load() >= maxPrograms }
 
 // lastWords keeps the beginning of what a process writes to its standard error.
 type lastWords struct {

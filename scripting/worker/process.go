@@ -43,7 +43,7 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 		_ = cmd.Wait()
 	})
 	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(in, frameMemory, uvarint(defaultMemory))
+	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial watches its own time
 	return &process{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
 }
 

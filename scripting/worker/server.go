@@ -23,7 +23,13 @@ type server struct {
 	programs map[[32]byte]*loading
 	calls    map[uint64]*serving
 	running  sync.WaitGroup
+	// compiling has small programs compiled one at a time, and beside them large
+	// ones: the tree of one may be as large as all that the process keeps.
+	compiling [2]sync.Mutex
 }
+
+// small is the size of a program as it comes that need not wait for large ones.
+const small = 16 << 10
 
 // loading is a program that is compiled, once, when it comes.
 type loading struct {
@@ -78,8 +84,14 @@ func (s *server) load(content []byte) error {
 	s.mu.Lock()
 	s.programs[hash] = l
 	s.mu.Unlock()
+	lane := &s.compiling[0]
+	if len(r.rest) > small {
+		lane = &s.compiling[1]
+	}
 	s.running.Go(func() {
 		defer close(l.ready)
+		lane.Lock()
+		defer lane.Unlock()
 		l.err = l.program.UnmarshalBinary(r.rest)
 	})
 	return nil

@@ -23,6 +23,25 @@ func gated(text []byte) error {
 	return nil
 }
 
+// wrapped is how much deeper JSON is within the failure or the list that it comes in.
+const wrapped = 2
+
+// readSound reads an outcome, of which nothing is decoded before it has passed the
+// gate.
+func readSound(text []byte) (out scripting.Outcome, err error) {
+	if inner := scripting.OutcomeJSON(text); inner != nil {
+		limits := bounds()
+		limits.Depth += wrapped
+		if err := jsongate.Check(inner, limits); err != nil {
+			return out, fmt.Errorf("a process sends what is no outcome: %w", err)
+		}
+	}
+	if err := out.UnmarshalBinary(text); err != nil {
+		return out, err
+	}
+	return out, sound(out)
+}
+
 // sound checks that an outcome is one that a body can have: what ought to be JSON
 // is, and of the form that the kind of the result promises to those who go on
 // with it unread.

@@ -19,8 +19,8 @@ func (e *Executor) watch() {
 	}
 }
 
-// look ends processes that have too much memory, or nothing to do, and finds
-// those that are stuck.
+// look ends processes that have too much memory, or nothing to do, gives the others
+// time, and finds those that are stuck.
 func (e *Executor) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -31,12 +31,13 @@ func (e *Executor) look() {
 	beyond := len(e.peers) - e.options.Processes
 	for _, p := range e.peers {
 		p.stuck = p.calls > 0 && p.holds()
+		e.extend(p)
 		switch {
 		case e.resident(p.cmd.Process.Pid) > p.memory:
 			p.end(endMemory)
 		case p.calls > 0:
 			p.rests = 0
-		case p.rests >= rest, p.rests >= soonest && beyond > 0:
+		case p.drained, p.rests >= rest, p.rests >= soonest && beyond > 0:
 			beyond--
 			p.end(endRested)
 		default:

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -119,7 +120,9 @@ func readCall(content []byte) (f callFrame, err error) {
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
 	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.JournalBytes} {
-		*limit = int(r.number())
+		n := r.number()
+		*limit = int(n)
+		r.bad = r.bad || n > math.MaxInt
 	}
 	f.journal = r.text()
 	f.call.Input, f.call.Agent, f.call.Info = r.text(), r.text(), r.text()

@@ -1,0 +1,166 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+func init() {
+	// A process that is started for a trial, or for calls, and tells what it was given.
+	programs["has no environment"] = func() error {
+		if len(os.Environ()) > 0 {
+			return errFrame
+		}
+		return Main(os.Stdin, os.Stdout)
+	}
+	programs["recurses"] = func() error { return Main(&recursive{Reader: os.Stdin}, os.Stdout) }
+}
+
+// recursive calls itself without end when it is to read behind a program that says
+// so: the process has confined itself by then.
+type recursive struct {
+	io.Reader
+	told bool
+}
+
+// Read reads, or does not return.
+func (r *recursive) Read(b []byte) (int, error) {
+	if r.told {
+		return deeper(b), nil
+	}
+	n, err := r.Reader.Read(b)
+	r.told = bytes.Contains(b[:n], []byte("recurse in the process"))
+	return n, err
+}
+
+// deeper has a frame of a KiB for each time that it calls itself.
+func deeper(b []byte) int {
+	var frame [1 << 10]byte
+	copy(frame[:], b)
+	return deeper(frame[:]) + int(frame[len(b)%len(frame)])
+}
+
+// TestAProcessHasNoEnvironment, which is where secrets come from.
+func TestAProcessHasNoEnvironment(t *testing.T) {
+	t.Setenv("MCPD_SECRET_OF_TEST", "secret")
+	if err := pool(t, "has no environment").Try(source("return 1")); err != nil {
+		t.Errorf("for a trial: %v", err)
+	}
+	if _, out := run(t, "has no environment", silent); out.Result == nil {
+		t.Errorf("for calls: %+v", out.Failure)
+	}
+}
+
+// TestDeepRecursionInAProcessEndsItByItsStack, long before it would by its memory.
+func TestDeepRecursionInAProcessEndsItByItsStack(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := make(endings, 1)
+	e, err := NewExecutor(Options{Memory: 4 << 30, Logger: slog.New(ends)}, path, "recurses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.resident = func(int) int64 { return 0 } // so that it ends by itself
+	waits := hostFunc(func(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	p := program(t, "return http.api.get('https://x/', { headers: { a: 'recurse in the process' } })")
+	out, err := e.Run(t.Context(), scripting.Call{Program: p}, waits)
+	if err != nil || !limited(out, "stack") || out.Failure.Message != "the body needs more stack than the 64 MiB that it may have" {
+		t.Fatalf("%v, %+v", err, out.Failure)
+	}
+	if end := <-ends; !strings.Contains(end, "goroutine stack exceeds 67108864-byte limit") {
+		t.Errorf("it ended by another limit: %s", end)
+	}
+}
+
+// TestAProcessWithMoreMemoryThanItMayHaveIsKilled when it is looked at, and not one
+// with as much as it may have.
+func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
+	e := executor(t, Options{Memory: 1 << 30})
+	p := program(t, "return (await http.api.get('https://x/')).status")
+	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than the 1024 MiB that it may have"} {
+		host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+			e.mu.Lock()
+			e.resident = func(int) int64 { return e.options.Memory + beyond }
+			e.mu.Unlock()
+			e.look()
+			return []byte(answered), nil
+		})
+		out, err := e.Run(t.Context(), scripting.Call{Program: p}, host)
+		got := ""
+		if out.Failure != nil {
+			got = out.Failure.Message
+		}
+		if err != nil || got != want {
+			t.Errorf("%d bytes beyond: %v, %q", beyond, err, got)
+		}
+	}
+}
+
+// TestAToolIsHeldToItsOwnMemory, where bodies may usually have more.
+func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
+	if resident(os.Getpid()) == 0 {
+		t.Skip("NOT TESTED on this machine: it does not tell what memory a process has")
+	}
+	e := executor(t, Options{Memory: 4 << 30})
+	looks := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		e.look()
+		return []byte(answered), nil
+	})
+	p := program(t, "const all = []; for (let i = 0; i < 200; i++) all.push('x'.repeat(1e6) + i); await http.api.get('https://x/'); return all.length")
+	for memory, want := range map[int64]string{0: "", 64 << 20: "the body needs more memory than the 64 MiB that it may have"} {
+		out, err := e.Run(t.Context(), scripting.Call{Program: p, Limits: scripting.Limits{Memory: memory}}, looks)
+		got := ""
+		if out.Failure != nil {
+			got = out.Failure.Message
+		}
+		if err != nil || got != want {
+			t.Errorf("with %d MiB: %v, %q", memory>>20, err, got)
+		}
+	}
+}
+
+// TestACallSeesNothingOfTheOneBefore in the same process.
+func TestACallSeesNothingOfTheOneBefore(t *testing.T) {
+	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
+	p := program(t, `
+const root = globalThis;
+const seen = [root.left, [].left, ({}).left, (() => {}).left, "".left, /x/.left, JSON.left, Math.random() === 2, Object.keys(root).includes("left"), Date.now() === 3, Symbol.for("left").left];
+for (const at of [root, Array.prototype, Object.prototype, Function.prototype, String.prototype, RegExp.prototype, JSON, Symbol.prototype]) {
+  try { at.left = "left"; } catch (e) { seen.push("refused"); }
+}
+try { Math.random = () => 2; } catch (e) { seen.push("refused"); }
+try { Date.now = () => 3; } catch (e) { seen.push("refused"); }
+return seen.map(String).join();
+`)
+	var first string
+	for n := range 3 {
+		out, err := e.Run(t.Context(), scripting.Call{Program: p}, silent)
+		if err != nil || out.Result == nil {
+			t.Fatalf("%v, %+v", err, out.Failure)
+		}
+		got := string(out.Result.JSON)
+		if n == 0 {
+			first = got
+			t.Log(first)
+		}
+		if got != first || strings.Contains(got, "left") || strings.Contains(got, "true") {
+			t.Errorf("the call after %d others sees %s", n, got)
+		}
+	}
+	if len(e.peers) != 1 {
+		t.Errorf("there are %d processes", len(e.peers))
+	}
+}

@@ -1,0 +1,153 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"runtime/metrics"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// allocated returns how many bytes were ever allocated.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// moderate holds that to read some bytes takes a multiple of them in memory.
+func moderate(t *testing.T, size int, read func()) {
+	t.Helper()
+	before := allocated()
+	read()
+	// What is allocated in small pieces is counted by the page, and others allocate, too.
+	if used := allocated() - before; used > 1<<20+uint64(size)*64 {
+		t.Fatalf("to read %d bytes took %d", size, used)
+	}
+}
+
+// same holds that what was read and is written reads as it did.
+func same(t *testing.T, once []byte, again func([]byte) ([]byte, error)) {
+	t.Helper()
+	if twice, err := again(once); err != nil || !bytes.Equal(once, twice) {
+		t.Fatalf("%x is read and written as %x: %v", once, twice, err)
+	}
+}
+
+// rehost and the others read a frame, and write what they have read.
+func rehost(content []byte) ([]byte, error) {
+	f, err := readHost(content)
+	if err != nil {
+		return nil, err
+	}
+	return f.append(nil), nil
+}
+
+func recall(content []byte) ([]byte, error) {
+	f, err := readCall(content)
+	if err != nil {
+		return nil, err
+	}
+	return f.append(nil), nil
+}
+
+func reoutcome(content []byte) ([]byte, error) {
+	f, err := readOutcome(content)
+	if err != nil {
+		return nil, err
+	}
+	return f.append(nil), nil
+}
+
+// FuzzFrames reads what a process sends, as this one does: frames, and the host calls
+// in them.
+func FuzzFrames(f *testing.F) {
+	host := (&hostFrame{seq: 1, op: "http.request", tail: []byte{5, 1}, payload: []byte(`{"a":[1]}`)}).append(uvarint(7))
+	var frames bytes.Buffer
+	for _, content := range [][]byte{host, nil, uvarint(1 << 40)} {
+		_ = writeFrame(&frames, frameHost, content)
+	}
+	f.Add(frames.Bytes())
+	f.Add([]byte{frameOutcome, 1, 0, 0, 0, 'x'}) // 16 MiB that never come
+	f.Add([]byte{frameHost, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		moderate(t, len(data), func() {
+			in := bytes.NewReader(data)
+			for {
+				_, content, err := readFrame(in, maxAnswer)
+				if err != nil {
+					return
+				}
+				_, size := binary.Uvarint(content)
+				if size <= 0 {
+					continue
+				}
+				if once, err := rehost(content[size:]); err == nil {
+					same(t, once, rehost)
+				}
+			}
+		})
+	})
+}
+
+// FuzzOutcomes reads what a process says that a call has come to. What is believed is
+// written and read again as it was.
+func FuzzOutcomes(f *testing.F) {
+	for _, out := range []scripting.Outcome{
+		{Result: &scripting.Result{Kind: scripting.Value, JSON: []byte(`{"a":1}`)}},
+		{Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[{"type":"text"}]`)}},
+		{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: "no", Details: []byte(`[1]`), Stack: []scripting.Frame{{}}}},
+		{Suspended: []scripting.Ask{{Seq: 1, Payload: []byte(`{}`)}}},
+	} {
+		text, err := out.AppendBinary(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add((&outcomeFrame{outcome: text, tail: []byte{5, 1}}).append(nil))
+	}
+	f.Add((&outcomeFrame{fault: "it failed"}).append(nil))
+	f.Add((&outcomeFrame{outcome: append([]byte{1, '{'}, bytes.Repeat([]byte("["), 200)...)}).append(nil))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		room := newAdmission(1, 1, time.Second)
+		call, err := newFlight(scripting.Call{}, nil, room, &atomic.Int64{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		moderate(t, len(data), func() {
+			if once, err := reoutcome(data); err == nil {
+				same(t, once, reoutcome)
+			}
+			out, err := call.ended(data)
+			if err != nil || out.Result == nil && out.Failure == nil && out.Suspended == nil {
+				return
+			}
+			once, err := out.AppendBinary(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, once, func(text []byte) ([]byte, error) {
+				again, err := readSound(text)
+				if err != nil {
+					return nil, err
+				}
+				return again.AppendBinary(nil)
+			})
+		})
+	})
+}
+
+// FuzzCalls reads what a process is sent.
+func FuzzCalls(f *testing.F) {
+	call := callFrame{id: 3, left: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: 9, Start: time.Unix(1, 0)}}
+	f.Add(call.append(nil))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		moderate(t, len(data), func() {
+			if once, err := recall(data); err == nil {
+				same(t, once, recall)
+			}
+		})
+	})
+}

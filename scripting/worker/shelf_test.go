@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// dense returns a program that takes far more memory than its text has bytes.
+func dense(t testing.TB, n int) *scripting.Program {
+	t.Helper()
+	return program(t, fmt.Sprintf("const id = %d;\n", n)+strings.Repeat("(class{a(){}b(){}c(){}});\n", 1000)+"return id")
+}
+
+// TestLargeProgramsCostNoCallItsProcess has more of them than there is room for in
+// one process, whatever its calls do, one after the other and then all at once.
+func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
+	ends := make(endings, 64)
+	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
+	all := make([]*scripting.Program, 32)
+	if raced {
+		t.Log("NOT TESTED with the detector of races, which takes as much: what memory the processes have")
+		e.resident, all = func(int) int64 { return 0 }, all[:12]
+	}
+	run := func(n int) {
+		out, err := e.Run(t.Context(), scripting.Call{Program: all[n], Patient: true}, silent)
+		if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n) {
+			t.Errorf("%d: %v, %+v", n, err, out.Failure)
+		}
+	}
+	for n := range all {
+		all[n] = dense(t, n)
+		run(n)
+	}
+	var together sync.WaitGroup
+	for n := range all {
+		together.Go(func() { run(n) })
+	}
+	together.Wait()
+	select {
+	case end := <-ends:
+		t.Errorf("a process has ended: %s", end)
+	default:
+	}
+}
+
+// TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess: of those that there may be
+// one gets no more calls, and makes room once it has none.
+func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	large := func(program byte) need {
+		return need{memory: e.options.Memory, program: [32]byte{program}, source: int(e.options.Memory / share / perByte)}
+	}
+	first, _, _ := e.choose(large(1))
+	again, _, _ := e.choose(large(1))
+	second, _, _ := e.choose(large(2))
+	if first == nil || again != first || second == nil || second == first {
+		t.Fatalf("one program has %p and %p, and another %p", first, again, second)
+	}
+	for range 2 {
+		if p, free, err := e.choose(large(3)); p != nil || free == nil || err != nil {
+			t.Fatalf("the third has %p, %v", p, err)
+		}
+	}
+	if first.drained || !second.drained {
+		t.Errorf("drained: %v and %v", first.drained, second.drained)
+	}
+	if p, _, _ := e.choose(large(2)); p != nil {
+		t.Error("a process that is drained has another call")
+	}
+	e.looks.Add(int64(soonest))
+	if _, _, _ = e.choose(large(3)); !first.drained {
+		t.Error("nothing else is drained, though the calls of the second go on")
+	}
+	e.release(second, large(2), false)
+	<-second.dead
+	third, _, err := e.choose(large(3))
+	if third == nil {
+		t.Errorf("the third waits: %v", err)
+	}
+	for p, calls := range map[*peer]int{first: 2, third: 1} {
+		for range calls {
+			e.release(p, need{}, false)
+		}
+	}
+}
+
+// TestAProcessWithNothingToDoMakesRoomForAnotherProgram, that which has had nothing
+// to do for longest.
+func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	peers := map[byte]*peer{}
+	for _, program := range []byte{1, 2, 3} {
+		n := need{memory: e.options.Memory, program: [32]byte{program}, source: 1 << 20}
+		if peers[program], _, _ = e.choose(n); peers[program] == nil {
+			t.Fatalf("%d waits", program)
+		}
+		if program == 2 {
+			e.look()
+			e.release(peers[1], n, false)
+			e.look()
+			e.release(peers[2], n, false)
+			e.look()
+		}
+	}
+	<-peers[1].dead
+	e.release(peers[3], need{}, false)
+	if second := peers[2].death(); second.cause != endless {
+		t.Errorf("the second has ended: %v", second)
+	}
+}
