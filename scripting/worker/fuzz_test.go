@@ -141,7 +141,7 @@ func FuzzOutcomes(f *testing.F) {
 
 // FuzzCalls reads what a process is sent.
 func FuzzCalls(f *testing.F) {
-	call := callFrame{id: 3, left: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: 9, Start: time.Unix(1, 0)}}
+	call := callFrame{id: 3, left: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: scripting.Seed{9}, Start: time.Unix(1, 0)}}
 	f.Add(call.append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		moderate(t, len(data), func() {
