@@ -29,7 +29,8 @@ type Places struct {
 }
 
 // CheckPlaces returns every mistake in what definitions are granted of the
-// machine that the server runs on: of its files and its environment.
+// machine that the server runs on, of its files and its environment, and every
+// grant that is absurd unless the ceiling names it.
 func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Places) diag.List {
 	c := &machine{checker: checker{config: config}, places: places}
 	c.gather()
@@ -102,6 +103,7 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 			c.program(what, g, where, ranges, bounded)
 		}
 	}
+	c.domains(what, granted, ranges)
 	c.revealed(what, granted, ranges)
 	c.ofUsers(kind, what, granted, ranges)
 	for _, variable := range granted.Env {
