@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -207,7 +208,7 @@ func (c *machine) isCovered(p place, real string) bool {
 // variable judges one variable of the environment.
 func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
 	for _, secret := range c.config.Secrets {
-		if secret.Env == name {
+		if strings.EqualFold(secret.Env, name) { // some systems know no case here
 			c.report(diag.Diagnostic{
 				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
 				Detail: "use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants",
