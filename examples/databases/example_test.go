@@ -23,7 +23,7 @@ func serverOf(t *testing.T) (server *engine.Server, dir string) {
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
 	server, _ := serverOf(t)
-	exampletest.Passes(t, server, 5)
+	exampletest.Passes(t, server, 7)
 }
 
 // call returns the value of a call, or the message of its error.
@@ -58,9 +58,13 @@ func TestTheNameOfATableIsNothingElse(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
+	tooLong := call(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": strings.Repeat("x", 201)})
+	if !strings.Contains(tooLong, "200") {
+		t.Errorf("a name of 201 characters: %s", tooLong)
+	}
 	for _, name := range hostile {
 		got := call(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
-		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases of the data folder can be inspected" {
+		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases of the data folder can be inspected" && got != tooLong {
 			t.Errorf("%.50q: got %.200s", name, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -29,7 +30,8 @@ type Places struct {
 }
 
 // CheckPlaces returns every mistake in what definitions are granted of the
-// machine that the server runs on: of its files and its environment.
+// machine that the server runs on, of its files and its environment, and every
+// grant that is absurd unless the ceiling names it.
 func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Places) diag.List {
 	c := &machine{checker: checker{config: config}, places: places}
 	c.gather()
@@ -102,6 +104,7 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 			c.program(what, g, where, ranges, bounded)
 		}
 	}
+	c.domains(what, granted, ranges)
 	c.revealed(what, granted, ranges)
 	c.ofUsers(kind, what, granted, ranges)
 	for _, variable := range granted.Env {
@@ -205,7 +208,7 @@ func (c *machine) isCovered(p place, real string) bool {
 // variable judges one variable of the environment.
 func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
 	for _, secret := range c.config.Secrets {
-		if secret.Env == name {
+		if strings.EqualFold(secret.Env, name) { // some systems know no case here
 			c.report(diag.Diagnostic{
 				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
 				Detail: "use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants",

@@ -77,10 +77,28 @@ func TestARootThatGivesTooMuchIsRefused(t *testing.T) {
 		"/srv/mcpd":              "bad-grant: the folder of the tools",
 		"/srv/alias":             "bad-grant: the folder of the tools",
 		"/srv/mcpd/tools.d":      "bad-grant: the folder of the tools",
-		"/var/lib":               "bad-grant: the folder of mcpd's state",
+		"/var/lib":               "bad-grant: the system's folder /var/lib",
+		"/var/lib/mcpd":          "bad-grant: the folder of mcpd's state",
 		"/srv/keys":              "bad-grant: the folder of a file that holds a secret",
 		"/home/ann/logs":         "",
-		"/home/anna":             "",
+		"/home/anna":             "bad-grant: the home folder of anna",
+		"/home/bob":              "bad-grant: the home folder of bob",
+		"/home/bob/.ssh":         "bad-grant: a hidden folder of the home folder of bob",
+		"/data/home/bob/.config": "bad-grant: a hidden folder of the home folder of bob",
+		"/Users/bob/.zshrc":      "bad-grant: a hidden folder of the home folder of bob",
+		"/home/bob/logs":         "",
+		"/Users":                 "bad-grant: the home folders of all users",
+		"/srv/git/.ssh":          "bad-grant: a folder of keys, .ssh",
+		"/srv/app/.aws/cli":      "bad-grant: a folder of keys, .aws",
+		"/srv/app/.sshd":         "",
+		"/var":                   "bad-grant: the system's folder /var",
+		"/var/spool":             "bad-grant: the system's folder /var/spool",
+		"/var/spool/cron/tabs":   "bad-grant: the system's folder /var/spool",
+		"/var/backups":           "bad-grant: the system's folder /var/backups",
+		"/var/lib/docker/x":      "bad-grant: the system's folder /var/lib/docker",
+		"/var/lib/app":           "",
+		"/var/log":               "",
+		"/var/log/app":           "",
 		"/etcetera":              "",
 		"/srv/mcpd/logs":         "",
 		"/srv/mcpd/tools.d/data": "",
@@ -98,10 +116,36 @@ func TestARootThatGivesTooMuchIsRefused(t *testing.T) {
 		"/bin":                   "bad-grant: the system's folder /bin",
 		"/srv/mcpd/data":         "",
 		"/tmp/x":                 "",
+		"/etc":                   "bad-grant: the system's folder /etc",
+		"/etc/app":               "bad-grant: the system's folder /etc",
+		"/var":                   "bad-grant: the system's folder /var",
+		"/var/spool/app":         "bad-grant: the system's folder /var/spool",
+		"/var/log":               "bad-grant: the system's folder /var/log",
+		"/var/log/app":           "",
+		"/var/lib/app":           "",
 	} {
 		if got := judged(t, secret, places, root, "rw"); got != want {
 			t.Errorf("to write to %s: got %q, want %q", root, got, want)
 		}
+	}
+}
+
+func TestWhoRunsTheServerDoesNotOpenTheHomesOfOthers(t *testing.T) {
+	places := machine(nil)
+	places.Home = "/root"
+	for root, want := range map[string]string{
+		"/home":          "bad-grant: the home folders of all users",
+		"/home/ann":      "bad-grant: the home folder of ann",
+		"/home/ann/.ssh": "bad-grant: a hidden folder of the home folder of ann",
+		"/home/ann/logs": "",
+	} {
+		if got := judged(t, config(t, ""), places, root, "ro"); got != want {
+			t.Errorf("%s: got %q, want %q", root, got, want)
+		}
+	}
+	named := config(t, "ceiling { fs_roots = [\"/home/ann\"] }\n")
+	if got := judged(t, named, places, "/home/ann", "ro"); got != "" {
+		t.Errorf("what the operator names: got %q", got)
 	}
 }
 

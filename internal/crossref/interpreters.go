@@ -23,7 +23,8 @@ var launchers = []string{
 	"strace", "ltrace", "watch", "parallel", "busybox", "toybox", "chroot", "unshare", "nsenter", "systemd-run", "at", "batch", "ssh", "rsh", "flock",
 	"start-stop-daemon", "entr", "npx", "npm", "xvfb-run", "valgrind", "taskset", "chrt", "linux64", "setarch", "docker", "podman", "kubectl",
 	"gdb", "lldb", "vi", "vim", "vim.basic", "nvim", "emacs", "ed", "ex", "psql", "sqlite", "mysql", "mariadb", "m4", "make", "gmake", "bc", "dc", "go",
-	"deno", "bun",
+	"deno", "bun", "socat", "nc", "nc.openbsd", "nc.traditional", "ncat", "netcat", "tmux", "screen", "tar", "bsdtar", "cpio", "rsync", "tsx", "ts-node", "pnpm", "yarn",
+	"pip", "pipx", "uv", "uvx", "crontab", "run-parts",
 }
 
 // valueOptions are options of interpreters behind which something else stands than

@@ -136,6 +136,16 @@ func TestNoScriptSaysWhatCodeIsRun(t *testing.T) {
 		{"/opt/tool", `"{p}"`, "busybox " + told},
 		{"/lib64/ld-linux-x86-64.so.2", `"{p}"`, "ld-linux-x86-64.so " + told},
 		{"/usr/bin/git", `"{p}"`, ""},
+		{"/usr/bin/socat", `"-", "EXEC:{p}"`, "socat " + told},
+		{"/bin/nc.openbsd", `"-l", "{p}"`, "nc.openbsd " + told},
+		{"/usr/bin/ncat", `"{p}"`, "ncat " + told},
+		{"/usr/bin/tmux", `"new", "{p}"`, "tmux " + told},
+		{"/usr/bin/screen", `"-dm", "{p}"`, "screen " + told},
+		{"/bin/tar", `"-xf", "{p}"`, "tar " + told},
+		{"/bin/tar", `"-cf", "/srv/x.tar", "/srv/in"`, ""},
+		{"/usr/bin/rsync", `"-a", "{p}", "/srv/in"`, "rsync " + told},
+		{"/usr/bin/tsx", `"{p}"`, "tsx " + told},
+		{"/usr/bin/pip3.11", `"install", "{p}"`, "pip " + told},
 	} {
 		got := ran(t, config(t, ""), places, c.path, c.argv)
 		if want := c.want; want != "" && got != "bad-grant: "+want || want == "" && got != "" {

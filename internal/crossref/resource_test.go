@@ -48,7 +48,7 @@ prompt "p" {
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 		"ceiling {\n  http_hosts = []\n  ask = [\"sample\", \"roots\", \"elicit\"]\n}": {
-			`a.hcl:21:5: error: template "u" grants the host "crm.example:443", which the operator's ceiling does not allow; use a host of ceiling.http_hosts, or ask the operator to add this one`,
+			`a.hcl:21:27: error: template "u" grants the host "crm.example:443", which the operator's ceiling does not allow; use a host of ceiling.http_hosts, or ask the operator to add this one`,
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 		`ceiling { ask = ["roots"] }`: {

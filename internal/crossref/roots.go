@@ -2,6 +2,7 @@ package crossref
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,16 @@ var systemFolders = []reserved{
 	{path: "/root", below: true}, {path: "/boot", below: true}, {path: "/run", below: true},
 	{path: "/usr", below: true, written: true}, {path: "/bin", below: true, written: true}, {path: "/sbin", below: true, written: true},
 	{path: "/lib", below: true, written: true}, {path: "/lib64", below: true, written: true},
+	{path: "/var"}, {path: "/var/lib"}, {path: "/var/spool", below: true}, {path: "/var/mail", below: true}, {path: "/var/backups", below: true},
+	{path: "/var/lib/docker", below: true}, {path: "/var/lib/containerd", below: true}, {path: "/var/lib/kubelet", below: true},
+	{path: "/var/log", written: true},
 }
+
+// homes are the folders in which systems keep the home folders of users.
+var homes = []string{"/home", "/Users"}
+
+// keyFolders are folders in which programs keep keys, whosever they are.
+var keyFolders = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"}
 
 // gather notes what is reserved, by the paths as they are written and by those
 // that they lead to.
@@ -73,6 +83,9 @@ func (c *machine) absurd(p place, real string) string {
 		if c.isHidden(path) {
 			return "a hidden folder of the home folder"
 		}
+		if why := c.ofPeople(path); why != "" {
+			return why
+		}
 	}
 	return ""
 }
@@ -89,6 +102,34 @@ func (c *machine) isHidden(path string) bool {
 		}
 	}
 	return false
+}
+
+// ofPeople says what a root gives of the home folders of users, whoever runs the
+// server; "" when there is nothing to say.
+func (c *machine) ofPeople(path string) string {
+	for _, folder := range homes {
+		for _, folder := range []string{folder, c.found(folder)} {
+			switch {
+			case folder == "":
+			case within(folder, path):
+				return "the home folders of all users"
+			case within(path, folder):
+				user, rest, _ := strings.Cut(strings.TrimPrefix(path[len(folder):], string(filepath.Separator)), string(filepath.Separator))
+				if rest == "" {
+					return "the home folder of " + user
+				}
+				if rest[0] == '.' {
+					return "a hidden folder of the home folder of " + user
+				}
+			}
+		}
+	}
+	for element := range strings.SplitSeq(path, string(filepath.Separator)) {
+		if slices.Contains(keyFolders, element) {
+			return "a folder of keys, " + element
+		}
+	}
+	return ""
 }
 
 func (c *machine) found(path string) string {

@@ -75,8 +75,9 @@ func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.H
 	g.Timeout = d.duration(body, "timeout", 0)
 	g.Redirects, _ = d.whole(body, "redirects", 0, maxRedirects)
 	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
-	for _, host := range hosts {
+	for i, host := range hosts {
 		g.Hosts = append(g.Hosts, host.text)
+		ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)] = d.f.rng(host.where)
 		d.checkReach(host, g.PrivateNetworks || d.meant(body, r, "private_networks"))
 	}
 	if g.PrivateNetworks {

@@ -18,6 +18,8 @@ func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string
 			d.fail("bad-grant", d.f.rng(e.where), "a grant names each variable of the environment", "write the names out")
 		case !isIdentifier(e.text):
 			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits and _, and no digit first, such as \"LANG\"")
+		case strings.HasPrefix(strings.ToLower(e.text), strings.ToLower(envPrefix)):
+			d.fail("bad-grant", d.f.rng(e.where), e.text+" gives a value to a variable block", "read it as vars.NAME")
 		default:
 			return true
 		}

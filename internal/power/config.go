@@ -101,6 +101,11 @@ func (s *Side) ceiling() account {
 	}
 	a := s.block("ceiling", c.Range)
 	a.names(grant.Gives, "http_hosts", c.HTTPHosts)
+	for _, n := range c.HTTPHosts {
+		if grant.OpenDomain(n.Text) != "" { // it is refused unless it is named
+			a.add(grant.Fact{Option: "http_hosts by name", Value: n.Text}, n.Range)
+		}
+	}
 	a.names(grant.Gives, "private_networks", c.PrivateNetworks)
 	a.names(grant.Gives, "env", c.Env)
 	a.names(grant.Gives, "kv", c.KV)

@@ -11,6 +11,7 @@ tool "inspect_table_schema" {
   input "table_name" {
     type        = string
     description = "Name of the table."
+    max_length  = 200
   }
 
   allow {
@@ -31,7 +32,10 @@ tool "inspect_table_schema" {
       columns = await db.query("columns", { table: input.table_name });
     } catch (error) {
       if (error.code === "NOT_FOUND") throw new ToolError(`there is no database ${input.db_path}`);
-      throw new ToolError("only databases of the data folder can be inspected");
+      if (["OUTSIDE_ROOT", "NOT_GRANTED", "DENIED", "INVALID"].includes(error.code)) {
+        throw new ToolError("only databases of the data folder can be inspected");
+      }
+      throw error; // a database that is busy is no wrong path
     }
     if (columns.length === 0) throw new ToolError(`Table '${input.table_name}' does not exist.`);
     const shown = columns.map((c) => `${c.name} (${c.type}${c.pk ? ", PK" : ""})`).join(", ");
@@ -67,5 +71,25 @@ test "the folder beside" {
     error           = "EXECUTION_ERROR"
     message_matches = "^only databases of the data folder can be inspected$"
     calls           = []
+  }
+}
+
+test "a database that is busy" {
+  tool  = "inspect_table_schema"
+  input = { db_path = "shop.db", table_name = "users" }
+  mock "sql.files" "columns shop.db" { error = "UNAVAILABLE" }
+  expect {
+    error           = "EXECUTION_ERROR"
+    message_matches = "refuses"
+  }
+}
+
+test "a database that takes too long" {
+  tool  = "inspect_table_schema"
+  input = { db_path = "shop.db", table_name = "users" }
+  mock "sql.files" "columns shop.db" { error = "TIMEOUT" }
+  expect {
+    error           = "EXECUTION_ERROR"
+    message_matches = "refuses"
   }
 }

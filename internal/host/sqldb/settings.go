@@ -14,9 +14,8 @@ import (
 )
 
 // unsaid are the settings that pgconn takes from variables of the environment and
-// from files in the home folder unless the dsn says them, as they are when
-// nobody says them. Those that are no part of a dsn here could be said by nobody
-// else.
+// from files in the home folder unless the dsn says them, as they are when nobody
+// says them.
 func unsaid() map[string]string {
 	return map[string]string{
 		"sslmode": "prefer", "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "", "sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "",
@@ -32,13 +31,14 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	if err != nil || dsn.User == nil || dsn.User.Username() == "" {
 		return nil, errDSN
 	}
-	password, _ := dsn.User.Password()
-	said := map[string]string{
-		"host": host, "port": port, "database": strings.TrimPrefix(dsn.Path, "/"), "user": dsn.User.Username(), "password": password,
-	}
+	said := map[string]string{}
 	for name, values := range dsn.Query() {
 		said[name] = values[len(values)-1]
 	}
+	// Behind the options, so that none says where the database is.
+	said["host"], said["port"], said["database"] = host, port, strings.TrimPrefix(dsn.Path, "/")
+	said["user"] = dsn.User.Username()
+	said["password"], _ = dsn.User.Password()
 	settings := unsaid()
 	maps.Copy(settings, said)
 	config, err := pgconn.ParseConfig(keywords(settings))

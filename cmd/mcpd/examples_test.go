@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcpd/mcpd/scripting/worker"
+)
+
+// The tests of the examples run their bodies in this process; here the verb test
+// runs them in processes of their own, as mcpd serve does.
+func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
+	e := processEnv()
+	e.name = "mcpd"
+	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, apart := x.(*worker.Executor); !apart {
+		t.Fatalf("bodies run in a %T", x)
+	}
+	folders, err := filepath.Glob("../../examples/*/tools.d")
+	if err != nil || len(folders) < 12 {
+		t.Fatalf("%d examples, %v", len(folders), err)
+	}
+	for _, folder := range folders {
+		example := filepath.Dir(folder)
+		t.Run(filepath.Base(example), func(t *testing.T) {
+			if filepath.Base(example) == "modules" {
+				t.Skip("SKIPPED: its tools need a program of their own, which its test is")
+			}
+			args := []string{"test", "--tools", folder}
+			if config := filepath.Join(example, "mcpd.hcl"); exists(e, config) {
+				args = append(args, "--config", config)
+			}
+			var out bytes.Buffer
+			here := e
+			here.stdout, here.stderr = &out, &out
+			if code := run(here, args); code != 0 {
+				t.Errorf("mcpd %q ends with %d\n%s", args, code, &out)
+			}
+		})
+	}
+}

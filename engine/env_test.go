@@ -1,0 +1,66 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// hostileEnvironment is an environment in which every name is set, whatever it is.
+func hostileEnvironment(name string) (string, bool) { return "value of " + name, true }
+
+// reading is a tool that is granted one variable and runs a body.
+func reading(name, body string) string {
+	return fmt.Sprintf("tool \"t\" {\n  allow {\n    env { names = [%q] }\n  }\n  run = <<JS\n    %s\n  JS\n}\n", name, body)
+}
+
+func TestNoNameOfAVariableIsMoreThanAName(t *testing.T) {
+	for name, want := range map[string]string{
+		"":              `"" is not the name of a variable`,
+		"*":             "a grant names each variable",
+		"APP_*":         "a grant names each variable",
+		"LANG=x":        `"LANG=x" is not the name of a variable`,
+		"=C:":           `"=C:" is not the name of a variable`,
+		"LANG\x00":      "",
+		"LANG ":         `"LANG " is not the name of a variable`,
+		"LA NG":         `"LA NG" is not the name of a variable`,
+		"LANG\n":        "is not the name of a variable",
+		"1A":            `"1A" is not the name of a variable`,
+		"A-B":           `"A-B" is not the name of a variable`,
+		"A.B":           `"A.B" is not the name of a variable`,
+		"${HOME}":       "",
+		"BASH_FUNC_x%%": "is not the name of a variable",
+		"ÄÖ":            "is not the name of a variable",
+		"ＬＡＮＧ":          "is not the name of a variable",
+		"MCPD_VAR_pin":  "MCPD_VAR_pin gives a value to a variable block",
+		"mcpd_var_pin":  "mcpd_var_pin gives a value to a variable block",
+		"MCPD_VAR_":     "MCPD_VAR_ gives a value to a variable block",
+		"TOKEN":         "which holds the secret",
+		"token":         "which holds the secret",
+		"Token":         "which holds the secret",
+	} {
+		s := unloaded(t, engine.Options{
+			Tools: files("a.hcl", reading(name, "return 1;")), Config: files("mcpd.hcl", "secret \"key\" { env = \"TOKEN\" }\n"), LookupEnv: hostileEnvironment,
+		})
+		report, err := s.Load(t.Context())
+		said := fmt.Sprint(report.Problems)
+		if err == nil || !strings.Contains(said, "a.hcl:3:") || !strings.Contains(said, want) {
+			t.Errorf("%q: %v, want %q", name, said, want)
+		}
+	}
+}
+
+func TestAVariableWithANameOfJavaScriptIsAVariable(t *testing.T) {
+	const body = `const other = "PA" + "TH";
+    return [env.%[1]s, Object.keys(env).join(), Object.isFrozen(env), typeof {}.toString, [].concat(1).length, env[other] ?? null];`
+	for _, name := range []string{"__proto__", "constructor", "prototype", "toString", "valueOf", "hasOwnProperty", "then", "toJSON", "LANG", "lang"} {
+		s := server(t, engine.Options{Tools: files("a.hcl", reading(name, fmt.Sprintf(body, name))), LookupEnv: hostileEnvironment})
+		got := s.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "t", Arguments: []byte(`{}`)})
+		want := fmt.Sprintf(`["value of %[1]s","%[1]s",true,"function",1,null]`, name)
+		if got.Err != nil || string(got.Value) != want {
+			t.Errorf("%s: got %s %v, want %s", name, got.Value, got.Err, want)
+		}
+	}
+}
