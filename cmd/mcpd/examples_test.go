@@ -14,7 +14,7 @@ import (
 func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
 	e := processEnv()
 	e.name = "mcpd"
-	x, _ := executor(e, executorWorker, slog.New(slog.DiscardHandler))
+	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.DiscardHandler))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
