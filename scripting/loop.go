@@ -114,6 +114,9 @@ func (r *run) wait() *Failure {
 		return Over(r.ctx)
 	case a := <-r.loop.answers:
 		r.loop.running--
+		if over := Over(r.ctx); over != nil {
+			return over // the answer may say no more than that
+		}
 		if a.suspended {
 			return nil
 		}
