@@ -181,7 +181,7 @@ func init() {
 		if err := processor(1); err != nil {
 			return finding{}, err
 		}
-		for {
+		for turns := 0; ; turns++ {
 		}
 	}
 }

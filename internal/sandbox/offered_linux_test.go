@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,7 +105,9 @@ func TestTheKernelSaysThatAProcessIsConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); cmd.SysProcAttr != nil && (errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM)) {
+		t.Skipf("NOT TESTED on this machine, where root can be nobody else: %v", err)
+	} else if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {

@@ -42,6 +42,9 @@ func (r *recursive) Read(b []byte) (int, error) {
 
 // deeper has a frame of a KiB for each time that it calls itself.
 func deeper(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
 	var frame [1 << 10]byte
 	copy(frame[:], b)
 	return deeper(frame[:]) + int(frame[len(b)%len(frame)])
