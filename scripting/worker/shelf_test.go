@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -111,5 +112,48 @@ func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
 	e.release(peers[3], need{}, false)
 	if second := peers[2].death(); second.cause != endless {
 		t.Errorf("the second has ended: %v", second)
+	}
+}
+
+// counted counts the frames of a kind that are written.
+type counted struct {
+	io.Writer
+	kind byte
+	n    int
+}
+
+// Write takes one frame.
+func (c *counted) Write(frame []byte) (int, error) {
+	if frame[0] == c.kind {
+		c.n++
+	}
+	return c.Writer.Write(frame)
+}
+
+// TestAProcessIsTaughtAProgramOnce, and compiles it then: another revision of its
+// tool is another program.
+func TestAProcessIsTaughtAProgramOnce(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	first, second := program(t, "return 1"), program(t, "return 2")
+	run := func(p *scripting.Program) {
+		t.Helper()
+		if out, err := e.Run(t.Context(), scripting.Call{Program: p}, silent); err != nil || out.Result == nil {
+			t.Fatalf("%+v, %v", out, err)
+		}
+	}
+	run(first)
+	e.mu.Lock()
+	p := e.peers[0]
+	e.mu.Unlock()
+	p.wire.mu.Lock()
+	taught := &counted{Writer: p.wire.out, kind: frameProgram}
+	p.wire.out = taught
+	p.wire.mu.Unlock()
+	for range 10 {
+		run(first)
+		run(second)
+	}
+	if taught.n != 1 {
+		t.Errorf("it was taught %d programs, want the second alone", taught.n)
 	}
 }
