@@ -175,7 +175,7 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 	}
 	for _, c := range []struct{ name, data string }{
 		{"nothing", ""},
-		{"no seed", "\x01\x00"},
+		{"no seed", "\x02\x00"},
 		{"another version", "\x01" + head[1:]},
 		{"an unknown tag", head + "\x07"},
 		{"a tag alone", head + "\x00"},

@@ -191,7 +191,8 @@ func TestAnErrorThatIsLoggedHasItsPlace(t *testing.T) {
 const e = Error('a');
 log.warn(e); log.info('m', e);
 console.log('m', e, 1, new RangeError('b')); console.log({ message: 'no error' });
-try { await http.crm.get('u') } catch (refused) { log.error(refused) }`)
+try { await http.crm.get('u') } catch (refused) { log.error(refused) }
+console.log(1, 2, 3, 4, e);`)
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return nil, &HostError{Code: NotGranted, Message: "no such host"}
 	}}
@@ -204,6 +205,7 @@ try { await http.crm.get('u') } catch (refused) { log.error(refused) }`)
 		"console m Error: a 1 RangeError: b; " + first + "\nat body (tools.d/t.hcl:8:24)\n  8 | console.log('m', e, 1, new RangeError('b')); console.log({ message: 'no error' });\n    |                        ^^^",
 		`console {"message":"no error"}; `,
 		"log HostError: no such host; at body (tools.d/t.hcl:9:22)\n  9 | try { await http.crm.get('u') } catch (refused) { log.error(refused) }\n    |                      ^^^",
+		"console 1 2 3 4 Error: a; " + first,
 	}
 	var got []string
 	for _, told := range host.calls() {

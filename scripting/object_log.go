@@ -41,8 +41,8 @@ func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
 // traces returns where the errors among values were made, for the operator alone.
 func (r *run) traces(values []goja.Value) string {
 	var told []string
-	for _, v := range values[:min(len(values), maxTraces)] {
-		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" {
+	for _, v := range values {
+		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" && len(told) < maxTraces {
 			told = append(told, Traces(r.causedAt(o), ""))
 		}
 	}

@@ -25,7 +25,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// followed is a recorder of a call which has asked and was answered three times.
+// followed is a recorder of a call which has asked four times and was answered.
 func followed(t *testing.T) *Recorder {
 	t.Helper()
 	r := NewRecorder(NewJournal(), Limits{}, Seed{1})

@@ -42,7 +42,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	})
 	hooks := make([]*compiledHook, len(hookDefs))
 	source.Parallel(len(hookDefs), func(i int) {
-		bounds := found.authors
+		bounds := found.authors // the operator's own come first
 		if i < len(found.config.Hooks) {
 			bounds = found.operators
 		}

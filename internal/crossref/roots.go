@@ -1,6 +1,7 @@
 package crossref
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func (c *machine) absurd(p place, real string) string {
 		if c.isHidden(path) {
 			return "a hidden folder of the home folder"
 		}
-		if why := c.ofPeople(path); why != "" {
+		if why := cmp.Or(c.ofPeople(path), ofKeys(path)); why != "" {
 			return why
 		}
 	}
@@ -107,8 +108,8 @@ func (c *machine) isHidden(path string) bool {
 // ofPeople says what a root gives of the home folders of users, whoever runs the
 // server; "" when there is nothing to say.
 func (c *machine) ofPeople(path string) string {
-	for _, folder := range homes {
-		for _, folder := range []string{folder, c.found(folder)} {
+	for _, written := range homes {
+		for _, folder := range []string{written, c.found(written)} {
 			switch {
 			case folder == "":
 			case within(folder, path):
@@ -124,6 +125,12 @@ func (c *machine) ofPeople(path string) string {
 			}
 		}
 	}
+	return ""
+}
+
+// ofKeys says what a root gives of the folders in which programs keep keys, wherever
+// these are; "" when there is nothing to say.
+func ofKeys(path string) string {
 	for element := range strings.SplitSeq(path, string(filepath.Separator)) {
 		if slices.Contains(keyFolders, element) {
 			return "a folder of keys, " + element

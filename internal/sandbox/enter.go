@@ -21,6 +21,7 @@ type Options struct {
 // The names of facilities, in the order of a report.
 const (
 	nameRlimits     = "rlimits"
+	nameMemory      = "a bound of memory"
 	nameDescriptors = "descriptors"
 	nameNoNewPrivs  = "no_new_privs"
 	nameUndumpable  = "undumpable"

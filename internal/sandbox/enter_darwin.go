@@ -8,7 +8,7 @@ func enter(Options) (Report, error) {
 		return nil, err
 	}
 	report := Report{with(nameRlimits, nil), open}
-	for _, name := range []string{"a bound of memory", nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock} {
+	for _, name := range []string{nameMemory, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock} {
 		report = append(report, without(name, "this system has none"))
 	}
 	return report, nil

@@ -6,7 +6,7 @@ import "runtime"
 
 func enter(Options) (Report, error) {
 	var report Report
-	for _, name := range []string{nameRlimits, "a bound of memory", nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock} {
+	for _, name := range []string{nameRlimits, nameMemory, nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock} {
 		report = append(report, without(name, "there is none for "+runtime.GOOS))
 	}
 	return report, nil

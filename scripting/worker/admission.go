@@ -20,8 +20,8 @@ type admission struct {
 
 	mu      sync.Mutex
 	waiting []turn // the one that has waited longest first
-	meter   meter
-	ends    int // how many calls have ended since others wait
+	meter   meter  // guarded by mu
+	ends    int    // how many calls have ended since others wait
 }
 
 // newAdmission returns the admission of so many calls at once.

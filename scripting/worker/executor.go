@@ -22,7 +22,8 @@ type Options struct {
 	// for a while, for calls that cannot share one: by their memory, or their program,
 	// or since they were in one that died.
 	Processes int
-	// Memory is how many bytes a process may have resident; by default 256 MiB.
+	// Memory is how many bytes a process may have resident; by default 256 MiB. Tool
+	// files under a ceiling of memory that say nothing have 256 MiB of it at most.
 	Memory int64
 	// Grace is how long past its end a call may hold its process before that is
 	// killed; by default 100 ms.

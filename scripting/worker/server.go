@@ -28,8 +28,8 @@ type server struct {
 	compiling [2]sync.Mutex
 }
 
-// small is the size of a program as it comes that need not wait for large ones.
-const small = 16 << 10
+// smallProgram is the size of a program as it comes that need not wait for large ones.
+const smallProgram = 16 << 10
 
 // loading is a program that is compiled, once, when it comes.
 type loading struct {
@@ -85,7 +85,7 @@ func (s *server) load(content []byte) error {
 	s.programs[hash] = l
 	s.mu.Unlock()
 	lane := &s.compiling[0]
-	if len(r.rest) > small {
+	if len(r.rest) > smallProgram {
 		lane = &s.compiling[1]
 	}
 	s.running.Go(func() {

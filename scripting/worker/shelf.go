@@ -14,10 +14,10 @@ type shelf struct {
 const (
 	perByte    = 64
 	perProgram = 16 << 10
-	// share is the part of its memory that the programs of a process may have: a
+	// programShare is the part of its memory that the programs of a process may have: a
 	// quarter, so that a call which goes beyond the memory of its process does so by
 	// itself.
-	share = 4
+	programShare = 4
 )
 
 // weight is how many bytes a program takes at most whose source has so many.
@@ -29,7 +29,7 @@ func (p *peer) fits(n need) bool {
 	if _, known := p.shelf.programs[n.program]; known {
 		return true
 	}
-	return len(p.shelf.programs) == 0 || p.shelf.bytes+weight(n.source) <= p.memory/share
+	return len(p.shelf.programs) == 0 || p.shelf.bytes+weight(n.source) <= p.memory/programShare
 }
 
 // put notes that a process is to have a program.
@@ -51,7 +51,7 @@ func (e *Executor) drain(n need) {
 	var least *peer
 	for _, p := range e.peers {
 		switch {
-		case p.drained && e.looks.Load()-p.drainedAt < int64(soonest):
+		case p.drained && p.memory == n.memory && e.looks.Load()-p.drainedAt < int64(soonest):
 			return
 		case n.alone || p.alone || p.drained || p.memory != n.memory || p.fits(n):
 		case least == nil || p.calls < least.calls:

@@ -54,7 +54,7 @@ func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
 func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	large := func(program byte) need {
-		return need{memory: e.options.Memory, program: [32]byte{program}, source: int(e.options.Memory / share / perByte)}
+		return need{memory: e.options.Memory, program: [32]byte{program}, source: int(e.options.Memory / programShare / perByte)}
 	}
 	first, _, _ := e.choose(large(1))
 	again, _, _ := e.choose(large(1))
