@@ -115,7 +115,7 @@ func (r *run) drop(seq int, reason goja.Value) {
 	}
 	l.dropped[seq] = call.started
 	if remote, ok := r.host.(Remote); ok && call.started {
-		remote.Drop(seq)
+		remote.Drop(seq, r.book.tail())
 	} else if call.cancel != nil {
 		call.cancel()
 	}

@@ -15,9 +15,9 @@ type Remote interface {
 	// it what the journal has taken in since the last time (see
 	// [Recorder.Follow]). It is called in the order of the run.
 	Begin(seq int, op string, payload, tail []byte)
-	// Drop says that nobody waits for a host call any more that has begun: it is
-	// to be cancelled. Do waits on, for however it ends.
-	Drop(seq int)
+	// Drop says that nobody waits for a host call any more that has begun, with the
+	// tail as in Begin: it is to be cancelled. Do waits on, for however it ends.
+	Drop(seq int, tail []byte)
 	// End is called at the end of the run, when all that it started has ended.
 	End(tail []byte)
 }

@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"golang.org/x/term"
 )
@@ -51,8 +50,6 @@ type disk struct {
 }
 
 func processEnv() env {
-	// Scripts, logs and tests see the same time on every machine.
-	time.Local = time.UTC
 	_, plain := os.LookupEnv("NO_COLOR")
 	e := env{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,

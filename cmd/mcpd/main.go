@@ -3,6 +3,13 @@
 // the only place where the process meets the outside world.
 package main
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
-func main() { os.Exit(run(processEnv(), os.Args[1:])) }
+func main() {
+	// Scripts, logs and tests see the same time on every machine.
+	time.Local = time.UTC
+	os.Exit(run(processEnv(), os.Args[1:]))
+}

@@ -14,14 +14,18 @@ var ownNames = []string{"internal", "local", "localhost", "test", "example", "in
 // categories are what many countries sell names below: co.uk, com.au, or.jp.
 var categories = []string{"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "me", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
 
-// anyones are domains below which anyone has a name for the asking: those of
-// places where people put pages and programs, and of names that hold an address.
+// deep are domains below which anyone has names at any depth: of names that hold an
+// address, and of a cloud that has a level for each region and service.
+var deep = []string{"amazonaws.com", "nip.io", "sslip.io", "xip.io", "traefik.me", "lvh.me", "localtest.me"}
+
+// anyones are domains right below which anyone has a name for the asking: those of
+// places where people put pages and programs.
 var anyones = []string{
-	"amazonaws.com", "s3.amazonaws.com", "cloudfront.net", "elasticbeanstalk.com", "azurewebsites.net", "cloudapp.azure.com", "blob.core.windows.net", "azureedge.net",
+	"cloudfront.net", "elasticbeanstalk.com", "azurewebsites.net", "cloudapp.azure.com", "blob.core.windows.net", "azureedge.net",
 	"appspot.com", "run.app", "web.app", "firebaseapp.com", "cloudfunctions.net", "storage.googleapis.com", "googleusercontent.com", "blogspot.com",
 	"github.io", "gitlab.io", "githubusercontent.com", "pages.dev", "workers.dev", "r2.dev", "trycloudflare.com", "vercel.app", "netlify.app", "herokuapp.com",
 	"onrender.com", "fly.dev", "deno.dev", "surge.sh", "glitch.me", "repl.co", "ngrok.io", "ngrok.app", "ngrok-free.app", "loca.lt", "duckdns.org", "dyndns.org", "no-ip.org",
-	"ddns.net", "nip.io", "sslip.io", "xip.io", "traefik.me", "lvh.me", "localtest.me", "supabase.co", "wordpress.com", "myshopify.com", "wixsite.com",
+	"ddns.net", "supabase.co", "wordpress.com", "myshopify.com", "wixsite.com",
 }
 
 // OpenDomain returns the domain of a pattern of hosts with a port below which
@@ -39,7 +43,8 @@ func OpenDomain(host string) string {
 	switch {
 	case len(labels) == 1 && !slices.Contains(ownNames, last),
 		len(labels) == 2 && len(last) == 2 && slices.Contains(categories, labels[0]),
-		slices.Contains(anyones, domain):
+		slices.Contains(anyones, domain),
+		slices.ContainsFunc(deep, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }):
 		return domain
 	}
 	return ""

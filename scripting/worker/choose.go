@@ -126,7 +126,7 @@ func (e *Executor) learn(program [32]byte, quick bool) {
 func (e *Executor) best(n need) (best *peer) {
 	enough := e.enough(n)
 	for _, p := range e.peers {
-		if p.memory != n.memory || p.alone || n.alone && p.calls > 0 || p.drained || !p.fits(n) {
+		if p.isDoomed() || p.memory != n.memory || p.alone || n.alone && p.calls > 0 || p.drained || !p.fits(n) {
 			continue
 		}
 		if enough > 1 && !p.stuck && p.busy.Load() < enough {

@@ -264,3 +264,25 @@ func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
 	close(let)
 	all.Wait()
 }
+
+// TestAProcessThatWasKilledGetsNoCalls, though it may be long until it is gone.
+func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	killed := taken(t, e, false)
+	e.mu.Lock()
+	killed.end(endOverdue)
+	gone := best(e, killed)
+	e.mu.Unlock()
+	if gone {
+		t.Error("it is the best")
+	}
+	e.release(killed, need{}, false)
+	if other := taken(t, e, false); other == killed {
+		t.Error("it got a call")
+	} else {
+		e.release(other, need{}, false)
+	}
+}
+
+// best reports whether a process is the one that is best for a call.
+func best(e *Executor, p *peer) bool { return e.best(need{memory: p.memory}) == p }

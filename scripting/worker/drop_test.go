@@ -84,3 +84,29 @@ return names.filter((name) => name === "AbortError").length;
 		t.Errorf("the host was asked %d times", asked.Load())
 	}
 }
+
+// TestARunThatIsBegunAnewDropsWhatTheFirstHasDropped, for the same reason: it does
+// not see how the host call ended that was cancelled.
+func TestARunThatIsBegunAnewDropsWhatTheFirstHasDropped(t *testing.T) {
+	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
+	p := program(t, `
+return await http.api.get("https://x/", { signal: AbortSignal.timeout(1) }).catch((e) => {
+  let sum = 0;
+  for (let i = 0; i < 3e6; i++) sum += i;
+  return e.name;
+});
+`)
+	host := hostFunc(func(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, p := range e.peers {
+			p.end(endOverdue)
+		}
+		return nil, ctx.Err()
+	})
+	out, err := e.Run(t.Context(), scripting.Call{Program: p}, host)
+	if err != nil || out.Failure != nil || string(out.Result.JSON) != `"TimeoutError"` {
+		t.Fatalf("%v, %+v", err, out)
+	}
+}

@@ -33,7 +33,8 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 		out, err = f.ended(fr.content)
 		return out, true, err
 	case frameDrop:
-		return out, false, f.dropped(fr.content)
+		failure, err := f.dropped(fr.content)
+		return scripting.Outcome{Failure: failure}, failure != nil, err
 	}
 	h, err := readHost(fr.content)
 	if err != nil {
@@ -107,17 +108,21 @@ func (nobody) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 }
 
 // dropped cancels a host call that the process says nobody waits for any more. It
-// may have been answered meanwhile.
-func (f *flight) dropped(content []byte) error {
+// may have been answered meanwhile. A failure ends the call.
+func (f *flight) dropped(content []byte) (*scripting.Failure, error) {
 	r := reader{rest: content}
 	seq := r.number()
-	if r.bad || len(r.rest) > 0 || seq > 1<<31 {
-		return errWire
+	if r.bad || seq > 1<<31 {
+		return nil, errWire
+	}
+	// A run that is begun anew is to know why, before it knows how the call ended.
+	if failure, err := f.recorder.Follow(r.rest, false); failure != nil || err != nil {
+		return failure, err
 	}
 	if a, open := f.asked[int(seq)]; open {
 		a.ctx.Cancel(nil)
 	}
-	return nil
+	return nil, nil
 }
 
 // drop leaves unasked what waits to be.

@@ -146,7 +146,8 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 	defer f.land()
 	alone := false
-	for attempts := 1; ; attempts++ {
+	lost := 0
+	for {
 		out, dead, err := e.attempt(ctx, f, alone)
 		if failure := scripting.Over(ctx); failure != nil && (dead != nil || err != nil) {
 			return scripting.Outcome{Failure: failure}, nil
@@ -159,7 +160,10 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		case dead.blames(alone):
 			return scripting.Outcome{Failure: dead.failure(f.memory(e.options))}, nil
 		}
-		alone = alone || dead.suspects(f) || attempts >= maxShared
+		if !dead.missed {
+			lost++
+		}
+		alone = alone || dead.suspects(f) || lost >= maxShared
 		failure, err := f.collect(ctx)
 		if failure != nil || err != nil {
 			return scripting.Outcome{Failure: failure}, err

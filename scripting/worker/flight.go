@@ -104,7 +104,7 @@ func (f *flight) land() {
 func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripting.Outcome, error) {
 	f.frames = make(chan frame, 1)
 	if !p.board(f) {
-		<-p.dead
+		f.mourn(ctx, p)
 		return scripting.Outcome{}, p.missed()
 	}
 	f.began = time.Now()
@@ -112,7 +112,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 	defer f.idle(p)
 	if err := f.board(ctx, p); err != nil {
 		p.end(endUnknown)
-		<-p.dead
+		f.mourn(ctx, p)
 		return scripting.Outcome{}, p.death()
 	}
 	if p.takeLead(f) {

@@ -101,7 +101,7 @@ func init() {
 			asks(id, seq, "http.request", `"`+strings.Repeat("x", 20<<20)+`"`)
 		}
 	})
-	for name, number := range map[string][]byte{"drops what never was": uvarint(99), "drops no number": []byte("\xff\xff")} {
+	for name, number := range map[string][]byte{"drops what never was": uvarint(99), "drops no number": []byte("\xff\xff"), "drops with nonsense": append(uvarint(99), 0xff)} {
 		programs[name] = hostile(func(id uint64, kind byte, _ []byte) {
 			if kind == frameCall {
 				_ = writeFrame(os.Stdout, frameDrop, append(uvarint(id), number...))
@@ -222,8 +222,10 @@ func TestAHostCallIsDroppedByItsNumber(t *testing.T) {
 	if _, out := run(t, "drops what never was", silent); out.Result == nil {
 		t.Errorf("got %+v", out)
 	}
-	if _, out := run(t, "drops no number", silent); !limited(out, "process") {
-		t.Errorf("got %+v", out)
+	for _, who := range []string{"drops no number", "drops with nonsense"} {
+		if _, out := run(t, who, silent); !limited(out, "process") {
+			t.Errorf("%s: got %+v", who, out)
+		}
 	}
 }
 

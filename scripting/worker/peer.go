@@ -124,6 +124,17 @@ func (p *peer) end(why cause) {
 	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
 }
 
+// isDoomed reports whether the process was killed, or has ended: it takes no calls
+// any more, though it may be long until it is gone.
+func (p *peer) isDoomed() bool {
+	select {
+	case <-p.doomed:
+		return true
+	default:
+		return false
+	}
+}
+
 // holds reports whether a call computes since before the look before the last.
 func (p *peer) holds() bool {
 	p.mu.Lock()

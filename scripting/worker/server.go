@@ -200,10 +200,10 @@ func (c *serving) Begin(seq int, op string, payload, tail []byte) {
 }
 
 // Drop says that nobody waits for a host call any more.
-func (c *serving) Drop(seq int) {
+func (c *serving) Drop(seq int, tail []byte) {
 	// The other side is gone when this fails, and with it the process.
 	_ = c.server.wire.send(frameDrop, func(dst []byte) []byte {
-		return binary.AppendUvarint(binary.AppendUvarint(dst, c.id), uint64(seq))
+		return append(binary.AppendUvarint(binary.AppendUvarint(dst, c.id), uint64(seq)), tail...)
 	})
 }
 

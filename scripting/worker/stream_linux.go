@@ -43,16 +43,17 @@ func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
 // wake sends what no process does.
 func (p pipes) wake() {
-	var w *os.File
 	raw, err := p.out.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) {
-			w, _ = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		})
+	if err != nil {
+		return
 	}
-	if err != nil || w == nil {
-		return // it is closed, or nobody else can have opened it either
-	}
-	_, _ = w.Write(make([]byte, 64<<10)) // as much as there is room for
-	_ = w.Close()
+	// It fails when the stream is closed. An [os.File] would wait for room.
+	_ = raw.Control(func(fd uintptr) {
+		w, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", fd), syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return // nobody else can have opened it either
+		}
+		_, _ = syscall.Write(w, make([]byte, 64<<10)) // as much as there is room for
+		_ = syscall.Close(w)
+	})
 }

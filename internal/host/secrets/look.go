@@ -4,7 +4,12 @@ import (
 	"context"
 	"os"
 	"slices"
+	"time"
 )
+
+// lookTime is how long variables and files may take to be looked at. What a disk
+// that does not answer holds is hidden once it does.
+const lookTime = 2 * time.Second
 
 // covered returns the veil over all that is to be hidden from now on: what was
 // resolved, and what variables and files held when they were last defined.
@@ -23,16 +28,16 @@ func (s *Store) look() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	for s.unseen.Load() {
-		defs, generation := s.lying()
-		seen := map[string]string{}
+		defs, generation := s.atRest()
+		values := make(chan map[string]string, len(defs))
 		for _, d := range defs {
-			// Variables and files need no context.
-			if value, err := s.read(context.Background(), d); err == nil {
-				seen[d.Name] = value
-			}
+			go func() { values <- s.held(d) }()
+		}
+		late := s.gather(values, len(defs), time.After(lookTime))
+		if late > 0 {
+			go s.gather(values, late, nil)
 		}
 		s.mu.Lock()
-		s.hide(seen)
 		if s.generation == generation {
 			s.unseen.Store(false)
 		}
@@ -40,25 +45,55 @@ func (s *Store) look() {
 	}
 }
 
-// lying returns the definitions as they are now whose values lie where anyone can
-// look without an effect: reading a pipe would take from it, and wait.
-func (s *Store) lying() (defs []Def, generation uint64) {
+// gather hides values as long as it has time, and returns how many did not come.
+func (s *Store) gather(values <-chan map[string]string, n int, over <-chan time.Time) (late int) {
+	seen := map[string]string{}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hide(seen)
+	}()
+	for ; n > 0; n-- {
+		select {
+		case value := <-values:
+			for name, v := range value {
+				seen[name] = v
+			}
+		case <-over:
+			return n
+		}
+	}
+	return 0
+}
+
+// held returns what a variable or a file holds, by the name of its secret; nothing
+// where that cannot be read, or is a pipe: reading one would take from it, and wait.
+func (s *Store) held(d Def) map[string]string {
+	if info, err := os.Stat(d.File); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	value, err := s.read(context.Background(), d) // neither needs a context
+	if err != nil {
+		return nil
+	}
+	return map[string]string{d.Name: value}
+}
+
+// atRest returns the definitions as they are now whose values are there before
+// anyone asks for them.
+func (s *Store) atRest() (defs []Def, generation uint64) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for id, e := range s.entries {
-		if id == e.def.Name && lies(e.def) {
+		if id == e.def.Name && rests(e.def) {
 			defs = append(defs, e.def)
 		}
 	}
-	generation = s.generation
-	s.mu.Unlock()
-	return slices.DeleteFunc(defs, func(d Def) bool {
-		info, err := os.Stat(d.File)
-		return err == nil && !info.Mode().IsRegular()
-	}), generation
+	return defs, s.generation
 }
 
-// lies reports whether a value is there before anyone asks for it.
-func lies(d Def) bool { return d.Env != "" || d.File != "" }
+// rests reports whether a value is there before anyone asks for it.
+func rests(d Def) bool { return d.Env != "" || d.File != "" }
 
 // hide puts values under the veil. Called with the mutex held.
 func (s *Store) hide(values map[string]string) {

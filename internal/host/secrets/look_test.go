@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 )
 
 func TestVariablesAndFilesAreHiddenBeforeTheirFirstUse(t *testing.T) {
@@ -104,4 +105,25 @@ func TestNoTextPassesWhileAnotherLooks(t *testing.T) {
 		}
 		all.Wait()
 	}
+}
+
+// TestADiskThatDoesNotAnswerHoldsUpNobodyForLong, and what it holds is hidden once
+// it does.
+func TestADiskThatDoesNotAnswerHoldsUpNobodyForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		s := New(Options{
+			LookupEnv: func(string) (string, bool) { return "env-first", true },
+			ReadFile:  func(string) ([]byte, error) { <-hangs; return []byte("file-late"), nil },
+		})
+		s.Set([]Def{{Name: "f", File: "/nowhere/token"}, {Name: "e", Env: "TOKEN"}})
+		if got := s.Redact("env-first file-late"); got != "[secret:e] file-late" {
+			t.Errorf("it shows as %q", got)
+		}
+		close(hangs)
+		synctest.Wait()
+		if got := s.Redact("env-first file-late"); got != "[secret:e] [secret:f]" {
+			t.Errorf("it shows as %q in the end", got)
+		}
+	})
 }

@@ -130,7 +130,7 @@ func (s *Store) Set(defs []Def) {
 		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
-	s.unseen.Store(slices.ContainsFunc(defs, lies))
+	s.unseen.Store(slices.ContainsFunc(defs, rests))
 }
 
 // Generation counts the calls of Set: within one, no value that was read is read again.
