@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -115,6 +116,9 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 		f.mourn(ctx, p)
 		return scripting.Outcome{}, p.death()
 	}
+	// Who waits in the system keeps one of the scheduler's processors for a while.
+	// What else is at hand goes first; the process may have answered by then.
+	runtime.Gosched()
 	if p.takeLead(f) {
 		fr, ok := p.readFor(f)
 		if !ok {
