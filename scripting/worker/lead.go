@@ -15,7 +15,7 @@ import (
 // are no calls.
 type lead struct {
 	in   *bufio.Reader
-	over chan struct{} // closed once nothing more comes
+	over chan struct{} // closed once nothing more comes, or nobody reads it
 }
 
 // takeLead reports whether a call has the lead from now on: nobody else has, nor
@@ -23,7 +23,7 @@ type lead struct {
 func (p *peer) takeLead(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.led || p.flights[f.id] == nil {
+	if p.led || p.gone || p.flights[f.id] == nil {
 		return false
 	}
 	p.led = true
@@ -35,7 +35,7 @@ func (p *peer) takeLead(f *flight) bool {
 func (p *peer) readOut() {
 	p.mu.Lock()
 	led := p.led
-	p.led = true
+	p.gone = true
 	p.mu.Unlock()
 	for wait := lastWait; led; wait = time.Millisecond {
 		select {
@@ -128,6 +128,9 @@ func (p *peer) find(id uint64, leaves bool) (to chan frame, more bool) {
 	if leaves {
 		delete(p.flights, id)
 		p.led = len(p.flights) > 0
+		if !p.led && p.gone {
+			close(p.lead.over)
+		}
 	}
 	return f.frames, p.led
 }

@@ -52,6 +52,7 @@ type peer struct {
 	mu      sync.Mutex
 	flights map[uint64]*flight // those that have no outcome yet
 	led     bool               // somebody has the lead
+	gone    bool               // it has ended: nobody takes the lead any more
 	// abandoned says that nothing counts any more that has not been read.
 	abandoned bool
 	cause     cause // of its end; endless while it lives
