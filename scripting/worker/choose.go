@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"slices"
-	"time"
 )
 
 func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
@@ -21,6 +20,7 @@ type need struct {
 	// program is that of the call, and source how many bytes it is made of.
 	program [32]byte
 	source  int
+	record  record // that of the program
 }
 
 // beyond reports whether a process is started for such a call beyond the bound. One
@@ -54,15 +54,16 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	if e.closed {
 		return nil, nil, errClosed
 	}
+	n.record = e.records[n.program]
 	p = e.best(n)
-	if p == nil || p.busy.Load() >= e.enough(n) {
-		most := e.options.Processes
-		if p == nil || p.stuck {
-			most *= 2 // those that will not do need not ever be without a call
+	if p == nil || n.alone || p.busy.Load() >= n.enough() {
+		instead := p
+		if n.alone {
+			instead = nil // one with nothing that other calls have left behind, if possible
 		}
-		another, err := e.another(n, most, p)
+		another, err := e.another(n, e.most(n, instead), instead)
 		if another == nil && err == nil && p == nil && e.beyond(n) {
-			if another, err = e.another(n, len(e.peers)+1, p); another != nil {
+			if another, err = e.another(n, len(e.peers)+1, nil); another != nil {
 				e.spared[n.nested.call.Depth] = n.nested
 			}
 		}
@@ -81,52 +82,44 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 		return nil, wait, nil
 	}
 	p.calls++
-	p.alone, p.rests = n.alone, 0
+	p.alone, p.proven, p.rests = n.alone, n.record.isProven(), 0
 	p.shelf.put(n)
 	e.watch()
 	return p, nil, nil
 }
 
-const (
-	// soon is how long a call that is quick is in its process at most.
-	soon = 2 * time.Millisecond
-	// queue is how many calls compute in a process before a quick one goes to
-	// another: a process that finds the next call at hand need not be woken for it.
-	queue = 8
-	// maxQuick bounds of how many programs it is known that they are quick.
-	maxQuick = 4096
-)
+// most returns how many processes there may be for a call, for which instead does
+// otherwise, or none.
+func (e *Executor) most(n need, instead *peer) int {
+	switch most := e.options.Processes; {
+	case instead != nil && !instead.stuck:
+		return most
+	case instead == nil && !n.alone && n.record.isProven():
+		return 2*most + 1 // programs that are not may have all others
+	default:
+		return 2 * most // those that will not do need not ever be without a call
+	}
+}
+
+// queue is how many calls compute in a process before a quick one goes to another:
+// a process that finds the next call at hand need not be woken for it.
+const queue = 8
 
 // enough is how many calls compute in a process when a call had better go to
-// another. The caller holds mu.
-func (e *Executor) enough(n need) int64 {
-	if _, quick := e.quick[n.program]; quick && !n.alone {
+// another.
+func (n need) enough() int64 {
+	if n.record == quick && !n.alone {
 		return queue
 	}
 	return 1
 }
 
-// learn notes whether a program is quick, as its last call was. The caller holds mu.
-func (e *Executor) learn(program [32]byte, quick bool) {
-	if _, known := e.quick[program]; known == quick {
-		return
-	}
-	if !quick {
-		delete(e.quick, program)
-		return
-	}
-	if len(e.quick) >= maxQuick {
-		clear(e.quick)
-	}
-	e.quick[program] = struct{}{}
-}
-
 // best returns the process with the least to do, or for a quick call the first in
 // which not enough calls compute; nil when none will do. The caller holds mu.
 func (e *Executor) best(n need) (best *peer) {
-	enough := e.enough(n)
+	enough := n.enough()
 	for _, p := range e.peers {
-		if p.isDoomed() || p.memory != n.memory || p.alone || n.alone && p.calls > 0 || p.drained || !p.fits(n) {
+		if !p.does(n) {
 			continue
 		}
 		if enough > 1 && !p.stuck && p.busy.Load() < enough {
@@ -137,6 +130,14 @@ func (e *Executor) best(n need) (best *peer) {
 		}
 	}
 	return best
+}
+
+// does reports whether a call may have a process.
+func (p *peer) does(n need) bool {
+	if p.isDoomed() || p.drained || p.alone || p.memory != n.memory || !p.fits(n) {
+		return false
+	}
+	return p.calls == 0 || !n.alone && p.proven == n.record.isProven()
 }
 
 // load tells how much a process has to do: above all calls that compute, and
@@ -202,11 +203,11 @@ func (e *Executor) prepare() {
 	e.spare = spare
 }
 
-// release takes a call out of a process. Quick says that it ended there, soon.
-func (e *Executor) release(p *peer, n need, quick bool) {
+// release takes a call out of a process, and what it says of its program in.
+func (e *Executor) release(p *peer, n need, said record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.learn(n.program, quick)
+	e.learn(n.program, said)
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
 	}

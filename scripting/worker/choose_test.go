@@ -20,7 +20,7 @@ func taken(t *testing.T, e *Executor, alone bool) *peer {
 	if err != nil || free != nil {
 		t.Fatalf("there is no process: %v", err)
 	}
-	t.Cleanup(func() { e.release(p, need{}, false) })
+	t.Cleanup(func() { e.release(p, need{}, unknown) })
 	return p
 }
 
@@ -81,7 +81,7 @@ func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
 	if p != spare || p.memory != e.options.Memory/2 {
 		t.Fatalf("the call has another process: %v", err)
 	}
-	e.release(p, need{}, false)
+	e.release(p, need{}, unknown)
 }
 
 // TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
@@ -129,7 +129,7 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	if p, _, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
 		t.Error("a third process was started")
 	}
-	e.release(own, need{}, false)
+	e.release(own, need{}, unknown)
 	<-own.dead // it is one too many
 	if !slices.Equal(e.peers, []*peer{shared}) {
 		t.Errorf("%d processes are left", len(e.peers))
@@ -144,7 +144,7 @@ func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	if err != nil || large == nil || large == usual {
 		t.Fatalf("it waits: %v", err)
 	}
-	e.release(large, need{}, false)
+	e.release(large, need{}, unknown)
 	<-large.dead
 }
 
@@ -220,7 +220,7 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		if (other != first) != test.stuck {
 			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
 		}
-		e.release(other, need{}, false)
+		e.release(other, need{}, unknown)
 	}
 }
 
@@ -276,11 +276,11 @@ func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
 	if gone {
 		t.Error("it is the best")
 	}
-	e.release(killed, need{}, false)
+	e.release(killed, need{}, unknown)
 	if other := taken(t, e, false); other == killed {
 		t.Error("it got a call")
 	} else {
-		e.release(other, need{}, false)
+		e.release(other, need{}, unknown)
 	}
 }
 

@@ -91,9 +91,9 @@ func TestDeepRecursionInAProcessEndsItByItsStack(t *testing.T) {
 // TestAProcessWithMoreMemoryThanItMayHaveIsKilled when it is looked at, and not one
 // with as much as it may have.
 func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
-	e := executor(t, Options{Memory: 1 << 30})
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than the 1024 MiB that it may have"} {
+		e := executor(t, Options{Memory: 1 << 30})
 		host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
 			e.mu.Lock()
 			e.resident = func(int) int64 { return e.options.Memory + beyond }
@@ -108,6 +108,35 @@ func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
 		}
 		if err != nil || got != want {
 			t.Errorf("%d bytes beyond: %v, %q", beyond, err, got)
+		}
+	}
+}
+
+// TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess: it runs again, in one
+// where there was none.
+func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
+	e := executor(t, Options{Memory: 1 << 30})
+	p := program(t, "return (await http.api.get('https://x/')).status")
+	asked := 0
+	for n, want := range []int{1, 2} {
+		host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+			asked++
+			if n == 1 {
+				e.mu.Lock()
+				used := e.peers[0].cmd.Process.Pid
+				e.resident = func(pid int) int64 {
+					if pid == used {
+						return 2 * e.options.Memory
+					}
+					return 0
+				}
+				e.mu.Unlock()
+				e.look()
+			}
+			return []byte(answered), nil
+		})
+		if out, err := e.Run(t.Context(), scripting.Call{Program: p}, host); err != nil || out.Result == nil || asked != want {
+			t.Errorf("call %d: %v, %+v, and its host was asked %d times", n, err, out.Failure, asked)
 		}
 	}
 }

@@ -24,11 +24,12 @@ const (
 type deathError struct {
 	cause cause
 	left  int // how many calls it had
+	ever  int // how many it has had since it was started
 	// oldest is since when the call computed that did so for the longest time; 0
 	// when none did.
 	oldest int64
 	words  string
-	// missed says that the call was not among those.
+	// missed says that the call was not among those: it came too late.
 	missed bool
 }
 
@@ -45,7 +46,7 @@ func (e *deathError) Error() string {
 func (p *peer) death() *deathError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &deathError{cause: p.cause, left: p.left, oldest: p.oldest, words: p.last.String()}
+	return &deathError{cause: p.cause, left: p.left, ever: p.ever, oldest: p.oldest, words: p.last.String()}
 }
 
 // missed is the death of a process that had ended before a call was in it.
@@ -69,13 +70,15 @@ func (e *deathError) suspects(f *flight) bool {
 }
 
 // blames reports whether a call is what its process has died of: the one that
-// was alone in it, when it is known what of or this is not the first time. The
-// programs of others cannot have been the most of its memory (see [shelf]).
+// was alone in it, when it was so from the beginning and it is known what of, or
+// this is not the first time. What other calls had made may still be there when
+// they have ended. The programs of others cannot have been the most of its memory
+// (see [shelf]).
 func (e *deathError) blames(again bool) bool {
 	if e.innocent() || e.left > 1 {
 		return false
 	}
-	return again || e.limit() != ""
+	return again || e.ever == 1 && e.limit() != ""
 }
 
 // limit names the limit that the process was over; empty when it is not known.

@@ -84,7 +84,7 @@ type Executor struct {
 	peers   []*peer
 	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
 	waiting []chan struct{}
-	quick   map[[32]byte]struct{} // the programs whose last call was
+	records map[[32]byte]record // by the hashes of programs
 	// spared are the nested calls that have a process beyond the bound, by their depth.
 	spared map[int]*flight
 	closed bool
@@ -114,7 +114,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, quick: map[[32]byte]struct{}{}, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, records: map[[32]byte]record{}, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,7 +194,7 @@ func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scri
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer func() { e.release(p, n, err == nil && f.quick) }()
+	defer func() { e.release(p, n, f.says(out, dead, err)) }()
 	f.id = e.lastCall.Add(1)
 	f.guard = guard{ctx: ctx, peer: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
 	e.watchdog.Watch(&f.guard)

@@ -173,14 +173,14 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	if deeper == nil {
 		t.Fatal("a deeper call waits")
 	}
-	e.release(third, need{nested: three}, false)
+	e.release(third, need{nested: three}, unknown)
 	last, five := choose(2, 5)
 	if last == nil {
 		t.Error("the next call of its depth waits though the one before has ended")
 	}
 	all := map[*peer]*flight{first: one, second: two, deeper: four, last: five}
 	for p, f := range all {
-		e.release(p, need{nested: f}, false)
+		e.release(p, need{nested: f}, unknown)
 	}
 	for range soonest + 1 {
 		e.look()

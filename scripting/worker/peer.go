@@ -36,7 +36,8 @@ type peer struct {
 	allowed time.Duration // how much processor time it may spend
 	calls   int
 	alone   bool
-	rests   int // looks since it had calls
+	proven  bool // the programs of its calls are
+	rests   int  // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
 	shelf shelf
@@ -56,8 +57,8 @@ type peer struct {
 	// abandoned says that nothing counts any more that has not been read.
 	abandoned bool
 	cause     cause // of its end; endless while it lives
-	// left is how many calls it had when it ended.
-	left int
+	// left is how many calls it had when it ended, and ever how many it has had.
+	left, ever int
 	// oldest is the look from which on the one computed then that did so for the
 	// longest time; 0 when none did.
 	oldest int64
@@ -163,6 +164,7 @@ func (p *peer) board(f *flight) bool {
 		return false
 	}
 	p.flights[f.id] = f
+	p.ever++
 	return true
 }
 

@@ -50,5 +50,5 @@ func TestAProcessThatCannotBeGivenTimeIsReplaced(t *testing.T) {
 	if err != nil || free != nil || other == first {
 		t.Fatalf("the next call is in the same process: %v", err)
 	}
-	e.release(other, need{}, false)
+	e.release(other, need{}, unknown)
 }

@@ -77,7 +77,7 @@ func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
 	if _, _, _ = e.choose(large(3)); !first.drained {
 		t.Error("nothing else is drained, though the calls of the second go on")
 	}
-	e.release(second, large(2), false)
+	e.release(second, large(2), unknown)
 	<-second.dead
 	third, _, err := e.choose(large(3))
 	if third == nil {
@@ -85,7 +85,7 @@ func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
 	}
 	for p, calls := range map[*peer]int{first: 2, third: 1} {
 		for range calls {
-			e.release(p, need{}, false)
+			e.release(p, need{}, unknown)
 		}
 	}
 }
@@ -102,14 +102,14 @@ func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
 		}
 		if program == 2 {
 			e.look()
-			e.release(peers[1], n, false)
+			e.release(peers[1], n, unknown)
 			e.look()
-			e.release(peers[2], n, false)
+			e.release(peers[2], n, unknown)
 			e.look()
 		}
 	}
 	<-peers[1].dead
-	e.release(peers[3], need{}, false)
+	e.release(peers[3], need{}, unknown)
 	if second := peers[2].death(); second.cause != endless {
 		t.Errorf("the second has ended: %v", second)
 	}
