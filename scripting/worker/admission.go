@@ -24,6 +24,10 @@ type admission struct {
 	ends    int    // how many calls have ended since others wait
 }
 
+// endsEach is of how many ends a pace is made at least, for each call that may
+// compute at once.
+const endsEach = 2
+
 // newAdmission returns the admission of so many calls at once.
 func newAdmission(most, processors int, patience time.Duration) *admission {
 	return &admission{most: most, patience: patience, meter: meter{processors: processors, window: 4 * most, at: time.Now()}}
@@ -77,19 +81,20 @@ func (a *admission) late(t turn) bool {
 
 // pace returns the time from one turn to the next: that since calls wait, or that
 // of the calls before, when so many wait that they would be late by it. It is 0
-// before it is known: what began at once may end at once. The caller holds mu.
+// before it is known: what began at once may end at once, and the first calls wait
+// for processes and compilers. The caller holds mu.
 func (a *admission) pace(now time.Time) time.Duration {
 	switch {
 	case a.known():
 		return a.meter.cost(now, a.ends)
-	case len(a.waiting) >= 4*a.most:
+	case len(a.waiting) >= 4*a.most && a.meter.known() >= endsEach*a.most:
 		return a.meter.cost(now, 4*a.most)
 	}
 	return 0
 }
 
 // known reports whether the pace is that of the queue. The caller holds mu.
-func (a *admission) known() bool { return a.ends >= 2*a.most }
+func (a *admission) known() bool { return a.ends >= endsEach*a.most }
 
 // give gives a turn up that is not wanted any more.
 func (a *admission) give(t turn) {

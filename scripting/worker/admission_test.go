@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -233,6 +234,41 @@ func TestWhatCallsCostIsKnownBeforeTheyCrowd(t *testing.T) {
 		if b, r := begun.Load(), refused.Load(); b < 45 || b > 55 || b+r != 1000 {
 			t.Errorf("%d have begun, %d were refused at once, and %d late", b, r, late.Load())
 		}
+	})
+}
+
+// TestTheFirstCallsDoNotSayWhatOthersCost: they wait for processes and compilers, and
+// hundreds may come behind them that wait for their hosts.
+func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(16, 2, 500*time.Millisecond)
+		for range 16 {
+			_ = a.enter(t.Context(), false)
+		}
+		for range 3 {
+			time.Sleep(500 * time.Millisecond)
+			a.leave()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		come := make(chan struct{})
+		for range 500 {
+			all.Go(func() {
+				if err := a.enter(ctx, false); err != nil {
+					t.Error(err)
+					return
+				}
+				<-come
+				a.leave()
+			})
+			synctest.Wait()
+		}
+		close(come)
+		for range 13 {
+			a.leave()
+		}
+		all.Wait()
 	})
 }
 
