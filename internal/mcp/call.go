@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -20,6 +21,9 @@ type call struct {
 	alone *batch
 	// emitter tells what comes before the result; nil when there is nothing to tell.
 	emitter *emitter
+	// retryAfter is when a call that has failed may be tried again; 0 when that would
+	// not help.
+	retryAfter time.Duration
 }
 
 // result is the result of a method, as pieces of JSON.

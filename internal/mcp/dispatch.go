@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // Reply is what a client gets for a message.
@@ -12,6 +13,9 @@ type Reply struct {
 	Frame Frame
 	// Refusal says why the message was not served; [Served] when it was.
 	Refusal Refusal
+	// RetryAfter is when a request that has failed may be tried again; 0 when that
+	// would not help.
+	RetryAfter time.Duration
 	// Session is the id of the session that the message opened.
 	Session string
 	// Last says that the client wants nothing more.
@@ -77,9 +81,11 @@ func (p *pending) reply(r *result, f *fault) Reply {
 	case p.ctx.Err() != nil && context.Cause(p.ctx) == errCancelled, r == nil && f == nil:
 		return Reply{}
 	case f != nil:
-		return p.refuse(f)
+		refused := p.refuse(f)
+		refused.RetryAfter = p.retryAfter
+		return refused
 	}
-	return Reply{Frame: p.answer(r), Session: r.session, Last: r.last}
+	return Reply{Frame: p.answer(r), RetryAfter: p.retryAfter, Session: r.session, Last: r.last}
 }
 
 // accept accepts one message, or a batch in its order (2025-03-26 basic/index,

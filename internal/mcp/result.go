@@ -46,6 +46,7 @@ func (c *call) toolResult(r *Response) *result {
 // other failure of a tool is a result that a model can read and learn from
 // (2026-07-28 server/tools, Error Handling); other calls have no such result.
 func (c *call) failed(r *Request, e *CallError, revision string) (*result, *fault) {
+	c.retryAfter = e.RetryAfter
 	switch {
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)

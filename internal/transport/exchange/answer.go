@@ -253,7 +253,11 @@ func (a *Answer) plain(r mcp.Reply) {
 		return
 	}
 	if r.Refusal == mcp.Unavailable {
-		a.w.Header().Set("Retry-After", "1")
+		r.RetryAfter = max(r.RetryAfter, time.Second)
+	}
+	if r.RetryAfter > 0 {
+		// Rounded up: who waits as long as told is not early.
+		a.w.Header().Set("Retry-After", strconv.FormatInt(int64((r.RetryAfter+time.Second-1)/time.Second), 10))
 	}
 	if r.Frame.Len() <= buffered {
 		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame, a.late)

@@ -292,6 +292,19 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	}
 }
 
+// TestWhoMayTryAgainIsToldWhenInTheHeadToo: whatever stands between a client and the
+// server knows that header alone.
+func TestWhoMayTryAgainIsToldWhenInTheHeadToo(t *testing.T) {
+	s := newSite(t, streamable.Options{})
+	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	for how, want := range map[string]string{"limit": "2", "tool": ""} {
+		r := s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"how":"`+how+`"}}}`, jsonType, session)
+		if got := r.Header.Get("Retry-After"); r.StatusCode != http.StatusOK || got != want {
+			t.Errorf("%s: %s, Retry-After %q, want %q", how, r.Status, got, want)
+		}
+	}
+}
+
 // lines passes on the lines of a log, which is written while its test runs.
 type lines chan string
 
