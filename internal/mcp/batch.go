@@ -90,7 +90,6 @@ func (b *batch) join() Reply {
 	text := []byte{'['}
 	for _, r := range b.replies {
 		joined.Last = joined.Last || r.Last
-		joined.RetryAfter = max(joined.RetryAfter, r.RetryAfter)
 		if r.Frame.IsZero() {
 			continue
 		}

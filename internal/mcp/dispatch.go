@@ -14,7 +14,7 @@ type Reply struct {
 	// Refusal says why the message was not served; [Served] when it was.
 	Refusal Refusal
 	// RetryAfter is when a request that has failed may be tried again; 0 when that
-	// would not help.
+	// would not help, and for a batch, of which other requests may have succeeded.
 	RetryAfter time.Duration
 	// Session is the id of the session that the message opened.
 	Session string

@@ -41,12 +41,17 @@ func (c *call) toolResult(r *Response) *result {
 	return &result{members: b, revision: r.Revision}
 }
 
-// failed is the one place where the error of a call becomes MCP. What is not
+// failed encodes the failure of the call itself.
+func (c *call) failed(r *Request, e *CallError, revision string) (*result, *fault) {
+	c.retryAfter = e.RetryAfter
+	return c.failure(r, e, revision)
+}
+
+// failure is the one place where the error of a call becomes MCP. What is not
 // there, and a script's own JSON-RPC error, are errors of the protocol. Every
 // other failure of a tool is a result that a model can read and learn from
 // (2026-07-28 server/tools, Error Handling); other calls have no such result.
-func (c *call) failed(r *Request, e *CallError, revision string) (*result, *fault) {
-	c.retryAfter = e.RetryAfter
+func (c *call) failure(r *Request, e *CallError, revision string) (*result, *fault) {
 	switch {
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)

@@ -72,7 +72,7 @@ func (t *Task) outcome(c *call, caller identity.Caller) (status string, members 
 		made = c.succeeded(r, t.Response)
 	} else {
 		var f *fault
-		if made, f = c.failed(r, t.Response.Err, t.Response.Revision); f != nil {
+		if made, f = c.failure(r, t.Response.Err, t.Response.Revision); f != nil {
 			return "failed", appendValue(nil, "error", f.appendTo(nil))
 		}
 	}

@@ -87,7 +87,7 @@ func (a *admission) pace(now time.Time) time.Duration {
 	switch {
 	case a.known():
 		return a.meter.cost(now, a.ends)
-	case len(a.waiting) >= 4*a.most && a.meter.known() >= endsEach*a.most:
+	case len(a.waiting) >= 4*a.most && a.meter.measured() >= endsEach*a.most:
 		return a.meter.cost(now, 4*a.most)
 	}
 	return 0

@@ -61,7 +61,13 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 		if n.alone {
 			instead = nil // one with nothing that other calls have left behind, if possible
 		}
-		another, err := e.another(n, e.most(n, instead), instead)
+		var another *peer
+		if most := e.most(n, instead); most > 0 {
+			another, err = e.another(n, most, instead)
+		}
+		if p != nil && p.isDoomed() {
+			p = nil // it has made room in vain
+		}
 		if another == nil && err == nil && p == nil && e.beyond(n) {
 			if another, err = e.another(n, len(e.peers)+1, nil); another != nil {
 				e.spared[n.nested.call.Depth] = n.nested
@@ -89,16 +95,30 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 }
 
 // most returns how many processes there may be for a call, for which instead does
-// otherwise, or none.
+// otherwise, or none. One is left for programs that are proven when the others have
+// all that they may have, and the other way round.
 func (e *Executor) most(n need, instead *peer) int {
 	switch most := e.options.Processes; {
+	case e.taken(n.record) >= 2*most:
+		return 0
 	case instead != nil && !instead.stuck:
 		return most
-	case instead == nil && !n.alone && n.record.isProven():
-		return 2*most + 1 // programs that are not may have all others
+	case e.taken(n.record) == 0:
+		return 2*most + 1
 	default:
 		return 2 * most // those that will not do need not ever be without a call
 	}
+}
+
+// taken returns how many processes have calls of programs that are proven, or of
+// others, as a record is. The caller holds mu.
+func (e *Executor) taken(r record) (taken int) {
+	for _, p := range e.peers {
+		if p.calls > 0 && p.proven == r.isProven() {
+			taken++
+		}
+	}
+	return taken
 }
 
 // queue is how many calls compute in a process before a quick one goes to another:
@@ -117,22 +137,23 @@ func (n need) enough() int64 {
 // best returns the process with the least to do, or for a quick call the first in
 // which not enough calls compute; nil when none will do. The caller holds mu.
 func (e *Executor) best(n need) (best *peer) {
-	enough := n.enough()
+	enough, full := n.enough(), e.taken(n.record) >= 2*e.options.Processes
 	for _, p := range e.peers {
-		if !p.does(n) {
+		if !p.does(n) || full && p.calls == 0 {
 			continue
 		}
-		if enough > 1 && !p.stuck && p.busy.Load() < enough {
+		if enough > 1 && !p.stuck && p.busy.Load() < enough && p.proven == n.record.isProven() {
 			return p
 		}
-		if best == nil || p.load() < best.load() {
+		if best == nil || p.load(n) < best.load(n) {
 			best = p
 		}
 	}
 	return best
 }
 
-// does reports whether a call may have a process.
+// does reports whether a call may have a process: one without calls, or with those of
+// programs that are proven, or not, as its own is. The caller holds mu.
 func (p *peer) does(n need) bool {
 	if p.isDoomed() || p.drained || p.alone || p.memory != n.memory || !p.fits(n) {
 		return false
@@ -141,9 +162,13 @@ func (p *peer) does(n need) bool {
 }
 
 // load tells how much a process has to do: above all calls that compute, and
-// more so those that do for long.
-func (p *peer) load() int64 {
+// more so those that do for long. What calls of other programs have left behind may
+// have to be collected first. The caller holds mu.
+func (p *peer) load(n need) int64 {
 	load := p.busy.Load()<<20 + int64(p.calls)
+	if p.proven != n.record.isProven() {
+		load += 1 << 19
+	}
 	if p.stuck {
 		load += 1 << 40
 	}

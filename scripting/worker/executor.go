@@ -19,8 +19,9 @@ import (
 type Options struct {
 	// Processes is how many run at once, beside a spare; by default two for each
 	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
-	// for a while, for calls that cannot share one: by their memory, or their program,
-	// or since they were in one that died.
+	// for a while, and one more, where calls compute for long, and for those that cannot
+	// share one: by their memory, their program or its record, or since they were in
+	// one that died.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB. Tool
 	// files under a ceiling of memory that say nothing have 256 MiB of it at most.
@@ -194,7 +195,7 @@ func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scri
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer func() { e.release(p, n, f.says(out, dead, err)) }()
+	defer func() { e.release(p, n, f.says(e.looks.Load(), out, dead, err)) }()
 	f.id = e.lastCall.Add(1)
 	f.guard = guard{ctx: ctx, peer: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
 	e.watchdog.Watch(&f.guard)

@@ -39,13 +39,13 @@ func (m *meter) ended() {
 	m.next = (m.next + 1) % len(m.ends)
 }
 
-// known returns of how many calls it is known what they cost.
-func (m *meter) known() int { return max(len(m.ends)-1, 0) }
+// measured returns of how many calls it is known what they cost.
+func (m *meter) measured() int { return max(len(m.ends)-1, 0) }
 
 // cost returns what the last calls cost on average, up to now: so many, or as
 // many as are known.
 func (m *meter) cost(now time.Time, calls int) time.Duration {
-	calls = min(calls, m.known())
+	calls = min(calls, m.measured())
 	if calls == 0 {
 		return 0
 	}

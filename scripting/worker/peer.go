@@ -142,7 +142,7 @@ func (p *peer) holds() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	oldest := p.longest()
-	return oldest != 0 && p.looks.Load()-oldest >= 2
+	return oldest != 0 && p.looks.Load()-oldest >= holds
 }
 
 // longest returns since when the call computes that does so for the longest

@@ -6,29 +6,45 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// record is what the calls of a program say of it: the last of those that say
-// anything.
+// record is what the calls of a program say of it. Calls of programs that are proven
+// share no process with others. That tells programs apart, not what they are given:
+// one that computes for ever for some arguments costs others, once more each time
+// that it was well-behaved for long.
 type record uint8
 
 const (
 	unknown record = iota
-	// unruly: the call did not end by itself, or took what it may not have.
+	// unruly: a call did not end by itself, or took what it may not have. Until it is
+	// proven again, the record counts the calls that did end.
 	unruly
-	// proven: it did. Calls of programs that are proven share no process with others: a
-	// body that takes all of one for itself is known at the latest by its second call.
-	proven
-	// quick: it also ended soon, and waited for nothing.
-	quick
+	// proven: calls end by themselves.
+	proven = unruly + probation
+	// quick: the last also ended soon, and waited for nothing.
+	quick = proven + 1
 )
 
 const (
+	// probation is how many calls in a row must end by themselves until a program is
+	// proven again.
+	probation = 16
 	// soon is how long a call that is quick is in its process at most.
 	soon = 2 * time.Millisecond
+	// holds is for how many looks a call computes that says something when it is ended:
+	// one that came too late is ended soon.
+	holds = 2
 	// maxRecords bounds of how many programs something is known.
 	maxRecords = 4096
 )
 
 func (r record) isProven() bool { return r >= proven }
+
+// after returns the record once another call has said something.
+func (r record) after(said record) record {
+	if said.isProven() && r >= unruly && r < proven {
+		return r + 1
+	}
+	return said
+}
 
 // learn takes in what a call says of its program. The caller holds mu.
 func (e *Executor) learn(program [32]byte, said record) {
@@ -39,34 +55,38 @@ func (e *Executor) learn(program [32]byte, said record) {
 	if known == unknown && len(e.records) >= maxRecords {
 		clear(e.records)
 	}
-	e.records[program] = said
+	e.records[program] = known.after(said)
 }
 
-// says returns what the stay of a call in a process says of its program. That is
-// nothing where it ended while the call waited for its host, or for what others
-// did there.
-func (f *flight) says(out scripting.Outcome, dead *deathError, err error) record {
-	computes := f.since.Load() != 0
+// says returns what the stay of a call in a process says of its program, at a look.
+// That is nothing where it ended while the call waited for its host, hardly was
+// there, or for what others did there.
+func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
+	since := f.since.Load()
+	held := since != 0 && look-since >= holds
 	switch {
-	case dead != nil && (dead.suspects(f) || dead.cause == endOverdue && computes && f.guard.ctx.Err() != nil):
-		return unruly
-	case dead != nil, err != nil:
+	case err != nil, dead != nil && dead.missed:
 		return unknown
-	case f.quick:
-		return quick
-	case out.Failure == nil:
-		return proven
-	}
-	switch out.Failure.Kind {
-	case scripting.Limit:
-		return unruly
-	case scripting.Timeout:
-		if computes {
+	case dead != nil:
+		if since != 0 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
 			return unruly
 		}
 		return unknown
-	case scripting.Canceled:
-		return unknown
+	case out.Failure != nil:
+		switch out.Failure.Kind {
+		case scripting.Limit:
+			return unruly
+		case scripting.Timeout, scripting.Canceled:
+			if held {
+				return unruly
+			}
+			return unknown
+		case scripting.HostPanic, scripting.Nondeterministic:
+			return unknown
+		}
+	}
+	if f.quick {
+		return quick
 	}
 	return proven
 }

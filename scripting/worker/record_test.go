@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/scripting"
@@ -34,9 +33,6 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if own := choose(alone); own == nil || own == bad {
 		t.Error("what must be alone is not")
 	}
-	if more := choose(alone); more != nil {
-		t.Error("there are more processes than twice as many")
-	}
 	good := choose(of(1))
 	if good == nil || good == bad {
 		t.Fatalf("a proven program has %p, and an unruly one %p", good, bad)
@@ -44,13 +40,62 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if other := choose(of(2)); other != good {
 		t.Error("two proven programs do not share")
 	}
+	e.release(good, of(1), proven)
+	e.release(good, of(2), proven)
+	if choose(alone) != nil {
+		t.Error("programs that are not proven have more than twice as many processes")
+	}
+	if other := choose(of(3)); other != bad {
+		t.Error("an unruly program has the last process")
+	}
+	if other := choose(of(1)); other != good {
+		t.Error("a proven program does not find its process again")
+	}
 	e.learn(of(2).program, unruly)
 	if other := choose(of(2)); other != bad {
 		t.Error("a program that is not proven any more shares with one that is")
 	}
 }
 
-// TestWhatACallSaysOfItsProgram.
+// TestNewProgramsFindAProcessThoughProvenOnesHaveAll that they may have.
+func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	known := need{memory: e.options.Memory, program: [32]byte{1}}
+	e.learn(known.program, proven)
+	alone := known
+	alone.alone = true
+	for _, n := range []need{known, alone} {
+		if p, _, err := e.choose(n); p == nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _, _ := e.choose(alone); p != nil {
+		t.Error("proven programs have more than twice as many processes")
+	}
+	if p, _, err := e.choose(need{memory: e.options.Memory, program: [32]byte{2}}); p == nil {
+		t.Errorf("a new program waits: %v", err)
+	}
+}
+
+// TestCallsGoWhereOthersHaveLeftNothingBehind, if there is such a process.
+func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	known, other := need{memory: e.options.Memory, program: [32]byte{1}}, need{memory: e.options.Memory, program: [32]byte{2}}
+	e.learn(known.program, quick)
+	left, _, _ := e.choose(other)
+	clean, _, _ := e.choose(known)
+	e.release(left, other, unruly)
+	e.release(clean, known, quick)
+	for _, record := range []record{quick, proven} {
+		e.learn(known.program, record)
+		if p, _, _ := e.choose(known); p != clean || left == clean {
+			t.Errorf("%d: it goes where an unruly program was", record)
+		}
+		e.release(clean, known, unknown)
+	}
+}
+
+// TestWhatACallSaysOfItsProgram is that it is unruly only where it may be to blame.
 func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -59,36 +104,44 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	}
 	result := scripting.Outcome{Result: &scripting.Result{}}
 	for name, test := range map[string]struct {
-		waits, quick bool
-		ctx          context.Context
-		out          scripting.Outcome
-		dead         *deathError
-		err          error
-		want         record
+		waits, held, quick bool
+		ctx                context.Context
+		out                scripting.Outcome
+		dead               *deathError
+		err                error
+		want               record
 	}{
 		"a result":                            {out: result, want: proven},
 		"a result that came soon":             {out: result, quick: true, want: quick},
 		"what it threw":                       {out: failed(scripting.Thrown), want: proven},
-		"a limit":                             {out: failed(scripting.Limit), want: unruly},
-		"a timeout while it computed":         {out: failed(scripting.Timeout), want: unruly},
+		"a limit":                             {out: failed(scripting.Limit), quick: true, want: unruly},
+		"a timeout while it computed":         {out: failed(scripting.Timeout), held: true, want: unruly},
+		"a timeout as soon as it came":        {out: failed(scripting.Timeout), quick: true, want: unknown},
 		"a timeout while it waited":           {out: failed(scripting.Timeout), waits: true, want: unknown},
-		"a client that has gone":              {out: failed(scripting.Canceled), want: unknown},
+		"a client that has gone":              {out: failed(scripting.Canceled), quick: true, want: unknown},
+		"one that has gone after a while":     {out: failed(scripting.Canceled), held: true, want: unruly},
+		"a host that fails":                   {out: failed(scripting.HostPanic), want: unknown},
 		"a fault":                             {err: errors.New("a fault"), want: unknown},
 		"a death of memory":                   {dead: &deathError{cause: endMemory, left: 2}, want: unruly},
-		"a death that it missed":              {dead: &deathError{cause: endMemory, missed: true}, want: unknown},
-		"a death of another that held on":     {dead: &deathError{cause: endOverdue}, want: unknown},
-		"a death since it held on":            {dead: &deathError{cause: endOverdue}, ctx: over, want: unruly},
+		"a death that it missed":              {dead: &deathError{cause: endOverdue, missed: true}, ctx: over, held: true, want: unknown},
+		"a death of another that held on":     {dead: &deathError{cause: endOverdue}, held: true, want: unknown},
+		"a death since it held on":            {dead: &deathError{cause: endOverdue}, ctx: over, held: true, want: unruly},
 		"a death since another did, too late": {dead: &deathError{cause: endOverdue}, ctx: over, waits: true, want: unknown},
 		"a death of memory while it waited":   {dead: &deathError{cause: endMemory, oldest: 1}, waits: true, want: unknown},
+		"a death while all waited":            {dead: &deathError{cause: endUnknown}, waits: true, want: unknown},
 	} {
 		f := &flight{quick: test.quick}
 		if f.guard.ctx = test.ctx; test.ctx == nil {
 			f.guard.ctx = deadline.WithCancel(t.Context())
 		}
 		if !test.waits {
-			f.since.Store(1)
+			f.since.Store(10)
 		}
-		if got := f.says(test.out, test.dead, test.err); got != test.want {
+		look := int64(10)
+		if test.held {
+			look += holds
+		}
+		if got := f.says(look, test.out, test.dead, test.err); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -105,27 +158,30 @@ func TestWhatIsKnownOfProgramsIsBounded(t *testing.T) {
 	}
 }
 
-// TestAProgramIsProvenByItsCall, and not any more by the next that does not end.
-func TestAProgramIsProvenByItsCall(t *testing.T) {
+// TestAnUnrulyProgramIsProvenByManyCalls, and one that is known for nothing by its
+// first.
+func TestAnUnrulyProgramIsProvenByManyCalls(t *testing.T) {
 	e := executor(t, Options{})
-	p := program(t, "if (input.ends) return 1; for (;;) {}")
-	for _, test := range []struct {
-		input string
-		want  bool
-	}{{`{"ends":true}`, true}, {`{"ends":false}`, false}, {`{"ends":true}`, true}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if test.want {
-			ctx = t.Context()
+	p := program(t, "if (input.ends) return 1; return 'x'.repeat(1e7)")
+	run := func(input string) record {
+		if _, err := e.Run(t.Context(), scripting.Call{Program: p, Input: []byte(input)}, silent); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := e.Run(ctx, scripting.Call{Program: p, Input: []byte(test.input)}, silent); err != nil {
-			t.Error(err)
-		}
-		cancel()
 		e.mu.Lock()
-		got := e.records[p.Hash()]
-		e.mu.Unlock()
-		if got.isProven() != test.want {
-			t.Errorf("after %s it is %d", test.input, got)
+		defer e.mu.Unlock()
+		return e.records[p.Hash()]
+	}
+	if !run(`{"ends":true}`).isProven() {
+		t.Error("the first call does not prove it")
+	}
+	for range 2 {
+		if run(`{"ends":false}`) != unruly {
+			t.Error("what took too much is not unruly")
+		}
+		for n := range probation {
+			if proves := run(`{"ends":true}`).isProven(); proves != (n == probation-1) {
+				t.Errorf("after %d calls it is proven: %v", n+1, proves)
+			}
 		}
 	}
 }
