@@ -34,3 +34,24 @@ func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoAsksForATaskIsNotToldToAskAgain as the call of the task could be.
+func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
+	failed := &CallError{Code: ExecutionError, Message: "overloaded", RetryAfter: time.Second}
+	c := &call{era: modern}
+	_, members := (&Task{Response: &Response{Err: failed}}).outcome(c, identity.Caller{})
+	if c.retryAfter != 0 || !strings.Contains(string(members), `"retry_after_ms":1000`) {
+		t.Errorf("after %s, with %s", c.retryAfter, members)
+	}
+	if _, _ = c.failed(&Request{Kind: Tools}, failed, ""); c.retryAfter != time.Second {
+		t.Errorf("who made the call is told %s", c.retryAfter)
+	}
+}
+
+// TestABatchIsNotToBeTriedAgain for one of its requests: others may have succeeded.
+func TestABatchIsNotToBeTriedAgain(t *testing.T) {
+	b := &batch{isBatch: true, replies: []Reply{{Frame: Frame{head: []byte("{}")}, RetryAfter: time.Second}}}
+	if joined := b.join(); joined.RetryAfter != 0 || joined.Frame.String() != "[{}]" {
+		t.Errorf("got %s, %s", joined.Frame, joined.RetryAfter)
+	}
+}
