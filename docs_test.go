@@ -229,7 +229,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 func printed(t *testing.T, report engine.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (diag.Printer{Sources: report.Sources}).Print(&out, report.Problems); err != nil {
+	if err := (diag.Printer{Sources: report.Shown()}).Print(&out, report.Problems); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

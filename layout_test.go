@@ -34,6 +34,7 @@ var layout = map[string][]string{
 	"internal/redact":          {},
 	"internal/content":         {},
 	"internal/cputime":         {},
+	"internal/cputime/cputest": {"internal/cputime"},
 	"internal/deadline":        {},
 	"internal/catalog":         {"scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit", "internal/power", "internal/resultcache", "internal/host/modules", "internal/host/oauth"},
 	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact"},
@@ -101,7 +102,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
+var testKits = []string{"internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

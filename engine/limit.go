@@ -22,9 +22,7 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (Result
 	case err != nil:
 		return Result{}, failed(PolicyDenied, err, "the server cannot count the call")
 	case refusal != nil:
-		return Result{}, &CallError{
-			Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, deniedBy: refusal.Limit.Name,
-		}
+		return Result{}, &CallError{Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, deniedBy: refusal.Limit.Name}
 	}
 	x.charges = charges
 	return x.runBody(ctx)

@@ -37,12 +37,14 @@ type Report struct {
 	Revision string
 	// Problems are all mistakes and warnings in the files, in stable order.
 	Problems diag.List
-	// Sources are the files that were read, by the names that Problems use. Of those
-	// with problems, literals where secrets belong are masked.
-	Sources map[string][]byte
 	// Tests are the results of the tests that the load had to pass.
-	Tests []TestResult
+	Tests   []TestResult
+	sources catalog.Sources
 }
+
+// Shown returns the files with problems, by the names that Problems use, for a
+// [diag.Printer]: literals where secrets belong are masked.
+func (r Report) Shown() map[string][]byte { return r.sources.Shown(r.Problems) }
 
 // Load reads all files and publishes them. It may be called again, to read
 // everything anew. The error is a [diag.List] when the files have mistakes; the
@@ -63,7 +65,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	before := s.current.Load()
 	change.All = change.All || before == nil
 	built := s.builder.Build(catalog.Change(change), s.registered)
-	report := Report{Sources: built.Sources, Problems: built.Problems}
+	report := Report{sources: built.Sources, Problems: built.Problems}
 	var snap *Snapshot
 	if built.Catalog != nil {
 		snap = newSnapshot(built.Catalog, before, s.options.Now())

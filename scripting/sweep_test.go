@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dop251/goja/parser"
-
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/cputime"
+	"github.com/mcpd/mcpd/internal/cputime/cputest"
 )
 
 // compileBudget is the CPU time that no body may take to compile or to be
@@ -20,40 +19,11 @@ import (
 // [refuseBudget].
 const compileBudget = time.Second
 
-// The budgets of the design, on a machine of which the yardstick takes no more
-// than is its own: a slower one has more in proportion.
+// The budgets of the design, on a machine as [cputest] knows it.
 const (
-	acceptBudget    = 250 * time.Millisecond
-	refuseBudget    = 20 * time.Millisecond
-	yardstickBudget = 2500 * time.Microsecond
+	acceptBudget = 250 * time.Millisecond
+	refuseBudget = 20 * time.Millisecond
 )
-
-// yardstick returns the CPU time that the parser of the engine takes for 64 KiB
-// of plain statements.
-func yardstick(t *testing.T) time.Duration {
-	t.Helper()
-	body := strings.Repeat("a = b + f(1, 'x');\n", 64<<10/19)
-	began := cputime.Used()
-	if _, err := parser.ParseFile(nil, "", body, 0); err != nil {
-		t.Fatal(err)
-	}
-	return cputime.Used() - began
-}
-
-// within reports whether a source that took longer than a budget keeps to it
-// after all, beside the yardstick: a machine is not always as fast as before.
-func within(t *testing.T, src Source, budget time.Duration) bool {
-	t.Helper()
-	for range 8 {
-		before := yardstick(t)
-		took, _ := compileTime(src)
-		slower := float64(max(before, yardstick(t))) / float64(yardstickBudget)
-		if took <= time.Duration(float64(budget)*max(1, slower)) {
-			return true
-		}
-	}
-	return false
-}
 
 // long reports whether the machine does nothing else, and has time.
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
@@ -81,7 +51,7 @@ func TestNoConstructStallsTheCompiler(t *testing.T) {
 				if took > compileBudget*slowdown {
 					t.Errorf("%s × %d took %v of CPU time", name, n, took)
 				}
-				if budget := budgetOf(refusal); long() && took > budget && !within(t, src, budget) {
+				if budget := budgetOf(refusal); long() && took > budget && !cputest.Within(budget, func() time.Duration { took, _ := compileTime(src); return took }) {
 					t.Errorf("%s %v × %d took %v of CPU time, more than %v; refused: %q", name, language, n, took, budget, refusal)
 				}
 				if refusal == "" && took > slowest {

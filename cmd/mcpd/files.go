@@ -156,7 +156,7 @@ func printProblems(e env, report engine.Report) error {
 	if len(report.Problems) == 0 {
 		return nil
 	}
-	return diag.Printer{Sources: report.Sources, Color: e.colour}.Print(e.stderr, report.Problems)
+	return diag.Printer{Sources: report.Shown(), Color: e.colour}.Print(e.stderr, report.Problems)
 }
 
 // printJSON prints a value for machines.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/cputime/cputest"
 )
 
 // goodput is what came of calls within a time.
@@ -59,8 +61,8 @@ func (g *goodput) call(b *bombs) {
 
 // TestUnderTenTimesTheLoadTheWorkGoesOn: goodput stays at four fifths of its
 // peak for a minute, and what is too much is refused at once: half of it within
-// 10 ms, of which the client that shares the processors has most, and 99 of a
-// hundred within 100 ms.
+// 10 ms on a machine as [cputest] knows it, of which the client that shares the
+// processors has most, and 99 of a hundred within 100 ms.
 func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
@@ -97,7 +99,7 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	if good < 0.8*best {
 		t.Error("goodput falls below 80 % of the peak")
 	}
-	if half > 10*time.Millisecond || most > 100*time.Millisecond {
+	if half > time.Duration(cputest.Slower()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
 		t.Error("refusals are not made at once")
 	}
 	for _, g := range []*goodput{&peak, &loaded} {

@@ -86,9 +86,23 @@ type Result struct {
 	// an error, it must not be served.
 	Catalog  *Catalog
 	Problems diag.List
-	// Sources are the files that were read, by the names that Problems use. Those
-	// that have problems are as they may be shown ([hclfile.Shown]).
-	Sources map[string][]byte
+	Sources  Sources
+}
+
+// Sources are the files that a build has read, by the names that problems use.
+type Sources map[string][]byte
+
+// Shown returns the files that have problems as they may be shown ([hclfile.Shown]),
+// which costs more than to find the problems of a large one.
+func (s Sources) Shown(problems diag.List) map[string][]byte {
+	shown := map[string][]byte{}
+	for _, p := range problems {
+		name := p.Range.File
+		if content, read := s[name]; read && shown[name] == nil {
+			shown[name] = hclfile.Shown(name, content)
+		}
+	}
+	return shown
 }
 
 // build is what one build has found so far.
@@ -142,7 +156,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		found.limits = append(found.limits, d.Limits...)
 		found.tests = append(found.tests, d.Tests...)
 	}
-	result, shown := Result{Sources: map[string][]byte{}}, map[string]bool{}
+	result := Result{Sources: Sources{}}
 	if err := b.renew(found); err != nil {
 		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
 	} else {
@@ -155,11 +169,6 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)
 	result.Problems, b.built = found.problems.Sort(), result.Catalog
-	for _, p := range result.Problems {
-		if content, read := result.Sources[p.Range.File]; read && !shown[p.Range.File] {
-			result.Sources[p.Range.File], shown[p.Range.File] = hclfile.Shown(p.Range.File, content), true
-		}
-	}
 	return result
 }
 
