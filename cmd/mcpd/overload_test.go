@@ -59,31 +59,41 @@ func (g *goodput) call(b *bombs) {
 	}
 }
 
-// TestUnderTenTimesTheLoadTheWorkGoesOn: goodput stays at four fifths of its
-// peak for a minute, and what is too much is refused at once: half of it within
-// 10 ms on a machine as [cputest] knows it, of which the client that shares the
-// processors has most, and 99 of a hundred within 100 ms.
-func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
-	if os.Getenv("MCPD_LONG") == "" {
-		t.Skip("SKIPPED: set MCPD_LONG")
-	}
-	const span, loadedSpan = 5 * time.Second, time.Minute
-	b := serveBombs(t)
-	b.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
-	var peak goodput
-	var all sync.WaitGroup
+// most calls as eight clients do for five seconds, and returns how many calls a second
+// were good.
+func (g *goodput) most(b *bombs) float64 {
+	const span = 5 * time.Second
+	before := g.good.Load()
 	end := time.Now().Add(span)
+	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for time.Now().Before(end) {
-				peak.call(b)
+				g.call(b)
 			}
 		})
 	}
 	all.Wait()
-	best := float64(peak.good.Load()) / span.Seconds()
+	return float64(g.good.Load()-before) / span.Seconds()
+}
+
+// TestUnderTenTimesTheLoadTheWorkGoesOn: goodput stays at four fifths of its
+// peak for a minute, which is that before it and after it, as machines change
+// their pace. What is too much is refused at once: half of it within 10 ms on a
+// machine as [cputest] knows it, of which the client that shares the processors has
+// most, and 99 of a hundred within 100 ms.
+func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
+	if os.Getenv("MCPD_LONG") == "" {
+		t.Skip("SKIPPED: set MCPD_LONG")
+	}
+	const loadedSpan = time.Minute
+	b := serveBombs(t)
+	b.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
+	var peak goodput
+	best := peak.most(b)
 	offered := int64(10 * best * loadedSpan.Seconds())
 	var loaded goodput
+	var all sync.WaitGroup
 	began := time.Now()
 	for i := range offered {
 		time.Sleep(time.Until(began.Add(loadedSpan * time.Duration(i) / time.Duration(offered))))
@@ -92,6 +102,7 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	all.Wait()
 	took := time.Since(began)
 	good := float64(loaded.good.Load()) / took.Seconds()
+	best = (best + peak.most(b)) / 2
 	refused, half := loaded.refusals(0.5)
 	_, most := loaded.refusals(0.99)
 	t.Logf("peak %.0f a second; of %d offered in %s %d were good, %.0f%% of the peak, and %d refused, half of them within %s and 99%% within %s",

@@ -69,14 +69,14 @@ func (a *admission) enter(ctx context.Context, patient bool) error {
 	}
 }
 
-// late reports whether a call that comes now would begin too late: after half of
-// its time. The caller holds mu.
+// late reports whether a call that comes now would begin too late: after a third of
+// its time. The rest is for the call, and for a pace that changes. The caller holds mu.
 func (a *admission) late(t turn) bool {
 	if len(a.waiting) == 0 || t.patient {
 		return false
 	}
 	wait := max(t.since.Sub(a.waiting[0].since), time.Duration(len(a.waiting)+1)*a.pace(t.since))
-	return wait > max(a.patience, t.until.Sub(t.since)/2)
+	return wait > max(a.patience, t.until.Sub(t.since)/3)
 }
 
 // pace returns the time from one turn to the next: that since calls wait, or that
@@ -144,8 +144,9 @@ func (a *admission) left() {
 	a.shed(now)
 }
 
-// shed refuses the last that wait, as long as their turn would come when their
-// time is over: they have come before the pace was known. The caller holds mu.
+// shed refuses the last that wait, as long as their turn would come when two thirds of
+// their time are over: they have come before the pace was known, or it has changed.
+// The caller holds mu.
 func (a *admission) shed(now time.Time) {
 	if !a.known() {
 		return
@@ -153,7 +154,7 @@ func (a *admission) shed(now time.Time) {
 	pace := a.pace(now)
 	for n := len(a.waiting); n > 0; n-- {
 		last := a.waiting[n-1]
-		if last.patient || last.until.IsZero() || now.Add(time.Duration(n)*pace).Before(last.until) {
+		if last.patient || last.until.IsZero() || now.Add(time.Duration(n)*pace).Before(last.until.Add(last.since.Sub(last.until)/3)) {
 			return
 		}
 		last.come <- scripting.ErrOverloaded

@@ -158,7 +158,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 		}()
 	}
 	time.Sleep(time.Minute)
-	if b, r := begun.Load(), refused.Load(); longest == 0 && b != 100 || b+r < 98 || b < 8 {
+	if b, r := begun.Load(), refused.Load(); longest == 0 && b != 100 || b+r < 98 || b < 6 {
 		t.Errorf("%d have begun, %d were refused, and %d were too late", b, r, late.Load())
 	}
 }
@@ -196,7 +196,7 @@ func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
 }
 
 // TestWhatCallsCostIsKnownBeforeTheyCrowd: after calls of 100 ms on one processor,
-// a thousand come at once, with ten seconds each. Who could not begin in half of
+// a thousand come at once, with ten seconds each. Who could not begin in a third of
 // that is refused at once, without anybody having waited.
 func TestWhatCallsCostIsKnownBeforeTheyCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestWhatCallsCostIsKnownBeforeTheyCrowd(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if b, r := begun.Load(), refused.Load(); b < 45 || b > 55 || b+r != 1000 {
+		if b, r := begun.Load(), refused.Load(); b < 30 || b > 38 || b+r != 1000 {
 			t.Errorf("%d have begun, %d were refused at once, and %d late", b, r, late.Load())
 		}
 	})

@@ -56,7 +56,7 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	}
 	n.record = e.records[n.program]
 	p = e.best(n)
-	if p == nil || n.alone || p.busy.Load() >= n.enough() {
+	if p == nil || n.alone || p.busy.Load() >= n.enough() || p.lowered && n.record == quick {
 		instead := p
 		if n.alone {
 			instead = nil // one with nothing that other calls have left behind, if possible
@@ -142,7 +142,7 @@ func (e *Executor) best(n need) (best *peer) {
 		if !p.does(n) || full && p.calls == 0 {
 			continue
 		}
-		if enough > 1 && !p.stuck && p.busy.Load() < enough && p.proven == n.record.isProven() {
+		if enough > 1 && !p.stuck && !p.lowered && p.busy.Load() < enough && p.proven == n.record.isProven() {
 			return p
 		}
 		if best == nil || p.load(n) < best.load(n) {
@@ -161,16 +161,18 @@ func (p *peer) does(n need) bool {
 	return p.calls == 0 || !n.alone && p.proven == n.record.isProven()
 }
 
-// load tells how much a process has to do: above all calls that compute, and
-// more so those that do for long. What calls of other programs have left behind may
-// have to be collected first. The caller holds mu.
+// load tells how much a process has to do: above all calls that compute. One that is
+// stuck counts for three more of them: were it not to be had at all, those that all
+// compute for long would pile up in the only process that is not. One that gives way
+// is worth less than others, as is one that may have to collect first what calls of
+// other programs have left behind. The caller holds mu.
 func (p *peer) load(n need) int64 {
 	load := p.busy.Load()<<20 + int64(p.calls)
-	if p.proven != n.record.isProven() {
+	if p.lowered || p.proven != n.record.isProven() {
 		load += 1 << 19
 	}
 	if p.stuck {
-		load += 1 << 40
+		load += 3 << 20
 	}
 	return load
 }

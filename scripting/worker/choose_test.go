@@ -224,6 +224,18 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 	}
 }
 
+// TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
+func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
+	stuck, other := &peer{stuck: true}, &peer{}
+	stuck.busy.Store(1)
+	for busy, elsewhere := range map[int64]bool{0: false, 3: false, 5: true, 16: true} {
+		other.busy.Store(busy)
+		if got := stuck.load(need{}) < other.load(need{}); got != elsewhere {
+			t.Errorf("beside %d others a call goes where one is stuck: %v", busy, got)
+		}
+	}
+}
+
 // TestHundredsOfCallsThatWaitHaveEightProcessesAtMost, the spare among them, however
 // many processors there are.
 func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
