@@ -27,11 +27,12 @@ func Deny(reason string) Decision { return Decision{reason: reason} }
 type Policy func(agent identity.Agent, tool string, args map[string]any) Decision
 
 // ask runs the policy on a copy of the arguments.
-func (p Policy) ask(agent identity.Agent, tool string, args map[string]any) (decision Decision, err error) {
+func (p Policy) ask(agent identity.Agent, tool string, args map[string]any) (allowed bool, reason string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			decision, err = Decision{}, fmt.Errorf("go policy panicked: %v", cause)
+			allowed, reason, err = false, "", fmt.Errorf("go policy panicked: %v", cause)
 		}
 	}()
-	return p(agent, tool, identity.CloneValue(args).(map[string]any)), nil
+	decision := p(agent, tool, identity.CloneValue(args).(map[string]any))
+	return decision.allowed, decision.reason, nil
 }

@@ -27,6 +27,7 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	store := &deaf{}
 	s.limits = store
+	s.pipeline = s.newPipeline()
 	r := s.Execute(t.Context(), Request{Name: "t"})
 	if r.Err == nil || r.Err.Error() != "POLICY_DENIED: the server cannot count the call" || r.Err.Limited || store.released != 0 {
 		t.Errorf("got %+v; %d releases", r.Err, store.released)

@@ -145,6 +145,12 @@ func (s *Server) tell(kind EventKind, took time.Duration) {
 	}
 }
 
+// serving is the catalog of the snapshot that serves, for one call.
+func (s *Server) serving(ctx context.Context) (*catalog.Catalog, error) {
+	snap, err := s.loaded(ctx)
+	return snap.catalog, err
+}
+
 // loaded returns the snapshot that serves, and loads it first when nothing has
 // been loaded yet. It never returns a nil snapshot.
 func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {

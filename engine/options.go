@@ -11,6 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -109,6 +110,24 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }
 	}
 	return c
+}
+
+// policies returns the policies as the pipeline asks them.
+func (o Options) policies() []pipeline.Policy {
+	asked := make([]pipeline.Policy, len(o.Policies))
+	for i, policy := range o.Policies {
+		asked[i] = policy.ask
+	}
+	return asked
+}
+
+// hooks returns the hooks as the pipeline fires them.
+func (o Options) hooks() []pipeline.Hook {
+	fired := make([]pipeline.Hook, len(o.Hooks))
+	for i, hook := range o.Hooks {
+		fired[i] = pipeline.Hook(hook)
+	}
+	return fired
 }
 
 // Dir returns the files below a folder of the disk. Unlike [os.DirFS] it

@@ -62,24 +62,20 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 		Kind: k, Name: target, Argument: test.Complete, Arguments: selftest.Arguments(test), Caller: selftest.Caller(test), Via: ViaTest,
 		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
-	x, mocks := s.begin(snap, request), selftest.Mocks(test)
-	x.mocks = mocks
-	began := x.began
-	result, err := x.attempt(ctx)
-	for err == nil && result.Ask != nil {
+	mocks, began := selftest.Mocks(test), s.options.Now()
+	result := s.pipeline.Rehearse(ctx, snap.catalog, request, mocks)
+	for result.Ask != nil {
 		answers, ok := selftest.Answers(mocks, result.Ask.Requests)
 		if !ok {
-			err = &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}
+			result = Result{Err: &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}}
 			break
 		}
 		request.Resume = &Resume{State: result.Ask.State, Responses: answers}
-		x = s.begin(snap, request)
-		x.mocks = mocks
-		result, err = x.attempt(ctx)
+		result = s.pipeline.Rehearse(ctx, snap.catalog, request, mocks)
 	}
 	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
-	if err != nil {
-		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.deniedBy, Cause: err.cause}
+	if err := result.Err; err != nil {
+		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
 	}
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,

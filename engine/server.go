@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -18,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/modules"
-	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
 )
@@ -26,20 +24,16 @@ import (
 // Server is the RFC's McpServer (section 7). It is safe for concurrent use.
 type Server struct {
 	// Fixed at creation.
-	options Options
-	prefix  string // what call ids begin with
-	hooks   *hooks.Runner
-	brokers host.Brokers
-	states  *state.Lazy
-	limits  ratelimit.Store
+	options  Options
+	pipeline *pipeline.Pipeline
+	hooks    *hooks.Runner
+	brokers  host.Brokers
+	states   *state.Lazy
+	limits   ratelimit.Store
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]
-	sequence atomic.Uint64
-	inFlight lanes.Calls
 	watchdog gofunc.Watchdog
-
-	calls, failedCalls atomic.Uint64
 
 	// Guarded by loading: one load at a time.
 	loading    sync.Mutex
@@ -72,7 +66,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: a hook is nil")
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	s := &Server{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-"}
+	s := &Server{options: o}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Logger: o.Logger})
 	var err error
@@ -82,7 +76,17 @@ func New(o Options) (*Server, error) {
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
+	s.pipeline = s.newPipeline()
 	return s, nil
+}
+
+// newPipeline returns what runs the calls of the server.
+func (s *Server) newPipeline() *pipeline.Pipeline {
+	o := s.options
+	return pipeline.New(pipeline.Options{
+		Catalog: s.serving, Executor: o.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks,
+		Policies: o.policies(), Hooks: o.hooks(), Logger: o.Logger, Now: o.Now,
+	})
 }
 
 // Snapshot returns what serves now; nil before the first successful load.
@@ -101,9 +105,10 @@ func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audie
 
 // Status returns the state of the server.
 func (s *Server) Status() Status {
+	calls := s.pipeline.Stats()
 	status := Status{
-		Calls: s.calls.Load(), FailedCalls: s.failedCalls.Load(), Running: int(s.inFlight.Running()),
-		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(), Draining: s.inFlight.Draining(),
+		Calls: calls.Calls, FailedCalls: calls.Failed, Running: calls.Running, Draining: calls.Draining,
+		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(),
 	}
 	s.mu.Lock()
 	status.Synchronized, status.Problems = s.last.ok, slices.Clone(s.last.problems)
@@ -121,14 +126,11 @@ func (s *Server) Status() Status {
 // Drain refuses new calls, waits for those that run, and then for their hooks.
 // It returns the error of ctx when that is done first.
 func (s *Server) Drain(ctx context.Context) error {
-	if s.inFlight.StartDrain() {
+	if s.pipeline.Refuse() {
 		s.tell(Draining, 0)
 	}
-	if err := s.inFlight.Drain(ctx); err != nil {
-		return fmt.Errorf("drain: calls still run: %w", err)
-	}
-	if err := s.hooks.Flush(ctx); err != nil {
-		return fmt.Errorf("drain: hooks still run: %w", err)
+	if err := s.pipeline.Drain(ctx); err != nil {
+		return fmt.Errorf("drain: %w", err)
 	}
 	return nil
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/mcpd/mcpd/internal/power"
 )
 
-// defaultConcurrency is how many calls run at once unless limits says otherwise.
-const defaultConcurrency = 1024
-
 // Snapshot is everything that serves calls at one moment: tools, policies,
 // limits, hooks and what the server says of itself. It is immutable but for what it
 // remembers about its own lists, and owns nothing that needs closing.
@@ -106,6 +103,3 @@ func (s *Snapshot) Tool(name string) *Tool {
 	}
 	return s.tools[i]
 }
-
-// concurrency is how many calls may run at once.
-func (s *Snapshot) concurrency() int { return cmp.Or(s.catalog.Limits.Concurrency, defaultConcurrency) }

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 
-	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/policylang"
@@ -63,7 +61,7 @@ func (s *Server) hides(ctx context.Context, snap *Snapshot, e *catalog.Entry, ca
 
 // looking is what policies know of a caller who looks at what there is.
 func (s *Server) looking(caller identity.Caller) policylang.Input {
-	return policylang.Input{Caller: caller, Call: policylang.CallFacts{Via: string(ViaClient)}, Now: s.options.Now()}
+	return catalog.Looking(caller, s.options.Now())
 }
 
 // visible returns what a caller may see of a kind.
@@ -84,21 +82,4 @@ func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
 		}
 		return v
 	})
-}
-
-// nearest returns the address of a visible item that the caller may have meant:
-// the resource of that name, one whose address is much the same, or a template of its shape.
-func (s *Snapshot) nearest(ctx context.Context, server *Server, req Request) string {
-	visible := s.visible(ctx, req.Kind, server.looking(req.Caller))
-	names := make([]string, 0, len(visible.Tools)+len(visible.Offers))
-	for _, tool := range visible.Tools {
-		names = append(names, tool.item.Address)
-	}
-	for _, offer := range visible.Offers {
-		if offer.item.Name == req.Name {
-			return offer.item.Address
-		}
-		names = append(names, offer.item.Address)
-	}
-	return cmp.Or(diag.Suggest(req.Name, names), s.catalog.Shaped(req.Kind, req.Name, func(e *catalog.Entry) bool { return server.hides(ctx, s, e, req.Caller) }))
 }

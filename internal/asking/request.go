@@ -4,17 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Request is one thing that a client is asked.
-type Request struct {
-	// Key is that of the answer, unique among all that is open.
-	Key string `json:"key"`
-	// Method is elicitation/create, sampling/createMessage or roots/list.
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
+type Request = call.AskRequest
 
 // Requests returns what the open asks of a call want to know, in order.
 func Requests(asks []state.Ask) ([]Request, error) {

@@ -28,7 +28,7 @@ func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]
 			case !given:
 				return false, nil
 			}
-			if err := r.Check(answer); err != nil {
+			if err := Check(&r, answer); err != nil {
 				return false, err
 			}
 			of[r.Key] = answer
@@ -55,7 +55,7 @@ const (
 
 // Check finds answers that are not of the form of their method, and contents
 // that do not fit the schema of their form. The error is for the client.
-func (r *Request) Check(answer json.RawMessage) error {
+func Check(r *Request, answer json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members == nil {
 		return fmt.Errorf("the answer to %s must be an object", r.Key)
@@ -72,12 +72,12 @@ func (r *Request) Check(answer json.RawMessage) error {
 	if r.Method == Elicit && string(members["action"]) != `"accept"` {
 		return fmt.Errorf("the action of the answer to %s must be accept, decline or cancel", r.Key)
 	}
-	return r.checkContent(members["content"])
+	return checkContent(r, members["content"])
 }
 
 // checkContent holds the content of a form to its schema. Of one whose members
 // are all optional a client may leave the content out.
-func (r *Request) checkContent(content json.RawMessage) error {
+func checkContent(r *Request, content json.RawMessage) error {
 	var params struct {
 		Schema json.RawMessage `json:"requestedSchema"`
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -56,6 +57,12 @@ type Entry struct {
 	Limits []Limit
 	Hooks  []*Hook
 }
+
+// defaultConcurrency is how many calls run at once unless limits says otherwise.
+const defaultConcurrency = 1024
+
+// Concurrency is how many calls may run at once.
+func (c *Catalog) Concurrency() int { return cmp.Or(c.Limits.Concurrency, defaultConcurrency) }
 
 // Entry returns the entry of an address, or nil. A nil catalog has none.
 func (c *Catalog) Entry(k Kind, address string) *Entry {

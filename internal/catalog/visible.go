@@ -1,10 +1,20 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
+	"time"
 
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/policylang"
 )
+
+// Looking is what policies know of a caller who looks at what there is.
+func Looking(caller identity.Caller, now time.Time) policylang.Input {
+	return policylang.Input{Caller: caller, Call: policylang.CallFacts{Via: string(call.ViaClient)}, Now: now}
+}
 
 // Surely asks every policy of an item what can be said without the arguments.
 // It returns the first that denies whatever they are; covered says that a
@@ -53,3 +63,21 @@ func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []
 // sameRules reports whether two entries surely have the same policies and the
 // same facts: they are files of one folder.
 func (e *Entry) sameRules(other *Entry) bool { return e.folder != nil && e.folder == other.folder }
+
+// Nearest returns the address of what a caller who looks may see and may have meant by
+// a name that is none: the resource of that name, one whose address is much the same,
+// or a template of its shape; empty when there is nothing.
+func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking policylang.Input) string {
+	hidden := c.Hidden(ctx, k, looking)
+	addresses := make([]string, 0, len(c.Entries[k]))
+	for i, e := range c.Entries[k] {
+		switch {
+		case hidden != nil && hidden[i] != 0:
+		case k != Tools && e.Name == name:
+			return e.Address
+		default:
+			addresses = append(addresses, e.Address)
+		}
+	}
+	return cmp.Or(diag.Suggest(name, addresses), c.Shaped(k, name, func(e *Entry) bool { return c.Hides(ctx, e, looking) }))
+}

@@ -22,7 +22,7 @@ const defaultTimeout = time.Second
 // runs fn: with the schemas of In and Out, its body, its place and its hashes.
 func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out], w *Watchdog) error {
 	if !hclfile.IsName(item.Name) {
-		return fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", catalog.Tools.MaxAddress())
+		return fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", catalog.MaxAddress(catalog.Tools))
 	}
 	if fn == nil {
 		return errors.New("the function is nil")

@@ -7,24 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
-
-// Capabilities are what the client of a call can be asked for.
-type Capabilities struct {
-	// Form and URL are the two ways to elicit.
-	Form, URL bool
-	// Sample is for messages of the client's model, SampleTools for those with tools.
-	Sample, SampleTools bool
-	Roots               bool
-}
 
 // Asking is what a body may ask, and whom.
 type Asking struct {
 	// Grant is nil when nobody may be asked.
 	Grant *grant.Ask
-	Can   Capabilities
+	Can   call.Capabilities
 	// Round is how often the call has been suspended.
 	Round int
 	// Nested says that another call waits for this one, which therefore cannot

@@ -7,24 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/scripting"
 )
-
-// Emitter receives what a script tells its caller before the result.
-type Emitter interface {
-	// Progress tells that done of total is done; total is nil when not known.
-	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is debug, info, warn or error, fields a
-	// JSON object or nil.
-	Log(level, message string, fields json.RawMessage)
-	// CloseStream closes the connection that waits for the result, where the
-	// caller can come back for it; elsewhere it does nothing.
-	CloseStream()
-}
 
 // Call is the host of one run of one body.
 type Call struct {
@@ -55,7 +44,7 @@ type Call struct {
 	// What, Name and ID tell the operator who speaks: What is "tool" or "hook".
 	What, Name, ID string
 	// Emit receives what the body tells its caller; nil drops it.
-	Emit Emitter
+	Emit call.Emitter
 	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
 	Hide *redact.Text
 	// Mocks answer instead of the network when the run is a test. What a test

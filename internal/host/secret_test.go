@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host"
@@ -63,7 +64,7 @@ func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
 
 func TestWhatIsAskedHoldsNoSecret(t *testing.T) {
 	l := newReadingLab(t)
-	l.Asking = host.Asking{Grant: &grant.Ask{Elicit: true}, Can: host.Capabilities{Form: true}}
+	l.Asking = host.Asking{Grant: &grant.Ask{Elicit: true}, Can: call.Capabilities{Form: true}}
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	_, err := l.Do(t.Context(), 1, "ask", []byte(`{"requests":[{"key":"elicit","method":"elicitation/create","params":{"message":"is it `+password+`?"}}]}`))
 	var refused *scripting.HostError

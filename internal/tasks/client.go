@@ -100,7 +100,7 @@ func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]jso
 		if !given {
 			continue
 		}
-		if err := open[i].Check(answer); err != nil {
+		if err := asking.Check(&open[i], answer); err != nil {
 			return nil, &AnswerError{err}
 		}
 		fit[open[i].Key] = answer

@@ -1,9 +1,10 @@
-package engine
+package pipeline
 
 import (
 	"context"
 	"encoding/json"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -11,17 +12,17 @@ import (
 // snapshot. The bounds of the server count the call and do not refuse it, as x
 // holds a place until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	request := Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: ViaTool}
+	request := call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}
 	if err := CheckArguments(arguments); arguments != nil && err != nil {
-		request.refused = &CallError{Code: InvalidInput, Message: err.Error()}
+		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
-	inner := x.server.begin(x.snap, request)
+	inner := x.pipeline.begin(x.catalog, request)
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	x.server.inFlight.Begin()
+	x.pipeline.inFlight.Begin()
 	result := inner.through(ctx, nil)
 	switch {
 	case result.Err != nil:

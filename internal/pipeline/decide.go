@@ -1,33 +1,34 @@
-package engine
+package pipeline
 
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/policylang"
 )
 
 // decideEarly ends calls that are surely denied.
-func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *CallError {
+func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *call.Error {
 	denier, decision, covered := x.entry.Surely(ctx, facts)
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)
-	case x.snap.catalog.DenyByDefault && !covered:
+	case x.catalog.DenyByDefault && !covered:
 		return uncovered()
 	}
 	return nil
 }
 
-func uncovered() *CallError {
-	return &CallError{Code: PolicyDenied, Message: "no policy allows this call"}
+func uncovered() *call.Error {
+	return &call.Error{Code: call.PolicyDenied, Message: "no policy allows this call"}
 }
 
 // decide asks the policies that depend on the arguments, and those in Go. The
 // first denial wins. A call that no policy covers is denied when the operator
 // wants it so.
-func (x *execution) decide(ctx context.Context, facts policylang.Input) *CallError {
+func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Error {
 	covered := false
 	for i := range x.entry.Rules {
 		p := &x.entry.Rules[i]
@@ -37,7 +38,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *CallErr
 			}
 			continue
 		}
-		if !p.Compiled.UsesArgs() && !(p.Allows && x.snap.catalog.DenyByDefault) {
+		if !p.Compiled.UsesArgs() && !(p.Allows && x.catalog.DenyByDefault) {
 			continue
 		}
 		decision := p.Compiled.Decide(ctx, facts)
@@ -46,21 +47,21 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *CallErr
 		}
 		covered = covered || p.Allows && decision.Outcome == policylang.Allow
 	}
-	if x.snap.catalog.DenyByDefault && !covered {
+	if x.catalog.DenyByDefault && !covered {
 		return uncovered()
 	}
 	return nil
 }
 
 // askGo asks the policies in Go.
-func (x *execution) askGo() *CallError {
-	for _, policy := range x.server.options.Policies {
-		decision, err := policy.ask(x.req.Caller.Agent.Clone(), x.policyName(), x.args)
+func (x *execution) askGo() *call.Error {
+	for _, policy := range x.pipeline.options.Policies {
+		allowed, reason, err := policy(x.req.Caller.Agent.Clone(), x.policyName(), x.args)
 		switch {
 		case err != nil:
-			return failed(PolicyDenied, err, "denied: a policy failed")
-		case !decision.allowed:
-			return &CallError{Code: PolicyDenied, Message: decision.reason}
+			return failed(call.PolicyDenied, err, "denied: a policy failed")
+		case !allowed:
+			return &call.Error{Code: call.PolicyDenied, Message: reason}
 		}
 	}
 	return nil
@@ -69,22 +70,22 @@ func (x *execution) askGo() *CallError {
 // policyName is what policies know the item by beside others: no tool has the name
 // of what is none.
 func (x *execution) policyName() string {
-	if x.entry.Kind == Tools {
+	if x.entry.Kind == call.Tools {
 		return x.entry.Name
 	}
 	return x.entry.Kind.String() + ":" + x.entry.Name
 }
 
 // denied tells the caller as much as the policy discloses.
-func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *CallError {
+func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *call.Error {
 	switch p.Disclose {
 	case hclfile.DiscloseHide:
 		err := x.notFound(ctx)
-		err.cause, err.deniedBy = decision.Err, p.Name
+		err.Cause, err.DeniedBy = decision.Err, p.Name
 		return err
 	case hclfile.DiscloseGeneric:
-		return &CallError{Code: PolicyDenied, Message: "denied by policy", cause: decision.Err, deniedBy: p.Name}
+		return &call.Error{Code: call.PolicyDenied, Message: "denied by policy", Cause: decision.Err, DeniedBy: p.Name}
 	default:
-		return &CallError{Code: PolicyDenied, Message: x.snap.catalog.Sensitive.Hide(decision.Reason), cause: decision.Err, deniedBy: p.Name}
+		return &call.Error{Code: call.PolicyDenied, Message: x.catalog.Sensitive.Hide(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}
 	}
 }

@@ -1,32 +1,19 @@
-package engine
+package call
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/schema"
+	"github.com/mcpd/mcpd/scripting"
 )
 
-// Code is one of the five reserved error codes of the RFC (section 14).
-type Code string
-
-const (
-	// InvalidInput says that the arguments break the tool's input schema.
-	InvalidInput Code = "INVALID_INPUT"
-	// ToolNotFound says that there is no such tool, or none that this caller may know of.
-	ToolNotFound Code = "TOOL_NOT_FOUND"
-	// PolicyDenied says that a policy or a limit forbids the call.
-	PolicyDenied Code = "POLICY_DENIED"
-	// ExecutionError says that the tool failed, or that its result broke its output schema.
-	ExecutionError Code = "EXECUTION_ERROR"
-	// Timeout says that the tool did not end within its timeout.
-	Timeout Code = "TIMEOUT"
-)
-
-// CallError is why a call failed, told to its caller. Message holds no path,
+// Error is why a call failed, told to its caller. Message holds no path,
 // no position, no secret and no argument value.
-type CallError struct {
+type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	// Violations are every way in which the arguments break the schema; set
@@ -58,15 +45,19 @@ type CallError struct {
 	// Overloaded says that the server had no room for the call, or is shutting down.
 	Overloaded bool `json:"-"`
 
-	// deniedBy names the policy or the limit that denied.
-	deniedBy string
-	// cause is what the operator's log says beside the message.
-	cause error
+	// DeniedBy names the policy or the limit that denied, and Cause is what the
+	// operator's log says beside the message. Neither is for callers.
+	DeniedBy string `json:"-"`
+	Cause    error  `json:"-"`
 }
 
-// Violation is one way in which a value breaks its schema: Path is a JSON
-// pointer, empty for the whole value.
-type Violation = schema.Violation
+// Violation is one way in which arguments break their schema.
+type Violation struct {
+	// Path is a JSON pointer (RFC 6901) to what is wrong or missing; empty for the whole.
+	Path string `json:"path"`
+	// Message says what is expected there, such as "must be at least 1".
+	Message string `json:"message"`
+}
 
 // RPCError is a JSON-RPC error that a script raised with RpcError.
 type RPCError struct {
@@ -76,11 +67,29 @@ type RPCError struct {
 }
 
 // Error returns the code and the message.
-func (e *CallError) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 
-// Unwrap returns the operator's side of the error, which callers never see.
-func (e *CallError) Unwrap() error { return e.cause }
+// Unwrap returns Cause: the operator's side of the error, which callers never see.
+func (e *Error) Unwrap() error { return e.Cause }
 
-func failed(code Code, cause error, format string, args ...any) *CallError {
-	return &CallError{Code: code, Message: fmt.Sprintf(format, args...), cause: cause}
+// Stack returns the places in the author's files at which a body failed, innermost first, or
+// that of its tool where its result did not fit. It is empty for errors that no body made.
+func (e *Error) Stack() []scripting.Frame {
+	var body *scripting.Failure
+	if errors.As(e.Cause, &body) {
+		return body.Stack
+	}
+	return nil
+}
+
+// public returns a copy without what only the operator may see.
+func (e *Error) public() *Error {
+	c := *e
+	c.Violations, c.Schema, c.Details, c.Required = slices.Clone(e.Violations), bytes.Clone(e.Schema), bytes.Clone(e.Details), bytes.Clone(e.Required)
+	if e.RPC != nil {
+		rpc := *e.RPC
+		c.RPC = &rpc
+	}
+	c.Cause = nil
+	return &c
 }

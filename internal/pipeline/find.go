@@ -1,28 +1,29 @@
-package engine
+package pipeline
 
 import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
 )
 
 // find looks up what the request names, and what of it is to run. The
 // variables of a template become the arguments of the call.
 func (x *execution) find() {
-	if x.req.Kind == Resources {
+	if x.req.Kind == call.Resources {
 		var variables map[string]string
-		x.entry, variables = x.snap.catalog.Read(x.req.Name)
+		x.entry, variables = x.catalog.Read(x.req.Name)
 		x.args = make(map[string]any, len(variables))
 		for name, value := range variables {
 			x.args[name] = value
 		}
 	} else {
-		x.entry = x.snap.catalog.Entry(x.req.Kind, x.req.Name)
+		x.entry = x.catalog.Entry(x.req.Kind, x.req.Name)
 	}
 	switch {
 	case x.entry == nil:
-	case x.req.Argument == "" && x.req.Kind != Templates:
+	case x.req.Argument == "" && x.req.Kind != call.Templates:
 		x.body = x.entry.Body
 	case x.entry.Offer != nil:
 		x.body, _ = x.entry.Offer.Completion(x.req.Argument)
@@ -30,20 +31,20 @@ func (x *execution) find() {
 }
 
 // uncompleted answers what is asked to complete, and completes nothing.
-func (x *execution) uncompleted() (Result, *CallError) {
+func (x *execution) uncompleted() (call.Result, *call.Error) {
 	if x.entry.Offer != nil {
 		if _, known := x.entry.Offer.Completion(x.req.Argument); known {
-			return Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
+			return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
 		}
 	}
-	return Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
+	return call.Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
 }
 
 // fillOther makes the input of what takes no arguments of its caller's choice:
 // of a resource its URI and the variables of its template, of a completion what
 // was typed and what is filled in. Policies see as args what is filled in, with
 // what was typed.
-func (x *execution) fillOther() *CallError {
+func (x *execution) fillOther() *call.Error {
 	if x.req.Argument == "" {
 		if x.body != nil && !x.entry.Steady {
 			x.input = encode(map[string]any{"uri": x.req.Name, "params": x.args})
@@ -75,7 +76,7 @@ func (x *execution) name() string {
 
 // uri returns the URI that is read, if one is.
 func (x *execution) uri() string {
-	if x.req.Kind != Resources {
+	if x.req.Kind != call.Resources {
 		return ""
 	}
 	return x.req.Name

@@ -1,0 +1,74 @@
+package call
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// Phase is a point in the life of a call at which hooks fire (RFC section 12).
+type Phase string
+
+const (
+	// Start fires once, before anything else.
+	Start Phase = "start"
+	// End fires once when the call has a result.
+	End Phase = "end"
+	// Failed fires once when the call has none. Exactly one of End and Failed
+	// fires for every call, however it ends.
+	Failed Phase = "error"
+)
+
+// Event is what a hook is told. It is a copy: nothing that a hook does
+// changes the call or its result.
+type Event struct {
+	Phase Phase `json:"phase"`
+	// Tool is the name of the tool, of the resource or of the prompt; for what
+	// does not exist, what the caller asked for.
+	Tool string `json:"tool"`
+	// Kind is "tool", "resource", "prompt" or "completion".
+	Kind string `json:"kind"`
+	// URI is that of the resource; empty for any other kind.
+	URI    string `json:"uri,omitempty"`
+	CallID string `json:"call_id"`
+	// RootID is the CallID of the first leg of a call that asks its client, and
+	// Leg counts its legs from one. At the start of a later leg, whose state has
+	// not been looked at, both are absent.
+	RootID string `json:"root_id,omitempty"`
+	Leg    int    `json:"leg,omitempty"`
+	Via    Via    `json:"via"`
+	// Depth counts the calls that this one is nested in. Parent is the name of
+	// what made it, and ParentID the CallID of that; empty for a client's own.
+	Depth    int    `json:"depth,omitempty"`
+	Parent   string `json:"parent,omitempty"`
+	ParentID string `json:"parent_id,omitempty"`
+	identity.Caller
+	// Arguments are as the caller sent them, without the values of sensitive
+	// inputs; nil when they are not a JSON object, or when there is no such tool.
+	Arguments json.RawMessage `json:"arguments"`
+	// Result is the value that the tool returned; set at End.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Cached says, at End, that the result is that of another call.
+	Cached bool `json:"cached,omitempty"`
+	// Outcome is "input_required" at End when the call waits for its client, and
+	// empty otherwise.
+	Outcome string `json:"outcome,omitempty"`
+	// Err is set at Failed.
+	Err *Error `json:"error,omitempty"`
+	// Duration is the time since the call began; set at End and Failed.
+	Duration time.Duration `json:"-"`
+	// Revision names the snapshot that serves the call.
+	Revision string `json:"revision"`
+}
+
+// Clone returns a copy that may be changed without anybody noticing. It lacks the
+// cause of the error, which is for the log.
+func (e Event) Clone() Event {
+	e.Caller, e.Arguments, e.Result = e.Caller.Clone(), bytes.Clone(e.Arguments), bytes.Clone(e.Result)
+	if e.Err != nil {
+		e.Err = e.Err.public()
+	}
+	return e
+}

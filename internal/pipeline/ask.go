@@ -1,0 +1,134 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/asking"
+	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxAskWait bounds how long a state can be opened, whatever ask_timeout says.
+const maxAskWait = state.MaxLife
+
+// resumed runs the body of a call that its client has answered. Of all who come
+// with the same state the first runs it; the others get the same result.
+func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
+	store, err := x.pipeline.options.States.Open()
+	if err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
+	}
+	pause, err := asking.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: asking.Digest(x.args),
+	})
+	if err != nil {
+		return call.Result{}, badState(err)
+	}
+	x.root, x.leg = pause.Root, int32(pause.Leg)+1
+	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
+	if err != nil {
+		return call.Result{}, invalidParams(err.Error())
+	}
+	if !complete {
+		// Another state would be another right to go on from here.
+		return asks(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.pipeline.options.Now()))
+	}
+	claim, err := store.Claim(ctx, pause.Owner, pause.Nonce, pause.Expires)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return call.Result{}, canceled(ctx)
+	case err != nil:
+		return call.Result{}, badState(err)
+	case !claim.Won:
+		return decodeOutcome(claim.Answer)
+	}
+	return x.first(ctx, store, pause)
+}
+
+// first runs the leg that a claim was won for, and ends the claim.
+func (x *execution) first(ctx context.Context, store state.Store, pause *asking.Pause) (call.Result, *call.Error) {
+	ended := false
+	defer func() {
+		if !ended {
+			// The store is closed, or has lost the claim by itself.
+			_ = store.Lose(pause.Nonce)
+		}
+	}()
+	result, failure := x.run(ctx, *pause)
+	answer, err := encodeOutcome(result, failure)
+	if err == nil {
+		err = store.Finish(pause.Nonce, answer)
+	}
+	ended = err == nil
+	if err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what the call has answered")
+	}
+	return result, failure
+}
+
+// begun is the pause of a call that begins.
+func (x *execution) begun() asking.Pause {
+	return asking.Pause{Journal: scripting.NewJournal(), State: state.State{Root: x.id, Start: x.began}}
+}
+
+// suspended makes what the body asks the result of this leg. A client that sent
+// the answers before it was asked is not asked.
+func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
+	open := make([]state.Ask, len(asks))
+	for i, ask := range asks {
+		open[i] = state.Ask{Seq: ask.Seq, Payload: ask.Payload}
+	}
+	pause.Asks, pause.Leg, pause.Used = open, pause.Leg+1, pause.Used+took
+	if sent := x.req.Resume; sent != nil && sent.State == "" {
+		if complete, err := pause.Resume(sent.Responses, sent.Refused); complete && err == nil {
+			return x.run(ctx, pause)
+		}
+	}
+	store, err := x.pipeline.options.States.Open()
+	if err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
+	}
+	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, asking.Digest(x.args)
+	return x.ask(store, &pause, open)
+}
+
+// ask is the result of a leg that leaves asks open.
+func (x *execution) ask(store state.Store, pause *asking.Pause, open []state.Ask) (call.Result, *call.Error) {
+	wait := min(x.entry.AskTimeout, maxAskWait)
+	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, x.pipeline.options.Now())
+	if err != nil {
+		return call.Result{}, badState(err)
+	}
+	return asks(open, sealed, wait)
+}
+
+// asks is the result that asks the client what is open.
+func asks(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
+	requests, err := asking.Requests(open)
+	if err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "the tool asks what cannot be read")
+	}
+	return call.Result{Ask: &call.Ask{Requests: requests, State: sealed, Wait: wait}}, nil
+}
+
+// badState is the error of a state that nothing can go on from.
+func badState(err error) *call.Error {
+	var full *state.FullError
+	if errors.As(err, &full) {
+		return &call.Error{Code: call.ExecutionError, Message: fmt.Sprintf("the server has no room for more %s", full.What), RetryAfter: full.Wait, Overloaded: true, Cause: err}
+	}
+	e := invalidParams(asking.Refusal(err))
+	e.Cause = err
+	return e
+}
+
+// invalidParams is the error of a request that its client wrote wrongly (2026-07-28
+// basic/patterns/mrtr).
+func invalidParams(message string) *call.Error {
+	const code = -32602
+	return &call.Error{Code: call.InvalidInput, Message: message, RPC: &call.RPCError{Code: code, Message: message}}
+}

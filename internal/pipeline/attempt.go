@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// attempt is the pipeline between the two hooks. The recover is the only one
+// on the path of a call: what panics below it costs that call alone.
+func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.Error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			result, err = call.Result{}, failed(call.ExecutionError, fmt.Errorf("panic: %v", cause), "the tool failed inside the server")
+		}
+	}()
+	if x.entry == nil {
+		return call.Result{}, x.notFound(ctx)
+	}
+	if x.body == nil {
+		return x.uncompleted()
+	}
+	facts := x.facts()
+	if err := x.decideEarly(ctx, facts); err != nil {
+		return call.Result{}, err
+	}
+	if x.req.Refused != nil {
+		refused := *x.req.Refused
+		refused.Schema = x.inputSchema()
+		return call.Result{}, &refused
+	}
+	if err := x.fillIn(ctx, facts); err != nil {
+		return call.Result{}, err
+	}
+	facts.Args = x.args
+	if err := x.decide(ctx, facts); err != nil {
+		return call.Result{}, err
+	}
+	return x.limited(ctx, facts)
+}
+
+// facts returns what policies and `from` expressions may know before the
+// arguments are looked at.
+func (x *execution) facts() policylang.Input {
+	return policylang.Input{
+		Caller: x.req.Caller,
+		Tool:   x.entry.Facts,
+		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller()},
+		Now:    x.began,
+	}
+}
+
+// fillIn evaluates `from` inputs, fills in defaults and validates.
+func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Error {
+	if x.entry.Kind != call.Tools && (x.entry.Kind != call.Prompts || x.req.Argument != "") {
+		return x.fillOther()
+	}
+	extra, input, err := x.entry.Told(ctx, facts)
+	if err != nil {
+		return failed(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
+	}
+	args, text, violations := x.entry.Input.Args(x.req.Arguments, extra)
+	if len(violations) > 0 {
+		return invalidInput(x.entry.Item, violations)
+	}
+	x.args, x.input = args, text
+	return nil
+}

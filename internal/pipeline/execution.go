@@ -1,0 +1,134 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/nesting"
+	"github.com/mcpd/mcpd/internal/ratelimit"
+	"github.com/mcpd/mcpd/internal/redact"
+)
+
+// execution is one call on its way through the pipeline. It belongs to the
+// goroutine of the call.
+type execution struct {
+	pipeline *Pipeline
+	catalog  *catalog.Catalog
+	req      call.Request
+	id       string
+	// root and leg are those of hook events; empty while they are not known.
+	root   string
+	leg    int32
+	gone   bool // the call has left the server
+	cached bool // the result is that of another call
+	lane   uint64
+	began  time.Time
+	// place is where the call stands among those that come of one client's call.
+	place nesting.Place
+	// charges are what limits have counted, to be given back; nil when none have.
+	charges []ratelimit.Charge
+	// entry is nil while nothing is found, and body is what runs of it: nil
+	// when it has mistakes, or completes nothing.
+	entry *catalog.Entry
+	body  catalog.Body
+	// mocks answer host calls instead of the network. Nil outside of tests,
+	// which fire no hooks and are not logged.
+	mocks *host.Mocks
+	// args and input are the same arguments, decoded and as JSON, once they are valid.
+	args  map[string]any
+	input []byte
+	// hide takes sensitive arguments out of what the body writes.
+	hide redact.Text
+}
+
+// Execute runs one call to its end. It never panics, and the call ends soon
+// after ctx does. Hooks fire exactly twice: at the start, and at the end or for
+// the error.
+func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
+	running := p.inFlight.Begin()
+	serving, loadErr := p.options.Catalog(ctx)
+	x := p.begin(serving, req)
+	return x.through(ctx, x.admit(running, loadErr))
+}
+
+// through takes the call through the pipeline between its hooks; refused is why it
+// has no place there.
+func (x *execution) through(ctx context.Context, refused *call.Error) call.Result {
+	defer x.leave()
+	x.fire(ctx, call.Event{Phase: call.Start})
+	result, err := call.Result{}, refused
+	if err == nil {
+		result, err = x.attempt(ctx)
+	}
+	if result.Left {
+		return result
+	}
+	return x.settle(ctx, result, err)
+}
+
+// settle ends the call.
+func (x *execution) settle(ctx context.Context, result call.Result, err *call.Error) call.Result {
+	if err != nil {
+		result = call.Result{Err: err}
+		x.pipeline.failedCalls.Add(1)
+		x.logFailure(ctx, err)
+	}
+	result.Revision, result.CallID = x.catalog.Revision, x.id
+	x.fireLast(ctx, result)
+	x.pipeline.calls.Add(1)
+	return result
+}
+
+// leave gives back what the call has taken, once.
+func (x *execution) leave() {
+	if x.gone {
+		return
+	}
+	x.gone = true
+	if x.charges != nil {
+		x.pipeline.options.Limits.Release(x.charges)
+	}
+	x.pipeline.inFlight.End()
+}
+
+// Late ends the call in the place of the goroutine that its function holds. Its
+// hooks have time, as ctx is that of the function alone.
+func (x *execution) Late(ctx context.Context, reason error) {
+	err := x.timedOut(nil)
+	switch {
+	case errors.Is(reason, catalog.ErrExited):
+		err = failed(call.ExecutionError, reason, "the %s failed inside the server", x.entry.Kind)
+	case !errors.Is(reason, context.DeadlineExceeded):
+		err = canceled(ctx)
+	}
+	result := x.settle(context.WithoutCancel(ctx), call.Result{}, err)
+	x.leave()
+	x.req.Late.Answer(result)
+}
+
+// begin makes a call of a request on a catalog.
+func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution {
+	if req.Via == "" {
+		req.Via = call.ViaClient
+	}
+	if most := catalog.MaxAddress(req.Kind); len(req.Name) > most {
+		// Nothing has such a name; logs and hooks need not carry all of it.
+		req.Name = req.Name[:most] + "…"
+	}
+	number := p.sequence.Add(1)
+	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now()}
+	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), p.prefix...), number, 36))
+	if req.Resume == nil || req.Resume.State == "" {
+		x.root, x.leg = x.id, 1
+	}
+	if x.req.Caller.Agent.RequestID == "" {
+		x.req.Caller.Agent.RequestID = x.id
+	}
+	x.find()
+	return x
+}

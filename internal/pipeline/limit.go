@@ -1,0 +1,30 @@
+package pipeline
+
+import (
+	"context"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// limited runs the body of a call that no limit is against. Limits are asked
+// last, so that a call that is denied is not counted, and count a call that asks
+// its client once, when it begins. Tests count nowhere.
+func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
+	if len(x.entry.Limits) == 0 || x.leg != 1 || x.mocks != nil {
+		return x.runBody(ctx)
+	}
+	charges, name, err := x.entry.Charges(ctx, facts)
+	if err != nil {
+		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: policylang.GenericReason, DeniedBy: name, Cause: err}
+	}
+	refusal, err := x.pipeline.options.Limits.Take(ctx, charges)
+	switch {
+	case err != nil:
+		return call.Result{}, failed(call.PolicyDenied, err, "the server cannot count the call")
+	case refusal != nil:
+		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, DeniedBy: refusal.Limit.Name}
+	}
+	x.charges = charges
+	return x.runBody(ctx)
+}

@@ -1,0 +1,29 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/mcpd/mcpd/call"
+)
+
+// logFailure tells the operator what the caller is not told.
+func (x *execution) logFailure(ctx context.Context, err *call.Error) {
+	called := x.req.Name
+	if x.entry != nil {
+		called = x.entry.Address // without what a URI gives a template
+	}
+	attrs := []slog.Attr{
+		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),
+		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("code", string(err.Code)),
+	}
+	if parent := x.place.Parent(); parent != "" {
+		attrs = append(attrs, slog.String("parent_id", parent))
+	}
+	level := slog.LevelInfo
+	if cause := err.Cause; cause != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("cause", x.pipeline.options.Brokers.Secrets.Redact(cause.Error())))
+	}
+	x.pipeline.options.Logger.LogAttrs(ctx, level, "a call failed", attrs...)
+}

@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/internal/schema"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// result turns what a body returned into the result of the call.
+func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
+	if x.entry.Output != nil {
+		return x.structured(r)
+	}
+	switch r.Kind {
+	case scripting.Nothing:
+		return call.Result{Value: orNull(nil), Content: content.None()}, nil
+	case scripting.Content:
+		return call.Result{Value: orNull(r.JSON), Content: r.Content, Rich: true}, nil
+	case scripting.Text:
+		return call.Result{Value: r.JSON, Content: content.Text(r.JSON)}, nil
+	default:
+		return call.Result{Value: r.JSON, Content: content.Value(r.JSON)}, nil
+	}
+}
+
+// structured is result for a tool that declares its output: the value must fit.
+func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
+	value := orNull(r.JSON)
+	if !x.entry.Output.Sure() {
+		if violations := x.entry.Output.Value(value); len(violations) > 0 {
+			return call.Result{}, x.traced(x.brokenOutput(violations))
+		}
+	}
+	result := call.Result{Value: value, Structured: value}
+	if r.Kind == scripting.Content {
+		result.Content, result.Rich = r.Content, true
+		return result, nil
+	}
+	result.Content = content.Value(value)
+	return result, nil
+}
+
+func (x *execution) brokenOutput(violations []schema.Violation) *call.Error {
+	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
+	return failed(call.ExecutionError, &scripting.Failure{Message: schema.Sentence(violations), Stack: at}, "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
+}
+
+// failure turns the way a body failed into the error of the call.
+func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Error {
+	hidden := *f
+	f = &hidden
+	f.Message = x.pipeline.options.Brokers.Secrets.Redact(x.hide.Hide(f.Message))
+	if f.Details != nil {
+		f.Details = x.pipeline.options.Brokers.Secrets.RedactJSON(x.hide.HideJSON(f.Details))
+	}
+	switch f.Kind {
+	case scripting.Timeout:
+		if ctx.Err() != nil {
+			return canceled(ctx)
+		}
+		return x.timedOut(f)
+	case scripting.Canceled:
+		if ctx.Err() != nil {
+			return canceled(ctx)
+		}
+		return failed(call.ExecutionError, f, "the call was canceled")
+	case scripting.HostPanic:
+		return failed(call.ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
+	case scripting.RPCError:
+		err := failed(call.ExecutionError, f, "%s", f.Message)
+		err.RPC = &call.RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
+		return err
+	case scripting.CapabilityError:
+		err := failed(call.ExecutionError, f, "%s", f.Message)
+		err.Required = f.RequiredCapabilities()
+		return err
+	case scripting.ToolError:
+		err := failed(call.ExecutionError, f, "%s", f.Message)
+		err.Details = f.Details
+		return err
+	default:
+		return failed(call.ExecutionError, f, "%s", f.Message)
+	}
+}
+
+// traced adds to an error where the body failed, for a caller who may know.
+func (x *execution) traced(err *call.Error) *call.Error {
+	if x.catalog.Server.ExposeTraces {
+		err.Trace = x.hide.Hide(x.pipeline.options.Brokers.Secrets.Redact(scripting.Traces(err.Stack(), "")))
+	}
+	return err
+}
+
+func orNull(value []byte) json.RawMessage {
+	if len(value) == 0 {
+		return json.RawMessage("null")
+	}
+	return value
+}
+
+// encode encodes plain data, which cannot fail.
+func encode(value any) json.RawMessage {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return orNull(nil)
+	}
+	return encoded
+}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/asking"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/gofunc"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/nesting"
+	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/schema"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// runBody runs the tool from its beginning, or from where it was suspended.
+func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
+	x.hide = redact.NewText(x.input, x.entry.Sensitive).And(x.catalog.Sensitive)
+	if x.req.Resume != nil && x.req.Resume.State != "" {
+		return x.resumed(ctx)
+	}
+	return x.run(ctx, x.begun())
+}
+
+// run runs one leg of the call under what is left of its deadline, and checks
+// what it returned.
+func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
+	defer bounded.Cancel(nil)
+	x.place.Ends(bounded.Cancel)
+	invocation := catalog.Invocation{
+		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
+		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(),
+		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Host: host.Call{
+			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg, Nested: x.place.Depth() > 0}, Tools: x,
+			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
+		},
+	}
+	if x.req.Late != nil {
+		invocation.Late = x
+	}
+	began := x.pipeline.options.Now()
+	outcome, err := x.body.Run(bounded, invocation)
+	if input, ok := errors.AsType[*gofunc.InputError](err); ok {
+		return call.Result{}, invalidInput(x.entry.Item, []schema.Violation{{Path: input.Path, Message: input.Reason()}})
+	}
+	switch {
+	case x.place.Spent():
+		return call.Result{}, failed(call.ExecutionError, nil, "%v", nesting.ErrSpent)
+	case errors.Is(err, catalog.ErrLeft):
+		return call.Result{Left: true}, nil
+	case err != nil && ctx.Err() != nil:
+		return call.Result{}, canceled(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return call.Result{}, x.timedOut(nil)
+	case errors.Is(err, scripting.ErrOverloaded):
+		return call.Result{}, overloaded()
+	case err != nil:
+		return call.Result{}, failed(call.ExecutionError, fmt.Errorf("executor: %w", err), "the %s could not be run", x.entry.Kind)
+	case outcome.Failure != nil:
+		return call.Result{}, x.traced(x.failure(ctx, outcome.Failure))
+	case outcome.Suspended != nil:
+		if pause.Agent == nil {
+			pause.Agent = invocation.AgentJSON()
+		}
+		return x.suspended(ctx, pause, outcome.Suspended, x.pipeline.options.Now().Sub(began))
+	case outcome.Result == nil:
+		return call.Result{}, failed(call.ExecutionError, errors.New("executor returned neither result nor failure"), "the %s could not be run", x.entry.Kind)
+	}
+	if x.entry.Kind != call.Tools {
+		public := x.entry.Steady && len(x.entry.Rules) == 0 && !x.catalog.DenyByDefault
+		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public}, nil
+	}
+	return x.result(outcome.Result)
+}
