@@ -239,7 +239,7 @@ func (e *Executor) release(p *peer, n need, said record) {
 		delete(e.spared, f.call.Depth)
 	}
 	p.calls--
-	p.alone = false
+	p.alone, p.stuck = false, p.stuck && p.calls > 0
 	if p.calls == 0 && p.drained {
 		p.end(endRested)
 		e.peers = slices.DeleteFunc(e.peers, func(other *peer) bool { return other == p })

@@ -224,6 +224,27 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 	}
 }
 
+// TestAProcessIsStuckNoLongerThanItsCalls: what comes next need not go elsewhere.
+func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	fast := need{memory: e.options.Memory, program: [32]byte{1}}
+	e.learn(fast.program, quick)
+	p, _, err := e.choose(fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flight{id: 1}
+	p.board(f)
+	f.since.Store(90)
+	e.looks.Store(100)
+	e.look()
+	e.release(p, fast, unknown)
+	if other, _, err := e.choose(fast); other != p {
+		t.Errorf("the next call goes elsewhere: %v", err)
+	}
+	e.release(p, fast, unknown)
+}
+
 // TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
 func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
 	stuck, other := &peer{stuck: true}, &peer{}

@@ -6,6 +6,3 @@ import "syscall"
 
 // apart starts a process like any other where there are no groups.
 func apart() *syscall.SysProcAttr { return nil }
-
-// lower does nothing where there are no groups.
-func lower(int) {}

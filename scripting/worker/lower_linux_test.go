@@ -2,8 +2,11 @@ package worker
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -40,11 +43,17 @@ func TestAProcessThatIsStuckGivesWay(t *testing.T) {
 	other := taken(t, e, true)
 	f := &flight{id: 1}
 	first.board(f)
+	usual := slices.Sorted(maps.Keys(nices(t, os.Getpid())))[0]
+	own, err := strconv.Atoi(usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nicer := strconv.Itoa(min(own+lowered, 19))
 	for _, test := range []struct {
 		name  string
 		since int64
 		want  string
-	}{{"does nothing", 0, "0"}, {"computes for long", 90, "5"}, {"has ended", 0, "5"}} {
+	}{{"does nothing", 0, usual}, {"computes for long", 90, nicer}, {"has ended", 0, nicer}} {
 		f.since.Store(test.since)
 		e.looks.Store(100)
 		e.look()
@@ -52,7 +61,7 @@ func TestAProcessThatIsStuckGivesWay(t *testing.T) {
 			t.Errorf("while a call %s, the threads have %v, want %s", test.name, got, test.want)
 		}
 	}
-	if got := nices(t, other.cmd.Process.Pid); got["0"] == 0 || len(got) != 1 {
+	if got := nices(t, other.cmd.Process.Pid); got[usual] == 0 || len(got) != 1 {
 		t.Errorf("the threads of another process have %v", got)
 	}
 	if p, _, err := e.choose(fast); p == nil || p == first {
