@@ -14,12 +14,14 @@ import (
 type role string
 
 const (
-	roleWhen   role = "when"
-	roleAllow  role = "allow"
-	roleDeny   role = "deny"
-	roleReason role = "reason"
-	roleFrom   role = "from"
-	roleKey    role = "key"
+	roleWhen  role = "when"
+	roleAllow role = "allow"
+	roleDeny  role = "deny"
+	// roleApproval is the role of what asks a user.
+	roleApproval role = "requires_approval"
+	roleReason   role = "reason"
+	roleFrom     role = "from"
+	roleKey      role = "key"
 )
 
 // compiler turns the texts of one policy, for one tool, into expressions and

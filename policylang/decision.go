@@ -13,6 +13,8 @@ const (
 	Allow
 	// NotConcerned means that the policy's `when` is false for this call.
 	NotConcerned
+	// Consent lets the call go on once its user consents.
+	Consent
 	// Unknown means that the outcome depends on the arguments. Only Partial
 	// answers it.
 	Unknown
@@ -25,6 +27,8 @@ func (o Outcome) String() string {
 		return "allow"
 	case NotConcerned:
 		return "not concerned"
+	case Consent:
+		return "requires approval"
 	case Unknown:
 		return "unknown"
 	default:
@@ -35,10 +39,11 @@ func (o Outcome) String() string {
 // Decision is a policy's answer about one call.
 type Decision struct {
 	Outcome Outcome
-	// Reason is what a denied caller may be told. It is set for Deny alone.
+	// Reason is what a denied caller may be told, or a user who is asked. It is set
+	// for Deny and Consent alone.
 	Reason string
 	// Err says, to the operator alone, what went wrong when a policy denied
-	// because it could not be evaluated.
+	// because it could not be evaluated, or the reason could not.
 	Err error
 	// Range is the expression that decided.
 	Range diag.Range

@@ -69,6 +69,10 @@ func (c *compiler) lintConstant(x *expression) {
 		effect = "leave it out"
 	case x.role == roleWhen:
 		effect = "the policy concerns no call"
+	case x.role == roleApproval && value == types.True:
+		return // to ask about every call that it concerns is a rule like any other
+	case x.role == roleApproval:
+		effect = "it never asks"
 	case (x.role == roleDeny) == (value == types.True):
 		effect = "it denies every call"
 	}

@@ -17,7 +17,7 @@ type Policy struct {
 	name string
 	// when is nil when the policy concerns every call.
 	when *expression
-	// verdict is the allow or deny expression.
+	// verdict is the expression that decides.
 	verdict *expression
 	reason  string
 	// reasonExpr is nil when the reason is fixed.
@@ -29,16 +29,13 @@ type Policy struct {
 func (c *compiler) policyOf(src Source) *Policy {
 	p := &Policy{env: c.scope.env, name: src.Name, reason: src.Reason}
 	p.when = c.optional(roleWhen, src.When)
-	switch {
-	case (src.Allow == nil) == (src.Deny == nil):
+	if r, verdict := src.verdict(); verdict != nil {
+		p.verdict = c.compile(r, *verdict)
+	} else {
 		c.diags = append(c.diags, diag.Diagnostic{
-			Code: codeSyntax, Summary: fmt.Sprintf("policy %q needs either allow or deny", src.Name),
-			Detail: "write exactly one of the two", Range: src.Range,
+			Code: codeSyntax, Summary: fmt.Sprintf("policy %q needs one of allow, deny and requires_approval", src.Name),
+			Detail: "write exactly one of the three", Range: src.Range,
 		})
-	case src.Allow != nil:
-		p.verdict = c.compile(roleAllow, *src.Allow)
-	default:
-		p.verdict = c.compile(roleDeny, *src.Deny)
 	}
 	p.reasonExpr = c.optional(roleReason, src.ReasonExpr)
 	if c.diags.HasErrors() {
@@ -72,8 +69,8 @@ func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 }
 
 // Partial is Decide for a call whose arguments are not known yet. It answers
-// Deny only when Decide would, whatever the arguments; Allow and NotConcerned
-// likewise; and else Unknown. It does not read in.Args.
+// Deny only when Decide would, whatever the arguments; Allow, Consent and
+// NotConcerned likewise; and else Unknown. It does not read in.Args.
 func (p *Policy) Partial(ctx context.Context, in Input) Decision {
 	r := p.env.start(in)
 	defer p.env.stop(r)
@@ -100,8 +97,10 @@ func (p *Policy) decide(ctx context.Context, r *run) Decision {
 		return Decision{Outcome: Unknown, Range: p.verdict.whole}
 	case (answer == yes) == (p.verdict.role == roleAllow):
 		return Decision{Outcome: Allow, Range: p.verdict.whole}
+	case p.verdict.role == roleApproval:
+		return p.because(ctx, r, Consent)
 	}
-	return p.deny(ctx, r)
+	return p.because(ctx, r, Deny)
 }
 
 // fail denies because the policy could not be evaluated.
@@ -109,9 +108,9 @@ func (p *Policy) fail(err *failure) Decision {
 	return Decision{Outcome: Deny, Reason: GenericReason, Err: p.blame(err), Range: err.place}
 }
 
-// deny denies with the policy's reason.
-func (p *Policy) deny(ctx context.Context, r *run) Decision {
-	d := Decision{Outcome: Deny, Reason: orElse(p.reason, GenericReason), Range: p.verdict.whole}
+// because decides with the policy's reason.
+func (p *Policy) because(ctx context.Context, r *run, o Outcome) Decision {
+	d := Decision{Outcome: o, Reason: orElse(p.reason, GenericReason), Range: p.verdict.whole}
 	if p.reasonExpr == nil {
 		return d
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Source is a policy as it was written. Exactly one of Allow and Deny is set;
-// a nil Text was not written.
+// Source is a policy as it was written. Exactly one of Allow, Deny and Approval is
+// set; a nil Text was not written.
 type Source struct {
 	// Name is the policy's name, for messages.
 	Name string
@@ -16,9 +16,12 @@ type Source struct {
 	When *diag.Text
 	// Allow must be true for the call to go on, Deny must be false.
 	Allow, Deny *diag.Text
-	// Reason is what a denied caller is told, [GenericReason] when it is empty.
+	// Approval is true for calls that go on only when their user consents.
+	Approval *diag.Text
+	// Reason is what a denied caller, or a user who is asked, is told, [GenericReason]
+	// when it is empty.
 	Reason string
-	// ReasonExpr computes the reason; it is evaluated only for a denial. Where
+	// ReasonExpr computes the reason; it is evaluated only when it is told. Where
 	// it cannot be, Reason is told.
 	ReasonExpr *diag.Text
 	// Range is where the policy stands.
@@ -44,7 +47,7 @@ type Tool struct {
 type sourceKey struct {
 	name, reason  string
 	when, verdict textKey
-	allows        bool
+	role          role
 	reasonExpr    textKey
 	whole         diag.Range
 }
@@ -57,14 +60,28 @@ type textKey struct {
 func (s Source) owner() *owner { return &owner{"policy", s.Name, s.Range} }
 
 func (s Source) key() sourceKey {
-	k := sourceKey{
-		name: s.Name, reason: s.Reason, whole: s.Range, allows: s.Allow != nil,
-		when: keyOfText(s.When), verdict: keyOfText(s.Deny), reasonExpr: keyOfText(s.ReasonExpr),
+	r, verdict := s.verdict()
+	return sourceKey{
+		name: s.Name, reason: s.Reason, whole: s.Range, role: r,
+		when: keyOfText(s.When), verdict: keyOfText(verdict), reasonExpr: keyOfText(s.ReasonExpr),
 	}
-	if s.Allow != nil {
-		k.verdict = keyOfText(s.Allow)
+}
+
+// verdict returns the text that decides, and its role; nil unless there is exactly one.
+func (s Source) verdict() (r role, verdict *diag.Text) {
+	for _, v := range []struct {
+		role role
+		text *diag.Text
+	}{{roleAllow, s.Allow}, {roleDeny, s.Deny}, {roleApproval, s.Approval}} {
+		switch {
+		case v.text == nil:
+		case verdict != nil:
+			return "", nil
+		default:
+			r, verdict = v.role, v.text
+		}
 	}
-	return k
+	return r, verdict
 }
 
 func keyOfText(t *diag.Text) textKey {
@@ -77,7 +94,7 @@ func keyOfText(t *diag.Text) textKey {
 // mayReadArgs reports whether any of the policy's expressions may read the
 // arguments. It errs to the side of yes.
 func (s Source) mayReadArgs() bool {
-	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.ReasonExpr} {
+	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.Approval, s.ReasonExpr} {
 		if t != nil && mayReadArgs(*t) {
 			return true
 		}

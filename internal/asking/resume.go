@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/schema"
+	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Resume gives the journal the answers to everything that is open. complete is
@@ -13,37 +14,55 @@ import (
 // asked again. refused are the keys that the client answered with an error. An
 // error says that an answer is not of the form that its request wants.
 func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]bool) (complete bool, err error) {
-	answers := make([][]byte, len(p.Asks))
+	answers := make([]map[string]json.RawMessage, len(p.Asks))
 	for i, ask := range p.Asks {
-		requests, err := ParsePayload(ask.Payload)
-		if err != nil {
+		if answers[i], err = answersTo(ask, responses, refused); answers[i] == nil || err != nil {
 			return false, err
 		}
-		of := make(map[string]json.RawMessage, len(requests))
-		for _, r := range requests {
-			answer, given := responses[r.Key]
-			switch {
-			case refused[r.Key]:
-				answer = json.RawMessage(`{"action":"decline"}`)
-			case !given:
-				return false, nil
-			}
-			if err := Check(&r, answer); err != nil {
-				return false, err
-			}
-			of[r.Key] = answer
-		}
-		if answers[i], err = json.Marshal(map[string]any{"responses": of}); err != nil {
-			return false, fmt.Errorf("encode the answers: %w", err)
-		}
+	}
+	take := p.record
+	if p.AsksConsent() {
+		take = p.consent
 	}
 	for i, ask := range p.Asks {
-		if err := p.Journal.Answer(ask.Seq, answers[i]); err != nil {
+		if err := take(ask, answers[i]); err != nil {
 			return false, err
 		}
 	}
 	p.Asks = nil
 	return true, nil
+}
+
+// answersTo returns the answers to an ask by their keys; nil when one is missing.
+func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[string]bool) (map[string]json.RawMessage, error) {
+	requests, err := ParsePayload(ask.Payload)
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[string]json.RawMessage, len(requests))
+	for _, r := range requests {
+		answer, given := responses[r.Key]
+		switch {
+		case refused[r.Key]:
+			answer = json.RawMessage(`{"action":"decline"}`)
+		case !given:
+			return nil, nil
+		}
+		if err := Check(&r, answer); err != nil {
+			return nil, err
+		}
+		answers[r.Key] = answer
+	}
+	return answers, nil
+}
+
+// record gives the journal the answers to an ask of the body.
+func (p *Pause) record(ask state.Ask, answers map[string]json.RawMessage) error {
+	answer, err := json.Marshal(map[string]any{"responses": answers})
+	if err != nil {
+		return fmt.Errorf("encode the answers: %w", err)
+	}
+	return p.Journal.Answer(ask.Seq, answer)
 }
 
 // The methods of requests, and the member that each answer has.

@@ -66,7 +66,7 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 	if problems.HasErrors() {
 		return problems
 	}
-	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil})
+	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Asks: p.Approval != nil})
 	return problems
 }
 
@@ -82,7 +82,7 @@ func schemaHashOf(e *Entry) source.Hash {
 
 func sourceOf(p *hclfile.Policy) policylang.Source {
 	return policylang.Source{
-		Name: p.Name, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny),
+		Name: p.Name, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny), Approval: textOf(p.Approval),
 		Reason: p.Reason, ReasonExpr: textOf(p.ReasonExpr), Range: p.NameRange,
 	}
 }

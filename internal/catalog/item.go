@@ -215,6 +215,7 @@ type Policy struct {
 	Name     string
 	Compiled *policylang.Policy
 	Disclose string
-	// Allows says that the policy is an allow rule, so that it covers a call that it allows.
-	Allows bool
+	// Allows says that the policy is an allow rule, so that it covers a call that it
+	// allows, and Asks that it may want the consent of the user.
+	Allows, Asks bool
 }

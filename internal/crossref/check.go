@@ -64,6 +64,8 @@ type checker struct {
 	// arguments are those of prompts by "prompt " and their name, and of
 	// templates by "template " and their text.
 	arguments map[string][]string
+	// approvals are what policies that may ask the user cover.
+	approvals []hclfile.Targets
 	unread    unread
 	problems  diag.List
 }
@@ -98,6 +100,9 @@ func (c *checker) checkPolicies(policies []hclfile.Policy) {
 		p := &policies[i]
 		c.define(c.policies, p.Name, p.NameRange)
 		c.exist(fmt.Sprintf("policy %q", p.Name), p.Targets)
+		if p.Approval != nil {
+			c.approvals = append(c.approvals, p.Targets)
+		}
 	}
 }
 

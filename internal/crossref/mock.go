@@ -28,7 +28,7 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 			})
 			continue
 		}
-		if m.Object == "" || slices.Contains(objects, m.Object) {
+		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == approval && c.approves(test) {
 			continue // whoever decoded the file has told what is no object
 		}
 		c.report(diag.Diagnostic{
@@ -37,6 +37,23 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 			Detail:  mockAdvice(m.Object, objects),
 		})
 	}
+}
+
+// approval is the key under which a user is asked to approve a call.
+const approval = "approval"
+
+// approves reports whether the user may be asked to approve the call of a test. Which
+// resource a URI is of is known later: any policy of resources may be of that.
+func (c *checker) approves(test *hclfile.Test) bool {
+	return test.Complete == "" && slices.ContainsFunc(c.approvals, func(t hclfile.Targets) bool {
+		switch {
+		case test.Resource != "":
+			return t.Resources == nil || len(t.Resources) > 0
+		case test.Prompt != "":
+			return hclfile.Covers(t.Prompts, test.Prompt)
+		}
+		return hclfile.Covers(t.Tools, test.Tool)
+	})
 }
 
 // mockAdvice says what to do about a mock of an object that is none of the granted.

@@ -86,3 +86,39 @@ test "a prompt" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestAnApprovalIsMockedWhereAPolicyMayAskForIt, which needs no grant.
+func TestAnApprovalIsMockedWhereAPolicyMayAskForIt(t *testing.T) {
+	file := `
+tool "wipe" {
+  run = "return 1"
+}
+tool "look" {
+  run = "return 1"
+}
+policy "ask" {
+  tools             = ["wipe"]
+  requires_approval = "true"
+  reason            = "All is lost"
+}
+test "asked" {
+  tool = "wipe"
+  mock "elicit" "approval" { json = { action = "accept" } }
+  mock "elicit" "other" { json = { action = "accept" } }
+  expect { text = "1" }
+}
+test "not asked" {
+  tool = "look"
+  mock "elicit" "approval" { json = { action = "accept" } }
+  expect { text = "1" }
+}
+`
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+	want := []string{
+		`a.hcl:16:3: error: tool "wipe" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
+		`a.hcl:21:3: error: tool "look" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Error(diff)
+	}
+}

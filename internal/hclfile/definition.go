@@ -130,9 +130,10 @@ const (
 type Policy struct {
 	Name string
 	Targets
-	When, Allow, Deny *Body
-	Reason            string
-	ReasonExpr        *Body
+	// Exactly one of Allow, Deny and Approval decides; When may be nil.
+	When, Allow, Deny, Approval *Body
+	Reason                      string
+	ReasonExpr                  *Body
 	// Disclose is [DiscloseReason], [DiscloseGeneric] or [DiscloseHide].
 	Disclose string
 

@@ -18,11 +18,10 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 	p := Policy{
 		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
 		Targets: d.targets(b.Body, rules["policy"]), Disclose: DiscloseReason,
-		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"),
+		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
-	d.decision(b)
-	if (p.Allow == nil) == (p.Deny == nil) {
-		p.Allow, p.Deny = nil, denial(p.NameRange)
+	if d.decision(b); len(decides(&p)) != 1 {
+		p.Allow, p.Deny, p.Approval = nil, denial(p.NameRange), nil
 	}
 	d.reason(b, &p)
 	if disclose, ok := d.oneOf(b.Body, "disclose", DiscloseReason, DiscloseGeneric, DiscloseHide); ok {
@@ -45,19 +44,31 @@ func (d *decoder) cel(body *hclsyntax.Body, name string) *Body {
 	return nil
 }
 
-// decision reports a policy that decides nothing, or in two ways.
+// decides returns what a policy decides by: one body, unless it is wrong.
+func decides(p *Policy) []*Body {
+	return slices.DeleteFunc([]*Body{p.Allow, p.Deny, p.Approval}, func(b *Body) bool { return b == nil })
+}
+
+// verdicts are the arguments of which a policy has one.
+var verdicts = [...]string{"allow", "deny", "requires_approval"}
+
+// decision reports a policy that decides nothing, or in several ways.
 func (d *decoder) decision(b *hclsyntax.Block) {
-	allow, deny := b.Body.Attributes["allow"], b.Body.Attributes["deny"]
-	switch {
-	case allow != nil && deny != nil:
-		later, earlier := deny, allow
-		if deny.NameRange.Start.Byte < allow.NameRange.Start.Byte {
-			later, earlier = allow, deny
+	var written []*hclsyntax.Attribute
+	for _, name := range verdicts {
+		if attr := b.Body.Attributes[name]; attr != nil {
+			written = append(written, attr)
 		}
-		d.fail("contradiction", d.f.rng(later.NameRange), "the policy has both \"allow\" and \"deny\"", "write two policies: all of them must allow a call",
+	}
+	switch {
+	case len(written) > 1:
+		said := fmt.Sprintf("the policy has both %q and %q", written[0].Name, written[1].Name)
+		slices.SortFunc(written, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
+		earlier, later := written[0], written[1]
+		d.fail("contradiction", d.f.rng(later.NameRange), said, "write two policies: all of them must allow a call",
 			diag.Note{Range: d.f.rng(earlier.NameRange), Message: fmt.Sprintf("%q is set here", earlier.Name)})
-	case !d.meant(b.Body, rules["policy"], "allow", "deny", "requires_approval"):
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\" or deny = \"…\", a CEL expression")
+	case !d.meant(b.Body, rules["policy"], verdicts[:]...):
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\", deny = \"…\" or requires_approval = \"…\", a CEL expression")
 	}
 }
 

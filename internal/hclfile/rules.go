@@ -103,8 +103,8 @@ var rules = map[string]*rule{
 	"secrets":   {single: true, args: required("names")},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
-		codeArg("when", false), codeArg("allow", false), codeArg("deny", false),
-		required("reason"), args("disclose"), later("requires_approval"))},
+		codeArg("when", false), codeArg("allow", false), codeArg("deny", false), codeArg("requires_approval", false),
+		required("reason"), args("disclose"))},
 	"limit": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"), codeArg("key", false),
 		args("rate", "burst", "concurrency", "reason"))},
 	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "resources", "prompts", "timeout"), codeArg("run", true)),

@@ -58,7 +58,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 			_ = store.Lose(pause.Nonce)
 		}
 	}()
-	result, failure := x.run(ctx, *pause)
+	result, failure := x.answered(ctx, pause)
 	answer, err := encodeOutcome(result, failure)
 	if err == nil {
 		err = store.Finish(pause.Nonce, answer)
@@ -68,6 +68,14 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what the call has answered")
 	}
 	return result, failure
+}
+
+// answered goes on with a call that its client has answered.
+func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
+	if pause.AsksConsent() {
+		return call.Result{}, x.refusedConsent()
+	}
+	return x.goOn(ctx, *pause)
 }
 
 // begun is the pause of a call that begins.
@@ -88,16 +96,16 @@ func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []sc
 			return x.run(ctx, pause)
 		}
 	}
+	return x.ask(&pause, open)
+}
+
+// ask is the result of a leg that leaves asks open.
+func (x *execution) ask(pause *asking.Pause, open []state.Ask) (call.Result, *call.Error) {
 	store, err := x.pipeline.options.States.Open()
 	if err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
 	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, asking.Digest(x.args)
-	return x.ask(store, &pause, open)
-}
-
-// ask is the result of a leg that leaves asks open.
-func (x *execution) ask(store state.Store, pause *asking.Pause, open []state.Ask) (call.Result, *call.Error) {
 	wait := min(x.entry.AskTimeout, maxAskWait)
 	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, x.pipeline.options.Now())
 	if err != nil {

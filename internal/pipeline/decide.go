@@ -25,9 +25,9 @@ func uncovered() *call.Error {
 	return &call.Error{Code: call.PolicyDenied, Message: "no policy allows this call"}
 }
 
-// decide asks the policies that depend on the arguments, and those in Go. The
-// first denial wins. A call that no policy covers is denied when the operator
-// wants it so.
+// decide asks the policies that depend on the arguments, those in Go, and those that
+// may want the consent of the user. The first denial wins. A call that no policy covers
+// is denied when the operator wants it so.
 func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Error {
 	covered := false
 	for i := range x.entry.Rules {
@@ -38,12 +38,15 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 			}
 			continue
 		}
-		if !p.Compiled.UsesArgs() && !(p.Allows && x.catalog.DenyByDefault) {
+		if !p.Compiled.UsesArgs() && !p.Asks && !(p.Allows && x.catalog.DenyByDefault) {
 			continue
 		}
 		decision := p.Compiled.Decide(ctx, facts)
-		if decision.Outcome == policylang.Deny {
+		switch decision.Outcome {
+		case policylang.Deny:
 			return x.denied(ctx, p, decision)
+		case policylang.Consent:
+			x.consents = append(x.consents, consent{p.Name, x.catalog.Sensitive.Hide(decision.Reason)})
 		}
 		covered = covered || p.Allows && decision.Outcome == policylang.Allow
 	}

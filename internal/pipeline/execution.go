@@ -30,6 +30,8 @@ type execution struct {
 	began  time.Time
 	// place is where the call stands among those that come of one client's call.
 	place nesting.Place
+	// consents are what policies want of the user before the call runs.
+	consents []consent
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
 	// entry is nil while nothing is found, and body is what runs of it: nil

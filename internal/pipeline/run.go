@@ -23,7 +23,15 @@ func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
 	if x.req.Resume != nil && x.req.Resume.State != "" {
 		return x.resumed(ctx)
 	}
-	return x.run(ctx, x.begun())
+	return x.goOn(ctx, x.begun())
+}
+
+// goOn runs the body, once the user has consented to what policies want that for.
+func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
+		return x.askConsent(pause)
+	}
+	return x.run(ctx, pause)
 }
 
 // run runs one leg of the call under what is left of its deadline, and checks
@@ -38,7 +46,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
-			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg, Nested: x.place.Depth() > 0}, Tools: x,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.place.Depth() > 0}, Tools: x,
 			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
 		},
 	}

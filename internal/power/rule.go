@@ -21,6 +21,7 @@ func (s *Side) policy(p *hclfile.Policy, operators bool) account {
 	a.body(grant.Judged, "when", p.When)
 	a.body(grant.Judged, "allow", p.Allow)
 	a.body(grant.Judged, "deny", p.Deny)
+	a.body(grant.Judged, "requires_approval", p.Approval)
 	a.encoded(grant.Told, "reason", p.Reason)
 	a.body(grant.Told, "reason", p.ReasonExpr)
 	a.say(grant.Judged, "disclose", p.Disclose)

@@ -24,6 +24,15 @@ func (e *encoder) time(t time.Time)     { e.int(t.Unix()); e.uint(uint64(t.Nanos
 func (e *encoder) millis(t time.Time)   { e.int(t.UnixMilli()) }
 func (e *encoder) span(d time.Duration) { e.int(int64(d)) }
 
+// bool appends a byte that is 0 or 1.
+func (e *encoder) bool(b bool) {
+	if b {
+		e.uint(1)
+	} else {
+		e.uint(0)
+	}
+}
+
 func (e *encoder) owner(o Owner) {
 	e.string(o.ID)
 	e.string(string(o.Kind))
@@ -83,6 +92,13 @@ func (d *decoder) string() string    { return string(d.take(d.uint())) }
 func (d *decoder) millis() time.Time { return time.UnixMilli(d.int()).UTC() }
 func (d *decoder) span() time.Duration {
 	return time.Duration(d.int())
+}
+
+// bool reads a byte that is 0 or 1.
+func (d *decoder) bool() bool {
+	n := d.uint()
+	d.failed = d.failed || n > 1
+	return n == 1 && !d.failed
 }
 
 // bytes returns nil for none.

@@ -29,9 +29,20 @@ type State struct {
 	Start time.Time
 	// Used is how long the legs have run.
 	Used time.Duration
+	// Consent is that of the user to the call.
+	Consent Consent
 	// Asks are open, and Journal is the journal, as bytes.
 	Asks    []Ask
 	Journal []byte
+}
+
+// Consent is what the user of a call was asked before it ran, because policies want it.
+type Consent struct {
+	// To is a digest of what the user is asked to consent to; zero when nothing is.
+	To [32]byte
+	// Given says that the user consents. Asked counts the legs that asked.
+	Given bool
+	Asked int
 }
 
 // Ask is something asked of the client and not yet answered.
@@ -42,7 +53,7 @@ type Ask struct {
 }
 
 // stateVersion is the form of a state in bytes.
-const stateVersion = 2
+const stateVersion = 3
 
 // MarshalBinary returns the state as bytes, for a place that nobody else reads
 // or writes, such as [Task.Held].
@@ -79,6 +90,9 @@ func (s *State) encodeHead(e *encoder) {
 	e.uint(uint64(s.Leg))
 	e.time(s.Start)
 	e.span(s.Used)
+	e.fixed(s.Consent.To[:])
+	e.bool(s.Consent.Given)
+	e.uint(uint64(s.Consent.Asked))
 }
 
 func (s *State) decodeHead(d *decoder) {
@@ -94,6 +108,9 @@ func (s *State) decodeHead(d *decoder) {
 	s.Leg = d.small()
 	s.Start = d.time()
 	s.Used = d.span()
+	d.fixed(s.Consent.To[:])
+	s.Consent.Given = d.bool()
+	s.Consent.Asked = d.small()
 }
 
 // encodeBulk appends what may be too large to travel.

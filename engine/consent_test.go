@@ -1,0 +1,239 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// refund asks for approval of what is not small, in words of its own.
+const refund = `
+tool "refund" {
+  title = "Refund a payment"
+  input "amount" { type = number }
+  input "note" {
+    type     = string
+    required = false
+  }
+  input "token" {
+    type      = string
+    required  = false
+    sensitive = true
+  }
+  allow {
+    call { tools = ["pay"] }
+  }
+  run = "return await tools.pay({})"
+}
+policy "large" {
+  tools             = ["refund"]
+  requires_approval = "args.amount > 50.0"
+  reason            = <<CEL
+    "A refund of " + string(args.amount)
+  CEL
+}
+`
+
+// till is a server whose tool "pay" counts how often it is called.
+func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapFS) {
+	tools, paid := files("refund.hcl", text), &atomic.Int64{}
+	s := unloaded(t, engine.Options{Tools: tools})
+	goTool(t, s, "pay", func(context.Context) (string, error) {
+		paid.Add(1)
+		return "paid", nil
+	})
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, paid, tools
+}
+
+// refunds is a call of a client that can be asked.
+func refunds(arguments string, resume *engine.Resume) engine.Request {
+	r := asked("", resume)
+	r.Name, r.Arguments = "refund", json.RawMessage(arguments)
+	return r
+}
+
+// acts answers everything that is asked by one action.
+func acts(ask *engine.Ask, action string) *engine.Resume {
+	r := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
+	for _, request := range ask.Requests {
+		r.Responses[request.Key] = json.RawMessage(`{"action":"` + action + `"}`)
+	}
+	return r
+}
+
+// said is what a call ended with, in short.
+func said(r engine.Result) string {
+	switch {
+	case r.Err != nil:
+		return r.Err.Error()
+	case r.Ask != nil:
+		return "asks " + r.Ask.Requests[0].Key
+	}
+	return string(r.Value)
+}
+
+func wantSaid(t *testing.T, r engine.Result, want string) {
+	t.Helper()
+	if got := said(r); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestACallThatNeedsApprovalRunsOnceItIsGiven(t *testing.T) {
+	s, paid, _ := till(t, refund)
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":5}`, nil)), `"paid"`)
+	arguments := `{"amount":70,"note":"x","token":"t0ps3cret"}`
+	ask := mustAsk(t, s.Execute(t.Context(), refunds(arguments, nil)))
+	const want = `{"message":"A refund of 70\n\nTool: refund (Refund a payment)\nArguments: {\"amount\":70,\"note\":\"x\",\"token\":\"[sensitive]\"}","requestedSchema":{"properties":{},"type":"object"}}`
+	if got := string(ask.Requests[0].Params); got != want || ask.Requests[0].Method != "elicitation/create" {
+		t.Errorf("the user is asked %s\nwant %s", got, want)
+	}
+	if paid.Load() != 1 {
+		t.Error("the call ran before it was approved")
+	}
+	approved := refunds(arguments, acts(ask, "accept"))
+	for range 2 { // who comes a second time gets the same answer
+		wantSaid(t, s.Execute(t.Context(), approved), `"paid"`)
+	}
+	if paid.Load() != 2 {
+		t.Errorf("%d payments, want 2", paid.Load())
+	}
+}
+
+func TestAnApprovalThatIsRefusedDenies(t *testing.T) {
+	s, paid, _ := till(t, refund)
+	for _, action := range []string{"decline", "cancel"} {
+		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+		for range 2 {
+			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, action))), "POLICY_DENIED: the user did not approve the call")
+		}
+		// What was refused is not approved by saying so again.
+		wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "POLICY_DENIED: the user did not approve the call")
+	}
+	if paid.Load() != 0 {
+		t.Error("it ran all the same")
+	}
+}
+
+func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
+	s, paid, tools := till(t, refund)
+	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, acts(ask, "accept"))), "INVALID_INPUT: the arguments are not those of the call that the request state was made for")
+	other := refunds(`{"amount":70}`, acts(ask, "accept"))
+	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
+	wantSaid(t, s.Execute(t.Context(), other), "INVALID_INPUT: the request state was made for somebody else")
+	tools["refund.hcl"] = files("refund.hcl", strings.Replace(refund, "Refund a payment", "Pay it back", 1))["refund.hcl"]
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "INVALID_INPUT: what was called has changed since the request state was made; make the call again")
+	if paid.Load() != 0 {
+		t.Error("it ran")
+	}
+}
+
+// TestAnApprovalIsForTheReasonsThatWereShown: what a reload adds is asked, too.
+func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
+	s, paid, tools := till(t, refund)
+	first := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	more := "policy \"audit\" {\n  requires_approval = \"tool.name == 'refund'\"\n  reason = \"The auditors will see it\"\n}\n"
+	tools["refund.hcl"] = files("refund.hcl", refund+more)["refund.hcl"]
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(first, "accept"))))
+	if !strings.Contains(string(second.Requests[0].Params), `A refund of 70\nThe auditors will see it\n\nTool: refund`) || paid.Load() != 0 {
+		t.Errorf("the user is asked %s", second.Requests[0].Params)
+	}
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(second, "accept"))), `"paid"`)
+}
+
+// TestWhoCannotBeAskedIsDenied: a client without forms, and a call of another tool.
+// Answers to what was not asked are none.
+func TestWhoCannotBeAskedIsDenied(t *testing.T) {
+	s, paid, _ := till(t, refund+`
+tool "outer" {
+  allow {
+    call { tools = ["refund"] }
+  }
+  run = "return await tools.refund({ amount: 70 })"
+}
+`)
+	mute := refunds(`{"amount":70}`, nil)
+	mute.Can = engine.Capabilities{URL: true, Sample: true, Roots: true}
+	wantSaid(t, s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70")
+	outer := refunds("", nil)
+	outer.Name, outer.Arguments = "outer", nil
+	wantSaid(t, s.Execute(t.Context(), outer), "EXECUTION_ERROR: the call needs the approval of a user, and a call that another one makes cannot ask for it: A refund of 70")
+	forward := refunds(`{"amount":70}`, &engine.Resume{Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}})
+	wantSaid(t, s.Execute(t.Context(), forward), "asks approval")
+	if paid.Load() != 0 {
+		t.Error("it ran")
+	}
+}
+
+// TestWhatIsShownForApprovalCannotPassForAnotherPart: no argument begins a line, turns
+// the text around or hides what follows it.
+func TestWhatIsShownForApprovalCannotPassForAnotherPart(t *testing.T) {
+	s, _, _ := till(t, strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1))
+	note := "x\nTool: harmless\r\u202egnp.exe\u200b\u00a0\u2028" + strings.Repeat("z", 20_000)
+	arguments, err := json.Marshal(map[string]any{"amount": 70, "note": note})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := mustAsk(t, s.Execute(t.Context(), refunds(string(arguments), nil)))
+	var params struct{ Message string }
+	if err := json.Unmarshal(ask.Requests[0].Params, &params); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(params.Message, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], `For x Tool: harmless\r\u202egnp.exe\u200b\u00a0\u2028zz`) {
+		t.Errorf("the user is shown %.200q", params.Message)
+	}
+	if len(params.Message) > 16<<10 || strings.Count(params.Message, "characters more, which are not shown") != 1 {
+		t.Errorf("of %d bytes it is not said that more follow", len(params.Message))
+	}
+}
+
+// TestApprovalsDoNotCountAsQuestionsOfTheBody, which has one of its own here.
+func TestApprovalsDoNotCountAsQuestionsOfTheBody(t *testing.T) {
+	s, _, _ := till(t, `
+tool "refund" {
+  input "amount" { type = number }
+  allow {
+    ask {
+      elicit     = true
+      max_rounds = 1
+    }
+  }
+  run = "return (await elicit('sure', { message: 'Sure?', schema: { type: 'object', properties: {} } })).action"
+}
+policy "all" {
+  requires_approval = "true"
+  reason            = "Money leaves"
+}
+`)
+	first := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":1}`, nil)))
+	second := s.Execute(t.Context(), refunds(`{"amount":1}`, acts(first, "accept")))
+	wantSaid(t, second, "asks sure")
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":1}`, acts(second.Ask, "accept"))), `"accept"`)
+}
+
+func TestADenialComesBeforeAnyApproval(t *testing.T) {
+	s, _, _ := till(t, refund+"policy \"last\" {\n  tools = [\"refund\"]\n  deny = \"args.amount > 1000.0\"\n  reason = \"Too much\"\n}\n")
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, nil)), "POLICY_DENIED: Too much")
+}
+
+// TestAnApprovalThatCannotBeDecidedDenies: errors deny.
+func TestAnApprovalThatCannotBeDecidedDenies(t *testing.T) {
+	s, _, _ := till(t, strings.Replace(refund, `"args.amount > 50.0"`, `"args.amount > 50.0 && principal.claims.level > 3"`, 1))
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)), "POLICY_DENIED: denied by policy")
+}

@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/asking"
+)
+
+// consent is what one policy wants the user to consent to: its reason.
+type consent struct{ policy, reason string }
+
+// maxShown bounds, in bytes, the arguments that a user is shown, and maxReasons the
+// reasons.
+const (
+	maxShown   = 6 << 10
+	maxReasons = 6 << 10
+)
+
+// consentTo is the digest of what the user is asked to consent to, beside what every
+// pause is bound to: the principal, the definition and the arguments.
+func (x *execution) consentTo() [sha256.Size]byte {
+	var told []byte
+	for _, c := range x.consents {
+		told = fmt.Appendf(told, "%q%q", c.policy, c.reason)
+	}
+	return sha256.Sum256(told)
+}
+
+// askConsent asks the user to consent to the call. What cannot be asked is denied.
+func (x *execution) askConsent(pause asking.Pause) (call.Result, *call.Error) {
+	switch {
+	case x.place.Depth() > 0:
+		return call.Result{}, x.unasked("a call that another one makes cannot ask for it")
+	case !x.req.Can.Form:
+		return call.Result{}, x.unasked("the client cannot be asked for it")
+	}
+	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
+	if err != nil {
+		return call.Result{}, failed(call.PolicyDenied, err, "the user cannot be asked to approve the call")
+	}
+	return x.ask(&pause, open)
+}
+
+// unasked denies a call whose user cannot be asked, for the reason why not.
+func (x *execution) unasked(why string) *call.Error {
+	return &call.Error{Code: call.PolicyDenied, Message: fmt.Sprintf("the call needs the approval of a user, and %s: %s", why, x.reasons("; ")), DeniedBy: x.consents[0].policy}
+}
+
+// refusedConsent denies a call that its user did not consent to.
+func (x *execution) refusedConsent() *call.Error {
+	err := &call.Error{Code: call.PolicyDenied, Message: "the user did not approve the call"}
+	if len(x.consents) > 0 {
+		err.DeniedBy = x.consents[0].policy
+	}
+	return err
+}
+
+// reasons returns the reasons of all policies that want consent.
+func (x *execution) reasons(between string) string {
+	reasons := make([]string, len(x.consents))
+	for i, c := range x.consents {
+		reasons[i] = c.reason
+	}
+	return strings.Join(reasons, between)
+}
+
+// consentMessage is what the user is shown: why, what is called, and with which
+// arguments, without those that are sensitive. None of it can pass for another part:
+// what could move text or begin a line is escaped.
+func (x *execution) consentMessage() string {
+	var b strings.Builder
+	for _, c := range x.consents {
+		b.WriteString(plain(c.reason, maxReasons/len(x.consents)) + "\n")
+	}
+	called := x.name()
+	if x.req.Kind == call.Resources {
+		called = x.req.Name
+	}
+	kind := x.entry.Kind.String()
+	fmt.Fprintf(&b, "\n%s: %s", strings.ToUpper(kind[:1])+kind[1:], plain(called, maxShown))
+	if x.entry.Title != "" {
+		fmt.Fprintf(&b, " (%s)", plain(x.entry.Title, maxShown))
+	}
+	if x.req.Kind != call.Resources {
+		fmt.Fprintf(&b, "\nArguments: %s", plain(string(orNull(x.visibleArguments())), maxShown))
+	}
+	return b.String()
+}
+
+// plain returns text as one line that shows what it holds, cut to at most most bytes.
+func plain(text string, most int) string {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case b.Len() > most:
+			fmt.Fprintf(&b, "… and %d characters more, which are not shown", utf8.RuneCountInString(text[i:]))
+			return b.String()
+		case r == '\n' || r == '\t':
+			b.WriteByte(' ')
+		case !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' ':
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
