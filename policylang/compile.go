@@ -186,7 +186,7 @@ func (c *compiler) checkResult(at *places, got *types.Type) bool {
 		detail = "turn it into one with string(...)"
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code: codeResult, ofTool: at.role == roleKey && reads(at.tree, "args"),
+		code: codeResult, ofTool: at.role == roleKey && readsTool(at.tree),
 		summary: fmt.Sprintf("%s must be %s, and this is %s", at.role, typeName(want), typeName(got)),
 		detail:  detail,
 	})

@@ -53,7 +53,7 @@ func (c *compiler) estimate(at *places, checked *cel.Ast) *uint64 {
 		return &cost.Max
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code: codeCost, ofTool: reads(at.tree, "args"),
+		code: codeCost, ofTool: readsTool(at.tree),
 		summary: "this can take too long to evaluate",
 		detail:  "give the arguments that it walks through or searches max_items or max_length, or loop over fewer lists at once",
 	})
@@ -96,7 +96,7 @@ func (e estimator) size(names []string, t *types.Type) uint64 {
 	if at != nil && len(at.enum) > 0 {
 		return longest(at.enum)
 	}
-	return assumedSize(names[0] == "args", inList, t)
+	return assumedSize(isTools(names[0]), inList, t)
 }
 
 func items(s *shape) *shape {

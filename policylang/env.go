@@ -33,7 +33,7 @@ type Env struct {
 	plain *scope
 
 	mu        sync.Mutex
-	scopes    map[string]*scope // by schema
+	scopes    map[schemas]*scope
 	universal map[sourceKey]universal
 }
 
@@ -67,7 +67,7 @@ func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 		vars:      values,
 		blank:     types.NewUnknown(0, types.NewAttributeTrail("args")),
 		roots:     map[string]*shape{"vars": known},
-		scopes:    map[string]*scope{},
+		scopes:    map[schemas]*scope{},
 		universal: map[sourceKey]universal{},
 	}
 	e.runs.New = func() any { return &run{} }
@@ -105,16 +105,16 @@ func (e *Env) build(objects map[string]*shape) error {
 
 // Compile compiles a policy for one tool: against the schema of its arguments.
 // The policy is nil when the list has errors. A policy that never mentions the
-// arguments is compiled once and shared by all tools, so that covering many
+// arguments or the result is compiled once and shared by all tools, so that covering many
 // costs next to nothing.
 func (e *Env) Compile(src Source, t Tool) (*Policy, diag.List) {
-	if !src.mayReadArgs() {
+	if !src.mayReadTool() {
 		if p, diags := e.compileUniversal(src); p != nil {
 			return p, diags
 		}
 		// What is wrong is told better by one who knows the arguments.
 	}
-	s, err := e.scopeFor(t.Schema)
+	s, err := e.scopeFor(src.schemas(t))
 	if err != nil {
 		return nil, diag.List{schemaProblem(t, err)}
 	}
@@ -131,12 +131,12 @@ func schemaProblem(t Tool, err error) diag.Diagnostic {
 
 // CompileAny checks a policy that covers no tool yet, taking any arguments.
 func (e *Env) CompileAny(src Source) diag.List {
-	if !src.mayReadArgs() {
+	if !src.mayReadTool() {
 		if p, diags := e.compileUniversal(src); p != nil {
 			return diags
 		}
 	}
-	s, err := e.scopeFor(nil)
+	s, err := e.scopeFor(src.schemas(Tool{}))
 	if err != nil {
 		return diag.List{{Code: codeSchema, Summary: err.Error(), Range: src.Range}}
 	}

@@ -70,7 +70,7 @@ func TestWarningsOfASharedPolicyAreToldEachTime(t *testing.T) {
 func TestWhatAnEnvRemembersIsBounded(t *testing.T) {
 	e := newEnv(t)
 	for i := range rememberMost + 10 {
-		e.scopes[fmt.Sprint(i)] = e.plain
+		e.scopes[schemas{args: fmt.Sprint(i)}] = e.plain
 		e.universal[sourceKey{name: fmt.Sprint(i)}] = universal{}
 	}
 	mustCompile(t, e, denying("args.amount > 3"))

@@ -159,13 +159,13 @@ func (c *compiler) explainType(at *places, e ast.Expr, message string) {
 	}
 	if rest, ok := between(message, "expected type '", "'"); ok {
 		_, found, _ := strings.Cut(message, "' but found '")
-		c.reportNode(at, e, problem{code: codeType, ofTool: reads(e, "args"), summary: fmt.Sprintf(
+		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e), summary: fmt.Sprintf(
 			"this must be %s, and it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'"))),
 			detail: "compare it or convert it, as with ==, string(…) or int(…)"})
 		return
 	}
 	if t, ok := between(message, "expression of type '", "' cannot be range of a comprehension"); ok {
-		c.reportNode(at, e, problem{code: codeType, ofTool: reads(e, "args"),
+		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e),
 			summary: fmt.Sprintf("%s has no elements to look at", typeWords(t)),
 			detail:  "exists, all, filter and map work on lists and maps"})
 		return
@@ -187,6 +187,9 @@ func between(s, before, after string) (string, bool) {
 }
 
 // reads reports whether e reads the variable name.
+// readsTool reports whether e reads what belongs to a tool: its arguments, or its result.
+func readsTool(e ast.Expr) bool { return reads(e, "args") || reads(e, "result") }
+
 func reads(e ast.Expr, name string) bool {
 	found := false
 	visit(e, func(part ast.Expr) {

@@ -38,6 +38,8 @@ func (c *compiler) insteadOf(name string) string {
 		return fmt.Sprintf("a variable is written vars.%s", name)
 	case name == "input" && c.scope.roots["args"] != nil:
 		return "in policies the arguments are args"
+	case name == "result" && c.scope.roots["args"] != nil:
+		return "a policy with on = \"result\" judges what a call returns"
 	case name == "args":
 		return "the arguments are not known where a value for one of them is computed"
 	case name == "local" || name == "secret":
@@ -92,6 +94,12 @@ func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem 
 		if meant == "" {
 			p.detail += "; where only some take it, ask first: " + r.asking(strings.Join(names, ".")+"."+name)
 		}
+	case names[0] == "result":
+		p.code, p.ofTool = codeArgument, true
+		p.summary = fmt.Sprintf("the result of %s has no %q", c.toolName(), strings.Join(append(names[1:], name), "."))
+		if meant == "" {
+			p.detail += "; where only some have it, ask first: " + r.asking(strings.Join(names, ".")+"."+name)
+		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))
 		if len(names) == 1 {
@@ -129,7 +137,7 @@ func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
 		}
 	}
 	c.report(at, start, end, problem{
-		code: codeType, ofTool: reads(e, "args"),
+		code: codeType, ofTool: readsTool(e),
 		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: orElse(meant, "remove the member; only objects have some"),
 	})
 }

@@ -13,7 +13,7 @@ import (
 // explainMismatch is about an operator or function that does not take what it
 // is given.
 func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
-	p := problem{code: codeType, ofTool: reads(e, "args"), summary: mismatched}
+	p := problem{code: codeType, ofTool: readsTool(e), summary: mismatched}
 	args := e.AsCall().Args()
 	if !m.method && len(m.args) != len(args) {
 		c.reportNode(at, e, p)

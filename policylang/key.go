@@ -43,7 +43,7 @@ func (e *Env) CompileKey(src KeySource, t *Tool) (*Key, diag.List) {
 	if t != nil {
 		tool = *t
 	}
-	s, err := e.scopeFor(tool.Schema)
+	s, err := e.scopeFor(schemas{args: string(tool.Schema)})
 	if err != nil {
 		return nil, diag.List{schemaProblem(tool, err)}
 	}

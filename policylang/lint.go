@@ -116,7 +116,7 @@ func (c *compiler) lintEnumValue(at *places, member, value ast.Expr) {
 	}
 	names := path(member)
 	c.reportNode(at, value, problem{
-		severity: diag.Warning, code: codeEnum, ofTool: names[0] == "args",
+		severity: diag.Warning, code: codeEnum, ofTool: isTools(names[0]),
 		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(string(text))),
 		detail:  orElse(diag.DidYouMean(string(text), s.enum), "it is one of "+enumerate(s.enum)),
 	})
@@ -145,7 +145,7 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 			return
 		}
 		detail := "ask first, as in " + x.role.asking(name)
-		if c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool" { // others have no defaults
+		if strings.HasPrefix(name, "args.") && (c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool") { // others have no defaults
 			detail += ", or give the argument a default"
 		}
 		c.reportNode(x.places, e, problem{
@@ -184,7 +184,7 @@ func (c *compiler) mayLack(e ast.Expr) bool {
 		return false
 	}
 	names := path(e)
-	return names[0] == "args" && !c.asked[strings.Join(names, ".")]
+	return isTools(names[0]) && !c.asked[strings.Join(names, ".")]
 }
 
 // withoutAnswer says what an expression does that cannot be evaluated.

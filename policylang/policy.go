@@ -15,6 +15,8 @@ const GenericReason = "denied by policy"
 type Policy struct {
 	env  *Env
 	name string
+	// result is the shape of what is judged; nil for a policy about calls.
+	result *shape
 	// when is nil when the policy concerns every call.
 	when *expression
 	// verdict is the expression that decides.
@@ -28,6 +30,9 @@ type Policy struct {
 // found at once.
 func (c *compiler) policyOf(src Source) *Policy {
 	p := &Policy{env: c.scope.env, name: src.Name, reason: src.Reason}
+	if src.OnResult {
+		p.result = c.scope.roots["result"]
+	}
 	p.when = c.optional(roleWhen, src.When)
 	if r, verdict := src.verdict(); verdict != nil {
 		p.verdict = c.compile(r, *verdict)

@@ -37,14 +37,14 @@ func (p *pruner) reduce(e ast.Expr) {
 }
 
 // neverThere reports whether e is the has() of a member that the schema of the
-// arguments rules out.
+// arguments, or of the result, rules out.
 func (p *pruner) neverThere(e ast.Expr) bool {
 	if !e.AsSelect().IsTestOnly() {
 		return false
 	}
 	operand := e.AsSelect().Operand()
 	names := path(operand)
-	if names == nil || names[0] != "args" {
+	if names == nil || !isTools(names[0]) {
 		return false
 	}
 	owner := p.scope.shapeOf(operand)

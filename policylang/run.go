@@ -42,6 +42,8 @@ func (r *run) ResolveName(name string) (any, bool) {
 			return r.env.blank, true
 		}
 		return r.in.Args, true
+	case "result":
+		return r.in.Result, true
 	case "vars":
 		return r.env.vars, true
 	case "agent":

@@ -20,16 +20,24 @@ type scope struct {
 	objects map[string]*shape
 }
 
-// scopeFor returns the scope of a tool with the given schema of arguments. The
-// same schema gives the same scope.
-func (e *Env) scopeFor(schema json.RawMessage) (*scope, error) {
+// schemas are what a scope knows of a tool.
+type schemas struct {
+	args string
+	// result is that of what the tool returns, where judged says that it is judged.
+	result string
+	judged bool
+}
+
+// scopeFor returns the scope of a tool with the given schemas. The same schemas
+// give the same scope.
+func (e *Env) scopeFor(of schemas) (*scope, error) {
 	e.mu.Lock()
-	s := e.scopes[string(schema)]
+	s := e.scopes[of]
 	e.mu.Unlock()
 	if s != nil {
 		return s, nil
 	}
-	s, err := e.newScope(schema)
+	s, err := e.newScope(of)
 	if err != nil {
 		return nil, err
 	}
@@ -38,22 +46,29 @@ func (e *Env) scopeFor(schema json.RawMessage) (*scope, error) {
 	if len(e.scopes) >= rememberMost {
 		clear(e.scopes)
 	}
-	e.scopes[string(schema)] = s
+	e.scopes[of] = s
 	return s, nil
 }
 
-func (e *Env) newScope(schema json.RawMessage) (*scope, error) {
+func (e *Env) newScope(of schemas) (*scope, error) {
 	b := shaper{objects: maps.Clone(e.own.objects)}
-	args, err := b.root(schema)
+	args, err := b.root(json.RawMessage(of.args))
 	if err != nil {
 		return nil, err
 	}
 	roots := maps.Clone(e.roots)
 	roots["args"] = args
-	env, err := e.base.Extend(
-		cel.CustomTypeProvider(&provider{base: e.own.base, facts: e.own.facts, objects: b.objects}),
-		cel.Variable("args", args.cel),
-	)
+	declared := []cel.EnvOption{cel.Variable("args", args.cel)}
+	if of.judged {
+		result := anything()
+		if of.result != "" {
+			result = b.shape(json.RawMessage(of.result), 0)
+		}
+		roots["result"] = result
+		declared = append(declared, cel.Variable("result", result.cel))
+	}
+	declared = append(declared, cel.CustomTypeProvider(&provider{base: e.own.base, facts: e.own.facts, objects: b.objects}))
+	env, err := e.base.Extend(declared...)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +81,9 @@ func (s *scope) names() []string {
 	slices.Sort(names)
 	return names
 }
+
+// isTools reports whether a variable is what the schemas of a tool describe.
+func isTools(root string) bool { return root == "args" || root == "result" }
 
 // isRoot reports whether name is one of the variables.
 func (s *scope) isRoot(name string) bool {

@@ -12,6 +12,9 @@ import (
 type Source struct {
 	// Name is the policy's name, for messages.
 	Name string
+	// OnResult says that the policy judges what a call returns, which it sees as result,
+	// and not whether the call may be made.
+	OnResult bool
 	// When says which calls the policy concerns; nil means all.
 	When *diag.Text
 	// Allow must be true for the call to go on, Deny must be false.
@@ -36,6 +39,9 @@ type Tool struct {
 	// Schema is the JSON Schema of the tool's arguments, with those that
 	// `from` supplies. Nil means that nothing is known of them.
 	Schema json.RawMessage
+	// Result is the JSON Schema of what the tool returns, for policies that judge that.
+	// Nil means that nothing is known of it.
+	Result json.RawMessage
 	// Later are required arguments that a completion may lack, because another
 	// one before them is completed.
 	Later []string
@@ -91,9 +97,21 @@ func keyOfText(t *diag.Text) textKey {
 	return textKey{t.Body(), t.All()}
 }
 
-// mayReadArgs reports whether any of the policy's expressions may read the
-// arguments. It errs to the side of yes.
-func (s Source) mayReadArgs() bool {
+// schemas returns those of a tool that the policy sees.
+func (s Source) schemas(t Tool) schemas {
+	of := schemas{args: string(t.Schema), judged: s.OnResult}
+	if s.OnResult {
+		of.result = string(t.Result)
+	}
+	return of
+}
+
+// mayReadTool reports whether any of the policy's expressions may read the
+// arguments or the result. It errs to the side of yes.
+func (s Source) mayReadTool() bool {
+	if s.OnResult {
+		return true
+	}
 	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.Approval, s.ReasonExpr} {
 		if t != nil && mayReadArgs(*t) {
 			return true

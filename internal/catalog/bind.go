@@ -56,6 +56,9 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 	if !covers(p.Targets, e.Kind, e.Name) || k.policies.full() {
 		return nil
 	}
+	if p.OnResult {
+		schemaHash = sha256.Sum256(append(schemaHash[:], rawOf(e.Output)...))
+	}
 	key := ruleKey{p.Hash, schemaHash}
 	compiled, problems := k.policies.compile(key, func() (*policylang.Policy, diag.List) {
 		if known := k.cache.policies[key]; known != nil {
@@ -66,13 +69,18 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 	if problems.HasErrors() {
 		return problems
 	}
-	e.Rules = append(e.Rules, Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Asks: p.Approval != nil})
+	rule := Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Asks: p.Approval != nil}
+	if p.OnResult {
+		e.ResultRules = append(e.ResultRules, rule)
+	} else {
+		e.Rules = append(e.Rules, rule)
+	}
 	return problems
 }
 
 // toolOf is what policies and keys of an item are compiled against.
 func toolOf(e *Entry) policylang.Tool {
-	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Later: e.Offer.later(), Range: e.Where}
+	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Result: rawOf(e.Output), Later: e.Offer.later(), Range: e.Where}
 }
 
 // schemaHashOf tells items apart that policies and keys are compiled for apart.
@@ -82,7 +90,7 @@ func schemaHashOf(e *Entry) source.Hash {
 
 func sourceOf(p *hclfile.Policy) policylang.Source {
 	return policylang.Source{
-		Name: p.Name, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny), Approval: textOf(p.Approval),
+		Name: p.Name, OnResult: p.OnResult, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny), Approval: textOf(p.Approval),
 		Reason: p.Reason, ReasonExpr: textOf(p.ReasonExpr), Range: p.NameRange,
 	}
 }

@@ -53,9 +53,11 @@ type Catalog struct {
 // Entry is an item with the policies, limits and hooks that this catalog gives it.
 type Entry struct {
 	*Item
-	Rules  []Policy
-	Limits []Limit
-	Hooks  []*Hook
+	Rules []Policy
+	// ResultRules judge what a call returned, in their order.
+	ResultRules []Policy
+	Limits      []Limit
+	Hooks       []*Hook
 }
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.

@@ -136,7 +136,7 @@ func (k *linker) distinct() (entries []*Entry, share func()) {
 	return entries, func() {
 		for _, e := range followers {
 			leader := leaders[e.folder]
-			e.Rules, e.Limits, e.Hooks = leader.Rules, leader.Limits, leader.Hooks
+			e.Rules, e.ResultRules, e.Limits, e.Hooks = leader.Rules, leader.ResultRules, leader.Limits, leader.Hooks
 		}
 	}
 }

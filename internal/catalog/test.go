@@ -29,7 +29,7 @@ func (c *Catalog) Tested(next *Catalog, test *hclfile.Test) bool {
 	}
 	old, now := c.entryOf(test), next.entryOf(test)
 	return old != nil && now != nil && old.Item == now.Item &&
-		slices.EqualFunc(old.Rules, now.Rules, func(a, b Policy) bool { return a.Compiled == b.Compiled })
+		same(old.Rules, now.Rules) && same(old.ResultRules, now.ResultRules)
 }
 
 // entryOf returns what a test is of, nil when it is not there.
@@ -40,4 +40,9 @@ func (c *Catalog) entryOf(test *hclfile.Test) *Entry {
 	}
 	e, _ := c.Read(target)
 	return e
+}
+
+// same reports whether two lists hold the same policies.
+func same(a, b []Policy) bool {
+	return slices.EqualFunc(a, b, func(a, b Policy) bool { return a.Compiled == b.Compiled })
 }

@@ -14,6 +14,7 @@ func (c *checker) checkProduction(files []*hclfile.Definitions) {
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
 	}
+	policies = slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult }) // they let any call be made
 	all := !c.unread.holds("policy") && !c.unread.holds("tools") && !c.unread.holds("resources") && !c.unread.holds("prompts")
 	covered := func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
 		if all && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {

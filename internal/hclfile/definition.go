@@ -130,6 +130,8 @@ const (
 type Policy struct {
 	Name string
 	Targets
+	// OnResult says that the policy judges what calls return.
+	OnResult bool
 	// Exactly one of Allow, Deny and Approval decides; When may be nil.
 	When, Allow, Deny, Approval *Body
 	Reason                      string

@@ -23,6 +23,12 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 	if d.decision(b); len(decides(&p)) != 1 {
 		p.Allow, p.Deny, p.Approval = nil, denial(p.NameRange), nil
 	}
+	if on, ok := d.oneOf(b.Body, "on", "call", "result"); ok {
+		p.OnResult = on == "result"
+	}
+	if approval := b.Body.Attributes["requires_approval"]; p.OnResult && approval != nil {
+		d.fail("contradiction", d.f.rng(approval.NameRange), "what has been done needs no approval", "remove on = \"result\", or write allow or deny")
+	}
 	d.reason(b, &p)
 	if disclose, ok := d.oneOf(b.Body, "disclose", DiscloseReason, DiscloseGeneric, DiscloseHide); ok {
 		p.Disclose = disclose

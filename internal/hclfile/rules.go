@@ -102,7 +102,7 @@ var rules = map[string]*rule{
 	"module":    {labels: []string{"name"}, open: true},
 	"secrets":   {single: true, args: required("names")},
 
-	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"),
+	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts", "on"),
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false), codeArg("requires_approval", false),
 		required("reason"), args("disclose"))},
 	"limit": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"), codeArg("key", false),

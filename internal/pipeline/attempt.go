@@ -38,7 +38,10 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if err := x.decide(ctx, facts); err != nil {
 		return call.Result{}, err
 	}
-	return x.limited(ctx, facts)
+	if result, err = x.limited(ctx, facts); err == nil {
+		err = x.judge(ctx, facts, result)
+	}
+	return result, err
 }
 
 // facts returns what policies and `from` expressions may know before the

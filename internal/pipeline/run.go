@@ -82,7 +82,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		return call.Result{}, failed(call.ExecutionError, errors.New("executor returned neither result nor failure"), "the %s could not be run", x.entry.Kind)
 	}
 	if x.entry.Kind != call.Tools {
-		public := x.entry.Steady && len(x.entry.Rules) == 0 && !x.catalog.DenyByDefault
+		public := x.entry.Steady && len(x.entry.Rules)+len(x.entry.ResultRules) == 0 && !x.catalog.DenyByDefault
 		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public}, nil
 	}
 	return x.result(outcome.Result)

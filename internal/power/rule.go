@@ -18,6 +18,9 @@ func (s *Side) policy(p *hclfile.Policy, operators bool) account {
 	}
 	a.when(operators, grant.Holds, inOperatorsFile)
 	a.targets(a.sense, p.Targets)
+	if p.OnResult {
+		a.say(grant.Judged, "on", "result")
+	}
 	a.body(grant.Judged, "when", p.When)
 	a.body(grant.Judged, "allow", p.Allow)
 	a.body(grant.Judged, "deny", p.Deny)

@@ -1,0 +1,156 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// lookup returns what its caller wants to be returned, so that a policy can judge it.
+const lookup = `
+tool "lookup" {
+  input "level" { type = integer }
+  output "level" { type = integer }
+  output "note" {
+    type     = string
+    required = false
+  }
+  run = "return { level: input.level }"
+}
+tool "say" {
+  input "text" { type = string }
+  run = "return input.text"
+}
+tool "draw" {
+  run = "return content.text('secret plan')"
+}
+resource "page" {
+  uri       = "docs://page"
+  mime_type = "text/plain"
+  text      = "secret page"
+}
+prompt "ask" {
+  message "user" { text = "secret question" }
+}
+policy "levels" {
+  on     = "result"
+  tools  = ["lookup"]
+  deny   = "result.level > 3 && !principal.scopes.exists(s, s == 'admin')"
+  reason = <<CEL
+    "Level " + string(result.level) + " is for admins"
+  CEL
+}
+policy "words" {
+  on     = "result"
+  tools  = ["say", "draw"]
+  deny   = "string(result).contains('secret')"
+  reason = "Not for you"
+}
+policy "shapes" {
+  on        = "result"
+  resources = ["page"]
+  prompts   = ["ask"]
+  when      = "tool.kind != 'tool'"
+  deny      = "tool.kind == 'resource' ? result.contents[0].text.contains('secret') : result.messages[0].content.text.contains('secret')"
+  reason    = "Not for you"
+}
+`
+
+func judged(t *testing.T, text string) (*engine.Server, fstest.MapFS) {
+	tools := files("lookup.hcl", text)
+	return server(t, engine.Options{Tools: tools}), tools
+}
+
+func calls(name, arguments string) engine.Request {
+	r := asked("", nil)
+	r.Name, r.Arguments = name, json.RawMessage(arguments)
+	return r
+}
+
+// TestWhatACallReturnsIsJudged: of every kind, by its shape, once the call is done.
+func TestWhatACallReturnsIsJudged(t *testing.T) {
+	s, _ := judged(t, strings.Replace(lookup, "string(result).contains", "tool.name == 'draw' ? result[0].text.contains('secret') : result.contains", 1))
+	admin := calls("lookup", `{"level":4}`)
+	admin.Caller.Principal.Scopes = []string{"admin"}
+	page, question := calls("docs://page", ""), calls("ask", "")
+	page.Kind, question.Kind = engine.Resources, engine.Prompts
+	page.Arguments, question.Arguments = nil, nil
+	for _, test := range []struct {
+		request engine.Request
+		want    string
+	}{
+		{calls("lookup", `{"level":3}`), `{"level":3}`},
+		{calls("lookup", `{"level":4}`), "POLICY_DENIED: Level 4 is for admins"},
+		{admin, `{"level":4}`},
+		{calls("say", `{"text":"hello"}`), `"hello"`},
+		{calls("say", `{"text":"a secret"}`), "POLICY_DENIED: Not for you"},
+		{calls("draw", `{}`), "POLICY_DENIED: Not for you"},
+		{page, "POLICY_DENIED: Not for you"},
+		{question, "POLICY_DENIED: Not for you"},
+	} {
+		wantSaid(t, s.Execute(t.Context(), test.request), test.want)
+	}
+	if seen := s.Visible(t.Context(), engine.Tools, admin.Caller); len(seen.Tools) != 3 {
+		t.Errorf("%d tools are seen, as what they return is not known", len(seen.Tools))
+	}
+}
+
+// TestResultsAreTypedByTheirSchema, when the files are loaded.
+func TestResultsAreTypedByTheirSchema(t *testing.T) {
+	for change, want := range map[string]string{
+		"result.levle > 3":   `the result of tool "lookup" has no "levle"`,
+		"result.level > '3'": "cannot compare an integer with a string",
+		"result.note == 'x'": "result.note may be left out, and then this denies the call",
+		"has(result.nope)":   "",
+		"args.level > 3":     "",
+		"args.levle > 3":     `tool "lookup" has no argument "levle"`,
+	} {
+		s := unloaded(t, engine.Options{Tools: files("lookup.hcl", strings.Replace(lookup, "result.level > 3 && !principal.scopes.exists(s, s == 'admin')", change, 1))})
+		report, _ := s.Load(t.Context())
+		got := report.Problems.Error()
+		if !strings.Contains(got, want) || want == "" && report.Problems.HasErrors() {
+			t.Errorf("%s: got %s", change, got)
+		}
+	}
+}
+
+// TestAResultThatCannotBeJudgedIsDenied: errors deny.
+func TestAResultThatCannotBeJudgedIsDenied(t *testing.T) {
+	s, _ := judged(t, strings.Replace(lookup, "result.level > 3", "result.level / 0 > 3", 1))
+	wantSaid(t, s.Execute(t.Context(), calls("lookup", `{"level":1}`)), "POLICY_DENIED: denied by policy")
+}
+
+// TestAResultIsNamedWhereItIsJudgedAlone.
+func TestAResultIsNamedWhereItIsJudgedAlone(t *testing.T) {
+	s := unloaded(t, engine.Options{Tools: files("lookup.hcl", strings.Replace(lookup, `  on     = "result"
+  tools  = ["lookup"]`, `  tools  = ["lookup"]`, 1))})
+	if report, _ := s.Load(t.Context()); !strings.Contains(report.Problems.Error(), `a policy with on = "result" judges what a call returns`) {
+		t.Errorf("got %v", report.Problems)
+	}
+}
+
+// TestAllFilesOfAFolderAreJudged, and what is judged is not for everybody's cache.
+func TestAllFilesOfAFolderAreJudged(t *testing.T) {
+	tools := files("docs.hcl", `
+resource_folder "docs" {
+  root       = "docs"
+  uri_prefix = "docs://"
+}
+policy "words" {
+  on     = "result"
+  deny   = "result.contents[0].text.contains('secret')"
+  reason = "Not for you"
+}
+`, "docs/a.md", "a secret", "docs/b.md", "another secret", "docs/c.md", "open")
+	s := server(t, engine.Options{Tools: tools})
+	for name, want := range map[string]bool{"a.md": false, "b.md": false, "c.md": true} {
+		r := calls("docs://"+name, "")
+		r.Kind, r.Arguments = engine.Resources, nil
+		if got := s.Execute(t.Context(), r); (got.Err == nil) != want || got.Public {
+			t.Errorf("%s: %s, for all to keep: %v", name, said(got), got.Public)
+		}
+	}
+}
