@@ -237,3 +237,16 @@ func TestAnApprovalThatCannotBeDecidedDenies(t *testing.T) {
 	s, _, _ := till(t, strings.Replace(refund, `"args.amount > 50.0"`, `"args.amount > 50.0 && principal.claims.level > 3"`, 1))
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)), "POLICY_DENIED: denied by policy")
 }
+
+// TestAToolInGoIsApprovedLikeAnyOther.
+func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
+	s, paid, _ := till(t, "policy \"all\" {\n  tools = [\"pay\"]\n  requires_approval = \"true\"\n  reason = \"Money leaves\"\n}\n")
+	pay := refunds(`{}`, nil)
+	pay.Name = "pay"
+	ask := mustAsk(t, s.Execute(t.Context(), pay))
+	pay.Resume = acts(ask, "accept")
+	wantSaid(t, s.Execute(t.Context(), pay), `"paid"`)
+	if paid.Load() != 1 || ask.Wait <= 0 {
+		t.Errorf("%d payments after %s", paid.Load(), ask.Wait)
+	}
+}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -151,6 +152,33 @@ policy "words" {
 		r.Kind, r.Arguments = engine.Resources, nil
 		if got := s.Execute(t.Context(), r); (got.Err == nil) != want || got.Public {
 			t.Errorf("%s: %s, for all to keep: %v", name, said(got), got.Public)
+		}
+	}
+}
+
+// TestContentBesideAValueIsJudgedOrDenied: no tool shows a client in one part of its
+// result what a policy over the other does not see.
+func TestContentBesideAValueIsJudgedOrDenied(t *testing.T) {
+	const both = `
+tool "both" {
+  input "part" { type = string }
+  run = "return content.structured({ note: input.part === 'value' ? 'secret' : 'fine' }, [content.text(input.part === 'content' ? 'secret' : 'fine')])"
+}
+policy "words" {
+  on     = "result"
+  deny   = "%s"
+  reason = "Not for you"
+}
+`
+	for rule, want := range map[string]map[string]string{
+		"result.note.contains('secret')": {"value": "POLICY_DENIED: denied by policy", "content": "POLICY_DENIED: denied by policy", "none": "POLICY_DENIED: denied by policy"},
+		"result.note.contains('secret') || content.exists(b, b.text.contains('secret'))": {
+			"value": "POLICY_DENIED: Not for you", "content": "POLICY_DENIED: Not for you", "none": `{"note":"fine"}`,
+		},
+	} {
+		s, _ := judged(t, fmt.Sprintf(both, rule))
+		for part, want := range want {
+			wantSaid(t, s.Execute(t.Context(), calls("both", `{"part":"`+part+`"}`)), want)
 		}
 	}
 }

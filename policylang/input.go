@@ -39,9 +39,11 @@ type Input struct {
 	// Args are the decoded arguments after defaults and `from`. An argument
 	// that is absent there is absent in the policy. Partial does not read them.
 	Args map[string]any
-	// Result is what the call returned, as [Policy.Result] decodes it; nil before.
-	Result any
-	Call   CallFacts
+	// Result is what the call returned, as [Policy.Result] decodes it, and Content the
+	// content blocks that a client is sent, as decoded JSON; nil before.
+	Result  any
+	Content []any
+	Call    CallFacts
 	// Now is the time of the call; policies have no other clock.
 	Now time.Time
 }

@@ -17,3 +17,8 @@ func (p *Policy) Result(text json.RawMessage) (any, error) {
 	}
 	return typeNumbers(value, p.result), nil
 }
+
+// ReadsContent reports whether the policy looks at the content blocks of a result.
+func (p *Policy) ReadsContent() bool {
+	return p.verdict.names["content"] || p.when != nil && p.when.names["content"]
+}

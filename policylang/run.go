@@ -44,6 +44,8 @@ func (r *run) ResolveName(name string) (any, bool) {
 		return r.in.Args, true
 	case "result":
 		return r.in.Result, true
+	case "content":
+		return r.in.Content, true
 	case "vars":
 		return r.env.vars, true
 	case "agent":

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
 )
 
 // scope is what an expression can see: the Env's names and the arguments of
@@ -64,8 +65,9 @@ func (e *Env) newScope(of schemas) (*scope, error) {
 		if of.result != "" {
 			result = b.shape(json.RawMessage(of.result), 0)
 		}
-		roots["result"] = result
-		declared = append(declared, cel.Variable("result", result.cel))
+		blocks := &shape{cel: types.NewListType(types.DynType), items: anything()}
+		roots["result"], roots["content"] = result, blocks
+		declared = append(declared, cel.Variable("result", result.cel), cel.Variable("content", blocks.cel))
 	}
 	declared = append(declared, cel.CustomTypeProvider(&provider{base: e.own.base, facts: e.own.facts, objects: b.objects}))
 	env, err := e.base.Extend(declared...)
@@ -83,7 +85,7 @@ func (s *scope) names() []string {
 }
 
 // isTools reports whether a variable is what the schemas of a tool describe.
-func isTools(root string) bool { return root == "args" || root == "result" }
+func isTools(root string) bool { return root == "args" || root == "result" || root == "content" }
 
 // isRoot reports whether name is one of the variables.
 func (s *scope) isRoot(name string) bool {

@@ -31,7 +31,7 @@ func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out],
 	if err != nil {
 		return err
 	}
-	item.Address, item.Timeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout)
+	item.Address, item.Timeout, item.AskTimeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout), hclfile.DefaultAskTimeout
 	item.Input, item.Output, item.PolicySchema = input, output, input.Raw()
 	item.Body, item.Where = NewBody(fn, w), diag.Range{File: "(go) " + item.Name}
 	item.Settle()

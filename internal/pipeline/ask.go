@@ -58,6 +58,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 			_ = store.Lose(pause.Nonce)
 		}
 	}()
+	x.req.Late = nil // the answer is kept for who comes again, and so is waited for
 	result, failure := x.answered(ctx, pause)
 	answer, err := encodeOutcome(result, failure)
 	if err == nil {

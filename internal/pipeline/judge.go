@@ -3,10 +3,17 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/policylang"
 )
+
+// errUnseen is why a policy denies a result that has content beside its value, which the
+// policy does not look at.
+var errUnseen = errors.New("the result has content blocks of its own, and the policy does not read content")
 
 // judge asks the policies that judge what a call returned. What was done stays done;
 // the first denial keeps the result from the caller.
@@ -15,14 +22,33 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 	if len(rules) == 0 || result.Ask != nil || result.Left {
 		return nil
 	}
-	var err error
-	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
+	if err := show(&facts, rules, result); err != nil {
 		return failed(call.PolicyDenied, err, policylang.GenericReason)
 	}
+	both := result.Rich && hasValue(result)
 	for i := range rules {
-		if decision := rules[i].Compiled.Decide(ctx, facts); decision.Outcome == policylang.Deny {
-			return x.denied(ctx, &rules[i], decision)
+		rule := &rules[i]
+		decision := policylang.Decision{Outcome: policylang.Deny, Reason: policylang.GenericReason, Err: fmt.Errorf("policy %q: %w", rule.Name, errUnseen)}
+		if !both || rule.Compiled.ReadsContent() {
+			decision = rule.Compiled.Decide(ctx, facts)
 		}
+		if decision.Outcome == policylang.Deny {
+			return x.denied(ctx, rule, decision)
+		}
+	}
+	return nil
+}
+
+// show has policies see a result.
+func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
+	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
+		return err
+	}
+	if result.Content == nil {
+		return nil
+	}
+	if err := json.Unmarshal(result.Content, &facts.Content); err != nil {
+		return fmt.Errorf("read the content: %w", err)
 	}
 	return nil
 }
@@ -30,11 +56,14 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 // returned is what policies see as the result: the value of a tool, or the content
 // blocks of one that has none, and the reply of anything else.
 func returned(r call.Result) json.RawMessage {
-	if r.Rich && r.Structured == nil {
-		return r.Content
-	}
-	if r.Reply != nil {
+	switch {
+	case r.Reply != nil:
 		return r.Reply
+	case r.Rich && !hasValue(r):
+		return r.Content
 	}
 	return orNull(r.Value)
 }
+
+// hasValue reports whether a tool returned a value, beside content or without.
+func hasValue(r call.Result) bool { return len(r.Value) > 0 && string(r.Value) != "null" }

@@ -24,6 +24,10 @@ func taken(t *testing.T, e *Executor, alone bool) *peer {
 	return p
 }
 
+// unwatched has nobody look at processes but the test, however slow the machine is
+// today. No call may have been made yet.
+func unwatched(e *Executor) { e.watching = time.AfterFunc(time.Hour, func() {}) }
+
 // TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone: sending it a program takes
 // until it is killed.
 func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
@@ -200,6 +204,7 @@ func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
 // processes as usual.
 func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
+	unwatched(e)
 	first := taken(t, e, false)
 	f := &flight{id: 1}
 	first.board(f)
@@ -227,6 +232,7 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 // TestAProcessIsStuckNoLongerThanItsCalls: what comes next need not go elsewhere.
 func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
+	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
 	e.learn(fast.program, quick)
 	p, _, err := e.choose(fast)
@@ -267,7 +273,7 @@ func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
 	}
 	const calls = 500
 	e := executor(t, Options{Processes: usual(64), Computing: calls, Memory: 1 << 30})
-	e.watching = time.AfterFunc(time.Hour, e.look) // a machine that is slow today has no process stuck
+	unwatched(e)
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	var all sync.WaitGroup
 	waits, let := make(chan struct{}, calls), make(chan struct{})

@@ -34,6 +34,7 @@ func nices(t *testing.T, pid int) map[string]int {
 // process does. Quick calls go elsewhere.
 func TestAProcessThatIsStuckGivesWay(t *testing.T) {
 	e := executor(t, Options{Processes: 3})
+	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
 	e.learn(fast.program, quick)
 	first, _, err := e.choose(fast)

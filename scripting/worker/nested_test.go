@@ -153,6 +153,7 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 // no more processes run than that.
 func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
+	unwatched(e)
 	kin := scripting.NewKin()
 	choose := func(depth, memory int) (*peer, *flight) {
 		t.Helper()

@@ -91,28 +91,31 @@ func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
 }
 
 // TestAProcessWithNothingToDoMakesRoomForAnotherProgram, that which has had nothing
-// to do for longest.
+// to do for longest, once there are as many as may be.
 func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
+	unwatched(e)
+	of := func(program byte) need {
+		return need{memory: e.options.Memory, program: [32]byte{program}, source: 1 << 20}
+	}
 	peers := map[byte]*peer{}
-	for _, program := range []byte{1, 2, 3} {
-		n := need{memory: e.options.Memory, program: [32]byte{program}, source: 1 << 20}
-		if peers[program], _, _ = e.choose(n); peers[program] == nil {
+	choose := func(program byte) {
+		if peers[program], _, _ = e.choose(of(program)); peers[program] == nil {
 			t.Fatalf("%d waits", program)
 		}
-		if program == 2 {
-			e.look()
-			e.release(peers[1], n, unknown)
-			e.look()
-			e.release(peers[2], n, unknown)
-			e.look()
+	}
+	for program := byte(1); program <= 3; program++ {
+		choose(program)
+		e.release(peers[program], of(program), unknown)
+		e.look()
+	}
+	choose(4)
+	for program, want := range map[byte]cause{1: endRested, 2: endless, 3: endless, 4: endless} {
+		if got := peers[program].death().cause; got != want {
+			t.Errorf("the process of %d has ended by %v, want %v", program, got, want)
 		}
 	}
-	<-peers[1].dead
-	e.release(peers[3], need{}, unknown)
-	if second := peers[2].death(); second.cause != endless {
-		t.Errorf("the second has ended: %v", second)
-	}
+	e.release(peers[4], of(4), unknown)
 }
 
 // counted counts the frames of a kind that are written.
