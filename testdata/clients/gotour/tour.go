@@ -109,9 +109,8 @@ func (t *tour) abandon(ctx context.Context) error {
 		return err
 	}
 	cancel()
-	// Clients that hear of the end of the stream first have an error of their own for it.
-	if err := <-ended; err == nil {
-		return errors.New("the abandoned call returned a result")
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the abandoned call returned %w", err)
 	}
 	return nil
 }
