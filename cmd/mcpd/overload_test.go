@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -46,7 +48,12 @@ func (g *goodput) call(b *bombs) {
 		g.other.Store(err.Error(), true)
 		return
 	}
-	_ = response.Body.Close()
+	// What is left unread would cost the next call a connection of its own, and both sides the work of it.
+	_, err = io.Copy(io.Discard, response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		g.other.Store(err.Error(), true)
+		return
+	}
 	switch {
 	case response.StatusCode == http.StatusOK:
 		g.good.Add(1)
@@ -77,37 +84,49 @@ func (g *goodput) most(b *bombs) float64 {
 	return float64(g.good.Load()-before) / span.Seconds()
 }
 
+// under offers so many calls a second for a span, whatever becomes of them, and
+// returns how many a second were good until all of them had ended.
+func (g *goodput) under(b *bombs, offered float64, span time.Duration) float64 {
+	before := g.good.Load()
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range int(offered * span.Seconds()) {
+		time.Sleep(time.Until(began.Add(time.Duration(float64(i) / offered * float64(time.Second)))))
+		all.Go(func() { g.call(b) })
+	}
+	all.Wait()
+	return float64(g.good.Load()-before) / time.Since(began).Seconds()
+}
+
 // TestUnderTenTimesTheLoadTheWorkGoesOn: goodput stays at four fifths of its
-// peak for a minute, which is the higher of that before it and that after it, as
-// machines change their pace. What is too much is refused at once: half of it within 10 ms on a
-// machine as [cputest] knows it, of which the client that shares the processors has
-// most, and 99 of a hundred within 100 ms.
+// peak. A machine may change its pace by half from one minute to the next, so that a
+// minute of load is six spans, each beside the higher of the peaks right before
+// it and right after it, and the median of them is judged. What is too much is refused
+// at once: half of it within 10 ms on a machine as [cputest] knows it, of which
+// the client that shares the processors has most, and 99 of a hundred within 100 ms.
 func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}
-	const loadedSpan = time.Minute
+	const spans, span = 6, 10 * time.Second
 	b := serveBombs(t)
 	b.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
-	var peak goodput
-	best := peak.most(b)
-	offered := int64(10 * best * loadedSpan.Seconds())
-	var loaded goodput
-	var all sync.WaitGroup
-	began := time.Now()
-	for i := range offered {
-		time.Sleep(time.Until(began.Add(loadedSpan * time.Duration(i) / time.Duration(offered))))
-		all.Go(func() { loaded.call(b) })
+	var peak, loaded goodput
+	var shares []float64
+	before := peak.most(b)
+	for range spans {
+		good := loaded.under(b, 10*before, span)
+		after := peak.most(b)
+		t.Logf("peak %.0f a second before, %.0f after; %.0f beside ten times as many", before, after, good)
+		shares = append(shares, good/max(before, after))
+		before = after
 	}
-	all.Wait()
-	took := time.Since(began)
-	good := float64(loaded.good.Load()) / took.Seconds()
-	best = max(best, peak.most(b))
+	slices.Sort(shares)
 	refused, half := loaded.refusals(0.5)
 	_, most := loaded.refusals(0.99)
-	t.Logf("peak %.0f a second; of %d offered in %s %d were good, %.0f%% of the peak, and %d refused, half of them within %s and 99%% within %s",
-		best, offered, took.Round(time.Millisecond), loaded.good.Load(), 100*good/best, refused, half, most)
-	if good < 0.8*best {
+	t.Logf("%d were good, %.0f%% of the peak (%.2f), and %d refused, half of them within %s and 99%% within %s",
+		loaded.good.Load(), 100*median(shares), shares, refused, half, most)
+	if median(shares) < 0.8 {
 		t.Error("goodput falls below 80 % of the peak")
 	}
 	if half > time.Duration(cputest.Slower()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
@@ -120,3 +139,6 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// median returns the lower one of the two in the middle of shares that are sorted.
+func median(shares []float64) float64 { return shares[(len(shares)-1)/2] }
