@@ -23,7 +23,7 @@ func load(t *testing.T) *engine.Server {
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	exampletest.Passes(t, load(t), 9)
+	exampletest.Passes(t, load(t), 10)
 }
 
 // model answers what the client is asked for, by what the question holds.
@@ -37,8 +37,8 @@ func (m *model) answer(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.Cre
 		"Here's the log data: E42. What caused the error?":      "E42 means a full disk.",
 		"Improve this: a": "b", "Improve this: b": "c", "Improve this: c": "d",
 		"We have 3 backup strategies: A (fast, risky), B (balanced), C (slow, safe). Which should we use given: a small disk? Answer with one letter.": "C",
-		"Deployment has high-risk changes: drop a column. Should we proceed? Provide reasoning.":                                                       "I recommend to proceed.",
-		"Deployment has high-risk changes: delete the users. Should we proceed? Provide reasoning.":                                                    "No backup was made.",
+		"Deployment has high-risk changes: drop a column. Shall it be done? Begin with the one word PROCEED or STOP, and then say why.":                "PROCEED, as I recommend.",
+		"Deployment has high-risk changes: delete the users. Shall it be done? Begin with the one word PROCEED or STOP, and then say why.":             "I would not proceed: no backup was made.",
 	}
 	text, known := answers[question]
 	if !known {
@@ -72,13 +72,13 @@ func TestBothErasAskTheModelOfTheirClient(t *testing.T) {
 				{"deploy_changes", map[string]any{"service": "crm", "changes": []string{"a typo"}}, "Deployed: crm", nil},
 				{
 					"deploy_changes", map[string]any{"service": "crm", "changes": []string{"a typo", "drop a column"}},
-					"Deployment executed. LLM reasoning: I recommend to proceed.",
-					[]string{"Deployment has high-risk changes: drop a column. Should we proceed? Provide reasoning.|You are a cautious DevOps engineer.|500"},
+					"Deployment executed. LLM reasoning: PROCEED, as I recommend.",
+					[]string{"Deployment has high-risk changes: drop a column. Shall it be done? Begin with the one word PROCEED or STOP, and then say why.|You are a cautious DevOps engineer.|500"},
 				},
 				{
 					"deploy_changes", map[string]any{"service": "crm", "changes": []string{"delete the users"}},
-					"Deployment cancelled based on LLM analysis: No backup was made.",
-					[]string{"Deployment has high-risk changes: delete the users. Should we proceed? Provide reasoning.|You are a cautious DevOps engineer.|500"},
+					"Deployment cancelled based on LLM analysis: I would not proceed: no backup was made.",
+					[]string{"Deployment has high-risk changes: delete the users. Shall it be done? Begin with the one word PROCEED or STOP, and then say why.|You are a cautious DevOps engineer.|500"},
 				},
 				{"delete_database", map[string]any{"name": "users"}, "deleted users", []string{"Confirm: Delete production database 'users'? (yes/no)||10"}},
 				{"explain_log", map[string]any{"log": "E42"}, "E42 means a full disk.", []string{"Here's the log data: E42. What caused the error?|You are a debugging expert.|400"}},

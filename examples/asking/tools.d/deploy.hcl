@@ -19,12 +19,13 @@ tool "deploy_changes" {
     const risky = input.changes.filter((change) => /drop|delete|migrat/i.test(change));
     if (risky.length === 0) return `Deployed: ${input.service}`;
     const decision = await sample({
-      prompt: `Deployment has high-risk changes: ${risky.join(", ")}. Should we proceed? Provide reasoning.`,
+      prompt: `Deployment has high-risk changes: ${risky.join(", ")}. Shall it be done? Begin with the one word PROCEED or STOP, and then say why.`,
       systemPrompt: "You are a cautious DevOps engineer.",
       maxTokens: 500,
     });
     const reasoning = decision.content.text;
-    return /proceed/i.test(reasoning)
+    // Only the word that was asked for, where it was asked for: "I would not proceed" holds it, too.
+    return /^PROCEED\b/.test(reasoning)
       ? `Deployment executed. LLM reasoning: ${reasoning}`
       : `Deployment cancelled based on LLM analysis: ${reasoning}`;
   JS
@@ -42,11 +43,18 @@ test "a change of low risk asks nobody" {
 test "the model agrees" {
   tool  = "deploy_changes"
   input = { service = "crm", changes = ["drop a column"] }
-  mock "sample" "sample" { text = "Proceed: there is a backup." }
+  mock "sample" "sample" { text = "PROCEED: there is a backup." }
   expect {
-    text  = "Deployment executed. LLM reasoning: Proceed: there is a backup."
+    text  = "Deployment executed. LLM reasoning: PROCEED: there is a backup."
     calls = ["sample sample"]
   }
+}
+
+test "the model would not proceed" {
+  tool  = "deploy_changes"
+  input = { service = "crm", changes = ["drop a column"] }
+  mock "sample" "sample" { text = "I would not proceed." }
+  expect { text = "Deployment cancelled based on LLM analysis: I would not proceed." }
 }
 
 test "the model is against it" {
