@@ -86,6 +86,23 @@ func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 11"`)
 }
 
+// TestEqualCallsAtOnceRunOnce: the first runs the body, and the others wait for it.
+func TestEqualCallsAtOnceRunOnce(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))})
+	var calls sync.WaitGroup
+	begin := make(chan struct{})
+	for range 20 {
+		calls.Go(func() {
+			<-begin
+			if r := s.Execute(t.Context(), countedBy(local("ada"), "", `{}`)); r.Err != nil || string(r.Value) != `"run 1"` {
+				t.Errorf("it is %s, %v", r.Value, r.Err)
+			}
+		})
+	}
+	close(begin)
+	calls.Wait()
+}
+
 func anonymousOf(tenant string) identity.Principal {
 	p := identity.Anonymous()
 	p.Claims = map[string]any{"tenant": tenant}
