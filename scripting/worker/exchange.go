@@ -91,7 +91,7 @@ func (f *flight) askNext() {
 	for f.open-len(f.queue) < maxAsked && len(f.queue) > 0 && f.guard.ctx.Err() == nil {
 		h := f.queue[0]
 		f.queue = f.queue[1:]
-		ctx, host := f.asked[h.seq].ctx, f.host
+		ctx, host := f.asked[h.seq].ctx, scripting.Host(gatedHost{f.host})
 		if ctx.Err() != nil {
 			host = nobody{}
 		}

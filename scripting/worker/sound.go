@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,6 +22,27 @@ func gated(text []byte) error {
 		return fmt.Errorf("a process sends what is no JSON: %w", err)
 	}
 	return nil
+}
+
+// answerLimits are those of JSON that goes to a process. How large it may be, the
+// grants say.
+func answerLimits() jsongate.Limits {
+	return jsongate.Limits{Bytes: maxPassedByAll, Depth: 600, Tokens: maxPassedByAll, Halves: true}
+}
+
+// gatedHost lets the answers of a host through the gate, before a process decodes them.
+type gatedHost struct{ scripting.Host }
+
+// Do refuses an answer that is no JSON.
+func (g gatedHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+	data, err := g.Host.Do(ctx, seq, op, payload)
+	if err != nil || len(data) == 0 {
+		return data, err
+	}
+	if err := jsongate.Check(data, answerLimits()); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the answer is no JSON that a script can have: " + err.Error()}
+	}
+	return data, nil
 }
 
 // wrapped is how much deeper JSON is within the failure or the list that it comes in.
