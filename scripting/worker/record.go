@@ -60,7 +60,8 @@ func (e *Executor) learn(program [32]byte, said record) {
 
 // says returns what the stay of a call in a process says of its program, at a look.
 // That is nothing where it ended while the call waited for its host, hardly was
-// there, or for what others did there.
+// there, for what others did or may have done there, or since the client wanted no more
+// and the body obeyed.
 func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
 	since := f.since.Load()
 	held := since != 0 && look-since >= holds
@@ -68,7 +69,7 @@ func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err e
 	case err != nil, dead != nil && dead.missed:
 		return unknown
 	case dead != nil:
-		if since != 0 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
+		if since != 0 && dead.left == 1 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
 			return unruly
 		}
 		return unknown
@@ -76,12 +77,12 @@ func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err e
 		switch out.Failure.Kind {
 		case scripting.Limit:
 			return unruly
-		case scripting.Timeout, scripting.Canceled:
+		case scripting.Timeout:
 			if held {
 				return unruly
 			}
 			return unknown
-		case scripting.HostPanic, scripting.Nondeterministic:
+		case scripting.Canceled, scripting.HostPanic, scripting.Nondeterministic:
 			return unknown
 		}
 	}
