@@ -54,7 +54,7 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	n.record = e.records[n.program]
+	n.record = e.records.of(n.program)
 	p = e.best(n)
 	if p == nil || n.alone || p.busy.Load() >= n.enough() || p.lowered && n.record == quick {
 		instead := p
@@ -234,7 +234,7 @@ func (e *Executor) prepare() {
 func (e *Executor) release(p *peer, n need, said record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.learn(n.program, said)
+	e.records.learn(n.program, said)
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
 	}

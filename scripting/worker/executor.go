@@ -85,7 +85,6 @@ type Executor struct {
 	peers   []*peer
 	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
 	waiting []chan struct{}
-	records map[[32]byte]record // by the hashes of programs
 	// spared are the nested calls that have a process beyond the bound, by their depth.
 	spared map[int]*flight
 	closed bool
@@ -106,6 +105,8 @@ type Executor struct {
 	allowance time.Duration
 	spent     func(pid int) (time.Duration, error)
 
+	// records are written under mu.
+	records  records
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
 }
@@ -115,7 +116,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, records: map[[32]byte]record{}, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -14,9 +16,9 @@ import (
 func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	of := func(program byte) need { return need{memory: e.options.Memory, program: [32]byte{program}} }
-	e.learn(of(1).program, proven)
-	e.learn(of(2).program, quick)
-	e.learn(of(3).program, unruly)
+	e.records.learn(of(1).program, proven)
+	e.records.learn(of(2).program, quick)
+	e.records.learn(of(3).program, unruly)
 	choose := func(n need) *peer {
 		p, _, err := e.choose(n)
 		if err != nil {
@@ -51,7 +53,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if other := choose(of(1)); other != good {
 		t.Error("a proven program does not find its process again")
 	}
-	e.learn(of(2).program, unruly)
+	e.records.learn(of(2).program, unruly)
 	if other := choose(of(2)); other != bad {
 		t.Error("a program that is not proven any more shares with one that is")
 	}
@@ -61,7 +63,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	known := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.learn(known.program, proven)
+	e.records.learn(known.program, proven)
 	alone := known
 	alone.alone = true
 	for _, n := range []need{known, alone} {
@@ -81,13 +83,13 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	known, other := need{memory: e.options.Memory, program: [32]byte{1}}, need{memory: e.options.Memory, program: [32]byte{2}}
-	e.learn(known.program, quick)
+	e.records.learn(known.program, quick)
 	left, _, _ := e.choose(other)
 	clean, _, _ := e.choose(known)
 	e.release(left, other, unruly)
 	e.release(clean, known, quick)
 	for _, record := range []record{quick, proven} {
-		e.learn(known.program, record)
+		e.records.learn(known.program, record)
 		if p, _, _ := e.choose(known); p != clean || left == clean {
 			t.Errorf("%d: it goes where an unruly program was", record)
 		}
@@ -148,14 +150,24 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfProgramsIsBounded: it is forgotten, and learned anew.
-func TestWhatIsKnownOfProgramsIsBounded(t *testing.T) {
-	e := executor(t, Options{})
-	for n := range maxRecords + 1 {
-		e.learn([32]byte{byte(n), byte(n >> 8)}, proven)
-	}
-	if len(e.records) != 1 {
-		t.Errorf("something is known of %d programs", len(e.records))
+// TestNewProgramsDoNotHaveAllOthersForgotten: however many there are, those that are
+// known lose their places one by one.
+func TestNewProgramsDoNotHaveAllOthersForgotten(t *testing.T) {
+	var r records
+	hash := func(n int) [32]byte { return sha256.Sum256(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
+	for _, test := range []struct{ programs, most int }{{1000, 0}, {4096, 150}, {20_000, 20_000 - sets*places/2}} {
+		for n := range test.programs {
+			r.learn(hash(n), proven)
+		}
+		forgotten := 0
+		for n := range test.programs {
+			if !r.of(hash(n)).isProven() {
+				forgotten++
+			}
+		}
+		if forgotten > test.most {
+			t.Errorf("of %d programs %d are forgotten, want %d at most", test.programs, forgotten, test.most)
+		}
 	}
 }
 
@@ -170,7 +182,7 @@ func TestAnUnrulyProgramIsProvenByManyCalls(t *testing.T) {
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.records[p.Hash()]
+		return e.records.of(p.Hash())
 	}
 	if !run(`{"ends":true}`).isProven() {
 		t.Error("the first call does not prove it")
