@@ -158,7 +158,7 @@ func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	p := taken(t, e, false)
 	p.end(endMemory)
 	<-p.dead
-	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room, &e.passed)
+	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
 	if err != nil {
 		t.Fatal(err)
 	}

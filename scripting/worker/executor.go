@@ -135,15 +135,16 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	if err := e.enter(ctx, c); err != nil {
+	l := e.room.of(e.records.of(c.Program.Hash()))
+	if err := l.admit(ctx, c); err != nil {
 		if failure := scripting.Over(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	f, err := newFlight(c, h, e.room, &e.passed)
+	f, err := newFlight(c, h, l, &e.passed)
 	if err != nil {
-		e.room.leave()
+		l.leave()
 		return scripting.Outcome{}, err
 	}
 	defer f.land()
@@ -171,19 +172,6 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 			return scripting.Outcome{Failure: failure}, err
 		}
 	}
-}
-
-// enter begins a call once there is room for it to compute.
-func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
-	if c.Kin == nil {
-		return e.room.enter(ctx, c.Patient)
-	}
-	done, err := c.Kin.Turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return e.room.enter(ctx, true)
 }
 
 // attempt runs a call in one process, which may be dead in the end.
