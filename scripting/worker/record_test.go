@@ -79,6 +79,41 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	}
 }
 
+// TestProvenProgramsOfEachMemoryFindAProcess, though unruly ones have all that they may
+// have, and others the one beside.
+func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	choose := func(n need) *peer {
+		p, _, err := e.choose(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	bad := need{memory: e.options.Memory, program: [32]byte{3}, alone: true}
+	e.records.learn(bad.program, unruly)
+	for range 2 {
+		choose(bad)
+	}
+	if choose(bad) != nil {
+		t.Error("unruly programs have more than twice as many processes as usual")
+	}
+	of := func(program byte) need {
+		e.records.learn([32]byte{program}, proven)
+		return need{memory: e.options.Memory / int64(program), program: [32]byte{program}}
+	}
+	one, other := choose(of(1)), choose(of(2))
+	if one == nil || other == nil {
+		t.Fatalf("programs of two memories have %p and %p", one, other)
+	}
+	if choose(of(1)) != one || choose(of(2)) != other {
+		t.Error("there is more than one process for a memory")
+	}
+	if choose(of(4)) != nil {
+		t.Error("proven programs have more than twice as many processes as usual")
+	}
+}
+
 // TestCallsGoWhereOthersHaveLeftNothingBehind, if there is such a process.
 func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
