@@ -45,33 +45,39 @@ func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
 	}
 }
 
-// TestWhoHasWaitedLongestBeginsFirst of those that there is room for, in either lane.
+// TestWhoHasWaitedLongestBeginsFirst of those that there is room for, in either lane: four
+// may compute, three of them in that of others.
 func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 1, time.Hour)
-		for _, r := range []record{unknown, unknown, unknown, proven} {
-			if err := a.of(r).enter(t.Context(), false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var told []<-chan error
-		for _, r := range []record{unruly, proven, unknown} {
-			told = append(told, enters(a.of(r), t.Context()))
-			synctest.Wait()
-			time.Sleep(time.Millisecond)
-		}
-		for i, step := range []struct {
-			leaves record
-			begins int
-		}{{proven, 1}, {unknown, 0}, {proven, -1}, {unknown, 2}} {
-			a.of(step.leaves).leave()
-			for n, call := range told {
-				if _, ok := came(call); ok != (n == step.begins) {
-					t.Errorf("step %d: call %d has begun: %v", i, n, ok)
+	for name, test := range map[string]struct {
+		computing, leave []record
+		begin            []int // of an unruly, a proven and an unknown one, which; -1 for none
+	}{
+		"there is room in both":  {[]record{quick, quick, quick, quick}, []record{quick, quick, quick}, []int{0, 1, 2}},
+		"others have all theirs": {[]record{unruly, unruly, unruly, quick}, []record{quick, unruly, quick, unruly}, []int{1, 0, -1, 2}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAdmission(4, 1, time.Hour)
+			for _, r := range test.computing {
+				if err := a.of(r).enter(t.Context(), false); err != nil {
+					t.Fatal(err)
 				}
 			}
-		}
-	})
+			var told []<-chan error
+			for _, r := range []record{unruly, proven, unknown} {
+				told = append(told, enters(a.of(r), t.Context()))
+				synctest.Wait()
+				time.Sleep(time.Millisecond)
+			}
+			for i, r := range test.leave {
+				a.of(r).leave()
+				for n, call := range told {
+					if _, ok := came(call); ok != (n == test.begin[i]) {
+						t.Errorf("%s, step %d: call %d has begun: %v", name, i, n, ok)
+					}
+				}
+			}
+		})
+	}
 }
 
 // TestWhoCannotBeginIsToldInTime: while calls have all the room that do not end, nobody
