@@ -95,15 +95,17 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 }
 
 // most returns how many processes there may be for a call, for which instead does
-// otherwise, or none. Those that give way do not count among the usual ones. One is left
-// for the programs of each memory that are proven when the others have all that they
-// may have, and the other way round. The caller holds mu.
+// otherwise, or none. For quick calls those that give way do not count among the usual
+// ones. One is left for the programs of each memory that are proven when the others have
+// all that they may have, and the other way round. The caller holds mu.
 func (e *Executor) most(n need, instead *peer) int {
 	switch most := e.options.Processes; {
 	case e.taken(n) >= 2*most:
 		return 0
-	case instead != nil && !instead.stuck:
+	case instead != nil && !instead.stuck && n.record == quick:
 		return min(most+e.count(func(p *peer) bool { return p.lowered }), 2*most)
+	case instead != nil && !instead.stuck:
+		return most
 	case e.count(func(p *peer) bool { return p.isTaken(n) && p.memory == n.memory }) == 0:
 		return max(2*most, e.count(func(p *peer) bool { return p.calls > 0 })) + 1
 	default:

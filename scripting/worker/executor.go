@@ -19,9 +19,9 @@ import (
 type Options struct {
 	// Processes is how many run at once, beside a spare; by default two for each
 	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
-	// for a while, and one more, where calls compute for long, and for those that cannot
+	// for a while where calls compute for long, and for those that cannot
 	// share one: by their memory, their program or its record, or since they were in
-	// one that died.
+	// one that died; and one more for each memory that has none.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB. Tool
 	// files under a ceiling of memory that say nothing have 256 MiB of it at most.
@@ -31,6 +31,7 @@ type Options struct {
 	Grace time.Duration
 	// Computing is how many calls compute at once at most, those that wait for
 	// their host not counted; by default 8 for each processor. Others wait.
+	// Three quarters of them at most are calls of programs that are not known to end.
 	Computing int
 	// Patience is how long a call may wait for that before those that come behind
 	// it are refused; by default 500 ms.

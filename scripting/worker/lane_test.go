@@ -167,3 +167,40 @@ func TestOnlyTurnsMakeAPace(t *testing.T) {
 		}
 	})
 }
+
+// TestManyCallsOfANewProgramMayAllBegin, though nothing is known of it: such that compute
+// for 20 ms, of which two go on at once, and such that wait for their host.
+func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
+	for name, test := range map[string]struct {
+		calls           int
+		computes, waits time.Duration
+	}{"compute": {200, 20 * time.Millisecond, 0}, "wait": {500, time.Millisecond, time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newAdmission(16, 2, 500*time.Millisecond).of(unknown)
+			processors := make(chan struct{}, 2)
+			compute := func() {
+				processors <- struct{}{}
+				time.Sleep(test.computes)
+				<-processors
+			}
+			var all sync.WaitGroup
+			for range test.calls {
+				all.Go(func() {
+					if err := l.enter(lasting(t, 10*time.Second), false); err != nil {
+						t.Errorf("of those that %s one was told: %v", name, err)
+						return
+					}
+					compute()
+					if test.waits > 0 {
+						l.leave()
+						time.Sleep(test.waits)
+						l.resume()
+						compute()
+					}
+					l.leave()
+				})
+			}
+			all.Wait()
+		})
+	}
+}
