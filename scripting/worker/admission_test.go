@@ -13,7 +13,7 @@ import (
 )
 
 // enters has a call ask for admission, and tells what came of that.
-func enters(a *admission, ctx context.Context, patient ...bool) <-chan error {
+func enters(a *lane, ctx context.Context, patient ...bool) <-chan error {
 	told := make(chan error, 1)
 	go func() { told <- a.enter(ctx, len(patient) > 0) }()
 	return told
@@ -32,7 +32,7 @@ func came(told <-chan error) (error, bool) {
 
 func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, 1, time.Second)
+		a := newAdmission(1, 1, time.Second).of(proven)
 		if err := a.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 // TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce, until the queue moves.
 func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, 1, time.Second)
+		a := newAdmission(1, 1, time.Second).of(proven)
 		_ = a.enter(t.Context(), false)
 		first := enters(a, t.Context())
 		synctest.Wait()
@@ -96,7 +96,7 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 // of patience, five may wait.
 func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(8, 1, 500*time.Millisecond)
+		a := newAdmission(8, 1, 500*time.Millisecond).of(proven)
 		var refused, late atomic.Int64
 		for n := range 1000 {
 			time.Sleep(10 * time.Millisecond) // ten times what there is room for
@@ -119,8 +119,8 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 		if late.Load() > 60 || refused.Load() < 800 || refused.Load() > 920 {
 			t.Errorf("%d of 1000 were refused and %d began late", refused.Load(), late.Load())
 		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
+		a.room.mu.Lock()
+		defer a.room.mu.Unlock()
 		if a.meter.computing != 0 || len(a.waiting) != 0 {
 			t.Errorf("%d compute and %d wait in the end", a.meter.computing, len(a.waiting))
 		}
@@ -138,7 +138,7 @@ func TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown(t *testing.T) {
 
 // judgeBurst wants no call to be refused, or those that are to be told within a time.
 func judgeBurst(t *testing.T, has, longest time.Duration) {
-	a := newAdmission(1, 1, 500*time.Millisecond)
+	a := newAdmission(1, 1, 500*time.Millisecond).of(proven)
 	var begun, refused, late atomic.Int64
 	for range 100 {
 		go func() {
@@ -165,7 +165,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 
 func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, 1, time.Second)
+		a := newAdmission(1, 1, time.Second).of(proven)
 		_ = a.enter(t.Context(), false)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := enters(a, ctx)
@@ -185,7 +185,7 @@ func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 }
 
 func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
-	a := newAdmission(1, 1, time.Second)
+	a := newAdmission(1, 1, time.Second).of(proven)
 	_ = a.enter(t.Context(), false)
 	a.leave()
 	_ = a.enter(t.Context(), false)
@@ -200,7 +200,7 @@ func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
 // that is refused at once, without anybody having waited.
 func TestWhatCallsCostIsKnownBeforeTheyCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(2, 1, 500*time.Millisecond)
+		a := newAdmission(2, 1, 500*time.Millisecond).of(proven)
 		for range 10 {
 			_ = a.enter(t.Context(), false)
 			time.Sleep(100 * time.Millisecond)
@@ -241,7 +241,7 @@ func TestWhatCallsCostIsKnownBeforeTheyCrowd(t *testing.T) {
 // hundreds may come behind them that wait for their hosts.
 func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(16, 2, 500*time.Millisecond)
+		a := newAdmission(16, 2, 500*time.Millisecond).of(proven)
 		for range 16 {
 			_ = a.enter(t.Context(), false)
 		}
@@ -275,7 +275,7 @@ func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
 // TestAFewThatComeAfterLongCallsAreLetIn: they may be short.
 func TestAFewThatComeAfterLongCallsAreLetIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 1, 500*time.Millisecond)
+		a := newAdmission(4, 1, 500*time.Millisecond).of(proven)
 		for range 20 {
 			_ = a.enter(t.Context(), false)
 			time.Sleep(10 * time.Second)

@@ -140,3 +140,33 @@ func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
 	})
 	all.Wait()
 }
+
+// TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn has endless calls of another
+// program take all the turns that they get.
+func TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn(t *testing.T) {
+	const endless = 6
+	e := executor(t, Options{Processes: 1, Computing: 4})
+	good, bad := program(t, "return 2"), program(t, "for (;;) {}")
+	run := func() {
+		t.Helper()
+		if out, err := e.Run(t.Context(), scripting.Call{Program: good}, silent); err != nil || out.Result == nil {
+			t.Errorf("%v, %+v", err, out.Failure)
+		}
+	}
+	run()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range endless {
+		all.Go(func() {
+			if out, err := e.Run(ctx, scripting.Call{Program: bad, Patient: true}, silent); err != nil || out.Failure == nil {
+				t.Errorf("%v, %+v", err, out)
+			}
+		})
+	}
+	inLine(e.room.of(unknown), endless-3)
+	for range 10 {
+		run()
+	}
+	cancel()
+	all.Wait()
+}

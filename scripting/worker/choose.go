@@ -54,7 +54,7 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	n.record = e.records[n.program]
+	n.record = e.records.of(n.program)
 	p = e.best(n)
 	if p == nil || n.alone || p.busy.Load() >= n.enough() || p.lowered && n.record == quick {
 		instead := p
@@ -95,30 +95,39 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 }
 
 // most returns how many processes there may be for a call, for which instead does
-// otherwise, or none. One is left for programs that are proven when the others have
-// all that they may have, and the other way round.
+// otherwise, or none. For quick calls those that give way do not count among the usual
+// ones. One is left for the programs of each memory that are proven when the others have
+// all that they may have, and the other way round. The caller holds mu.
 func (e *Executor) most(n need, instead *peer) int {
 	switch most := e.options.Processes; {
-	case e.taken(n.record) >= 2*most:
+	case e.taken(n) >= 2*most:
 		return 0
+	case instead != nil && !instead.stuck && n.record == quick:
+		return min(most+e.count(func(p *peer) bool { return p.lowered }), 2*most)
 	case instead != nil && !instead.stuck:
 		return most
-	case e.taken(n.record) == 0:
-		return 2*most + 1
+	case e.count(func(p *peer) bool { return p.isTaken(n) && p.memory == n.memory }) == 0:
+		return max(2*most, e.count(func(p *peer) bool { return p.calls > 0 })) + 1
 	default:
 		return 2 * most // those that will not do need not ever be without a call
 	}
 }
 
 // taken returns how many processes have calls of programs that are proven, or of
-// others, as a record is. The caller holds mu.
-func (e *Executor) taken(r record) (taken int) {
+// others, as that of a call is. The caller holds mu.
+func (e *Executor) taken(n need) int {
+	return e.count(func(p *peer) bool { return p.isTaken(n) })
+}
+
+func (p *peer) isTaken(n need) bool { return p.calls > 0 && p.proven == n.record.isProven() }
+
+func (e *Executor) count(is func(*peer) bool) (count int) {
 	for _, p := range e.peers {
-		if p.calls > 0 && p.proven == r.isProven() {
-			taken++
+		if is(p) {
+			count++
 		}
 	}
-	return taken
+	return count
 }
 
 // queue is how many calls compute in a process before a quick one goes to another:
@@ -137,7 +146,7 @@ func (n need) enough() int64 {
 // best returns the process with the least to do, or for a quick call the first in
 // which not enough calls compute; nil when none will do. The caller holds mu.
 func (e *Executor) best(n need) (best *peer) {
-	enough, full := n.enough(), e.taken(n.record) >= 2*e.options.Processes
+	enough, full := n.enough(), e.taken(n) >= 2*e.options.Processes
 	for _, p := range e.peers {
 		if !p.does(n) || full && p.calls == 0 {
 			continue
@@ -197,12 +206,12 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 
 // makeRoom ends the process that has had nothing to do for longest and will not do
 // for a call, and reports whether there was one. Where another does instead, those
-// of other memory alone are ended: programs are not compiled again for company. The
-// caller holds mu.
+// of other memory alone are ended, and for quick calls those that give way: programs are
+// not compiled again for company. The caller holds mu.
 func (e *Executor) makeRoom(n need, instead *peer) bool {
 	longest := -1
 	for i, p := range e.peers {
-		if p.calls == 0 && (instead == nil || p.memory != n.memory) && (longest < 0 || p.rests > e.peers[longest].rests) {
+		if p.calls == 0 && (instead == nil || p.memory != n.memory || p.lowered && n.record == quick) && (longest < 0 || p.rests > e.peers[longest].rests) {
 			longest = i
 		}
 	}
@@ -234,7 +243,7 @@ func (e *Executor) prepare() {
 func (e *Executor) release(p *peer, n need, said record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.learn(n.program, said)
+	e.records.learn(n.program, said)
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
 	}

@@ -158,7 +158,7 @@ func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	p := taken(t, e, false)
 	p.end(endMemory)
 	<-p.dead
-	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room, &e.passed)
+	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.learn(fast.program, quick)
+	e.records.learn(fast.program, proven)
 	p, _, err := e.choose(fast)
 	if err != nil {
 		t.Fatal(err)
@@ -249,6 +249,30 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 		t.Errorf("the next call goes elsewhere: %v", err)
 	}
 	e.release(p, fast, unknown)
+}
+
+// TestQuickCallsNeedNotGiveWay, whether processes that do have something to do or not:
+// others take their place.
+func TestQuickCallsNeedNotGiveWay(t *testing.T) {
+	for _, calls := range []int{0, 1} {
+		e := executor(t, Options{Processes: 1})
+		unwatched(e)
+		fast := need{memory: e.options.Memory, program: [32]byte{1}}
+		e.records.learn(fast.program, quick)
+		for n := range 3 {
+			p, _, err := e.choose(fast)
+			if p == nil || p.lowered || len(e.peers) > 2 {
+				t.Fatalf("%d: there are %d processes, and the call is in %p: %v", n, len(e.peers), p, err)
+			}
+			if n > 0 && calls > 0 {
+				break
+			}
+			p.lowered = true // it was stuck
+			if calls == 0 {
+				e.release(p, fast, quick)
+			}
+		}
+	}
 }
 
 // TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.

@@ -167,6 +167,7 @@ func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
 // TestACallSeesNothingOfTheOneBefore in the same process.
 func TestACallSeesNothingOfTheOneBefore(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
+	unwatched(e)
 	p := program(t, `
 const root = globalThis;
 const seen = [root.left, [].left, ({}).left, (() => {}).left, "".left, /x/.left, JSON.left, Math.random() === 2, Object.keys(root).includes("left"), Date.now() === 3, Symbol.for("left").left];

@@ -14,5 +14,6 @@
 // And they run bodies ([Executor]), several at once in each. A call that does not
 // end in time costs its process, and the other calls in that run again in another
 // one from their journals, which this side keeps. Programs whose calls end by
-// themselves share no process with others (see [record]).
+// themselves share no process with others (see [record]), and have turns that no
+// others take (see [admission]).
 package worker

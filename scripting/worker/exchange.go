@@ -74,7 +74,7 @@ func (f *flight) ask(p *peer, h hostFrame) {
 	if f.open++; f.open == 1 {
 		f.idle(p)
 		f.since.Store(0)
-		f.room.leave()
+		f.lane.leave()
 	}
 	if f.answers == nil {
 		f.answers, f.asked = make(chan scripting.Answer), map[int]asking{}
@@ -130,14 +130,14 @@ func (f *flight) drop() {
 	dropped := len(f.queue)
 	f.queue = nil
 	if f.open -= dropped; f.open == 0 && dropped > 0 {
-		f.room.resume()
+		f.lane.resume()
 	}
 }
 
 // settle takes in an answer. A failure ends the call.
 func (f *flight) settle(a scripting.Answer) *scripting.Failure {
 	if f.open--; f.open == 0 {
-		f.room.resume()
+		f.lane.resume()
 	}
 	asked := f.asked[a.Seq()]
 	asked.ctx.Cancel(nil)

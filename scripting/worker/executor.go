@@ -19,9 +19,9 @@ import (
 type Options struct {
 	// Processes is how many run at once, beside a spare; by default two for each
 	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
-	// for a while, and one more, where calls compute for long, and for those that cannot
+	// for a while where calls compute for long, and for those that cannot
 	// share one: by their memory, their program or its record, or since they were in
-	// one that died.
+	// one that died; and one more for each memory that has none.
 	Processes int
 	// Memory is how many bytes a process may have resident; by default 256 MiB. Tool
 	// files under a ceiling of memory that say nothing have 256 MiB of it at most.
@@ -31,6 +31,7 @@ type Options struct {
 	Grace time.Duration
 	// Computing is how many calls compute at once at most, those that wait for
 	// their host not counted; by default 8 for each processor. Others wait.
+	// Three quarters of them at most are calls of programs that are not known to end.
 	Computing int
 	// Patience is how long a call may wait for that before those that come behind
 	// it are refused; by default 500 ms.
@@ -85,7 +86,6 @@ type Executor struct {
 	peers   []*peer
 	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
 	waiting []chan struct{}
-	records map[[32]byte]record // by the hashes of programs
 	// spared are the nested calls that have a process beyond the bound, by their depth.
 	spared map[int]*flight
 	closed bool
@@ -106,6 +106,8 @@ type Executor struct {
 	allowance time.Duration
 	spent     func(pid int) (time.Duration, error)
 
+	// records are written under mu.
+	records  records
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
 }
@@ -115,7 +117,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, records: map[[32]byte]record{}, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,15 +136,16 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	if err := e.enter(ctx, c); err != nil {
+	l := e.room.of(e.records.of(c.Program.Hash()))
+	if err := l.admit(ctx, c); err != nil {
 		if failure := scripting.Over(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	f, err := newFlight(c, h, e.room, &e.passed)
+	f, err := newFlight(c, h, l, &e.passed)
 	if err != nil {
-		e.room.leave()
+		l.leave()
 		return scripting.Outcome{}, err
 	}
 	defer f.land()
@@ -170,19 +173,6 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 			return scripting.Outcome{Failure: failure}, err
 		}
 	}
-}
-
-// enter begins a call once there is room for it to compute.
-func (e *Executor) enter(ctx context.Context, c scripting.Call) error {
-	if c.Kin == nil {
-		return e.room.enter(ctx, c.Patient)
-	}
-	done, err := c.Kin.Turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return e.room.enter(ctx, true)
 }
 
 // attempt runs a call in one process, which may be dead in the end.

@@ -170,7 +170,7 @@ var bombs = []string{
 // TestABombCostsItsOwnCall sets off what neither Interrupt nor a limit in the
 // process can stop, beside calls that wait for their host.
 func TestABombCostsItsOwnCall(t *testing.T) {
-	e := executor(t, Options{Processes: 2, Computing: 20 + len(bombs)}) // none is refused on a busy machine
+	e := executor(t, Options{Processes: 2, Computing: 2 * (20 + len(bombs))}) // none is refused on a busy machine
 	var posts atomic.Int64
 	slow := hostFunc(func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 		posts.Add(1)

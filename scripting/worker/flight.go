@@ -23,8 +23,8 @@ type flight struct {
 	guard  guard      // of its stay in a process
 	frames chan frame // from the process that the call is in
 
-	// room is what the call begins by, and leaves while it waits.
-	room *admission
+	// lane is where the call began, and which it leaves while it waits.
+	lane *lane
 	// since is the look of the executor from which on the call computes; 0 while
 	// it waits.
 	since atomic.Int64
@@ -58,14 +58,14 @@ type frame struct {
 }
 
 // newFlight returns a call that has begun.
-func newFlight(c scripting.Call, h scripting.Host, room *admission, passedByAll *atomic.Int64) (*flight, error) {
+func newFlight(c scripting.Call, h scripting.Host, l *lane, passedByAll *atomic.Int64) (*flight, error) {
 	if c.Journal == nil {
 		c.Journal = scripting.NewJournal()
 	}
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, room: room, passedByAll: passedByAll, asking: deadline.WithCancel(context.Background())}
+	f := &flight{call: c, host: h, lane: l, passedByAll: passedByAll, asking: deadline.WithCancel(context.Background())}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {
@@ -96,7 +96,7 @@ func (f *flight) land() {
 	}
 	f.passes(-f.passed) // of those that were dropped
 	f.recorder.Journal()
-	f.room.leave()
+	f.lane.leave()
 }
 
 // fly runs the call in a process, to its end or that of the process, which is a

@@ -16,7 +16,7 @@ import (
 func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	room := newAdmission(1, 1, time.Second)
+	room := newAdmission(1, 1, time.Second).of(unknown)
 	if err := room.enter(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}

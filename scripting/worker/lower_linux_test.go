@@ -36,7 +36,7 @@ func TestAProcessThatIsStuckGivesWay(t *testing.T) {
 	e := executor(t, Options{Processes: 3})
 	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.learn(fast.program, quick)
+	e.records.learn(fast.program, quick)
 	first, _, err := e.choose(fast)
 	if err != nil {
 		t.Fatal(err)

@@ -95,26 +95,26 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 // TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
 // call may compute: a stranger that comes behind them waits for the first alone.
 func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
-	e := &Executor{room: newAdmission(1, 1, time.Hour)}
-	if err := e.enter(t.Context(), scripting.Call{}); err != nil {
+	room := newAdmission(1, 1, time.Hour).of(unknown)
+	if err := room.admit(t.Context(), scripting.Call{}); err != nil {
 		t.Fatal(err)
 	}
 	kin, begun := scripting.NewKin(), make(chan string, 51)
 	enter := func(who string, c scripting.Call) {
-		if err := e.enter(t.Context(), c); err != nil {
+		if err := room.admit(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 		begun <- who
-		e.room.leave()
+		room.leave()
 	}
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() { enter("kin", scripting.Call{Kin: kin}) })
 	}
-	inLine(e, 1)
+	inLine(room, 1)
 	all.Go(func() { enter("stranger", scripting.Call{}) })
-	inLine(e, 2)
-	e.room.leave()
+	inLine(room, 2)
+	room.leave()
 	all.Wait()
 	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
 		t.Errorf("first %s, then %s", first, second)
@@ -122,17 +122,17 @@ func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
 }
 
 // inLine waits until so many wait for room.
-func inLine(e *Executor, many int) {
+func inLine(l *lane, many int) {
 	for waiting := 0; waiting < many; {
 		runtime.Gosched()
-		e.room.mu.Lock()
-		waiting = len(e.room.waiting)
-		e.room.mu.Unlock()
+		l.room.mu.Lock()
+		waiting = len(l.waiting)
+		l.room.mu.Unlock()
 	}
 }
 
 func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
-	e := &Executor{room: newAdmission(1, 1, time.Hour)}
+	room := newAdmission(1, 1, time.Hour).of(unknown)
 	kin := scripting.NewKin()
 	done, err := kin.Turn(t.Context())
 	if err != nil {
@@ -140,12 +140,12 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := e.enter(ctx, scripting.Call{Kin: kin}); !errors.Is(err, context.Canceled) {
+	if err := room.admit(ctx, scripting.Call{Kin: kin}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	done()
-	if err := e.enter(t.Context(), scripting.Call{Kin: kin}); err != nil || e.room.meter.computing != 1 {
-		t.Errorf("%v, %d compute", err, e.room.meter.computing)
+	if err := room.admit(t.Context(), scripting.Call{Kin: kin}); err != nil || room.meter.computing != 1 {
+		t.Errorf("%v, %d compute", err, room.meter.computing)
 	}
 }
 

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"encoding/binary"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/scripting"
@@ -32,8 +34,9 @@ const (
 	// holds is for how many looks a call computes that says something when it is ended:
 	// one that came too late is ended soon.
 	holds = 2
-	// maxRecords bounds of how many programs something is known.
-	maxRecords = 4096
+	// sets and places bound of how many programs something is known.
+	sets   = 1024
+	places = 8
 )
 
 func (r record) isProven() bool { return r >= proven }
@@ -46,21 +49,43 @@ func (r record) after(said record) record {
 	return said
 }
 
-// learn takes in what a call says of its program. The caller holds mu.
-func (e *Executor) learn(program [32]byte, said record) {
-	known := e.records[program]
-	if said == unknown || said == known {
-		return
+// records are what is known of programs, as many as there is room for. Each has its
+// place in one set, by its hash, where it takes that of another when all are taken. They
+// are read without a lock, and written by one goroutine at a time.
+type records struct {
+	sets [sets][places]atomic.Uint64 // what is left of a hash, and the record in the last byte
+}
+
+// find returns what is known of a program, the place of that, and what the place has
+// beside it. It has something else where nothing is known.
+func (r *records) find(program [32]byte) (known record, place *atomic.Uint64, of uint64) {
+	set := &r.sets[binary.LittleEndian.Uint16(program[:])%sets]
+	of = binary.LittleEndian.Uint64(program[2:]) &^ 0xff
+	for i := range set {
+		if at := set[i].Load(); at == 0 || at&^0xff == of {
+			return record(at), &set[i], of
+		}
 	}
-	if known == unknown && len(e.records) >= maxRecords {
-		clear(e.records)
+	return unknown, &set[program[31]%places], of
+}
+
+// of returns what is known of a program.
+func (r *records) of(program [32]byte) record {
+	known, _, _ := r.find(program)
+	return known
+}
+
+// learn takes in what a call says of its program.
+func (r *records) learn(program [32]byte, said record) {
+	if known, place, of := r.find(program); said != unknown && said != known {
+		place.Store(of | uint64(known.after(said)))
 	}
-	e.records[program] = known.after(said)
 }
 
 // says returns what the stay of a call in a process says of its program, at a look.
 // That is nothing where it ended while the call waited for its host, hardly was
-// there, or for what others did there.
+// there, for what others did or may have done there, or since the client wanted no more
+// and the body obeyed.
 func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
 	since := f.since.Load()
 	held := since != 0 && look-since >= holds
@@ -68,7 +93,7 @@ func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err e
 	case err != nil, dead != nil && dead.missed:
 		return unknown
 	case dead != nil:
-		if since != 0 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
+		if since != 0 && dead.left == 1 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
 			return unruly
 		}
 		return unknown
@@ -76,12 +101,12 @@ func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err e
 		switch out.Failure.Kind {
 		case scripting.Limit:
 			return unruly
-		case scripting.Timeout, scripting.Canceled:
+		case scripting.Timeout:
 			if held {
 				return unruly
 			}
 			return unknown
-		case scripting.HostPanic, scripting.Nondeterministic:
+		case scripting.Canceled, scripting.HostPanic, scripting.Nondeterministic:
 			return unknown
 		}
 	}

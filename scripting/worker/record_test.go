@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -14,9 +16,9 @@ import (
 func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	of := func(program byte) need { return need{memory: e.options.Memory, program: [32]byte{program}} }
-	e.learn(of(1).program, proven)
-	e.learn(of(2).program, quick)
-	e.learn(of(3).program, unruly)
+	e.records.learn(of(1).program, proven)
+	e.records.learn(of(2).program, quick)
+	e.records.learn(of(3).program, unruly)
 	choose := func(n need) *peer {
 		p, _, err := e.choose(n)
 		if err != nil {
@@ -51,7 +53,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if other := choose(of(1)); other != good {
 		t.Error("a proven program does not find its process again")
 	}
-	e.learn(of(2).program, unruly)
+	e.records.learn(of(2).program, unruly)
 	if other := choose(of(2)); other != bad {
 		t.Error("a program that is not proven any more shares with one that is")
 	}
@@ -61,7 +63,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	known := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.learn(known.program, proven)
+	e.records.learn(known.program, proven)
 	alone := known
 	alone.alone = true
 	for _, n := range []need{known, alone} {
@@ -77,17 +79,52 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	}
 }
 
+// TestProvenProgramsOfEachMemoryFindAProcess, though unruly ones have all that they may
+// have, and others the one beside.
+func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	choose := func(n need) *peer {
+		p, _, err := e.choose(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	bad := need{memory: e.options.Memory, program: [32]byte{3}, alone: true}
+	e.records.learn(bad.program, unruly)
+	for range 2 {
+		choose(bad)
+	}
+	if choose(bad) != nil {
+		t.Error("unruly programs have more than twice as many processes as usual")
+	}
+	of := func(program byte) need {
+		e.records.learn([32]byte{program}, proven)
+		return need{memory: e.options.Memory / int64(program), program: [32]byte{program}}
+	}
+	one, other := choose(of(1)), choose(of(2))
+	if one == nil || other == nil {
+		t.Fatalf("programs of two memories have %p and %p", one, other)
+	}
+	if choose(of(1)) != one || choose(of(2)) != other {
+		t.Error("there is more than one process for a memory")
+	}
+	if choose(of(4)) != nil {
+		t.Error("proven programs have more than twice as many processes as usual")
+	}
+}
+
 // TestCallsGoWhereOthersHaveLeftNothingBehind, if there is such a process.
 func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	known, other := need{memory: e.options.Memory, program: [32]byte{1}}, need{memory: e.options.Memory, program: [32]byte{2}}
-	e.learn(known.program, quick)
+	e.records.learn(known.program, quick)
 	left, _, _ := e.choose(other)
 	clean, _, _ := e.choose(known)
 	e.release(left, other, unruly)
 	e.release(clean, known, quick)
 	for _, record := range []record{quick, proven} {
-		e.learn(known.program, record)
+		e.records.learn(known.program, record)
 		if p, _, _ := e.choose(known); p != clean || left == clean {
 			t.Errorf("%d: it goes where an unruly program was", record)
 		}
@@ -119,10 +156,11 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 		"a timeout as soon as it came":        {out: failed(scripting.Timeout), quick: true, want: unknown},
 		"a timeout while it waited":           {out: failed(scripting.Timeout), waits: true, want: unknown},
 		"a client that has gone":              {out: failed(scripting.Canceled), quick: true, want: unknown},
-		"one that has gone after a while":     {out: failed(scripting.Canceled), held: true, want: unruly},
+		"one that has gone after a while":     {out: failed(scripting.Canceled), held: true, want: unknown},
 		"a host that fails":                   {out: failed(scripting.HostPanic), want: unknown},
 		"a fault":                             {err: errors.New("a fault"), want: unknown},
-		"a death of memory":                   {dead: &deathError{cause: endMemory, left: 2}, want: unruly},
+		"a death of memory":                   {dead: &deathError{cause: endMemory, left: 1}, want: unruly},
+		"a death of memory beside another":    {dead: &deathError{cause: endMemory, left: 2}, want: unknown},
 		"a death that it missed":              {dead: &deathError{cause: endOverdue, missed: true}, ctx: over, held: true, want: unknown},
 		"a death of another that held on":     {dead: &deathError{cause: endOverdue}, held: true, want: unknown},
 		"a death since it held on":            {dead: &deathError{cause: endOverdue}, ctx: over, held: true, want: unruly},
@@ -147,14 +185,24 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfProgramsIsBounded: it is forgotten, and learned anew.
-func TestWhatIsKnownOfProgramsIsBounded(t *testing.T) {
-	e := executor(t, Options{})
-	for n := range maxRecords + 1 {
-		e.learn([32]byte{byte(n), byte(n >> 8)}, proven)
-	}
-	if len(e.records) != 1 {
-		t.Errorf("something is known of %d programs", len(e.records))
+// TestNewProgramsDoNotHaveAllOthersForgotten: however many there are, those that are
+// known lose their places one by one.
+func TestNewProgramsDoNotHaveAllOthersForgotten(t *testing.T) {
+	var r records
+	hash := func(n int) [32]byte { return sha256.Sum256(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
+	for _, test := range []struct{ programs, most int }{{1000, 0}, {4096, 150}, {20_000, 20_000 - sets*places/2}} {
+		for n := range test.programs {
+			r.learn(hash(n), proven)
+		}
+		forgotten := 0
+		for n := range test.programs {
+			if !r.of(hash(n)).isProven() {
+				forgotten++
+			}
+		}
+		if forgotten > test.most {
+			t.Errorf("of %d programs %d are forgotten, want %d at most", test.programs, forgotten, test.most)
+		}
 	}
 }
 
@@ -169,7 +217,7 @@ func TestAnUnrulyProgramIsProvenByManyCalls(t *testing.T) {
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.records[p.Hash()]
+		return e.records.of(p.Hash())
 	}
 	if !run(`{"ends":true}`).isProven() {
 		t.Error("the first call does not prove it")
