@@ -250,3 +250,34 @@ func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
 		t.Errorf("%d payments after %s", paid.Load(), ask.Wait)
 	}
 }
+
+// TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept: what was done is told to who
+// did it, and is never done again.
+func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
+	s := unloaded(t, engine.Options{Tools: files("w.hcl", "policy \"all\" {\n  requires_approval = \"true\"\n  reason = \"Large\"\n}\n")})
+	var done atomic.Int64
+	goTool(t, s, "large", func(context.Context) (string, error) {
+		done.Add(1)
+		return strings.Repeat("x", 3<<20), nil
+	})
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for range 8 {
+		r := calls("large", `{}`)
+		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+		if got := s.Execute(t.Context(), r); got.Err != nil || len(got.Value) != 3<<20+2 {
+			t.Errorf("who approved a call that was made gets %d bytes, %v", len(got.Value), got.Err)
+		}
+		again := s.Execute(t.Context(), r)
+		if again.Err == nil {
+			kept++
+			continue
+		}
+		wantSaid(t, again, "INVALID_INPUT: the call was made, and its answer is not kept any more")
+	}
+	if kept != 5 || done.Load() != 8 {
+		t.Errorf("%d of 8 answers of 3 MiB are kept in 16 MiB after %d runs", kept, done.Load())
+	}
+}

@@ -49,7 +49,8 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	return x.first(ctx, store, pause)
 }
 
-// first runs the leg that a claim was won for, and ends the claim.
+// first runs the leg that a claim was won for, and ends the claim. What was done is
+// done: the first gets its answer also where that cannot be kept for the others.
 func (x *execution) first(ctx context.Context, store state.Store, pause *asking.Pause) (call.Result, *call.Error) {
 	ended := false
 	defer func() {
@@ -62,11 +63,11 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 	result, failure := x.answered(ctx, pause)
 	answer, err := encodeOutcome(result, failure)
 	if err == nil {
+		ended = true
 		err = store.Finish(pause.Nonce, answer)
 	}
-	ended = err == nil
 	if err != nil {
-		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what the call has answered")
+		x.logUnkept(ctx, err)
 	}
 	return result, failure
 }
