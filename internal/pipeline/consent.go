@@ -22,6 +22,10 @@ const (
 	maxReasons = 6 << 10
 )
 
+// maxConsents bounds how often the user is asked in one call: a reason that reads the
+// time is another one in each leg, and could never be consented to.
+const maxConsents = 3
+
 // consentTo is the digest of what the user is asked to consent to, beside what every
 // pause is bound to: the principal, the definition and the arguments.
 func (x *execution) consentTo() [sha256.Size]byte {
@@ -39,6 +43,8 @@ func (x *execution) askConsent(pause asking.Pause) (call.Result, *call.Error) {
 		return call.Result{}, x.unasked("a call that another one makes cannot ask for it")
 	case !x.req.Can.Form:
 		return call.Result{}, x.unasked("the client cannot be asked for it")
+	case pause.Consent.Asked >= maxConsents:
+		return call.Result{}, x.unasked("the reason that its policy gives changes each time")
 	}
 	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
 	if err != nil {

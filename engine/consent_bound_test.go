@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// wipe asks for approval with a reason that is the given one.
+func wipe(reason string) string {
+	return `
+tool "wipe" {
+  run = "return 1"
+}
+policy "asks" {
+  requires_approval = "true"
+  reason            = <<CEL
+    ` + reason + `
+  CEL
+}
+test "it is approved" {
+  tool = "wipe"
+  mock "elicit" "approval" {
+    json = { action = "accept" }
+  }
+  expect { text = "1" }
+}
+`
+}
+
+const changing = "POLICY_DENIED: the call needs the approval of a user, and the reason that its policy gives changes each time: "
+
+// TestAReasonThatChangesEachTimeIsAskedThrice, and then denied.
+func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Call " + call.id`))})
+	r := calls("wipe", `{}`)
+	for range 3 {
+		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+	}
+	if got := said(s.Execute(t.Context(), r)); !strings.HasPrefix(got, changing+"Call ") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestATestOfAReasonThatChangesEachTimeFails(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Call " + call.id`))})
+	results, err := s.RunTests(t.Context(), "")
+	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes each time") {
+		t.Errorf("got %+v, %v", results, err)
+	}
+}
+
+// TestTestsTakeNoRoomInTheStateOfTheServer, which is not even opened for them.
+func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), StatePath: path})
+	if results, err := s.RunTests(t.Context(), ""); err != nil || len(results) != 1 || !results[0].Passed() {
+		t.Errorf("got %+v, %v", results, err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file of the server: %v", err)
+	}
+}
+
+func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	legs := 0
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Policies: []engine.Policy{func(identity.Agent, string, map[string]any) engine.Decision {
+		legs++
+		cancel()
+		return engine.Allow()
+	}}})
+	results, err := s.RunTests(ctx, "")
+	if err != nil || len(results) != 1 || results[0].Passed() || legs != 1 {
+		t.Errorf("got %+v, %v after %d legs", results, err, legs)
+	}
+}
