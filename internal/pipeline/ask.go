@@ -44,7 +44,7 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	case err != nil:
 		return call.Result{}, badState(err)
 	case !claim.Won:
-		return decodeOutcome(claim.Answer)
+		return x.decodeOutcome(claim.Answer)
 	}
 	return x.first(ctx, store, pause)
 }
@@ -61,7 +61,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 	}()
 	x.req.Late = nil // the answer is kept for who comes again, and so is waited for
 	result, failure := x.answered(ctx, pause)
-	answer, err := encodeOutcome(result, failure)
+	answer, err := x.encodeOutcome(result, failure)
 	if err == nil {
 		ended = true
 		err = store.Finish(pause.Nonce, answer)

@@ -27,6 +27,7 @@ type execution struct {
 	leg    int32
 	gone   bool // the call has left the server
 	cached bool // the result is that of another call
+	spoke  bool // the error is in the words of the body
 	lane   uint64
 	began  time.Time
 	// place is where the call stands among those that come of one client's call.

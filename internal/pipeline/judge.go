@@ -39,6 +39,29 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 	return nil
 }
 
+// unjudged is the error of a call that failed. Policies judge results and not errors, so
+// that where there are any, the caller is told nothing in the words of the body.
+func (x *execution) unjudged(err *call.Error) *call.Error {
+	if !x.spoke || len(x.entry.ResultRules) == 0 {
+		return err
+	}
+	return failed(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
+}
+
+// quiet passes on nothing that a body says before its result, which policies judge.
+type quiet struct{ call.Emitter }
+
+func (quiet) Progress(float64, *float64, string)  {}
+func (quiet) Log(string, string, json.RawMessage) {}
+
+// emitter receives what the body tells its caller.
+func (x *execution) emitter() call.Emitter {
+	if x.req.Emit == nil || len(x.entry.ResultRules) == 0 {
+		return x.req.Emit
+	}
+	return quiet{x.req.Emit}
+}
+
 // show has policies see a result.
 func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
 	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {

@@ -47,7 +47,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.place.Depth() > 0}, Tools: x,
-			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
+			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
 	if x.req.Late != nil {

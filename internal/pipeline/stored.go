@@ -23,6 +23,8 @@ type storedOutcome struct {
 	Reply      json.RawMessage `json:",omitempty"`
 	Ask        *call.Ask       `json:",omitempty"`
 	Err        *storedError    `json:",omitempty"`
+	// Spoke says that the error is in the words of the body.
+	Spoke bool `json:",omitempty"`
 }
 
 // shown is how the content of a result is made of its value.
@@ -54,9 +56,11 @@ type storedError struct {
 	Cause      error            `json:"-"`
 }
 
-func encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
+// encodeOutcome returns the outcome of a leg of x for the state store.
+func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	stored := storedOutcome{
-		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask, Err: (*storedError)(e),
+		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
+		Err: (*storedError)(e), Spoke: x.spoke,
 	}
 	if stored.Shown != apart {
 		stored.Content = nil
@@ -70,11 +74,13 @@ func encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func decodeOutcome(encoded []byte) (call.Result, *call.Error) {
+// decodeOutcome makes what was stored the outcome of x.
+func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	var stored storedOutcome
 	if err := json.Unmarshal(encoded, &stored); err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
+	x.spoke = stored.Spoke
 	if stored.Err != nil {
 		return call.Result{}, (*call.Error)(stored.Err)
 	}

@@ -38,11 +38,11 @@ var outcomes = map[string]struct {
 
 func TestWhoComesAgainGetsTheSameOutcome(t *testing.T) {
 	for name, want := range outcomes {
-		encoded, err := encodeOutcome(want.result, want.err)
+		encoded, err := new(execution).encodeOutcome(want.result, want.err)
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, failure := decodeOutcome(encoded)
+		result, failure := new(execution).decodeOutcome(encoded)
 		if diff := cmp.Diff(want.result, result); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
@@ -54,7 +54,7 @@ func TestWhoComesAgainGetsTheSameOutcome(t *testing.T) {
 
 func TestWhatIsInAResultTwiceIsStoredOnce(t *testing.T) {
 	value := raw(`"` + strings.Repeat("x", 1<<20) + `"`)
-	encoded, err := encodeOutcome(call.Result{Value: value, Content: content.Value(value), Structured: value}, nil)
+	encoded, err := new(execution).encodeOutcome(call.Result{Value: value, Content: content.Value(value), Structured: value}, nil)
 	if err != nil || len(encoded) > len(value)+1<<10 {
 		t.Errorf("a value of %d bytes is stored in %d, %v", len(value), len(encoded), err)
 	}
