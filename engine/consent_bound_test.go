@@ -82,3 +82,25 @@ func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
 		t.Errorf("got %+v, %v after %d legs", results, err, legs)
 	}
 }
+
+// TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo, of several the least.
+func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
+	const second = "policy \"also\" {\n  tools = [\"refund\"]\n  requires_approval = \"true\"\n  reason = \"It is logged\"\n}\n"
+	for disclose, want := range map[string][2]string{
+		"reason":  {"POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70; It is logged", "POLICY_DENIED: the user did not approve the call"},
+		"generic": {"POLICY_DENIED: denied by policy", "POLICY_DENIED: denied by policy"},
+		"hide":    {`TOOL_NOT_FOUND: no tool named "refund"`, `TOOL_NOT_FOUND: no tool named "refund"`},
+	} {
+		s, paid, _ := till(t, strings.Replace(refund, "requires_approval", "disclose = \""+disclose+"\"\n  requires_approval", 1)+second)
+		mute := refunds(`{"amount":70}`, nil)
+		mute.Can = engine.Capabilities{}
+		wantSaid(t, s.Execute(t.Context(), mute), want[0])
+		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+		for range 2 { // who comes again is told the same
+			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "decline"))), want[1])
+		}
+		if paid.Load() != 0 {
+			t.Error("it ran")
+		}
+	}
+}

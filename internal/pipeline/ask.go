@@ -75,7 +75,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 // answered goes on with a call that its client has answered.
 func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
-		return call.Result{}, x.refusedConsent()
+		return call.Result{}, x.refusedConsent(ctx)
 	}
 	return x.goOn(ctx, *pause)
 }

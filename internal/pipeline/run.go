@@ -29,7 +29,7 @@ func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
 // goOn runs the body, once the user has consented to what policies want that for.
 func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
 	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
-		return x.askConsent(pause)
+		return x.askConsent(ctx, pause)
 	}
 	return x.run(ctx, pause)
 }
