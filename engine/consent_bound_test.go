@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -81,6 +83,16 @@ func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
 	if err != nil || len(results) != 1 || results[0].Passed() || legs != 1 {
 		t.Errorf("got %+v, %v after %d legs", results, err, legs)
 	}
+}
+
+// TestTheDeadlineOfABodyBeginsWithItsApproval, however long that took.
+func TestTheDeadlineOfABodyBeginsWithItsApproval(t *testing.T) {
+	clock := &hand{}
+	s := server(t, engine.Options{Now: clock.now, Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))})
+	r := calls("wipe", `{}`)
+	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+	clock.advance(2 * time.Second)
+	wantSaid(t, s.Execute(t.Context(), r), strconv.FormatInt(clock.now().Add(500*time.Millisecond).UnixMilli(), 10))
 }
 
 // TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo, of several the least.
