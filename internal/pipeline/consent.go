@@ -5,10 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
@@ -113,25 +110,6 @@ func (x *execution) consentMessage() string {
 	}
 	if x.req.Kind != call.Resources {
 		fmt.Fprintf(&b, "\nArguments: %s", plain(string(orNull(x.visibleArguments())), maxShown))
-	}
-	return b.String()
-}
-
-// plain returns text as one line that shows what it holds, cut to at most most bytes.
-func plain(text string, most int) string {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case b.Len() > most:
-			fmt.Fprintf(&b, "… and %d characters more, which are not shown", utf8.RuneCountInString(text[i:]))
-			return b.String()
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' ':
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		default:
-			b.WriteRune(r)
-		}
 	}
 	return b.String()
 }
