@@ -141,6 +141,16 @@ func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
 	}
 }
 
+func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
+	s, paid, _ := till(t, refund)
+	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	both := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, both)), "POLICY_DENIED: the user did not approve the call")
+	if paid.Load() != 0 {
+		t.Error("it ran")
+	}
+}
+
 // TestAnApprovalIsForTheReasonsThatWereShown: what a reload adds is asked, too.
 func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
 	s, paid, tools := till(t, refund)
