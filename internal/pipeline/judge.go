@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
@@ -29,7 +30,7 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 	for i := range rules {
 		rule := &rules[i]
 		decision := policylang.Decision{Outcome: policylang.Deny, Reason: policylang.GenericReason, Err: fmt.Errorf("policy %q: %w", rule.Name, errUnseen)}
-		if !both || rule.Compiled.ReadsContent() {
+		if !both || rule.ReadsContent {
 			decision = rule.Compiled.Decide(ctx, facts)
 		}
 		if decision.Outcome == policylang.Deny {
@@ -62,12 +63,12 @@ func (x *execution) emitter() call.Emitter {
 	return quiet{x.req.Emit}
 }
 
-// show has policies see a result.
+// show has policies see a result, and its content blocks where one of them looks at those.
 func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
 	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
 		return err
 	}
-	if result.Content == nil {
+	if result.Content == nil || !slices.ContainsFunc(rules, func(p catalog.Policy) bool { return p.ReadsContent }) {
 		return nil
 	}
 	if err := json.Unmarshal(result.Content, &facts.Content); err != nil {
