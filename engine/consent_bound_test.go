@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -114,5 +116,23 @@ func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
 		if paid.Load() != 0 {
 			t.Error("it ran")
 		}
+	}
+}
+
+// TestARefusalThatIsGivenAgainNamesItsPolicy to those who watch.
+func TestARefusalThatIsGivenAgainNamesItsPolicy(t *testing.T) {
+	var by []string
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		if e.Err != nil {
+			by = append(by, e.Err.DeniedBy)
+		}
+	}}})
+	r := calls("wipe", `{}`)
+	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "decline")
+	for range 2 {
+		wantSaid(t, s.Execute(t.Context(), r), "POLICY_DENIED: the user did not approve the call")
+	}
+	if diff := cmp.Diff([]string{"asks", "asks"}, by); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
