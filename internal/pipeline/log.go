@@ -10,7 +10,8 @@ import (
 // logUnkept tells the operator that who comes with the state of the call again gets no
 // answer. The caller of this leg has its own.
 func (x *execution) logUnkept(ctx context.Context, err error) {
-	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept", slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id), slog.String("cause", err.Error()))
+	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
+		slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id), slog.String("cause", err.Error()))
 }
 
 // logFailure tells the operator what the caller is not told.
