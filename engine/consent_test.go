@@ -141,6 +141,16 @@ func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
 	}
 }
 
+func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
+	s, paid, _ := till(t, refund)
+	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	both := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, both)), "POLICY_DENIED: the user did not approve the call")
+	if paid.Load() != 0 {
+		t.Error("it ran")
+	}
+}
+
 // TestAnApprovalIsForTheReasonsThatWereShown: what a reload adds is asked, too.
 func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
 	s, paid, tools := till(t, refund)
@@ -248,5 +258,36 @@ func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
 	wantSaid(t, s.Execute(t.Context(), pay), `"paid"`)
 	if paid.Load() != 1 || ask.Wait <= 0 {
 		t.Errorf("%d payments after %s", paid.Load(), ask.Wait)
+	}
+}
+
+// TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept: what was done is told to who
+// did it, and is never done again.
+func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
+	s := unloaded(t, engine.Options{Tools: files("w.hcl", "policy \"all\" {\n  requires_approval = \"true\"\n  reason = \"Large\"\n}\n")})
+	var done atomic.Int64
+	goTool(t, s, "large", func(context.Context) (string, error) {
+		done.Add(1)
+		return strings.Repeat("x", 3<<20), nil
+	})
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for range 8 {
+		r := calls("large", `{}`)
+		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+		if got := s.Execute(t.Context(), r); got.Err != nil || len(got.Value) != 3<<20+2 {
+			t.Errorf("who approved a call that was made gets %d bytes, %v", len(got.Value), got.Err)
+		}
+		again := s.Execute(t.Context(), r)
+		if again.Err == nil {
+			kept++
+			continue
+		}
+		wantSaid(t, again, "INVALID_INPUT: the call was made, and its answer is not kept any more")
+	}
+	if kept != 5 || done.Load() != 8 {
+		t.Errorf("%d of 8 answers of 3 MiB are kept in 16 MiB after %d runs", kept, done.Load())
 	}
 }

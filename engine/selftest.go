@@ -9,7 +9,9 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/selftest"
+	"github.com/mcpd/mcpd/internal/state"
 )
 
 // TestResult is how a test block ended.
@@ -63,16 +65,7 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
 	mocks, began := selftest.Mocks(test), s.options.Now()
-	result := s.pipeline.Rehearse(ctx, snap.catalog, request, mocks)
-	for result.Ask != nil {
-		answers, ok := selftest.Answers(mocks, result.Ask.Requests)
-		if !ok {
-			result = Result{Err: &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}}
-			break
-		}
-		request.Resume = &Resume{State: result.Ask.State, Responses: answers}
-		result = s.pipeline.Rehearse(ctx, snap.catalog, request, mocks)
-	}
+	result := s.rehearse(ctx, snap, request, mocks)
 	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
 		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
@@ -80,6 +73,27 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
 		Failures: selftest.Judge(&test.Expect, outcome, mocks), Notes: selftest.Notes(mocks), Took: s.options.Now().Sub(began),
+	}
+}
+
+// rehearse runs a call for a test from its first leg to its last, in a state store of
+// its own: what tests leave takes no room that calls need.
+func (s *Server) rehearse(ctx context.Context, snap *Snapshot, request Request, mocks *host.Mocks) Result {
+	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
+	defer func() { _ = states.Close() }() // it is in memory
+	for {
+		result := s.pipeline.Rehearse(ctx, snap.catalog, request, mocks, states)
+		if result.Ask == nil {
+			return result
+		}
+		answers, ok := selftest.Answers(mocks, result.Ask.Requests)
+		switch {
+		case !ok:
+			return Result{Err: &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}}
+		case ctx.Err() != nil:
+			return Result{Err: &CallError{Code: ExecutionError, Message: "the test was canceled", Cause: ctx.Err()}}
+		}
+		request.Resume = &Resume{State: result.Ask.State, Responses: answers}
 	}
 }
 

@@ -37,12 +37,11 @@ func (p *Pause) AsksConsent() bool { return p.Consent.To != [32]byte{} && !p.Con
 
 // consent takes the answer of the user.
 func (p *Pause) consent(_ state.Ask, answers map[string]json.RawMessage) error {
-	var answer struct {
-		Action string `json:"action"`
-	}
-	if err := json.Unmarshal(answers[ConsentKey], &answer); err != nil {
+	// A struct would take a member of another case for the one that was checked.
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(answers[ConsentKey], &members); err != nil {
 		return fmt.Errorf("read the consent: %w", err)
 	}
-	p.Consent.Given = answer.Action == "accept"
+	p.Consent.Given = string(members["action"]) == `"accept"`
 	return nil
 }

@@ -71,6 +71,7 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 	}
 	rule := Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Asks: p.Approval != nil}
 	if p.OnResult {
+		rule.ReadsContent = compiled.ReadsContent()
 		e.ResultRules = append(e.ResultRules, rule)
 	} else {
 		e.Rules = append(e.Rules, rule)

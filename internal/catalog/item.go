@@ -218,4 +218,6 @@ type Policy struct {
 	// Allows says that the policy is an allow rule, so that it covers a call that it
 	// allows, and Asks that it may want the consent of the user.
 	Allows, Asks bool
+	// ReadsContent says that the policy looks at the content blocks of results.
+	ReadsContent bool
 }

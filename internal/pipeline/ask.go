@@ -18,7 +18,7 @@ const maxAskWait = state.MaxLife
 // resumed runs the body of a call that its client has answered. Of all who come
 // with the same state the first runs it; the others get the same result.
 func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
-	store, err := x.pipeline.options.States.Open()
+	store, err := x.states.Open()
 	if err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
@@ -44,12 +44,13 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	case err != nil:
 		return call.Result{}, badState(err)
 	case !claim.Won:
-		return decodeOutcome(claim.Answer)
+		return x.decodeOutcome(claim.Answer)
 	}
 	return x.first(ctx, store, pause)
 }
 
-// first runs the leg that a claim was won for, and ends the claim.
+// first runs the leg that a claim was won for, and ends the claim. What was done is
+// done: the first gets its answer also where that cannot be kept for the others.
 func (x *execution) first(ctx context.Context, store state.Store, pause *asking.Pause) (call.Result, *call.Error) {
 	ended := false
 	defer func() {
@@ -60,13 +61,13 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 	}()
 	x.req.Late = nil // the answer is kept for who comes again, and so is waited for
 	result, failure := x.answered(ctx, pause)
-	answer, err := encodeOutcome(result, failure)
+	answer, err := x.encodeOutcome(result, failure)
 	if err == nil {
+		ended = true
 		err = store.Finish(pause.Nonce, answer)
 	}
-	ended = err == nil
-	if err != nil {
-		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what the call has answered")
+	if err != nil && x.mocks == nil {
+		x.logUnkept(ctx, err)
 	}
 	return result, failure
 }
@@ -74,7 +75,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 // answered goes on with a call that its client has answered.
 func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
-		return call.Result{}, x.refusedConsent()
+		return call.Result{}, x.refusedConsent(ctx)
 	}
 	return x.goOn(ctx, *pause)
 }
@@ -102,7 +103,7 @@ func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []sc
 
 // ask is the result of a leg that leaves asks open.
 func (x *execution) ask(pause *asking.Pause, open []state.Ask) (call.Result, *call.Error) {
-	store, err := x.pipeline.options.States.Open()
+	store, err := x.states.Open()
 	if err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}

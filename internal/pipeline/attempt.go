@@ -38,10 +38,10 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if err := x.decide(ctx, facts); err != nil {
 		return call.Result{}, err
 	}
-	if result, err = x.limited(ctx, facts); err == nil {
-		err = x.judge(ctx, facts, result)
+	if result, err = x.limited(ctx, facts); err != nil {
+		return call.Result{}, x.unjudged(err)
 	}
-	return result, err
+	return result, x.judge(ctx, facts, result)
 }
 
 // facts returns what policies and `from` expressions may know before the

@@ -1,19 +1,24 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/policylang"
 )
 
 // consent is what one policy wants the user to consent to: its reason.
-type consent struct{ policy, reason string }
+type consent struct {
+	policy *catalog.Policy
+	reason string
+}
 
 // maxShown bounds, in bytes, the arguments that a user is shown, and maxReasons the
 // reasons.
@@ -22,23 +27,29 @@ const (
 	maxReasons = 6 << 10
 )
 
+// maxConsents bounds how often the user is asked in one call: a reason that reads the
+// time is another one in each leg, and could never be consented to.
+const maxConsents = 3
+
 // consentTo is the digest of what the user is asked to consent to, beside what every
 // pause is bound to: the principal, the definition and the arguments.
 func (x *execution) consentTo() [sha256.Size]byte {
 	var told []byte
 	for _, c := range x.consents {
-		told = fmt.Appendf(told, "%q%q", c.policy, c.reason)
+		told = fmt.Appendf(told, "%q%q", c.policy.Name, c.reason)
 	}
 	return sha256.Sum256(told)
 }
 
 // askConsent asks the user to consent to the call. What cannot be asked is denied.
-func (x *execution) askConsent(pause asking.Pause) (call.Result, *call.Error) {
+func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
 	switch {
 	case x.place.Depth() > 0:
-		return call.Result{}, x.unasked("a call that another one makes cannot ask for it")
+		return call.Result{}, x.unasked(ctx, "a call that another one makes cannot ask for it")
 	case !x.req.Can.Form:
-		return call.Result{}, x.unasked("the client cannot be asked for it")
+		return call.Result{}, x.unasked(ctx, "the client cannot be asked for it")
+	case pause.Consent.Asked >= maxConsents:
+		return call.Result{}, x.unasked(ctx, "the reason that its policy gives changes each time")
 	}
 	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
 	if err != nil {
@@ -48,17 +59,27 @@ func (x *execution) askConsent(pause asking.Pause) (call.Result, *call.Error) {
 }
 
 // unasked denies a call whose user cannot be asked, for the reason why not.
-func (x *execution) unasked(why string) *call.Error {
-	return &call.Error{Code: call.PolicyDenied, Message: fmt.Sprintf("the call needs the approval of a user, and %s: %s", why, x.reasons("; ")), DeniedBy: x.consents[0].policy}
+func (x *execution) unasked(ctx context.Context, why string) *call.Error {
+	return x.unapproved(ctx, fmt.Sprintf("the call needs the approval of a user, and %s: %s", why, x.reasons("; ")))
 }
 
 // refusedConsent denies a call that its user did not consent to.
-func (x *execution) refusedConsent() *call.Error {
-	err := &call.Error{Code: call.PolicyDenied, Message: "the user did not approve the call"}
-	if len(x.consents) > 0 {
-		err.DeniedBy = x.consents[0].policy
+func (x *execution) refusedConsent(ctx context.Context) *call.Error {
+	return x.unapproved(ctx, "the user did not approve the call")
+}
+
+// unapproved tells the caller as much as all policies that want consent disclose.
+func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
+	if len(x.consents) == 0 { // a reload has removed them since the user was asked
+		return &call.Error{Code: call.PolicyDenied, Message: reason}
 	}
-	return err
+	least := slices.MaxFunc(x.consents, func(a, b consent) int { return discretion(a.policy) - discretion(b.policy) })
+	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
+}
+
+// discretion is the higher the less a policy discloses.
+func discretion(p *catalog.Policy) int {
+	return slices.Index([]string{hclfile.DiscloseReason, hclfile.DiscloseGeneric, hclfile.DiscloseHide}, p.Disclose)
 }
 
 // reasons returns the reasons of all policies that want consent.
@@ -89,25 +110,6 @@ func (x *execution) consentMessage() string {
 	}
 	if x.req.Kind != call.Resources {
 		fmt.Fprintf(&b, "\nArguments: %s", plain(string(orNull(x.visibleArguments())), maxShown))
-	}
-	return b.String()
-}
-
-// plain returns text as one line that shows what it holds, cut to at most most bytes.
-func plain(text string, most int) string {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case b.Len() > most:
-			fmt.Fprintf(&b, "… and %d characters more, which are not shown", utf8.RuneCountInString(text[i:]))
-			return b.String()
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' ':
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		default:
-			b.WriteRune(r)
-		}
 	}
 	return b.String()
 }

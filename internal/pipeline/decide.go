@@ -46,7 +46,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
 		case policylang.Consent:
-			x.consents = append(x.consents, consent{p.Name, x.catalog.Sensitive.Hide(decision.Reason)})
+			x.consents = append(x.consents, consent{p, x.catalog.Sensitive.Hide(decision.Reason)})
 		}
 		covered = covered || p.Allows && decision.Outcome == policylang.Allow
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/nesting"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/state"
 )
 
 // execution is one call on its way through the pipeline. It belongs to the
@@ -26,6 +27,7 @@ type execution struct {
 	leg    int32
 	gone   bool // the call has left the server
 	cached bool // the result is that of another call
+	spoke  bool // the error is in the words of the body
 	lane   uint64
 	began  time.Time
 	// place is where the call stands among those that come of one client's call.
@@ -41,6 +43,8 @@ type execution struct {
 	// mocks answer host calls instead of the network. Nil outside of tests,
 	// which fire no hooks and are not logged.
 	mocks *host.Mocks
+	// states keeps the call while it waits for its client.
+	states *state.Lazy
 	// args and input are the same arguments, decoded and as JSON, once they are valid.
 	args  map[string]any
 	input []byte
@@ -123,7 +127,7 @@ func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution 
 		req.Name = req.Name[:most] + "…"
 	}
 	number := p.sequence.Add(1)
-	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now()}
+	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now(), states: p.options.States}
 	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), p.prefix...), number, 36))
 	if req.Resume == nil || req.Resume.State == "" {
 		x.root, x.leg = x.id, 1

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
@@ -29,7 +30,7 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 	for i := range rules {
 		rule := &rules[i]
 		decision := policylang.Decision{Outcome: policylang.Deny, Reason: policylang.GenericReason, Err: fmt.Errorf("policy %q: %w", rule.Name, errUnseen)}
-		if !both || rule.Compiled.ReadsContent() {
+		if !both || rule.ReadsContent {
 			decision = rule.Compiled.Decide(ctx, facts)
 		}
 		if decision.Outcome == policylang.Deny {
@@ -39,12 +40,35 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 	return nil
 }
 
-// show has policies see a result.
+// unjudged is the error of a call that failed. Policies judge results and not errors, so
+// that where there are any, the caller is told nothing in the words of the body.
+func (x *execution) unjudged(err *call.Error) *call.Error {
+	if !x.spoke || len(x.entry.ResultRules) == 0 {
+		return err
+	}
+	return failed(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
+}
+
+// quiet passes on nothing that a body says before its result, which policies judge.
+type quiet struct{ call.Emitter }
+
+func (quiet) Progress(float64, *float64, string)  {}
+func (quiet) Log(string, string, json.RawMessage) {}
+
+// emitter receives what the body tells its caller.
+func (x *execution) emitter() call.Emitter {
+	if x.req.Emit == nil || len(x.entry.ResultRules) == 0 {
+		return x.req.Emit
+	}
+	return quiet{x.req.Emit}
+}
+
+// show has policies see a result, and its content blocks where one of them looks at those.
 func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
 	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
 		return err
 	}
-	if result.Content == nil {
+	if result.Content == nil || !slices.ContainsFunc(rules, func(p catalog.Policy) bool { return p.ReadsContent }) {
 		return nil
 	}
 	if err := json.Unmarshal(result.Content, &facts.Content); err != nil {

@@ -8,15 +8,21 @@ import (
 )
 
 // limited runs the body of a call that no limit is against. Limits are asked
-// last, so that a call that is denied is not counted, and count a call that asks
-// its client once, when it begins. Tests count nowhere.
+// last, so that a call that is denied is not counted. A call that asks its client is
+// counted by rates once, when it begins, and by what runs at once in each of its legs.
+// Tests count nowhere.
 func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
-	if len(x.entry.Limits) == 0 || x.leg != 1 || x.mocks != nil {
+	if len(x.entry.Limits) == 0 || x.mocks != nil {
 		return x.runBody(ctx)
 	}
 	charges, name, err := x.entry.Charges(ctx, facts)
 	if err != nil {
 		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: policylang.GenericReason, DeniedBy: name, Cause: err}
+	}
+	if x.leg != 1 {
+		for i := range charges {
+			charges[i].Paid = true
+		}
 	}
 	refusal, err := x.pipeline.options.Limits.Take(ctx, charges)
 	switch {

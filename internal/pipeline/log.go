@@ -7,6 +7,13 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
+// logUnkept tells the operator that who comes with the state of the call again gets no
+// answer. The caller of this leg has its own.
+func (x *execution) logUnkept(ctx context.Context, err error) {
+	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
+		slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id), slog.String("cause", err.Error()))
+}
+
 // logFailure tells the operator what the caller is not told.
 func (x *execution) logFailure(ctx context.Context, err *call.Error) {
 	called := x.req.Name

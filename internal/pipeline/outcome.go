@@ -45,6 +45,7 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 }
 
 func (x *execution) brokenOutput(violations []schema.Violation) *call.Error {
+	x.spoke = true // by the names of members
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
 	return failed(call.ExecutionError, &scripting.Failure{Message: schema.Sentence(violations), Stack: at}, "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
 }
@@ -70,21 +71,23 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 		return failed(call.ExecutionError, f, "the call was canceled")
 	case scripting.HostPanic:
 		return failed(call.ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
-	case scripting.RPCError:
-		err := failed(call.ExecutionError, f, "%s", f.Message)
-		err.RPC = &call.RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
-		return err
-	case scripting.CapabilityError:
-		err := failed(call.ExecutionError, f, "%s", f.Message)
-		err.Required = f.RequiredCapabilities()
-		return err
-	case scripting.ToolError:
-		err := failed(call.ExecutionError, f, "%s", f.Message)
-		err.Details = f.Details
-		return err
-	default:
-		return failed(call.ExecutionError, f, "%s", f.Message)
 	}
+	return x.thrown(f)
+}
+
+// thrown turns what a body threw into the error of the call.
+func (x *execution) thrown(f *scripting.Failure) *call.Error {
+	x.spoke = true
+	err := failed(call.ExecutionError, f, "%s", f.Message)
+	switch f.Kind {
+	case scripting.RPCError:
+		err.RPC = &call.RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
+	case scripting.CapabilityError:
+		err.Required = f.RequiredCapabilities()
+	case scripting.ToolError:
+		err.Details = f.Details
+	}
+	return err
 }
 
 // traced adds to an error where the body failed, for a caller who may know.

@@ -29,7 +29,10 @@ func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
 // goOn runs the body, once the user has consented to what policies want that for.
 func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
 	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
-		return x.askConsent(pause)
+		return x.askConsent(ctx, pause)
+	}
+	if pause.Leg == pause.Consent.Asked {
+		pause.Start = x.began // no leg has run the body: the time of the user is not its own
 	}
 	return x.run(ctx, pause)
 }
@@ -47,7 +50,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.place.Depth() > 0}, Tools: x,
-			Emit: x.req.Emit, Hide: &x.hide, Mocks: x.mocks,
+			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
 	if x.req.Late != nil {

@@ -1,57 +1,111 @@
 package pipeline
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/content"
 )
 
 // storedOutcome is the outcome of a leg as the state store keeps it, for those
-// who come with the same state again.
+// who come with the same state again. Equal parts are stored once.
 type storedOutcome struct {
-	Value, Content, Structured, Reply json.RawMessage `json:",omitempty"`
-	Rich                              bool            `json:",omitempty"`
-	Ask                               *call.Ask       `json:",omitempty"`
-	Err                               *storedError    `json:",omitempty"`
+	Value json.RawMessage `json:",omitempty"`
+	// Content is missing where the value says it, in the form that Shown is.
+	Content json.RawMessage `json:",omitempty"`
+	Shown   shown           `json:",omitempty"`
+	// Structured says that the value is the structured content.
+	Structured bool            `json:",omitempty"`
+	Rich       bool            `json:",omitempty"`
+	Reply      json.RawMessage `json:",omitempty"`
+	Ask        *call.Ask       `json:",omitempty"`
+	Err        *storedError    `json:",omitempty"`
+	// Spoke says that the error is in the words of the body.
+	Spoke bool `json:",omitempty"`
 }
 
-// storedError is a [CallError] with all that its caller is told.
+// shown is how the content of a result is made of its value.
+type shown int
+
+const (
+	apart shown = iota
+	asValue
+	asText
+)
+
+// storedError is a [call.Error] with all but its cause. The fields are the same, so
+// that none can be left out.
 type storedError struct {
 	Code       call.Code
 	Message    string
-	Trace      string          `json:",omitempty"`
-	Details    json.RawMessage `json:",omitempty"`
-	Required   json.RawMessage `json:",omitempty"`
-	RPC        *call.RPCError  `json:",omitempty"`
-	RetryAfter time.Duration   `json:",omitempty"`
-	Overloaded bool            `json:",omitempty"`
+	Violations []call.Violation `json:",omitempty"`
+	Schema     json.RawMessage  `json:",omitempty"`
+	Nearest    string           `json:",omitempty"`
+	RemovedIn  string           `json:",omitempty"`
+	Details    json.RawMessage  `json:",omitempty"`
+	Required   json.RawMessage  `json:",omitempty"`
+	RPC        *call.RPCError   `json:",omitempty"`
+	RetryAfter time.Duration    `json:",omitempty"`
+	Limited    bool             `json:",omitempty"`
+	Trace      string           `json:",omitempty"`
+	Overloaded bool             `json:",omitempty"`
+	DeniedBy   string           `json:",omitempty"`
+	Cause      error            `json:"-"`
 }
 
-func encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
-	stored := storedOutcome{Value: r.Value, Content: r.Content, Structured: r.Structured, Reply: r.Reply, Rich: r.Rich, Ask: r.Ask}
-	if e != nil {
-		stored.Err = &storedError{
-			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
-		}
+// encodeOutcome returns the outcome of a leg of x for the state store.
+func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
+	stored := storedOutcome{
+		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
+		Err: (*storedError)(e), Spoke: x.spoke,
 	}
-	encoded, err := json.Marshal(stored)
-	if err != nil {
+	if stored.Shown != apart {
+		stored.Content = nil
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // content that is made of the value shows it as it is written
+	if err := encoder.Encode(stored); err != nil {
 		return nil, fmt.Errorf("encode the outcome of a call: %w", err)
 	}
-	return encoded, nil
+	return b.Bytes(), nil
 }
 
-func decodeOutcome(encoded []byte) (call.Result, *call.Error) {
+// decodeOutcome makes what was stored the outcome of x.
+func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	var stored storedOutcome
 	if err := json.Unmarshal(encoded, &stored); err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
-	if e := stored.Err; e != nil {
-		return call.Result{}, &call.Error{
-			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Required: e.Required, RPC: e.RPC, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
-		}
+	x.spoke = stored.Spoke
+	if stored.Err != nil {
+		return call.Result{}, (*call.Error)(stored.Err)
 	}
-	return call.Result{Value: stored.Value, Content: stored.Content, Structured: stored.Structured, Reply: stored.Reply, Rich: stored.Rich, Ask: stored.Ask}, nil
+	r := call.Result{Value: stored.Value, Content: stored.Content, Rich: stored.Rich, Reply: stored.Reply, Ask: stored.Ask}
+	switch stored.Shown {
+	case asValue:
+		r.Content = content.Value(r.Value)
+	case asText:
+		r.Content = content.Text(r.Value)
+	}
+	if stored.Structured {
+		r.Structured = r.Value
+	}
+	return r, nil
+}
+
+// shownAs returns how the content of a result is made of its value.
+func shownAs(r call.Result) shown {
+	switch {
+	case r.Rich || r.Value == nil:
+		return apart
+	case bytes.Equal(r.Content, content.Value(r.Value)):
+		return asValue
+	case bytes.Equal(r.Content, content.Text(r.Value)):
+		return asText
+	}
+	return apart
 }

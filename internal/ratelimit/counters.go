@@ -103,11 +103,12 @@ func (c *counters) release(key string, slot int) {
 
 // refuses returns how long a call has to wait, 0 when it may be made, and
 // whether it waits for another one to end.
-func (b *bucket) refuses(l *Limit, now time.Duration) (wait time.Duration, busy bool) {
+func (b *bucket) refuses(c *Charge, now time.Duration) (wait time.Duration, busy bool) {
+	l := c.Limit
 	if l.Concurrency > 0 && b.running >= l.Concurrency {
 		wait, busy = busyWait, true
 	}
-	if interval := l.Rate.interval(); interval > 0 {
+	if interval := c.interval(); interval > 0 {
 		if early := max(b.due, now) + interval - now - time.Duration(l.Burst)*interval; early > max(0, wait) {
 			return early, false
 		}
@@ -116,9 +117,9 @@ func (b *bucket) refuses(l *Limit, now time.Duration) (wait time.Duration, busy 
 }
 
 // take counts a call.
-func (b *bucket) take(l *Limit, now time.Duration) {
-	b.due = max(b.due, now) + l.Rate.interval()
-	if l.Concurrency > 0 {
+func (b *bucket) take(c *Charge, now time.Duration) {
+	b.due = max(b.due, now) + c.interval()
+	if c.Limit.Concurrency > 0 {
 		b.running++
 	}
 }

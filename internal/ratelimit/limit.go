@@ -69,11 +69,22 @@ type Charge struct {
 	Limit *Limit
 	// Key is short; see [Key].
 	Key string
+	// Paid says that the rate has counted the call already, which goes on: only how
+	// many calls run is asked.
+	Paid bool
 
 	// counters are where Memory has found the key at slot, or in the bucket for
 	// what there is no room for.
 	counters *counters
 	slot     int
+}
+
+// interval is what the call costs at the rate.
+func (c *Charge) interval() time.Duration {
+	if c.Paid {
+		return 0
+	}
+	return c.Limit.Rate.interval()
 }
 
 // maxKey bounds a key in bytes.

@@ -44,7 +44,7 @@ func (m *Memory) Take(_ context.Context, charges []Charge) (*Refusal, error) {
 	for i := range charges {
 		c := &charges[i]
 		c.slot = c.counters.find(c.Key, now)
-		wait, busy := c.counters.at(c.slot).refuses(c.Limit, now)
+		wait, busy := c.counters.at(c.slot).refuses(c, now)
 		if wait > 0 && (refusal == nil || wait > refusal.Wait) {
 			refusal = &Refusal{Limit: c.Limit, Busy: busy, Wait: wait}
 		}
@@ -53,7 +53,7 @@ func (m *Memory) Take(_ context.Context, charges []Charge) (*Refusal, error) {
 		return refusal, nil
 	}
 	for i := range charges {
-		charges[i].counters.at(charges[i].slot).take(charges[i].Limit, now)
+		charges[i].counters.at(charges[i].slot).take(&charges[i], now)
 	}
 	return nil, nil
 }

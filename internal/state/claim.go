@@ -18,10 +18,11 @@ type Claim struct {
 }
 
 // The phases of a claim. One that is claimed while no flight of this process
-// has its nonce is lost.
+// has its nonce is lost. One that is unkept had an answer that had no room.
 const (
 	claimed = iota
 	answered
+	unkept
 )
 
 // A flight is a claim that was won and not yet finished.
@@ -84,11 +85,14 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 
 // past returns a claim that is no longer running; mu is held.
 func (s *store) past(e entry) (Claim, error) {
-	if e.phase != answered {
-		return Claim{}, ErrLost
+	switch e.phase {
+	case answered:
+		data, err := s.read(e)
+		return Claim{Answer: data}, err
+	case unkept:
+		return Claim{}, ErrUnkept
 	}
-	data, err := s.read(e)
-	return Claim{Answer: data}, err
+	return Claim{}, ErrLost
 }
 
 func (s *store) Finish(nonce Nonce, answer []byte) error {
@@ -99,7 +103,14 @@ func (s *store) Finish(nonce Nonce, answer []byte) error {
 	defer unlock()
 	defer f.end(Claim{Answer: answer}, nil)
 	f.entry.phase = answered
-	return s.write(f.entry, answer)
+	err = s.write(f.entry, answer)
+	if full := (*FullError)(nil); errors.As(err, &full) {
+		f.entry.phase = unkept
+		if err := s.write(f.entry, nil); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (s *store) Lose(nonce Nonce) error {

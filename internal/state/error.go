@@ -24,6 +24,9 @@ var (
 	// answer, as when the process was killed: its effects may have happened, so
 	// it is never run again.
 	ErrLost = errors.New("the call was cut off after it had begun, and what it did is not known; check before you make it again")
+	// ErrUnkept is the error of a request state whose use ended with an answer
+	// that the store had no room for. It is never run again either.
+	ErrUnkept = errors.New("the call was made, and its answer is not kept any more")
 	// ErrNotFound is the error of a task that does not exist, has expired or
 	// belongs to somebody else.
 	ErrNotFound = errors.New("there is no such task")

@@ -135,11 +135,11 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	if got, err := s.Task(someone, task.ID); err != nil || got.Status != Working || len(got.Result) > 0 {
 		t.Errorf("the task is %s with %d bytes, %v", got.Status, len(got.Result), err)
 	}
-	if _, err := s.Claim(t.Context(), someone, Nonce{1}, soon); !errors.Is(err, ErrLost) {
+	if _, err := s.Claim(t.Context(), someone, Nonce{1}, soon); !errors.Is(err, ErrUnkept) {
 		t.Errorf("a claim whose answer had no room: %v", err)
 	}
 	s = reopened(t, s, path)
-	if _, err := s.Claim(t.Context(), someone, Nonce{1}, soon); !errors.Is(err, ErrLost) {
+	if _, err := s.Claim(t.Context(), someone, Nonce{1}, soon); !errors.Is(err, ErrUnkept) {
 		t.Errorf("a claim whose answer had no room, after a restart: %v", err)
 	}
 	if _, err := s.Journal(Nonce{2}); !errors.Is(err, ErrLost) {

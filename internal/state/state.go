@@ -25,7 +25,7 @@ type State struct {
 	// one that has ended.
 	Root string
 	Leg  int
-	// Start is that of the first leg.
+	// Start is that of the first leg, or of the first that the user consented to.
 	Start time.Time
 	// Used is how long the legs have run.
 	Used time.Duration

@@ -31,12 +31,13 @@ type Store interface {
 	// Claim asks for the right to use a nonce, which only the first who asks
 	// gets: its claim is Won, and it must call Finish or Lose once. Whoever asks
 	// later waits for that, unless ctx is done before, and gets the answer, or
-	// [ErrLost] when there is none. After expires the error is [ErrExpired].
+	// [ErrLost] when there is none, or [ErrUnkept]. After expires the error is [ErrExpired].
 	// A claim that was won before a restart and not finished is lost.
 	Claim(ctx context.Context, owner Owner, nonce Nonce, expires time.Time) (Claim, error)
 	// Finish stores the answer of a claim that was won, and gives it to all who
 	// wait. When it cannot be stored, those get it all the same, and who comes
-	// later gets [ErrLost]. Nobody may change the answer from then on.
+	// later gets [ErrUnkept], or [ErrLost] where not even that could be stored.
+	// The claim has ended in any case. Nobody may change the answer from then on.
 	Finish(nonce Nonce, answer []byte) error
 	// Lose ends a claim that was won and has no answer.
 	Lose(nonce Nonce) error

@@ -1,0 +1,138 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// wipe asks for approval with a reason that is the given one.
+func wipe(reason string) string {
+	return `
+tool "wipe" {
+  run = "return 1"
+}
+policy "asks" {
+  requires_approval = "true"
+  reason            = <<CEL
+    ` + reason + `
+  CEL
+}
+test "it is approved" {
+  tool = "wipe"
+  mock "elicit" "approval" {
+    json = { action = "accept" }
+  }
+  expect { text = "1" }
+}
+`
+}
+
+const changing = "POLICY_DENIED: the call needs the approval of a user, and the reason that its policy gives changes each time: "
+
+// TestAReasonThatChangesEachTimeIsAskedThrice, and then denied.
+func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Call " + call.id`))})
+	r := calls("wipe", `{}`)
+	for range 3 {
+		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+	}
+	if got := said(s.Execute(t.Context(), r)); !strings.HasPrefix(got, changing+"Call ") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestATestOfAReasonThatChangesEachTimeFails(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Call " + call.id`))})
+	results, err := s.RunTests(t.Context(), "")
+	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes each time") {
+		t.Errorf("got %+v, %v", results, err)
+	}
+}
+
+// TestTestsTakeNoRoomInTheStateOfTheServer, which is not even opened for them.
+func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), StatePath: path})
+	if results, err := s.RunTests(t.Context(), ""); err != nil || len(results) != 1 || !results[0].Passed() {
+		t.Errorf("got %+v, %v", results, err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file of the server: %v", err)
+	}
+}
+
+func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	legs := 0
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Policies: []engine.Policy{func(identity.Agent, string, map[string]any) engine.Decision {
+		legs++
+		cancel()
+		return engine.Allow()
+	}}})
+	results, err := s.RunTests(ctx, "")
+	if err != nil || len(results) != 1 || results[0].Passed() || legs != 1 {
+		t.Errorf("got %+v, %v after %d legs", results, err, legs)
+	}
+}
+
+// TestTheDeadlineOfABodyBeginsWithItsApproval, however long that took.
+func TestTheDeadlineOfABodyBeginsWithItsApproval(t *testing.T) {
+	clock := &hand{}
+	s := server(t, engine.Options{Now: clock.now, Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))})
+	r := calls("wipe", `{}`)
+	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+	clock.advance(2 * time.Second)
+	wantSaid(t, s.Execute(t.Context(), r), strconv.FormatInt(clock.now().Add(500*time.Millisecond).UnixMilli(), 10))
+}
+
+// TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo, of several the least.
+func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
+	const second = "policy \"also\" {\n  tools = [\"refund\"]\n  requires_approval = \"true\"\n  reason = \"It is logged\"\n}\n"
+	for disclose, want := range map[string][2]string{
+		"reason":  {"POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70; It is logged", "POLICY_DENIED: the user did not approve the call"},
+		"generic": {"POLICY_DENIED: denied by policy", "POLICY_DENIED: denied by policy"},
+		"hide":    {`TOOL_NOT_FOUND: no tool named "refund"`, `TOOL_NOT_FOUND: no tool named "refund"`},
+	} {
+		s, paid, _ := till(t, strings.Replace(refund, "requires_approval", "disclose = \""+disclose+"\"\n  requires_approval", 1)+second)
+		mute := refunds(`{"amount":70}`, nil)
+		mute.Can = engine.Capabilities{}
+		wantSaid(t, s.Execute(t.Context(), mute), want[0])
+		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+		for range 2 { // who comes again is told the same
+			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "decline"))), want[1])
+		}
+		if paid.Load() != 0 {
+			t.Error("it ran")
+		}
+	}
+}
+
+// TestARefusalThatIsGivenAgainNamesItsPolicy to those who watch.
+func TestARefusalThatIsGivenAgainNamesItsPolicy(t *testing.T) {
+	var by []string
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		if e.Err != nil {
+			by = append(by, e.Err.DeniedBy)
+		}
+	}}})
+	r := calls("wipe", `{}`)
+	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "decline")
+	for range 2 {
+		wantSaid(t, s.Execute(t.Context(), r), "POLICY_DENIED: the user did not approve the call")
+	}
+	if diff := cmp.Diff([]string{"asks", "asks"}, by); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

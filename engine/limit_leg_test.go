@@ -1,0 +1,51 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestConcurrencyBoundsWhatGoesOnWithAnAnswer, which no rate counts again.
+func TestConcurrencyBoundsWhatGoesOnWithAnAnswer(t *testing.T) {
+	s := unloaded(t, engine.Options{Tools: files("t.hcl", `
+policy "all" {
+  requires_approval = "true"
+  reason            = "Slow"
+}
+limit "one" {
+  rate        = "2/h"
+  concurrency = 1
+}
+`)})
+	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	var running atomic.Int64
+	goTool(t, s, "slow", func(context.Context) (string, error) {
+		defer running.Add(-1)
+		if running.Add(1) > 1 {
+			return "two at once", nil
+		}
+		entered <- struct{}{}
+		<-leave
+		return "done", nil
+	})
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, second := calls("slow", `{}`), calls("slow", `{}`)
+	first.Resume = acts(mustAsk(t, s.Execute(t.Context(), first)), "accept")
+	second.Resume = acts(mustAsk(t, s.Execute(t.Context(), second)), "accept")
+	var runs sync.WaitGroup
+	runs.Go(func() { wantSaid(t, s.Execute(t.Context(), first), `"done"`) })
+	<-entered
+	busy := s.Execute(t.Context(), second)
+	if wantSaid(t, busy, "POLICY_DENIED: over the limit of 1 call at once; try again in 1 s"); busy.Err != nil && !busy.Err.Limited {
+		t.Error("it is not said that waiting helps")
+	}
+	close(leave)
+	runs.Wait()
+	wantSaid(t, s.Execute(t.Context(), second), `"done"`)
+}
