@@ -25,7 +25,6 @@ func libraries(z *zones) []cel.EnvOption {
 		ext.Bindings(ext.BindingsVersion(0)),
 		ext.Network(),
 		cel.ParserExpressionSizeLimit(maxBytes),
-		cel.RegexProgramSizeLimit(maxRegexSize),
 	}
 	return slices.Concat(library, mixedArithmetic(), searches(), z.options())
 }

@@ -15,8 +15,9 @@ import (
 // assumptions of [estimator.EstimateSize], these hold for each value by itself: all
 // of the budget may be in any one of them.
 const (
-	// resultBytes and resultTokens bound a result that is judged.
-	resultBytes  = 16 << 20
+	// resultBytes, resultDepth and resultTokens bound a result that is judged.
+	resultBytes  = 24 << 20
+	resultDepth  = 72
 	resultTokens = 250_000
 	// factBytes bounds what a request says of its caller: it comes in headers.
 	factBytes = 64 << 10

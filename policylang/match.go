@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
+	"regexp/syntax"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/common/ast"
@@ -16,9 +16,8 @@ import (
 // maxRegexSize bounds the instructions that a regular expression compiles to.
 const maxRegexSize = 10_000
 
-// maxRepeat is how often a regular expression can repeat a part of itself, which
-// makes it as many times larger.
-const maxRepeat = 1000
+// priceRound is for one instruction of a regular expression at one character.
+const priceRound = 10
 
 // shortMatch is the price up to which a text is matched at once. A longer one is fed
 // to the matcher rune by rune, so that it can be interrupted.
@@ -43,21 +42,39 @@ func patternOf(e ast.Expr) (*pattern, error) {
 	return newPattern(string(text))
 }
 
+// newPattern compiles a pattern that is small enough. How large it will be is known
+// before it is compiled: a part may be repeated a thousand times.
 func newPattern(text string) (*pattern, error) {
-	size, err := types.RegexProgramSize(text)
+	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
 	}
+	size := instructions(parsed)
 	if size > maxRegexSize {
-		return nil, fmt.Errorf("regex program size %d exceeds limit of %d", size, maxRegexSize)
+		return nil, fmt.Errorf("the regular expression has more than %d parts, which is unsupported", maxRegexSize)
 	}
 	compiled, err := regexp.Compile(text)
-	return &pattern{compiled, int64(size)}, err
+	return &pattern{compiled, size}, err
+}
+
+// instructions bounds how many instructions a regular expression compiles to.
+func instructions(re *syntax.Regexp) int64 {
+	n := int64(2)
+	if re.Op == syntax.OpLiteral {
+		n += int64(len(re.Rune))
+	}
+	for _, sub := range re.Sub {
+		n = add(n, instructions(sub))
+	}
+	if re.Op == syntax.OpRepeat {
+		n = times(n, int64(max(1, re.Min, re.Max)))
+	}
+	return n
 }
 
 // match matches a text. Each rune costs at most a step of each instruction.
 func (p *pattern) match(text string, m *meter) bool {
-	each := priceRune * (1 + p.size)
+	each := priceRound * (1 + p.size)
 	if price := times(int64(len(text)), each); price <= shortMatch {
 		m.spend(price)
 		return p.compiled.MatchString(text)
@@ -131,10 +148,9 @@ func computedPattern(v ref.Val, m *meter) (*pattern, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("the pattern is longer than %d bytes: unsupported", maxPattern)
 	}
-	most := int64(len(text))
-	if strings.Contains(string(text), "{") {
-		most *= maxRepeat
+	p, err := newPattern(string(text))
+	if err == nil {
+		m.spend(times(p.size, priceInstruction))
 	}
-	m.spend(times(most, priceInstruction))
-	return newPattern(string(text))
+	return p, err
 }

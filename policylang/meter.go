@@ -72,12 +72,34 @@ func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	return found.(*meter)
 }
 
-// metered is a node that is paid for: before it runs, and by what it gives.
-type metered struct {
-	interpreter.InterpretableV2
-	before int64
+// charge is what a node pays.
+type charge struct {
+	// round is the price of a step of a loop, and 0 for anything else.
+	round int64
 	// after is the price of what is done next with the value; nil when there is none.
 	after func(ref.Val) int64
+	// eager says that each round looks at the clock.
+	eager bool
+}
+
+// exec evaluates a node, which pays for it.
+func (c *charge) exec(node interpreter.InterpretableV2, frame *interpreter.ExecutionFrame) ref.Val {
+	m := meterOf(frame)
+	m.spend(c.round)
+	if c.eager {
+		m.look()
+	}
+	value := node.Exec(frame)
+	if c.after != nil {
+		m.spend(c.after(value))
+	}
+	return value
+}
+
+// metered is a node that pays.
+type metered struct {
+	interpreter.InterpretableV2
+	charge charge
 }
 
 // Eval implements [interpreter.Interpretable].
@@ -85,11 +107,21 @@ func (n *metered) Eval(vars interpreter.Activation) ref.Val { return n.Exec(inte
 
 // Exec implements [interpreter.InterpretableV2].
 func (n *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	m := meterOf(frame)
-	m.spend(n.before)
-	value := n.InterpretableV2.Exec(frame)
-	if n.after != nil {
-		m.spend(n.after(value))
-	}
-	return value
+	return n.charge.exec(n.InterpretableV2, frame)
+}
+
+// meteredAttribute is an attribute that pays, which CEL goes on to extend.
+type meteredAttribute struct {
+	interpreter.InterpretableAttribute
+	charge charge
+}
+
+// Eval implements [interpreter.Interpretable].
+func (n *meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
+	return n.Exec(interpreter.AsFrame(vars))
+}
+
+// Exec implements [interpreter.InterpretableV2].
+func (n *meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	return n.charge.exec(n.InterpretableAttribute, frame)
 }

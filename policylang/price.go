@@ -20,13 +20,15 @@ const (
 	priceItem = 150
 	// priceKey is for a key of a map that is walked in order.
 	priceKey = 300
-	// priceRune is for a byte that a function decodes or may quote, and priceCopy
-	// for one that it searches or copies. Comparing is compareBytes bytes a unit.
-	priceRune = 10
+	// priceQuoted is for a byte of what a function may refuse and then quotes, priceRune
+	// for one that it decodes, and priceCopy for one that it searches or copies.
+	// Comparing is compareBytes bytes a unit.
+	priceQuoted  = 40
+	priceRune    = 20
+	priceCopy    = 2
+	compareBytes = 8
 	// priceInstruction is for one of a regular expression that is computed.
 	priceInstruction = 100
-	priceCopy        = 2
-	compareBytes     = 8
 )
 
 // priceOf returns the price of a call with these arguments, of which there is no
@@ -48,6 +50,8 @@ func priceOf(function string, args []ref.Val, most int64) int64 {
 		return priceCall + priceCopy*(textBytes(args[0])+textBytes(args[1]))
 	case overloads.Contains:
 		return priceCall + priceCopy*(textBytes(args[0])+textBytes(args[1]))
+	case "charAt", "indexOf", "lastIndexOf", "lowerAscii", "upperAscii", "substring", "trim":
+		return priceCall + priceAll(args, priceRune, most)
 	case "replace":
 		return priceCall + priceReplace(args)
 	case "split":
@@ -57,10 +61,15 @@ func priceOf(function string, args []ref.Val, most int64) int64 {
 	case "sets.contains", "sets.equivalent", "sets.intersects":
 		return priceCall + priceSets(args, most)
 	}
-	sum := int64(priceCall)
+	return priceCall + priceAll(args, priceQuoted, most)
+}
+
+// priceAll is for a function that reads all that it is given.
+func priceAll(args []ref.Val, eachByte, most int64) int64 {
+	sum := int64(0)
 	for _, arg := range args {
 		l := loadOf(arg, most/priceItem)
-		sum = add(sum, add(times(l.items, priceItem), times(l.bytes, priceRune)))
+		sum = add(sum, add(times(l.items, priceItem), times(l.bytes, eachByte)))
 	}
 	return sum
 }

@@ -26,8 +26,9 @@ type pricer struct {
 	rounds map[int64]int64
 	calls  map[int64]ast.CallExpr
 	after  map[int64]func(ref.Val) int64
-	// deep says that a call may compare values in values.
-	deep bool
+	// deep says that a call may compare values in values, eager that a key is computed,
+	// which may be long and has no price: then each round looks at the clock.
+	deep, eager bool
 }
 
 func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
@@ -56,9 +57,7 @@ func (p *pricer) planCall(id int64, call ast.CallExpr) {
 	name, args := call.FunctionName(), operands(call)
 	switch {
 	case name == operators.Index || name == operators.OptIndex:
-		if !p.small(args[1]) {
-			p.after[args[1].ID()] = textBytes
-		}
+		p.eager = p.eager || !p.small(args[1])
 	case p.grows(name, args):
 		p.calls[id] = call
 		p.deep = p.deep || p.comparesDeep(name, args)
@@ -137,7 +136,6 @@ func (p *pricer) decorate(node interpreter.InterpretableV2) (interpreter.Interpr
 	id := node.ID()
 	if written, ok := p.calls[id]; ok {
 		if call, ok := node.(interpreter.InterpretableCall); ok {
-			delete(p.calls, id)
 			priced, err := p.price(call, operands(written))
 			if err != nil {
 				return nil, err
@@ -145,11 +143,14 @@ func (p *pricer) decorate(node interpreter.InterpretableV2) (interpreter.Interpr
 			node = priced
 		}
 	}
-	paid := &metered{InterpretableV2: node, before: p.rounds[id], after: p.after[id]}
-	if paid.before == 0 && paid.after == nil {
+	c := charge{round: p.rounds[id], after: p.after[id], eager: p.eager}
+	if c.round == 0 && c.after == nil {
 		return node, nil
 	}
-	return paid, nil
+	if attribute, ok := node.(interpreter.InterpretableAttribute); ok {
+		return &meteredAttribute{attribute, c}, nil
+	}
+	return &metered{node, c}, nil
 }
 
 // priceWalk is for a map that is walked through: its keys are sorted.
