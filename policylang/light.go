@@ -2,6 +2,7 @@ package policylang
 
 import (
 	"math"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -223,8 +224,9 @@ func (p *pricer) comparesDeep(function string, args []ast.Expr) bool {
 	case overloads.Size, overloads.StartsWith, overloads.EndsWith, overloads.Contains, overloads.Matches, operators.Add, "@add":
 		return false
 	}
+	each := strings.HasPrefix(function, "sets.") // compares all texts of one list with all of another
 	for _, arg := range args {
-		if deep(arg) && isContainerKind(p.kind(arg)) {
+		if deep(arg) && isContainerKind(p.kind(arg)) || each && p.kind(arg) == types.ListKind && !constantSize(p.tree.GetType(arg.ID()).Parameters()[0]) {
 			return true
 		}
 	}

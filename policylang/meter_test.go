@@ -84,7 +84,7 @@ func sized(n int) map[string]any {
 	}
 }
 
-// metered are expressions of which each reads data in another way.
+// sizedConstructs are expressions of which each reads data in another way.
 var sizedConstructs = []string{
 	"args.text.matches('(a|aa|a?)+b$')",
 	"args.text.matches('(x+x+)+y')",
@@ -145,7 +145,11 @@ var sizedConstructs = []string{
 func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
 	e := newEnv(t)
 	tool := Tool{Name: "x", Schema: json.RawMessage(sizedSchema)}
-	for n := 10; n <= 100_000; n *= 10 {
+	largest := 100_000
+	if raceEnabled {
+		largest = 1000
+	}
+	for n := 10; n <= largest; n *= 10 {
 		in := Input{Args: sized(n), Now: time.Unix(0, 0)}
 		for _, expr := range sizedConstructs {
 			p, diags := e.Compile(denying(expr), tool)
@@ -164,5 +168,45 @@ func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
 				t.Errorf("%d: %s takes %v of the processor", n, expr, turn())
 			}
 		}
+	}
+}
+
+// TestWhatIsLightIsShortWithTheLargestData gives expressions that nothing interrupts
+// all that a request can hold.
+func TestWhatIsLightIsShortWithTheLargestData(t *testing.T) {
+	e := newEnv(t)
+	args := sized(requestTokens)
+	args["text"], args["part"] = strings.Repeat("a", requestBytes), strings.Repeat("a", requestBytes/2)+"b"
+	alike := make([]any, 100)
+	for i := range alike {
+		alike[i] = strings.Repeat("a", requestBytes/len(alike)) + string(rune('a'+i%26))
+	}
+	args["short"] = alike
+	facts := make([]string, factItems)
+	in := Input{Args: args, Now: time.Unix(0, 0)}
+	in.Caller.Principal.Scopes, in.Caller.Principal.ID = facts, strings.Repeat("a", factBytes)
+	light := 0
+	for _, expr := range append([]string{
+		"principal.scopes.exists(s, s == 'admin')", "'admin' in principal.scopes", "principal.id.lowerAscii() == 'x'",
+		"args.text.contains('secret')", "args.text.startsWith(args.part)", "args.text == args.part + 'a'", "'x' in args.list", "args.text in args.list",
+		"args.short.all(s, s != 'x' && size(args.list) > 1)", "sets.contains(args.short, args.short)", "args.short.exists(s, s in args.short)",
+		"isIP(principal.id)", "principal.id.matches('^(a|b)+$')", "args.short.exists(a, args.short.exists(b, a == b + 'x'))",
+	}, sizedConstructs...) {
+		p, _ := e.Compile(denying(expr), Tool{Name: "x", Schema: json.RawMessage(sizedSchema)})
+		if p == nil || p.verdict.heavy {
+			continue
+		}
+		light++
+		turn := func() time.Duration {
+			began := cputime.Used()
+			p.Decide(t.Context(), in)
+			return cputime.Used() - began
+		}
+		if !cputest.Within(interruptAfter/4, turn) {
+			t.Errorf("%s takes %v of the processor", expr, turn())
+		}
+	}
+	if light < 10 {
+		t.Errorf("only %d expressions are light", light)
 	}
 }
