@@ -22,6 +22,8 @@ func TestAllocations(t *testing.T) {
 		{"has(args.note) && args.note == 'x'", 0, 3},
 		{"vars.stage == 'prod' && !tool.read_only", 1, 1},
 		{"principal.claims.tenant == 'acme'", 1, 1},
+		{"args.tags.exists(t, t == 'none')", 6, 0},
+		{"args.tags.exists(t, t == principal.id)", 10, 0},
 		{"agent.metadata.team == 'crm' && principal.id != ''", 3, 3},
 	}
 	e := newEnv(t)

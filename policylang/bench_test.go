@@ -23,13 +23,13 @@ func benchPolicy(tb testing.TB, allow string) (*Policy, Input) {
 	}
 	return p, Input{
 		Caller: identity.Caller{Principal: identity.Principal{ID: "p", Scopes: []string{"crm:read", "admin"}, Claims: map[string]any{}}},
-		Args:   map[string]any{"cents": int64(700), "amount": 5.0, "status": "active"}, Now: time.Unix(0, 0),
+		Args:   map[string]any{"cents": int64(700), "amount": 5.0, "status": "active", "tags": []any{"new", "vip", "internal"}}, Now: time.Unix(0, 0),
 	}
 }
 
 func BenchmarkDecide(b *testing.B) {
 	for _, s := range []string{"args.cents > 5 && principal.scopes.exists(s, s == 'admin')", "args.cents > 5", "'admin' in principal.scopes", "args.amount <= 5000 && args.status == 'active'", "args.status.matches('^a')",
-		"args.status in ['active', 'x']", "size(args.tags.filter(t, t == 'a')) == 0 || true", "now > timestamp('2020-01-01T00:00:00Z')"} {
+		"args.status in ['active', 'x']", "args.tags.exists(t, t == 'none')", "args.tags.exists(t, t == principal.id)", "size(args.tags.filter(t, t == 'a')) == 0 || true", "now > timestamp('2020-01-01T00:00:00Z')"} {
 		p, in := benchPolicy(b, s)
 		b.Run(s, func(b *testing.B) {
 			b.ReportAllocs()

@@ -55,7 +55,7 @@ type expression struct {
 	places *places
 	// result is the type of the value.
 	result *types.Type
-	// heavy says that an evaluation may take long enough to be interrupted.
+	// heavy says that an evaluation may take long, so that it is metered.
 	heavy bool
 	// args says that the expression reads the arguments.
 	args bool
@@ -149,10 +149,11 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	if cost == nil {
 		return nil
 	}
-	x.heavy = *cost > lightCost && loops(tree.Expr())
+	priced := newPricer(tree, c.scope.env.functions)
+	x.heavy = !c.light(checked, priced)
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if x.heavy {
-		options = append(options, cel.InterruptCheckFrequency(interruptEvery))
+		options = append(options, cel.CustomDecoratorV2(priced.decorate))
 	}
 	if writesMap(tree.Expr()) {
 		options = append(options, cel.CustomDecoratorV2(sortMaps))
@@ -202,13 +203,6 @@ func namesIn(e ast.Expr, s *scope) map[string]bool {
 		}
 	})
 	return names
-}
-
-// loops reports whether there is anything in e to interrupt.
-func loops(e ast.Expr) bool {
-	found := false
-	visit(e, func(part ast.Expr) { found = found || part.Kind() == ast.ComprehensionKind })
-	return found
 }
 
 // visit calls f for e and all expressions in it.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
 
 	"github.com/mcpd/mcpd/diag"
@@ -23,6 +24,10 @@ type Env struct {
 	own   *provider
 	roots map[string]*shape
 	vars  map[string]any
+	// varsBytes bounds all that the variables hold.
+	varsBytes uint64
+	// functions are the implementations of what expressions call.
+	functions map[string]*functions.Overload
 	// blank stands for arguments that are not known. CEL carries it through
 	// all that needs them, and drops it where they do not matter.
 	blank *types.Unknown
@@ -65,6 +70,7 @@ func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 	}
 	e := &Env{
 		vars:      values,
+		varsBytes: uint64(len(vars)),
 		blank:     types.NewUnknown(0, types.NewAttributeTrail("args")),
 		roots:     map[string]*shape{"vars": known},
 		scopes:    map[schemas]*scope{},
@@ -97,6 +103,9 @@ func (e *Env) build(objects map[string]*shape) error {
 		options = append(options, cel.Variable(set.name, set.cel))
 	}
 	if e.base, err = library.Extend(options...); err != nil {
+		return fmt.Errorf("set up CEL: %w", err)
+	}
+	if e.functions, err = implementations(e.base); err != nil {
 		return fmt.Errorf("set up CEL: %w", err)
 	}
 	e.plain = &scope{env: e, cel: e.base, roots: e.roots, objects: e.own.objects}

@@ -186,10 +186,13 @@ func between(s, before, after string) (string, bool) {
 	return rest[:i], true
 }
 
-// reads reports whether e reads the variable name.
-// readsTool reports whether e reads what belongs to a tool: its arguments, or its result.
-func readsTool(e ast.Expr) bool { return reads(e, "args") || reads(e, "result") }
+// readsTool reports whether e reads what belongs to a tool: its arguments, or what it
+// returns.
+func readsTool(e ast.Expr) bool {
+	return reads(e, "args") || reads(e, "result") || reads(e, "content")
+}
 
+// reads reports whether e reads the variable name.
 func reads(e ast.Expr, name string) bool {
 	found := false
 	visit(e, func(part ast.Expr) {

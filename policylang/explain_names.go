@@ -38,7 +38,7 @@ func (c *compiler) insteadOf(name string) string {
 		return fmt.Sprintf("a variable is written vars.%s", name)
 	case name == "input" && c.scope.roots["args"] != nil:
 		return "in policies the arguments are args"
-	case name == "result" && c.scope.roots["args"] != nil:
+	case (name == "result" || name == "content") && c.scope.roots["args"] != nil:
 		return "a policy with on = \"result\" judges what a call returns"
 	case name == "args":
 		return "the arguments are not known where a value for one of them is computed"

@@ -78,9 +78,9 @@ func fits(got, want *types.Type) bool {
 // map[string]any. The error is for operators and holds no values. in.Args is
 // not read.
 func (x *Expr) Eval(ctx context.Context, in Input) (any, error) {
-	r := x.env.start(in)
+	r := x.env.start(ctx, in)
 	defer x.env.stop(r)
-	value, err := x.body.eval(ctx, r)
+	value, err := x.body.eval(r)
 	if err != nil {
 		return nil, err
 	}

@@ -62,9 +62,9 @@ func (e *Env) compileKey(src KeySource, t *Tool, s *scope) (*Key, diag.List) {
 // Eval returns the key of a call. Whatever keeps it from being evaluated is an
 // error, which is for operators and holds no values.
 func (k *Key) Eval(ctx context.Context, in Input) (string, error) {
-	r := k.env.start(in)
+	r := k.env.start(ctx, in)
 	defer k.env.stop(r)
-	value, err := k.body.eval(ctx, r)
+	value, err := k.body.eval(r)
 	if err != nil {
 		return "", k.blame(err)
 	}

@@ -25,13 +25,9 @@ func libraries(z *zones) []cel.EnvOption {
 		ext.Bindings(ext.BindingsVersion(0)),
 		ext.Network(),
 		cel.ParserExpressionSizeLimit(maxBytes),
-		cel.RegexProgramSizeLimit(maxRegexSize),
 	}
-	return slices.Concat(library, mixedArithmetic(), z.options())
+	return slices.Concat(library, mixedArithmetic(), searches(), z.options())
 }
-
-// maxRegexSize bounds the instructions that a regular expression compiles to.
-const maxRegexSize = 10_000
 
 // mixed returns the function that stands in for an arithmetic operator beside
 // a value whose type is known only in the call, or "". Unlike CEL's own, these

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -268,7 +267,7 @@ func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 func unreadable(function string, text types.String) (what, detail string) {
 	switch function {
 	case overloads.Matches:
-		if _, err := regexp.Compile(string(text)); err != nil {
+		if _, err := newPattern(string(text)); err != nil {
 			return "a regular expression that RE2 knows", strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		}
 	case overloads.TypeConvertTimestamp:

@@ -2,6 +2,7 @@ package policylang
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/google/cel-go/common/ast"
@@ -17,6 +18,12 @@ type sortedMap struct{ traits.Mapper }
 
 // Iterator implements [traits.Iterable].
 func (m sortedMap) Iterator() traits.Iterator {
+	switch native := m.Value().(type) {
+	case map[string]any:
+		return &stringIterator{rest: slices.Sorted(maps.Keys(native))}
+	case map[string]string:
+		return &stringIterator{rest: slices.Sorted(maps.Keys(native))}
+	}
 	var keys []ref.Val
 	for it := m.Mapper.Iterator(); it.HasNext() == types.True; {
 		keys = append(keys, it.Next())

@@ -68,24 +68,24 @@ func (p *Policy) UsesArgs() bool {
 // evaluated denies. The context's end interrupts what takes long; light
 // expressions do not look at it.
 func (p *Policy) Decide(ctx context.Context, in Input) Decision {
-	r := p.env.start(in)
+	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
-	return p.decide(ctx, r)
+	return p.decide(r)
 }
 
 // Partial is Decide for a call whose arguments are not known yet. It answers
 // Deny only when Decide would, whatever the arguments; Allow, Consent and
 // NotConcerned likewise; and else Unknown. It does not read in.Args.
 func (p *Policy) Partial(ctx context.Context, in Input) Decision {
-	r := p.env.start(in)
+	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
 	r.blind = true
-	return p.decide(ctx, r)
+	return p.decide(r)
 }
 
-func (p *Policy) decide(ctx context.Context, r *run) Decision {
+func (p *Policy) decide(r *run) Decision {
 	if p.when != nil {
-		switch concerned, err := p.when.decide(ctx, r); concerned {
+		switch concerned, err := p.when.decide(r); concerned {
 		case no:
 			return Decision{Outcome: NotConcerned, Range: p.when.whole}
 		case unknown:
@@ -94,7 +94,7 @@ func (p *Policy) decide(ctx context.Context, r *run) Decision {
 			return p.fail(err)
 		}
 	}
-	answer, err := p.verdict.decide(ctx, r)
+	answer, err := p.verdict.decide(r)
 	switch {
 	case answer == failed:
 		return p.fail(err)
@@ -103,9 +103,9 @@ func (p *Policy) decide(ctx context.Context, r *run) Decision {
 	case (answer == yes) == (p.verdict.role == roleAllow):
 		return Decision{Outcome: Allow, Range: p.verdict.whole}
 	case p.verdict.role == roleApproval:
-		return p.because(ctx, r, Consent)
+		return p.because(r, Consent)
 	}
-	return p.because(ctx, r, Deny)
+	return p.because(r, Deny)
 }
 
 // fail denies because the policy could not be evaluated.
@@ -114,12 +114,12 @@ func (p *Policy) fail(err *failure) Decision {
 }
 
 // because decides with the policy's reason.
-func (p *Policy) because(ctx context.Context, r *run, o Outcome) Decision {
+func (p *Policy) because(r *run, o Outcome) Decision {
 	d := Decision{Outcome: o, Reason: orElse(p.reason, GenericReason), Range: p.verdict.whole}
 	if p.reasonExpr == nil {
 		return d
 	}
-	reason, err := p.reasonExpr.words(ctx, r)
+	reason, err := p.reasonExpr.words(r)
 	if err != nil {
 		d.Err = p.blame(err)
 	}

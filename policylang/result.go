@@ -4,11 +4,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
+// judged bounds the text of what policies judge: nothing interrupts a decoder.
+func judged() jsongate.Limits {
+	return jsongate.Limits{Bytes: resultBytes, Depth: resultDepth, Tokens: resultTokens, Halves: true}
+}
+
 // Result decodes what a call returned for policies that judge it: all those of one
-// tool decode it alike. The text has passed the gate.
+// tool decode it alike. It refuses more than 24 MiB, or 250,000 of the characters
+// []{}:, outside of strings.
 func (p *Policy) Result(text json.RawMessage) (any, error) {
+	if err := jsongate.Check(text, judged()); err != nil {
+		return nil, fmt.Errorf("read the result: %w", err)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var value any
@@ -16,6 +27,19 @@ func (p *Policy) Result(text json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("read the result: %w", err)
 	}
 	return typeNumbers(value, p.result), nil
+}
+
+// Content decodes the content blocks of a result for policies that judge them. It
+// refuses what [Policy.Result] refuses.
+func (p *Policy) Content(text json.RawMessage) ([]any, error) {
+	if err := jsongate.Check(text, judged()); err != nil {
+		return nil, fmt.Errorf("read the content: %w", err)
+	}
+	var blocks []any
+	if err := json.Unmarshal(text, &blocks); err != nil {
+		return nil, fmt.Errorf("read the content: %w", err)
+	}
+	return blocks, nil
 }
 
 // ReadsContent reports whether the policy looks at the content blocks of a result.

@@ -19,12 +19,15 @@ type run struct {
 	env *Env
 	// blind says that the arguments are not known.
 	blind bool
+	// meter bounds what the heavy expressions of the decision take together.
+	meter meter
 }
 
 // start readies a run, which must be stopped again.
-func (e *Env) start(in Input) *run {
+func (e *Env) start(ctx context.Context, in Input) *run {
 	r := e.runs.Get().(*run)
 	r.in, r.env, r.blind = in, e, false
+	r.meter.fill(ctx)
 	return r
 }
 
@@ -60,6 +63,8 @@ func (r *run) ResolveName(name string) (any, bool) {
 		return &r.in.Caller.Source, true
 	case "now":
 		return types.Timestamp{Time: r.in.Now.UTC()}, true
+	case meterName:
+		return &r.meter, true
 	}
 	return nil, false
 }
@@ -78,8 +83,8 @@ const (
 )
 
 // decide evaluates a condition. The failure is set when the answer is failed.
-func (x *expression) decide(ctx context.Context, r *run) (answer, *failure) {
-	value, err := x.eval(ctx, r)
+func (x *expression) decide(r *run) (answer, *failure) {
+	value, err := x.eval(r)
 	switch {
 	case err != nil:
 		return failed, err
@@ -98,8 +103,8 @@ const maxReason = 4 << 10
 
 // words evaluates a reason. It is empty when the arguments that it needs are
 // not known.
-func (x *expression) words(ctx context.Context, r *run) (string, *failure) {
-	value, err := x.eval(ctx, r)
+func (x *expression) words(r *run) (string, *failure) {
+	value, err := x.eval(r)
 	if err != nil {
 		return "", err
 	}
@@ -124,15 +129,9 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// eval evaluates the expression. What can take long is given interruptAfter.
-func (x *expression) eval(ctx context.Context, r *run) (ref.Val, *failure) {
-	if !x.heavy {
-		value, _, err := x.program.Eval(r)
-		return value, x.blame(value, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, interruptAfter)
-	defer cancel()
-	value, _, err := x.program.ContextEval(ctx, r)
+// eval evaluates the expression. What is not light is metered.
+func (x *expression) eval(r *run) (ref.Val, *failure) {
+	value, _, err := x.program.Eval(r)
 	return value, x.blame(value, err)
 }
 

@@ -63,6 +63,7 @@ func (e *Env) newScope(of schemas) (*scope, error) {
 	if of.judged {
 		result := anything()
 		if of.result != "" {
+			b.unfilled = true
 			result = b.shape(json.RawMessage(of.result), 0)
 		}
 		blocks := &shape{cel: types.NewListType(types.DynType), items: anything()}

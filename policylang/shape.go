@@ -22,7 +22,7 @@ type shape struct {
 	fields map[string]*shape
 	// open says that an object may have members beside its fields.
 	open bool
-	// required says that a member is always there, be it by default.
+	// required says that a member is always there, be it by a default that is filled in.
 	required bool
 	// enum holds the only strings allowed, when there is such a list.
 	enum []string
@@ -63,6 +63,8 @@ type schemaDoc struct {
 // can write.
 type shaper struct {
 	objects map[string]*shape
+	// unfilled says that nothing fills defaults in, as in what a body returns.
+	unfilled bool
 }
 
 // root reads the schema of an object, whatever its type says: arguments and
@@ -158,7 +160,7 @@ func (b *shaper) object(doc schemaDoc, depth int) *shape {
 	b.objects[name] = s
 	for key, raw := range doc.Properties {
 		field := b.shape(raw, depth+1)
-		field.required = slices.Contains(doc.Required, key) || hasDefault(raw)
+		field.required = slices.Contains(doc.Required, key) || !b.unfilled && hasDefault(raw)
 		s.fields[key] = field
 	}
 	return s

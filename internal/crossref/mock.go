@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
@@ -28,7 +29,7 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 			})
 			continue
 		}
-		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == approval && c.approves(test) {
+		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == asking.ConsentKey && c.approves(test) {
 			continue // whoever decoded the file has told what is no object
 		}
 		c.report(diag.Diagnostic{
@@ -38,9 +39,6 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 		})
 	}
 }
-
-// approval is the key under which a user is asked to approve a call.
-const approval = "approval"
 
 // approves reports whether the user may be asked to approve the call of a test. Which
 // resource a URI is of is known later: any policy of resources may be of that.

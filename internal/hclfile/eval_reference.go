@@ -59,7 +59,7 @@ func fileName(t hcl.Traversal) string {
 }
 
 // ofCalls are names that bodies or CEL know during a call.
-var ofCalls = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event"}
+var ofCalls = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event", "result", "content"}
 
 func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	known := []string{"var", "local"}

@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// manyPolicies is a folder of tools and policies, of which each covers one tool.
+func manyPolicies(tools, policies int) fstest.MapFS {
+	var text strings.Builder
+	for i := range tools {
+		fmt.Fprintf(&text, "tool \"t%d\" {\n  input \"amount\" { type = integer }\n  input \"kind\" { type = string }\n  run = \"return 1\"\n}\n", i)
+	}
+	verdicts := []string{
+		`args.amount > 5000`, `args.kind in ['gold', 'silver']`, `!principal.scopes.exists(s, s == 'crm:read')`,
+		`args.kind.startsWith('internal')`, `tool.read_only && 'admin' in principal.groups`,
+	}
+	for i := range policies {
+		fmt.Fprintf(&text, "policy \"p%d\" {\n  tools  = [\"t%d\"]\n  deny   = \"%s\"\n  reason = \"no\"\n}\n", i, i%tools, verdicts[i/tools%len(verdicts)])
+	}
+	return fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(text.String())}}
+}
+
+// decideAll asks the policies of an item as a call does: without its arguments, and
+// those that read them once more.
+func decideAll(tb testing.TB, e *Entry, facts, whole policylang.Input) {
+	if denier, _, _ := e.Surely(tb.Context(), facts); denier != nil {
+		tb.Fatalf("%s denies", denier.Name)
+	}
+	for i := range e.Rules {
+		if rule := e.Rules[i].Compiled; rule.UsesArgs() && rule.Decide(tb.Context(), whole).Outcome != policylang.Allow {
+			tb.Fatalf("%s denies", e.Rules[i].Name)
+		}
+	}
+}
+
+func manyRules(tb testing.TB) (e *Entry, facts, whole policylang.Input) {
+	built := New(Options{Tools: manyPolicies(100, 1000)}).Build(Change{All: true}, nil)
+	if len(built.Problems) > 0 {
+		tb.Fatal(built.Problems)
+	}
+	e = built.Catalog.Entry(Tools, "t42")
+	caller := identity.Caller{Principal: identity.Principal{ID: "ada", Scopes: []string{"crm:read"}}}
+	facts = policylang.Input{Caller: caller, Tool: e.Facts, Now: time.Unix(0, 0)}
+	whole = facts
+	whole.Args = map[string]any{"amount": int64(700), "kind": "bronze"}
+	return e, facts, whole
+}
+
+// TestACallAsksThePoliciesOfItsToolAlone keeps the cost of a decision from growing
+// with the policies of other tools.
+func TestACallAsksThePoliciesOfItsToolAlone(t *testing.T) {
+	e, facts, whole := manyRules(t)
+	if len(e.Rules) != 10 {
+		t.Fatalf("%d of 1000 policies are asked", len(e.Rules))
+	}
+	if got := testing.AllocsPerRun(100, func() { decideAll(t, e, facts, whole) }); got > 30 {
+		t.Errorf("deciding allocates %v times", got)
+	}
+}
+
+func BenchmarkDecideAmongAThousandPolicies(b *testing.B) {
+	e, facts, whole := manyRules(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		decideAll(b, e, facts, whole)
+	}
+}
