@@ -1,0 +1,35 @@
+package apikey
+
+import "testing"
+
+func BenchmarkCheck(b *testing.B) {
+	k := New()
+	ring := newRing([]Record{NewRecord(k, known())})
+	text := k.Text()
+	b.ReportAllocs()
+	for b.Loop() {
+		parsed, err := Parse(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := ring.Check(parsed, noon); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestCheckingAKeyAllocatesNothing(t *testing.T) {
+	k, unknown := New(), New()
+	ring := newRing([]Record{NewRecord(k, known())})
+	for _, text := range []string{k.Text(), unknown.Text()} {
+		if n := testing.AllocsPerRun(100, func() {
+			parsed, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = ring.Check(parsed, noon)
+		}); n != 0 {
+			t.Errorf("%v allocations, want 0", n)
+		}
+	}
+}

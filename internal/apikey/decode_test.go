@@ -1,0 +1,118 @@
+package apikey
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func line(t testing.TB, spoil func(*Record)) string {
+	t.Helper()
+	r := NewRecord(New(), known())
+	spoil(&r)
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func whole(*Record) {}
+
+func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
+	good := line(t, whole)
+	for _, row := range []struct{ name, text, want string }{
+		{"no JSON", good + "\n\nsecret-text\n", "line 3: read JSON: the JSON text has something else where a value should be (at byte 0)"},
+		{"half a line", good[:40], "line 1: read JSON: "},
+		{"the same key twice", good + "\n" + good, "line 2: the id is that of a line above; remove one of the two"},
+		{"a misspelt member", strings.Replace(good, `"created"`, `"secret"`, 1), "line 1: a member has an unknown name or not its type"},
+		{"a member twice", strings.Replace(good, `{`, `{"name":"x",`, 1), "line 1: read JSON: "},
+		{"a short hash", line(t, func(r *Record) { r.Hash = r.Hash[1:] }), "line 1: the salt or the hash has not its length"},
+		{"an id of other letters", line(t, func(r *Record) { r.ID = "secretsecret0189" }), "line 1: the id is not that of a key"},
+		{"nested", strings.Repeat("[", 100_000), "line 1: read JSON: "},
+	} {
+		_, err := Decode([]byte(row.text))
+		var broken *BrokenError
+		switch {
+		case !errors.As(err, &broken):
+			t.Errorf("%s: %v", row.name, err)
+		case !strings.HasPrefix(err.Error(), row.want):
+			t.Errorf("%s: %v, want %s", row.name, err, row.want)
+		case strings.Contains(err.Error(), "secret-text"):
+			t.Errorf("%s: the text is repeated: %v", row.name, err)
+		}
+	}
+}
+
+func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
+	k, other := New(), New()
+	ring := newRing([]Record{NewRecord(k, known()), NewRecord(other, known())})
+	revoked := ring.Records()[0]
+	revoked.Revoked = noon
+	text, err := encodeAll([]Record{revoked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Decode(append(text, "half a li"...))
+	var broken *BrokenError
+	if !errors.As(err, &broken) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{k.ID}, broken.Revoked); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	ring = ring.Without(broken.Revoked, noon)
+	if _, err := ring.Check(k, noon); !errors.Is(err, ErrRevoked) {
+		t.Errorf("the revoked key: %v", err)
+	}
+	if _, err := ring.Check(other, noon); err != nil {
+		t.Errorf("the other key: %v", err)
+	}
+}
+
+func TestAFileOfEverySizeIsRead(t *testing.T) {
+	for size := 1; size <= 10_000; size *= 10 {
+		var b strings.Builder
+		for range size {
+			b.WriteString(line(t, whole) + "\n")
+		}
+		ring, err := Decode([]byte(b.String()))
+		if err != nil || len(ring.Records()) != size {
+			t.Errorf("%d lines: %v", size, err)
+		}
+		if _, err := Decode(bytes.Repeat([]byte("[\n"), size)); err == nil {
+			t.Errorf("%d brackets are keys", size)
+		}
+	}
+}
+
+// FuzzDecode holds that what is read is written as it would be read again.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(line(f, whole)))
+	f.Add([]byte(line(f, func(r *Record) { r.Revoked, r.Agent, r.Scopes = noon, "bot", []string{"a", "b"} })))
+	f.Add([]byte(`{"id":"aaaaaaaaaaaaaaaa","revoked":"2026-11-22T12:00:00Z"}`))
+	f.Add([]byte("[[[["))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ring, err := Decode(text)
+		if err != nil {
+			return
+		}
+		written, err := encodeAll(ring.Records())
+		if err != nil {
+			t.Skip("too long")
+		}
+		again, err := Decode(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(ring.Records(), again.Records(), func(a, b Record) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+			t.Error("what was written is read otherwise")
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package apikey
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestAKeyIsReadBackAsItWasWritten(t *testing.T) {
+	k := New()
+	got, err := Parse(k.Text())
+	if err != nil || got != k {
+		t.Errorf("Parse(%v) = %v, %v", k, got, err)
+	}
+	if len(k.Text()) != keyLen {
+		t.Errorf("the key has %d characters, want %d", len(k.Text()), keyLen)
+	}
+}
+
+func TestAKeyPrintsWithoutItsSecret(t *testing.T) {
+	k := New()
+	for _, shown := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k)} {
+		if strings.Contains(shown, k.secret) {
+			t.Errorf("the secret is in %s", shown)
+		}
+	}
+}
+
+// TestEveryChangeOfOneCharacterIsSeen is what the checksum is for.
+func TestEveryChangeOfOneCharacterIsSeen(t *testing.T) {
+	text := New().Text()
+	for i := range len(text) {
+		for _, c := range []byte("ab2_M\n\x00") {
+			changed := text[:i] + string(c) + text[i+1:]
+			if _, err := Parse(changed); changed != text && !errors.Is(err, ErrMalformed) {
+				t.Fatalf("a key with character %d changed to %q is read: %v", i, c, err)
+			}
+		}
+	}
+}
+
+func TestParseReadsNothingButKeys(t *testing.T) {
+	text := New().Text()
+	for _, bad := range []string{
+		"", "mcpd_", "mcpd__", text[1:], text + "a", text[:len(text)-1], " " + text, strings.ToUpper(text),
+		strings.Replace(text, "_", "-", 1), text + "\n", strings.Repeat("a", len(text)), strings.Repeat("_", len(text)),
+	} {
+		if _, err := Parse(bad); !errors.Is(err, ErrMalformed) {
+			t.Errorf("Parse of %d characters says %v", len(bad), err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(New().Text())
+	f.Add("mcpd_aaaaaaaaaaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+	f.Fuzz(func(t *testing.T, text string) {
+		if k, err := Parse(text); err == nil && k.Text() != text {
+			t.Errorf("a key has two texts")
+		}
+	})
+}
