@@ -1,6 +1,8 @@
 package authn
 
 import (
+	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 
@@ -14,23 +16,63 @@ type Door struct {
 	Authenticate Authenticator
 	// Source says where a request came in; nil tells the address of the peer.
 	Source func(*http.Request) identity.Source
+	// Logger is told why requests are refused. Nil is nobody.
+	Logger *slog.Logger
+	// Contradicted is told who claims to be another agent than its credential is bound
+	// to. Nil is nobody.
+	Contradicted func(identity.Principal, identity.Source)
 }
 
-// Enter returns who sent the request. An error refuses the request; it is the
-// transport's to say so, with 401.
-func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, error) {
-	authenticate, source := d.Authenticate, d.Source
-	if authenticate == nil {
-		authenticate = Anonymous()
-	}
+// credentialHeaders are those that carry credentials, in canonical form.
+var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
+
+// Enter returns who sent the request, and takes its credential out. The pass says
+// whether that still holds, once time has gone by. An error refuses the request;
+// what to answer then, [Door.Refuse] says.
+func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, *Pass, error) {
+	source := d.Source
 	if source == nil {
 		source = peerAddress
 	}
-	p, err := authenticate(r)
-	if err != nil {
-		return identity.Principal{}, identity.Source{}, err
+	if d.Authenticate == nil {
+		p, _ := Anonymous()(r)
+		forget(r)
+		return p, source(r), nil, nil
 	}
-	return p, source(r), nil
+	p, err := d.Authenticate(r)
+	if err != nil {
+		forget(r)
+		return identity.Principal{}, identity.Source{}, nil, err
+	}
+	pass := newPass(d, r, &p)
+	forget(r)
+	return p, source(r), pass, nil
+}
+
+// forget takes the credential out of a request: nobody behind the door has a use
+// for it.
+func forget(r *http.Request) {
+	for _, name := range credentialHeaders {
+		delete(r.Header, name)
+	}
+}
+
+// Refuse prepares the answer to a request that [Door.Enter] refused with err: it
+// sets the headers, tells the operator why, and returns the status and what the
+// caller may know. Any error but a [*Refusal] is a 401 without a challenge.
+func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, message string) {
+	refusal := &Refusal{Status: http.StatusUnauthorized, reason: err}
+	errors.As(err, &refusal)
+	refusal.setHeaders(h)
+	d.log(r, "a request was refused at the door", slog.Int("status", refusal.Status), slog.String("reason", refusal.Error()))
+	return refusal.Status, refusal.message()
+}
+
+// log tells the operator of a request.
+func (d Door) log(r *http.Request, what string, attributes ...slog.Attr) {
+	if d.Logger != nil {
+		d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", peerAddress(r).IP))...)
+	}
 }
 
 func peerAddress(r *http.Request) identity.Source {

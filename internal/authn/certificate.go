@@ -1,0 +1,73 @@
+package authn
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/wildcard"
+)
+
+var (
+	errCertificateName = errors.New("no name of the client certificate is allowed")
+	errCertificateTime = errors.New("the client certificate has expired since the connection was made")
+)
+
+// leafOf returns the client certificate of a connection, nil when it has none
+// that was verified.
+func leafOf(c *tls.ConnectionState) *x509.Certificate {
+	if c == nil || len(c.VerifiedChains) == 0 || len(c.VerifiedChains[0]) == 0 {
+		return nil
+	}
+	return c.VerifiedChains[0][0]
+}
+
+// principalOf returns who holds a certificate that was verified, by the first of
+// the methods that allows one of its names.
+func principalOf(leaf *x509.Certificate, methods []CertificateOptions, now time.Time) (identity.Principal, error) {
+	if now.After(leaf.NotAfter) {
+		return identity.Principal{}, errCertificateTime
+	}
+	names := namesOf(leaf)
+	for _, m := range methods {
+		at := slices.IndexFunc(names, m.allows)
+		if at < 0 {
+			continue
+		}
+		sum := sha256.Sum256(leaf.Raw)
+		p := identity.Principal{
+			ID: names[at], Kind: identity.KindCertificate, Issuer: leaf.Issuer.String(), Scopes: []string{}, Groups: []string{},
+			Claims: map[string]any{"serial": leaf.SerialNumber.Text(16), "fingerprint": hex.EncodeToString(sum[:])},
+		}
+		if m.Agent {
+			p.Agent = p.ID
+		}
+		return p, nil
+	}
+	return identity.Principal{}, errCertificateName
+}
+
+// namesOf returns the alternative names of a certificate (RFC 5280 section
+// 4.2.1.6): URIs, then hosts, then mail addresses. A common name is none: nothing
+// says what it is a name of.
+func namesOf(leaf *x509.Certificate) []string {
+	var names []string
+	for _, u := range leaf.URIs {
+		names = append(names, u.String())
+	}
+	names = append(names, leaf.DNSNames...)
+	return append(names, leaf.EmailAddresses...)
+}
+
+// allows reports whether the name of a certificate may enter.
+func (o CertificateOptions) allows(name string) bool {
+	if name == "" || name == identity.AnonymousAgent {
+		return false
+	}
+	return len(o.Allow) == 0 || slices.ContainsFunc(o.Allow, func(pattern string) bool { return wildcard.Matches(pattern, name) })
+}

@@ -1,0 +1,201 @@
+package authn
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// How keys of a provider age. They are read again in passing once they are older
+// than keysFresh, before any use once they are older than keysStale, and prove
+// nothing once they are older than keysKept: a provider that is down for that long
+// may have withdrawn them.
+const (
+	keysFresh = 10 * time.Minute
+	keysStale = time.Hour
+	keysKept  = 24 * time.Hour
+)
+
+const (
+	// fetchTime bounds the time of a request to a provider.
+	fetchTime = 10 * time.Second
+	// fetchPause is how long nobody asks again after an answer: strangers can name
+	// keys that are not known at will.
+	fetchPause = 10 * time.Second
+	// fetchRetry and fetchRetryMost are how long nobody asks after a failure, the
+	// first and the longest.
+	fetchRetry, fetchRetryMost = time.Second, time.Minute
+)
+
+// issuer is an identity provider, by the keys that it signs with.
+type issuer struct {
+	// Fixed at creation.
+	url        string
+	algorithms []string
+	client     *http.Client
+	now        func() time.Time
+	log        *slog.Logger
+
+	keys    atomic.Pointer[keySet] // nil before the first were read
+	fetches sync.WaitGroup
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	flight   *flight // nil while nothing is fetched
+	next     time.Time
+	failures int
+	closed   bool
+}
+
+// flight is one reading of the keys, for which all wait who need it.
+type flight struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	// Before done is closed, its runner's; after, everybody's.
+	err  error
+	wait time.Duration
+}
+
+func newIssuer(url string, algorithms []string, client *http.Client, now func() time.Time, log *slog.Logger) *issuer {
+	return &issuer{url: url, algorithms: algorithms, client: documentsOnly(client), now: now, log: log}
+}
+
+// begin reads the keys before anybody needs them.
+func (i *issuer) begin() { i.fetch(i.now()) }
+
+// close ends what is fetched, and waits for the end.
+func (i *issuer) close() {
+	i.mu.Lock()
+	i.closed = true
+	if i.flight != nil {
+		i.flight.cancel()
+	}
+	i.mu.Unlock()
+	i.fetches.Wait()
+}
+
+// verifier returns what checks signatures by a key. [errAlgorithm] and [errKey]
+// say that there is none, an [*unavailableError] that nobody knows now.
+func (i *issuer) verifier(ctx context.Context, name keyName) (*oidc.IDTokenVerifier, error) {
+	if !slices.Contains(i.algorithms, name.alg) {
+		return nil, errAlgorithm
+	}
+	now := i.now()
+	set, age := i.known(now)
+	var down error
+	switch {
+	case age > keysStale:
+		down = i.renew(ctx, now)
+		if set, age = i.known(i.now()); age > keysKept {
+			return nil, cmp.Or(down, error(&unavailableError{}))
+		}
+	case age > keysFresh:
+		i.fetch(now)
+	}
+	if v := set.verifiers[name]; v != nil {
+		return v, nil
+	}
+	if down == nil {
+		down = i.renew(ctx, now)
+	}
+	if v := i.keys.Load().verifiers[name]; v != nil {
+		return v, nil
+	}
+	if down != nil {
+		return nil, down // perhaps the provider has that key by now
+	}
+	return nil, errKey
+}
+
+// known returns the keys and their age, which is above all bounds for none.
+func (i *issuer) known(now time.Time) (*keySet, time.Duration) {
+	set := i.keys.Load()
+	if set == nil {
+		return nil, keysKept + 1
+	}
+	return set, now.Sub(set.read)
+}
+
+// renew waits until the keys have been read again. It returns nil without that
+// when they have just been.
+func (i *issuer) renew(ctx context.Context, now time.Time) error {
+	f, wait, failed := i.fetch(now)
+	if f == nil {
+		if failed {
+			return &unavailableError{wait: wait}
+		}
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return &unavailableError{cause: ctx.Err()}
+	case <-f.done:
+	}
+	if f.err != nil {
+		return &unavailableError{wait: f.wait, cause: f.err}
+	}
+	return nil
+}
+
+// fetch has the keys read, or returns the reading that is under way. It returns
+// none while it is too early, and then how long, and whether for a failure.
+func (i *issuer) fetch(now time.Time) (f *flight, wait time.Duration, failed bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.flight != nil || i.closed || now.Before(i.next) {
+		return i.flight, i.next.Sub(now), i.closed || i.failures > 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	f = &flight{cancel: cancel, done: make(chan struct{})}
+	i.flight = f
+	i.fetches.Go(func() {
+		defer cancel()
+		set, err := i.readSafely(ctx)
+		i.land(f, set, err)
+	})
+	return f, 0, false
+}
+
+// readSafely is read, of which no document of a provider can end the process.
+func (i *issuer) readSafely(ctx context.Context) (set *keySet, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			set, err = nil, fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return i.read(ctx)
+}
+
+// land publishes what was read.
+func (i *issuer) land(f *flight, set *keySet, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now, wait := i.now(), fetchPause
+	switch {
+	case err == nil:
+		set.read = now
+		i.keys.Store(set)
+		if i.failures > 0 {
+			i.log.Info("an identity provider answers again", slog.String("issuer", i.url))
+		}
+		i.failures = 0
+	default:
+		wait = min(fetchRetry<<min(i.failures, 6), fetchRetryMost)
+		if i.failures++; i.failures == 1 && !i.closed {
+			i.log.Warn("an identity provider does not answer; what is known of its keys goes on for a day",
+				slog.String("issuer", i.url), slog.String("error", err.Error()))
+		}
+	}
+	i.next = now.Add(wait)
+	f.err, f.wait = err, wait
+	i.flight = nil
+	close(f.done)
+}

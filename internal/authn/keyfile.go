@@ -1,0 +1,103 @@
+package authn
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/apikey"
+)
+
+// keyAge is how old what is known of a file of keys may be when a key is checked:
+// a revoked key is refused that much later at most.
+const keyAge = 500 * time.Millisecond
+
+// keyFile is a file of keys as it was last read. It is looked at when a key is
+// checked, and holds the last good records while the file has a mistake. While it
+// cannot be read at all, no key is taken.
+type keyFile struct {
+	// Fixed at creation.
+	path string
+	now  func() time.Time
+	log  *slog.Logger
+
+	ring   atomic.Pointer[apikey.Ring]
+	looked atomic.Int64 // when, in nanoseconds
+
+	// Guarded by mu, which whoever looks at the file holds.
+	mu    sync.Mutex
+	seen  fs.FileInfo
+	told  string
+	known *apikey.Ring // what was read last, without what was revoked since
+}
+
+func newKeyFile(path string, now func() time.Time, log *slog.Logger) (*keyFile, error) {
+	f := &keyFile{path: path, now: now, log: log}
+	seen, _ := os.Stat(path)
+	ring, err := apikey.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	f.seen, f.known = seen, ring
+	f.ring.Store(ring)
+	f.looked.Store(now().UnixNano())
+	return f, nil
+}
+
+// check returns whose a key is.
+func (f *keyFile) check(k apikey.Key) (identity.Principal, error) {
+	now := f.now()
+	if age := now.UnixNano() - f.looked.Load(); age >= int64(keyAge) || age < 0 {
+		f.look(now)
+	}
+	return f.ring.Load().Check(k, now)
+}
+
+// look reads the file again if it has changed. While somebody looks, others go
+// on with what is known.
+func (f *keyFile) look(now time.Time) {
+	if !f.mu.TryLock() {
+		return
+	}
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err == nil && unchanged(f.seen, info, now) {
+		f.looked.Store(now.UnixNano())
+		return
+	}
+	ring, err := apikey.Load(f.path)
+	f.seen = info
+	f.take(ring, err, now)
+	f.looked.Store(now.UnixNano())
+}
+
+// take publishes what was read, or what a file with a mistake revokes. The
+// caller holds mu.
+func (f *keyFile) take(ring *apikey.Ring, err error, now time.Time) {
+	if err == nil {
+		f.known = ring
+		f.ring.Store(ring)
+		if f.told != "" {
+			f.log.Info("the file of keys is good again", slog.String("file", f.path))
+		}
+		f.told = ""
+		return
+	}
+	said := "the file of keys cannot be read: no key is taken, as any of them may have been revoked"
+	if broken := (*apikey.BrokenError)(nil); errors.As(err, &broken) {
+		said = "the file of keys has a mistake: the keys that were in it go on, but for those that it revokes"
+		f.known = f.known.Without(broken.Revoked, now)
+		f.ring.Store(f.known)
+	} else {
+		f.ring.Store(&apikey.Ring{})
+	}
+	if err.Error() != f.told {
+		f.told = err.Error()
+		f.log.Error(said, slog.String("error", f.told))
+	}
+}

@@ -1,0 +1,132 @@
+package authn
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// turnstile lets in who is there at the moment, and counts who asks.
+type turnstile struct {
+	who   identity.Principal
+	err   error
+	asked []*http.Request
+}
+
+func (t *turnstile) authenticate(r *http.Request) (identity.Principal, error) {
+	t.asked = append(t.asked, r)
+	return t.who, t.err
+}
+
+func entered(t *testing.T, s *turnstile) *Pass {
+	t.Helper()
+	_, _, pass, err := Door{Authenticate: s.authenticate}.Enter(request("Authorization", "Bearer x", "Accept", "*/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pass
+}
+
+func keyHolder() identity.Principal {
+	return identity.Principal{ID: "ci", Kind: identity.KindKey, Scopes: []string{"read"}, Claims: map[string]any{"key": "k1"}}
+}
+
+func TestAPassHoldsAsLongAsItsRequestWouldBeLetIn(t *testing.T) {
+	for name, change := range map[string]func(*turnstile){
+		"revoked":         func(s *turnstile) { s.err = errors.New("revoked") },
+		"another":         func(s *turnstile) { s.who.ID = "cd" },
+		"fewer rights":    func(s *turnstile) { s.who.Scopes = nil },
+		"bound now":       func(s *turnstile) { s.who.Agent = "bot" },
+		"anonymous by it": func(s *turnstile) { s.who = identity.Anonymous() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &turnstile{who: keyHolder()}
+				pass := entered(t, s)
+				time.Sleep(passAge)
+				if err := pass.Holds(); err != nil {
+					t.Fatalf("nothing has changed: %v", err)
+				}
+				change(s)
+				if err := pass.Holds(); err != nil || len(s.asked) != 2 {
+					t.Errorf("it was looked at %d times, want 2: %v", len(s.asked), err)
+				}
+				time.Sleep(passAge)
+				for range 2 {
+					if err := pass.Holds(); !errors.Is(err, ErrLapsed) {
+						t.Errorf("it holds: %v", err)
+					}
+				}
+				if len(s.asked) != 3 {
+					t.Errorf("it was looked at %d times, want 3", len(s.asked))
+				}
+			})
+		})
+	}
+}
+
+// TestAPassKeepsWhatProvesAndNothingElse of a request: not even the credential stays
+// where others see it.
+func TestAPassKeepsWhatProvesAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &turnstile{who: keyHolder()}
+		pass := entered(t, s)
+		time.Sleep(passAge)
+		if err := pass.Holds(); err != nil {
+			t.Fatal(err)
+		}
+		first, again := s.asked[0], s.asked[1]
+		if got := again.Header; len(got) != 1 || got.Get("Authorization") != "Bearer x" {
+			t.Errorf("it is judged by %v", got)
+		}
+		if first.Header.Get("Authorization") != "" {
+			t.Error("the credential is left in the request")
+		}
+	})
+}
+
+func TestWhoIsAnonymousStaysAsLongAsAnybodyMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &turnstile{who: identity.Anonymous()}
+		pass := entered(t, s)
+		time.Sleep(passAge)
+		if err := pass.Holds(); err != nil {
+			t.Errorf("nothing has changed: %v", err)
+		}
+		s.err = errAbsent
+		time.Sleep(passAge)
+		if err := pass.Holds(); !errors.Is(err, ErrLapsed) {
+			t.Errorf("it holds once a credential is needed: %v", err)
+		}
+	})
+}
+
+func TestWithoutAnAuthenticatorEveryPassHolds(t *testing.T) {
+	_, _, pass, err := Door{}.Enter(request())
+	if pass != nil || err != nil || pass.Holds() != nil {
+		t.Errorf("the pass is %v, %v", pass, err)
+	}
+}
+
+func TestAPanicLetsNobodyIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		_, _, pass, err := Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+			if calls++; calls > 1 {
+				panic("x")
+			}
+			return keyHolder(), nil
+		}}.Enter(request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(passAge)
+		if err := pass.Holds(); !errors.Is(err, ErrLapsed) {
+			t.Errorf("it holds: %v", err)
+		}
+	})
+}

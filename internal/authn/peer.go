@@ -1,0 +1,63 @@
+package authn
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// peer is who holds the other end of a Unix socket, as the system knows it.
+type peer struct {
+	uid, gid uint32
+	pid      int32
+}
+
+type peerKey struct{}
+
+// ConnContext is for [net/http.Server.ConnContext]: it has requests that come in
+// on a Unix socket carry who sent them. Those of other connections carry nothing.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	for {
+		switch inner := c.(type) {
+		case *net.UnixConn:
+			if p, ok := peerOf(inner); ok {
+				return context.WithValue(ctx, peerKey{}, p)
+			}
+			return ctx
+		case interface{ NetConn() net.Conn }:
+			c = inner.NetConn()
+		default:
+			return ctx
+		}
+	}
+}
+
+// withPeerOf returns a context that carries nothing but who sent what the other belongs to.
+func withPeerOf(ctx context.Context) context.Context {
+	if p, ok := ctx.Value(peerKey{}).(peer); ok {
+		return context.WithValue(context.Background(), peerKey{}, p)
+	}
+	return context.Background()
+}
+
+// user returns the principal of a peer that one of the methods lets in.
+func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool) {
+	if len(methods) == 0 {
+		return identity.Principal{}, false
+	}
+	p, ok := ctx.Value(peerKey{}).(peer)
+	if !ok || !slices.ContainsFunc(methods, p.mayEnter) {
+		return identity.Principal{}, false
+	}
+	who := Local(strconv.FormatUint(uint64(p.uid), 10), "")
+	who.Claims["gid"] = strconv.FormatUint(uint64(p.gid), 10)
+	who.Claims["pid"] = strconv.FormatInt(int64(p.pid), 10)
+	return who, true
+}
+
+func (p peer) mayEnter(o PeerOptions) bool {
+	return slices.Contains(o.UIDs, p.uid) || slices.Contains(o.GIDs, p.gid)
+}

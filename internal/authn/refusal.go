@@ -1,0 +1,78 @@
+package authn
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Refusal is why a request may not enter, and what its caller is told.
+type Refusal struct {
+	// Status is 400, 401, 403 or 503.
+	Status int
+	// Challenge is the WWW-Authenticate header (RFC 6750 section 3, RFC 9728
+	// section 5.1), empty for none.
+	Challenge string
+	// RetryAfter is when to come back with a 503.
+	RetryAfter time.Duration
+
+	reason error
+}
+
+// Error returns the reason, for the operator. It holds no credential.
+func (r *Refusal) Error() string {
+	if r.reason == nil {
+		return "no reason is given"
+	}
+	return r.reason.Error()
+}
+
+// Unwrap returns the reason.
+func (r *Refusal) Unwrap() error { return r.reason }
+
+// message returns what the caller is told.
+func (r *Refusal) message() string {
+	switch r.Status {
+	case http.StatusBadRequest:
+		return "the request has more than one credential; send one, in one header"
+	case http.StatusForbidden:
+		return "the credential does not allow this request"
+	case http.StatusServiceUnavailable:
+		return "the credential cannot be checked now; try again later"
+	}
+	return "the credential was not accepted"
+}
+
+func (r *Refusal) setHeaders(h http.Header) {
+	if r.Challenge != "" {
+		h.Set("WWW-Authenticate", r.Challenge)
+	}
+	if r.RetryAfter > 0 {
+		// Rounded up: who waits as long as told is not early.
+		h.Set("Retry-After", strconv.FormatInt(int64((r.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+}
+
+// unavailableError says that nothing is known of a credential for now.
+type unavailableError struct {
+	wait time.Duration
+	// cause is nil where the wait was not over.
+	cause error
+}
+
+func (e *unavailableError) Error() string {
+	if e.cause == nil {
+		return "the identity provider did not answer a short while ago"
+	}
+	return "the identity provider does not answer: " + e.cause.Error()
+}
+
+func (e *unavailableError) Unwrap() error { return e.cause }
+
+// scopeError says that a credential proves somebody who lacks a scope.
+type scopeError struct {
+	// challenge names the scopes that are needed.
+	challenge string
+}
+
+func (e *scopeError) Error() string { return "the token lacks a scope that is required" }

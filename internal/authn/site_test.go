@@ -1,0 +1,183 @@
+package authn
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/authn/idptest"
+)
+
+const audience = "https://mcp.example.com/mcp"
+
+// clock is a time that tests move.
+type clock struct{ at atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.at.Store(time.Now().UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time { return time.Unix(0, c.at.Load()) }
+
+func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
+
+// site is a roster with every method, and what its callers hold.
+type site struct {
+	t        testing.TB
+	clock    *clock
+	roster   *Roster
+	file     string
+	provider *idptest.Provider
+	key      *idptest.Key
+}
+
+func newSite(t testing.TB) *site {
+	s := &site{t: t, clock: newClock(), file: filepath.Join(t.TempDir(), "keys.json"), key: idptest.NewKey("one", "RS256")}
+	s.provider = idptest.New(t, s.key)
+	s.roster = NewRoster(RosterOptions{Client: s.provider.Client(), Now: s.clock.now})
+	t.Cleanup(s.roster.Close)
+	s.apiKey(apikey.Record{})
+	return s
+}
+
+// apiKey makes a key. What the record does not say is the same for all.
+func (s *site) apiKey(r apikey.Record) apikey.Key {
+	s.t.Helper()
+	r.Name, r.Principal, r.Created = "ci", "ci", s.clock.now()
+	k, err := apikey.Add(s.file, r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return k
+}
+
+func (s *site) apply(o Options) {
+	s.t.Helper()
+	if err := s.roster.Apply(o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// options are those of every method at once.
+func (s *site) options() Options {
+	return Options{
+		Keys:         []KeyOptions{{File: s.file}},
+		Tokens:       []TokenOptions{s.tokens()},
+		Certificates: []CertificateOptions{{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		Peers:        []PeerOptions{{UIDs: []uint32{1000}}},
+	}
+}
+
+func (s *site) tokens() TokenOptions {
+	return TokenOptions{Issuer: s.provider.Issuer(), Audience: audience, RequiredScopes: []string{"mcp"}, Agent: "agent"}
+}
+
+// claims are good ones, with some changed. Nil takes one out.
+func (s *site) claims(changed map[string]any) map[string]any {
+	now := s.clock.now().Unix()
+	claims := map[string]any{
+		"iss": s.provider.Issuer(), "aud": audience, "sub": "ada", "scope": "mcp crm:read",
+		"iat": now, "nbf": now, "exp": now + 300,
+	}
+	maps.Copy(claims, changed)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	return claims
+}
+
+func (s *site) token(changed map[string]any) string {
+	return idptest.Sign(s.key, nil, s.claims(changed))
+}
+
+// request is one with headers, given as name and value in turn.
+func request(headers ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func bearing(token string) *http.Request { return request("Authorization", "Bearer "+token) }
+
+// showing is a request on a connection whose client has shown a certificate.
+func showing(r *http.Request, leaf *x509.Certificate) *http.Request {
+	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}, PeerCertificates: []*x509.Certificate{leaf}}
+	return r
+}
+
+// from is a request that came in on a Unix socket.
+func from(r *http.Request, uid uint32) *http.Request {
+	return r.WithContext(contextOf(peer{uid: uid, gid: 7, pid: 4242}))
+}
+
+// authority signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "fleet"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert: signed(t, template, template, key, key), key: key}
+}
+
+func signed(t testing.TB, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+// issue makes a certificate for a name, with the URIs as its other names.
+func (a *authority) issue(t testing.TB, name string, uris ...string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	if len(uris) == 0 {
+		template.DNSNames = []string{name}
+	}
+	for _, text := range uris {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template.URIs = append(template.URIs, u)
+	}
+	leaf := signed(t, template, a.cert, key, a.key)
+	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+}
