@@ -1,0 +1,86 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"strconv"
+)
+
+// A line is {"seq":N,"prev":"…",BODY,"mac":"…"}: prev is the mac of the line
+// before, and mac the HMAC-SHA-256 of all bytes of the line that precede its own
+// member. The line after number 0 has zeros for prev.
+const (
+	seqMember  = `{"seq":`
+	prevMember = `,"prev":"`
+	macMember  = `,"mac":"`
+	lineEnd    = `"}`
+	macDigits  = 2 * sha256.Size
+)
+
+// maxLine is the length in bytes of the longest line, its newline not counted.
+// Records are bounded so that none comes near.
+const maxLine = 1 << 20
+
+// link is a place in the chain: a line and what the next one says of it.
+type link struct {
+	seq uint64
+	mac [sha256.Size]byte
+}
+
+// chain computes links. It is for one goroutine at a time.
+type chain struct {
+	hash hash.Hash
+	sum  []byte
+}
+
+func newChain(key []byte) *chain {
+	return &chain{hash: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
+}
+
+// mac returns the authentication code of some bytes, until it is called again.
+func (c *chain) mac(text []byte) []byte {
+	c.hash.Reset()
+	c.hash.Write(text)
+	c.sum = c.hash.Sum(c.sum[:0])
+	return c.sum
+}
+
+// append appends the line that follows a place and holds body, the members of
+// an object without its braces. It returns the place of the new line.
+func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
+	from := len(dst)
+	next := link{seq: after.seq + 1}
+	dst = strconv.AppendUint(append(dst, seqMember...), next.seq, 10)
+	dst = hex.AppendEncode(append(dst, prevMember...), after.mac[:])
+	dst = append(append(dst, '"', ','), body...)
+	copy(next.mac[:], c.mac(dst[from:]))
+	dst = hex.AppendEncode(append(dst, macMember...), next.mac[:])
+	return append(append(dst, lineEnd...), '\n'), next
+}
+
+// read returns the place of a line, which has no newline, and the mac that it
+// says the line before it has. It reports false for what nobody with the key wrote.
+func (c *chain) read(line []byte) (at link, prev [sha256.Size]byte, authentic bool) {
+	body, ok := bytes.CutSuffix(line, []byte(lineEnd))
+	if !ok || len(body) < macDigits+len(macMember) {
+		return at, prev, false
+	}
+	body, digits := body[:len(body)-macDigits], body[len(body)-macDigits:]
+	body, ok = bytes.CutSuffix(body, []byte(macMember))
+	if _, err := hex.Decode(at.mac[:], digits); !ok || err != nil || !hmac.Equal(at.mac[:], c.mac(body)) {
+		return at, prev, false
+	}
+	// What is authentic was written by append, and has its form.
+	rest, ok := bytes.CutPrefix(body, []byte(seqMember))
+	number, rest, found := bytes.Cut(rest, []byte(prevMember))
+	seq, err := strconv.ParseUint(string(number), 10, 64)
+	if !ok || !found || err != nil || len(rest) < macDigits {
+		return at, prev, false
+	}
+	at.seq = seq
+	_, err = hex.Decode(prev[:], rest[:macDigits])
+	return at, prev, err == nil
+}

@@ -1,0 +1,43 @@
+//go:build !windows
+
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// syncFolder makes the names in a folder durable.
+func (osDisk) syncFolder(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// lock takes a file for this process alone, until it is closed or the process ends.
+func lock(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	return f, nil
+}
+
+// checkPrivate refuses a file that others may read or write.
+func checkPrivate(f file, name string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if rights := info.Mode().Perm(); rights&0o077 != 0 {
+		return fmt.Errorf("%s is open to other users (%v); take their rights away with chmod go-rwx", name, rights)
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package audit
+
+import (
+	"os"
+	"syscall"
+)
+
+// syncFolder does nothing: names are durable without it here.
+func (osDisk) syncFolder(string) error { return nil }
+
+// lock takes a file for this process alone, until it is closed or the process ends.
+func lock(name string) (*os.File, error) {
+	path, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	const alone = 0 // no sharing
+	handle, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, alone, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "lock", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(handle), name), nil
+}
+
+// checkPrivate admits everything: the rights of files stand in lists here, which
+// new files inherit from their folder.
+func checkPrivate(file, string) error { return nil }

@@ -1,0 +1,49 @@
+// Package audit writes down what was called, by whom, and what became of it.
+//
+// A [Log] is a file of lines, each a JSON object. [Log.Outcome] adds the line of
+// a [Record] when a call has ended; in strict mode [Log.Intent] adds one before
+// it does anything, and both return when the disk has confirmed the line.
+// Callers that come together share one sync. [Log.Event] tells of what is no
+// call. [Verify], [Tail] and [Export] read a log, also while it is written.
+//
+// # What is written
+//
+// Arguments are written as their structure and a keyed digest of their canonical
+// form: equal arguments have equal digests, and nobody without the key can try
+// values. Values are written only when the caller of the package hands them over.
+// Members whose names look secret are masked, and what a veil hides is taken out
+// of all that callers choose or are told. Every text is escaped, and cut at
+// a bound, as is the number of members and items.
+//
+// # The chain
+//
+// Each line holds its number, the authentication code of the line before, and
+// its own, an HMAC with the key of the log. The chain goes on across files that
+// were put aside and across restarts. The head, a small file that is replaced
+// atomically, says how far the log is durable; it is written within a second of
+// a line, when a file is put aside, and at the end. [Verify] so finds lines that
+// were changed, taken out, added or moved, files that are missing, and a tail
+// that was cut off before what the head knows. Who has the key can write any
+// log, and who can put back an older log together with its older head cuts the
+// time between: that takes a witness elsewhere, such as a copy of what verify
+// prints. Nor is a cut found of lines that are younger than the head.
+//
+// A line that was cut off in the midst, by a kill or a loss of power, is taken
+// out when the log is opened, and an event tells its length and digest. Any
+// other line that is not authentic stays where it is.
+//
+// # When the disk fails
+//
+// After a failed write or sync nothing is known of what stands behind the last
+// sync that succeeded: systems drop pages that they could not write and call
+// them clean. All of that is in memory, so the file is opened anew, cut to its
+// durable part and written again. A strict log refuses meanwhile, forgets the
+// lines that it has refused, and tries again with each call. A relaxed log
+// keeps lines, 4 MiB and a queue of them, and tries again by the clock; beyond
+// that it gives records up, and an event tells how many. A relaxed log loses
+// what a loss of power takes that is not synced yet, a second of it or 4 MiB;
+// a kill takes what is in the queue.
+//
+// The package does not decide what is written down and when, knows no protocol,
+// and sends nothing over a network.
+package audit

@@ -1,0 +1,245 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errInjected = errors.New("injected")
+
+// faultyDisk fails one step of one kind: from the nth on, for so many times.
+type faultyDisk struct {
+	osDisk
+	mu            sync.Mutex
+	step          string
+	nth, times, n int
+	// hold keeps syncs and writes waiting until it is closed, unless it is nil.
+	hold chan struct{}
+}
+
+// set changes what fails.
+func (d *faultyDisk) set(step string, nth, times int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.step, d.nth, d.times, d.n = step, nth, times, 0
+}
+
+// holding makes writes wait until release is called.
+func (d *faultyDisk) holding() (release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	hold := make(chan struct{})
+	d.hold = hold
+	return func() { close(hold) }
+}
+
+func (d *faultyDisk) wait() {
+	d.mu.Lock()
+	hold := d.hold
+	d.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+}
+
+// fails reports whether a step fails now.
+func (d *faultyDisk) fails(step string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if step != d.step {
+		return false
+	}
+	d.n++
+	return d.n >= d.nth && d.n < d.nth+d.times
+}
+
+func (d *faultyDisk) open(name string, flag int) (file, error) {
+	if d.fails("open") {
+		return nil, errInjected
+	}
+	f, err := d.osDisk.open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return faultyFile{f, d}, nil
+}
+
+func (d *faultyDisk) rename(from, to string) error {
+	if d.fails("rename") {
+		return errInjected
+	}
+	return d.osDisk.rename(from, to)
+}
+
+func (d *faultyDisk) remove(name string) error {
+	if d.fails("remove") {
+		return errInjected
+	}
+	return d.osDisk.remove(name)
+}
+
+func (d *faultyDisk) syncFolder(name string) error {
+	if d.fails("sync folder") {
+		return errInjected
+	}
+	return nil // nothing here outlives the machine
+}
+
+type faultyFile struct {
+	file
+	disk *faultyDisk
+}
+
+func (f faultyFile) Write(p []byte) (int, error) {
+	f.disk.wait()
+	if f.disk.fails("write") {
+		return 0, errInjected
+	}
+	if f.disk.fails("short write") {
+		n, _ := f.file.Write(p[:len(p)/2])
+		return n, errInjected
+	}
+	return f.file.Write(p)
+}
+
+func (f faultyFile) sync() error {
+	if f.disk.fails("sync") {
+		return errInjected
+	}
+	return nil
+}
+
+func (f faultyFile) Truncate(size int64) error {
+	if f.disk.fails("truncate") {
+		return errInjected
+	}
+	return f.file.Truncate(size)
+}
+
+func (f faultyFile) Stat() (fs.FileInfo, error) {
+	if f.disk.fails("stat") {
+		return nil, errInjected
+	}
+	return f.file.Stat()
+}
+
+var faultySteps = []string{"open", "rename", "remove", "sync folder", "write", "short write", "sync", "truncate", "stat"}
+
+// TestNoFailureOfTheDiskBreaksAStrictLog makes every step fail in turn, once and
+// for a while: what was acknowledged is there once, what was refused is not, and
+// the chain is whole.
+func TestNoFailureOfTheDiskBreaksAStrictLog(t *testing.T) {
+	for _, step := range faultySteps {
+		for _, times := range []int{1, 3} {
+			for nth := 1; nth <= 30; nth++ {
+				d := &faultyDisk{step: step, nth: nth, times: times}
+				t.Run(fmt.Sprintf("%s %d+%d", step, nth, times), func(t *testing.T) { strictUnder(t, d) })
+			}
+		}
+	}
+}
+
+func strictUnder(t *testing.T, d *faultyDisk) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var l *Log
+	for try := 0; l == nil; try++ {
+		var err error
+		l, err = Open(Options{Path: path, Mode: Strict, MaxSize: 4000, Keep: Retention{Files: 2}, disk: d})
+		if err != nil && (!errors.Is(err, errInjected) || try > d.times) {
+			t.Fatal(err)
+		}
+	}
+	var want []string
+	refused := 0
+	for i := range 24 {
+		r := refund()
+		r.Call = strconv.Itoa(i)
+		switch err := l.Outcome(r); {
+		case err == nil:
+			want = append(want, r.Call)
+		case !errors.Is(err, errInjected):
+			t.Fatal(err)
+		default:
+			refused++
+		}
+	}
+	if refused > d.times {
+		t.Errorf("%d records were refused for %d failures", refused, d.times)
+	}
+	if err := l.Close(); err != nil && !errors.Is(err, errInjected) {
+		t.Fatal(err)
+	}
+	sound(t, path, want)
+}
+
+// sound checks that a log is whole and ends with the calls that it should.
+func sound(t *testing.T, path string, want []string) {
+	t.Helper()
+	if r := verified(t, path); len(r.Findings) > 0 {
+		t.Errorf("findings: %v", r.Findings)
+	}
+	got := calls(t, path)
+	if len(got) > len(want) {
+		t.Fatalf("there are %d calls, and %d were acknowledged: %v, %v", len(got), len(want), got, want)
+	}
+	for i := range got {
+		if got[len(got)-1-i] != want[len(want)-1-i] {
+			t.Fatalf("there are the calls %v, and acknowledged were %v", got, want)
+		}
+	}
+	if len(got) < 6 {
+		t.Errorf("only %d calls are left", len(got))
+	}
+}
+
+// TestARelaxedLogGoesOnWhileTheDiskFails makes every step fail in turn: nothing
+// is lost that has room in memory, and callers never hear of it.
+func TestARelaxedLogGoesOnWhileTheDiskFails(t *testing.T) {
+	for _, step := range faultySteps {
+		for nth := 1; nth <= 12; nth++ {
+			t.Run(fmt.Sprintf("%s %d", step, nth), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { relaxedUnder(t, step, nth) })
+			})
+		}
+	}
+}
+
+func relaxedUnder(t *testing.T, step string, nth int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	d := &faultyDisk{}
+	l := opened(t, Options{Path: path, MaxSize: 4000, disk: d})
+	d.set(step, nth, 3)
+	var want []string
+	for i := range 24 {
+		r := refund()
+		r.Call = strconv.Itoa(i)
+		want = append(want, r.Call)
+		if err := l.Outcome(r); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if i%5 == 0 {
+			time.Sleep(2 * time.Second)
+		}
+	}
+	time.Sleep(time.Minute)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Lost > 0 || s.Records != 24 {
+		t.Errorf("%+v", s)
+	}
+	sound(t, path, want)
+	if got := len(calls(t, path)); got != 24 {
+		t.Errorf("%d of 24 records are there", got)
+	}
+}

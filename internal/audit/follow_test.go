@@ -1,0 +1,50 @@
+package audit
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+)
+
+// TestNoFileIsPassedOverByWhoFollows puts a file aside with every record.
+func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 1, Keep: Retention{Files: 1000}})
+	const records = 100
+	ended := make(chan error)
+	var seen []uint64
+	w := &follower{path: path, visit: func(l *Line) error { seen = append(seen, l.Seq); return nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil {
+			if err := w.look(); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- w.look()
+	}()
+	for range records {
+		if err := l.Outcome(refund()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, seq := range seen {
+		if seq != uint64(i+1) {
+			t.Fatalf("record %d comes as the %dth", seq, i+1)
+		}
+	}
+	if len(seen) != records {
+		t.Errorf("%d of %d records were seen", len(seen), records)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,150 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// reopened opens a log once more and closes it.
+func reopened(t *testing.T, o Options) {
+	t.Helper()
+	if err := opened(t, o).Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told returns the events of a log.
+func told(t *testing.T, path string) (events []string) {
+	t.Helper()
+	if err := Tail(path, MaxTail, func(l *Line) error {
+		if name := l.text("event.name"); name != "" {
+			events = append(events, name+" "+cell(l.member("attributes")))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+func TestATornLineIsTakenOutAndToldOf(t *testing.T) {
+	path := written(t, 3, 0)
+	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte(`{"seq":4,"pr`)) })
+	if r := verified(t, path); len(r.Findings) > 0 || r.Unfinished != 12 {
+		t.Errorf("%+v", r)
+	}
+	reopened(t, Options{Path: path})
+	if r := verified(t, path); len(r.Findings) > 0 || r.Unfinished != 0 || r.Last != 4 {
+		t.Errorf("%+v", r)
+	}
+	want := []string{fmt.Sprintf(`audit.torn {"bytes":"12","sha256":"%x"}`, sha256.Sum256([]byte(`{"seq":4,"pr`)))}
+	if diff := cmp.Diff(want, told(t, path)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestACutThatAnOpenedLogGoesOnBehindStaysFound(t *testing.T) {
+	path := written(t, 5, 0)
+	edit(t, path, func(l [][]byte) [][]byte { return l[:3] })
+	reopened(t, Options{Path: path})
+	want := []string{
+		"audit.jsonl:4: records 4 to 5 are missing before this line",
+		"audit.jsonl:4: when the log was opened here, lines or the head were missing",
+	}
+	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAForeignLineStaysForAllToSee(t *testing.T) {
+	path := written(t, 3, 0)
+	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte("a foreign line\n")) })
+	reopened(t, Options{Path: path})
+	want := []string{"audit.jsonl:4: the line was changed, or was not written by mcpd with this key"}
+	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestALogIsNotOpened(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		prepare func(t *testing.T, path string)
+		options Options
+		want    string
+	}{
+		{"twice", func(t *testing.T, path string) {
+			l := opened(t, Options{Path: path})
+			t.Cleanup(func() { _ = l.Close() })
+		}, Options{}, "it is in use by another process"},
+		{"with another key", func(*testing.T, string) {}, Options{Key: bytes.Repeat([]byte("x"), keySize)}, "was written with this key"},
+		{"without its key", func(t *testing.T, path string) {
+			if err := os.Remove(keyPath(path)); err != nil {
+				t.Fatal(err)
+			}
+		}, Options{}, "the key of the log is gone"},
+		{"with a short key", func(*testing.T, string) {}, Options{Key: []byte("x")}, "the key has 1 bytes"},
+		{"with a mode that is none", func(*testing.T, string) {}, Options{Mode: "lax"}, `there is no mode "lax"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			path := written(t, 2, 0)
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row.prepare(t, path)
+			row.options.Path = path
+			if _, err := Open(row.options); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%v", err)
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the log was changed; %v", err)
+			}
+		})
+	}
+}
+
+func TestFilesAreKeptByNumberAgeAndSize(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		keep Retention
+		want int
+	}{
+		{"all", Retention{Files: 100}, 9},
+		{"three", Retention{Files: 3}, 3},
+		{"those of an hour", Retention{Files: 100, Age: time.Hour}, 0},
+		{"those of a day", Retention{Files: 100, Age: 24 * time.Hour}, 9},
+		{"up to a size", Retention{Files: 100, Bytes: 5000}, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			path := written(t, 10, 1)
+			reopened(t, Options{Path: path, Keep: row.keep, Now: func() time.Time { return time.Now().Add(2 * time.Hour) }, MaxSize: 1 << 20})
+			old, err := asides(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := verified(t, path); len(r.Findings) > 0 || len(old) != row.want {
+				t.Errorf("%d files are left, want %d; %v", len(old), row.want, r.Findings)
+			}
+		})
+	}
+}
+
+func TestAClosedLogTakesNothing(t *testing.T) {
+	l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl")})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Outcome(refund()); err != ErrClosed {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,128 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// together lets so many callers write a record each, and returns when all of
+// them wait or have their answer.
+func together(l *Log, callers int) (answers chan error) {
+	answers = make(chan error, callers)
+	for range callers {
+		go func() { answers <- l.Outcome(refund()) }()
+	}
+	synctest.Wait()
+	return answers
+}
+
+// all returns the errors of all callers.
+func all(answers chan error) (err error) {
+	for range cap(answers) {
+		err = errors.Join(err, <-answers)
+	}
+	return err
+}
+
+func TestCallersThatComeTogetherShareASync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &faultyDisk{}
+		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl"), Mode: Strict, disk: d})
+		before := l.Stats().Syncs
+		release := d.holding()
+		first := together(l, 1)
+		rest := together(l, 50)
+		release()
+		if err := errors.Join(all(first), all(rest)); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.Stats(); s.Syncs-before != 2 || s.Records != 51 {
+			t.Errorf("%+v", s)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestCallersWaitForRoomInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		d := &faultyDisk{}
+		l := opened(t, Options{Path: path, Queue: 2, disk: d})
+		release := d.holding()
+		if err := all(together(l, 1)); err != nil {
+			t.Fatal(err)
+		}
+		answers := together(l, 5)
+		if s := l.Stats(); len(answers) != 2 || s.Waited != 3 {
+			t.Errorf("%d callers have an answer, %+v", len(answers), s)
+		}
+		release()
+		if err := errors.Join(all(answers), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if r := verified(t, path); r.Records != 6 || len(r.Findings) > 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		d := &faultyDisk{}
+		l := opened(t, Options{Path: path, Queue: 100, disk: d})
+		d.set("write", 1, math.MaxInt/2)
+		const records = 5000
+		for range records {
+			if err := l.Outcome(refund()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		lost := l.Stats().Lost
+		if lost == 0 {
+			t.Fatal("nothing was given up")
+		}
+		d.set("", 0, 0)
+		time.Sleep(time.Minute)
+		if err := errors.Join(l.Outcome(refund()), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{fmt.Sprintf(`audit.lost {"records":"%d"}`, lost)}, told(t, path)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if r := verified(t, path); r.Records != records+2-lost || len(r.Findings) > 0 {
+			t.Errorf("%d lost, %+v", lost, r)
+		}
+	})
+}
+
+func TestAStrictLogRefusesUntilTheDiskWorksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		d := &faultyDisk{}
+		l := opened(t, Options{Path: path, Mode: Strict, disk: d})
+		d.set("sync", 1, math.MaxInt/2)
+		for range 3 {
+			if err := l.Intent(refund()); !errors.Is(err, errInjected) {
+				t.Fatal(err)
+			}
+		}
+		d.set("", 0, 0)
+		if err := errors.Join(l.Intent(refund()), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if r := verified(t, path); r.Records != 1 || len(r.Findings) > 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}

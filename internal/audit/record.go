@@ -1,0 +1,72 @@
+package audit
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// Record says what is written down of one call. Everything in it may come from
+// outside: it is escaped, and cut where it is long.
+type Record struct {
+	// Call is the id of this call, Root the one that its legs share, and Parent
+	// that of the call that made it, "" when a client did.
+	Call, Root, Parent string
+	// Leg counts the legs of a call that asks, from 1; Depth how many calls are
+	// above this one.
+	Leg, Depth int
+	// Via is what made the call: client, code, tool or test.
+	Via string
+	// Kind is what was called: tool, resource, template, prompt or completion;
+	// Name is its name and URI what was asked for, "" when it has none.
+	Kind, Name, URI string
+	// Method is that of the protocol, such as tools/call, "" where there is none.
+	Method string
+	// Revision is that of the snapshot, Definition the hash of what was called.
+	Revision, Definition string
+	// Caller is who made the call. Its agent is written down as claimed.
+	Caller identity.Caller
+	// TraceID and SpanID are hexadecimal, "" when the call belongs to no trace.
+	TraceID, SpanID string
+	// Arguments are JSON; their structure and a keyed digest are written down.
+	Arguments json.RawMessage
+	// Values are arguments to be kept as they are, without what is sensitive.
+	// Nil keeps none.
+	Values json.RawMessage
+
+	// What follows is for outcomes.
+
+	// Outcome is ok, input_required or the code of an error.
+	Outcome string
+	// DeniedBy names the policy or the limit that refused the call.
+	DeniedBy string
+	// Limited says that a limit refused it, Cached that a kept result answered it.
+	Limited, Cached bool
+	// Duration is how long the call took.
+	Duration time.Duration
+	// Message is that of the error, as its caller saw it.
+	Message string
+}
+
+// Event says what is written down of what is no call, such as a reload.
+type Event struct {
+	// Name is such as "reload" or "key.revoked". Those that begin with "audit."
+	// are the log's own.
+	Name string
+	// Attributes say more; values of secret-looking names are masked.
+	Attributes map[string]string
+}
+
+// The kinds of lines.
+const (
+	intentKind  = "intent"
+	outcomeKind = "outcome"
+	eventKind   = "event"
+)
+
+// The outcomes of [Record] that are no errors.
+const (
+	OutcomeOK            = "ok"
+	OutcomeInputRequired = "input_required"
+)

@@ -1,0 +1,229 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// The log's own events.
+const (
+	ownPrefix = "audit."
+	// tornEvent tells of a piece at the end of the file that was no line.
+	tornEvent = "audit.torn"
+	// gapEvent tells of lines that the head knows and no file has, or of a head
+	// that was not there.
+	gapEvent = "audit.gap"
+	// lostEvent tells of records that were given up while the disk failed.
+	lostEvent = "audit.lost"
+)
+
+// end is how far a file reaches.
+type end struct {
+	// last is the last authentic line.
+	last link
+	// offset is where the last complete line ends; strange says that there is
+	// one that is not authentic. Those stay where they are, for all to see.
+	offset  int64
+	strange bool
+	// torn is the length of what stands behind it, a line that was cut off.
+	torn   int64
+	digest [sha256.Size]byte
+}
+
+// resume finds out where a log ends, and gives the spool that goes on there
+// together with what has to be written down of it.
+func resume(o Options, c *chain, old []aside) (s *spool, oldest uint64, told []Event, err error) {
+	h, headErr := readHead(o.disk, o.Path, c)
+	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
+		return nil, 0, nil, fmt.Errorf("read the head: %w", headErr)
+	}
+	s = &spool{disk: o.disk, path: o.Path, chain: c}
+	last, err := s.find(h, old)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	s.last, s.durable, s.offset = last.last, last.last, last.offset
+	if last.torn > 0 {
+		told = append(told, tornAs(last))
+	}
+	switch {
+	case h.last.seq > last.last.seq:
+		told = append(told, Event{gapEvent, map[string]string{
+			"reason": "the log ended before the line that its head knows",
+			"from":   strconv.FormatUint(last.last.seq+1, 10), "to": strconv.FormatUint(h.last.seq, 10),
+		}})
+		s.last, s.durable = h.last, h.last
+	case headErr != nil && last.last.seq > 0:
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was gone, or not written with the key of the log"}})
+	}
+	if s.first == 0 {
+		s.first = s.durable.seq + 1
+	}
+	return s, oldestOf(h, old, s.first), told, nil
+}
+
+// oldestOf returns the number of the oldest line that has to be there.
+func oldestOf(h head, old []aside, current uint64) uint64 {
+	switch {
+	case h.first > 0:
+		return h.first
+	case len(old) > 0:
+		return old[0].first
+	}
+	return current
+}
+
+// find looks for the last line: in the file of the log, or in the youngest one
+// that was put aside when that has no line.
+func (s *spool) find(h head, old []aside) (end, error) {
+	last, first, err := endOf(s.disk, s.path, s.chain, h)
+	if err != nil {
+		return end{}, err
+	}
+	s.first = first
+	if last.last.seq > 0 || len(old) == 0 {
+		return last, nil
+	}
+	before, _, err := endOf(s.disk, old[len(old)-1].path, s.chain, h)
+	if err != nil {
+		return end{}, err
+	}
+	last.last = before.last
+	return last, nil
+}
+
+// endOf reads a file from its start, or from where the head says that it was
+// good up to, and returns what is at its end, and the number of its first line.
+// A file that does not exist is an empty one.
+func endOf(d disk, path string, c *chain, h head) (e end, first uint64, err error) {
+	f, err := d.open(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return end{}, 0, nil
+	}
+	if err != nil {
+		return end{}, 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	first = firstOf(f, c)
+	var from int64
+	if info, statErr := f.Stat(); statErr == nil && first == h.file && h.offset <= info.Size() {
+		from, e.last, e.offset = h.offset, h.last, h.offset
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return end{}, 0, err
+	}
+	err = e.read(f, c, from)
+	if err == nil && e.torn > 0 {
+		err = e.hash(f)
+	}
+	if err == nil && e.strange && e.last.seq == 0 {
+		err = fmt.Errorf("no line of %s was written with this key; bring the key that it was written with, or move the log away to begin a new one", path)
+	}
+	return e, first, err
+}
+
+// firstOf returns the number of the first line of a file, 0 when there is none.
+func firstOf(f io.Reader, c *chain) uint64 {
+	l := newLines(f)
+	line, err := l.next()
+	if err != nil || line.partial || line.tooLong {
+		return 0
+	}
+	at, _, _ := c.read(line.text)
+	return at.seq
+}
+
+// read goes to the end of a file.
+func (e *end) read(r io.Reader, c *chain, from int64) error {
+	l := newLines(r)
+	l.offset = from
+	for {
+		line, err := l.next()
+		if err == io.EOF {
+			e.torn = l.offset - e.offset
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if line.partial {
+			continue
+		}
+		e.offset = l.offset
+		if at, _, authentic := c.read(line.text); authentic {
+			e.last = at
+		} else {
+			e.strange = true
+		}
+	}
+}
+
+// hash computes the digest of a line that was cut off.
+func (e *end) hash(f file) error {
+	if _, err := f.Seek(e.offset, io.SeekStart); err != nil {
+		return err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	h.Sum(e.digest[:0])
+	return nil
+}
+
+// tornAs is the event that tells of a torn end.
+func tornAs(e end) Event {
+	return Event{tornEvent, map[string]string{
+		"bytes": strconv.FormatInt(e.torn, 10), "sha256": hex.EncodeToString(e.digest[:]),
+	}}
+}
+
+// lines reads a file line by line, whatever is in it.
+type lines struct {
+	in     *bufio.Reader
+	buffer []byte
+	// offset is where the line behind the last one that was read begins.
+	offset int64
+}
+
+// rawLine is one line without its newline. It is good until the next is read.
+type rawLine struct {
+	text []byte
+	// partial: the file ended before a newline. tooLong: text is its beginning.
+	partial, tooLong bool
+}
+
+func newLines(r io.Reader) *lines { return &lines{in: bufio.NewReaderSize(r, 64<<10)} }
+
+// next returns the next line, and io.EOF behind the last one.
+func (l *lines) next() (rawLine, error) {
+	l.buffer = l.buffer[:0]
+	var line rawLine
+	for {
+		piece, err := l.in.ReadSlice('\n')
+		l.offset += int64(len(piece))
+		if room := maxLine + 1 - len(l.buffer); len(piece) > room {
+			line.tooLong, piece = true, piece[:room]
+		}
+		l.buffer = append(l.buffer, piece...)
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err == io.EOF && len(l.buffer) == 0:
+			return rawLine{}, io.EOF
+		case err != nil && err != io.EOF:
+			return rawLine{}, err
+		}
+		line.partial = err == io.EOF
+		line.text = bytes.TrimSuffix(l.buffer, []byte("\n"))
+		return line, nil
+	}
+}

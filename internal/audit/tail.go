@@ -1,0 +1,215 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// MaxTail is how many lines [Tail] gives at most.
+const MaxTail = 10_000
+
+// followEvery is how often a log is looked at for new lines.
+const followEvery = 250 * time.Millisecond
+
+// Tail calls visit for the last n lines of the log at a path, the oldest first.
+// Lines that are no records are left out.
+func Tail(path string, n int, visit func(*Line) error) error {
+	last, err := lastLines(path, min(n, MaxTail))
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	for _, line := range last {
+		if err := visit(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastLines reads files from the youngest on, until there are enough lines.
+func lastLines(path string, n int) (last []*Line, err error) {
+	f, err := openFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	var names []string
+	if err := f.each(func(name string, _ bool, _ *os.File) error {
+		names = append(names, name)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Backward(names) {
+		if len(last) >= n {
+			break
+		}
+		part, err := lastOf(name, n-len(last))
+		if err != nil {
+			return nil, err
+		}
+		last = append(part, last...)
+	}
+	return last, nil
+}
+
+// lastOf returns the last n lines of a file, none when it is gone.
+func lastOf(name string, n int) (last []*Line, err error) {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	_, err = readLines(file, func(l *Line) error {
+		if len(last) == n {
+			last = append(last[:0], last[1:]...)
+		}
+		last = append(last, l)
+		return nil
+	})
+	return last, err
+}
+
+// Follow calls visit for each line behind the one with the number after, as
+// they are written, also when files are put aside meanwhile. It returns nil when
+// the context has ended.
+func Follow(ctx context.Context, path string, after uint64, visit func(*Line) error) error {
+	w := &follower{path: path, seen: after, visit: visit}
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		if err := w.look(); err != nil {
+			return errors.Join(err, w.close())
+		}
+		select {
+		case <-ctx.Done():
+			return w.close()
+		case <-ticker.C:
+		}
+	}
+}
+
+// follower reads what is added to a log.
+type follower struct {
+	path  string
+	visit func(*Line) error
+	// seen is the number of the last line that was visited.
+	seen uint64
+	// file is open at offset, behind the last complete line. It is nil at the
+	// start, and when there was no log.
+	file   *os.File
+	offset int64
+}
+
+// look visits what is new. A file that was put aside is read to its end first,
+// and then those that came behind it.
+func (w *follower) look() error {
+	if w.file != nil {
+		if err := w.read(w.file); err != nil {
+			return err
+		}
+		if w.isCurrent() {
+			return nil
+		}
+		if err := w.close(); err != nil {
+			return err
+		}
+	}
+	// Opened before the others are listed, it has all of its elders among them.
+	if err := w.open(); err != nil {
+		return err
+	}
+	old, err := asides(w.path)
+	if err != nil {
+		return err
+	}
+	for i, a := range old {
+		if i+1 < len(old) && old[i+1].first <= w.seen+1 {
+			continue
+		}
+		if err := w.whole(a.path); err != nil {
+			return err
+		}
+	}
+	w.offset = 0
+	if w.file == nil {
+		return nil
+	}
+	return w.read(w.file)
+}
+
+func (w *follower) isCurrent() bool {
+	here, err := w.file.Stat()
+	there, thereErr := os.Stat(w.path)
+	return err == nil && thereErr == nil && os.SameFile(here, there)
+}
+
+// whole visits what is new in a file that was put aside.
+func (w *follower) whole(name string) error {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.offset = 0
+	return errors.Join(w.read(file), file.Close())
+}
+
+// open opens the file that is being written, if there is one.
+func (w *follower) open() error {
+	file, err := os.Open(w.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		w.file = file
+	}
+	return err
+}
+
+// read visits the complete lines behind the offset.
+func (w *follower) read(file *os.File) error {
+	if _, err := file.Seek(w.offset, io.SeekStart); err != nil {
+		return err
+	}
+	in := newLines(file)
+	in.offset = w.offset
+	for {
+		raw, err := in.next()
+		if err == io.EOF || err == nil && raw.partial {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.offset = in.offset
+		line, err := parseLine(raw.text)
+		if err != nil || line.Seq <= w.seen {
+			continue
+		}
+		w.seen = line.Seq
+		if err := w.visit(line); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *follower) close() error {
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file = nil
+	return err
+}

@@ -1,0 +1,64 @@
+package audit
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// veil hides one value, "hunter2".
+type veil struct{}
+
+func (veil) Redact(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret:pw]") }
+
+func (v veil) RedactJSON(raw json.RawMessage) json.RawMessage {
+	if shown := v.Redact(string(raw)); shown != string(raw) {
+		return json.RawMessage(shown)
+	}
+	return raw
+}
+
+func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
+	const secret = "hunter2"
+	long := strings.Repeat("x", maxText-3) + secret // which is cut in the midst of it
+	for name, r := range map[string]*Record{
+		"a value":     {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"a":"hunter2"}`), Values: json.RawMessage(`{"a":["hunter2"]}`)},
+		"a name":      {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"hunter2":1}`), Values: json.RawMessage(`{"hunter2":1}`)},
+		"names":       {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"hunter2":1,"[secret:pw]":2}`), Values: json.RawMessage(`{"hunter2":1,"[secret:pw]":2}`)},
+		"items":       {Kind: "tool", Name: "t", Arguments: json.RawMessage(`[{"hunter2":1,"[secret:pw]":2}]`), Values: json.RawMessage(`[{"hunter2":1,"[secret:pw]":2}]`)},
+		"what failed": {Kind: "tool", Name: long, URI: long, Outcome: "EXECUTION_ERROR", Message: long},
+		"who calls": {Kind: "tool", Name: "t", Caller: identity.Caller{
+			Principal: identity.Principal{ID: secret, Claims: map[string]any{secret: secret}},
+			Agent:     identity.Agent{AgentID: secret, RequestID: secret, Metadata: map[string]string{secret: secret, "[secret:pw]": "x"}},
+		}},
+	} {
+		e, c := newEncoder(make([]byte, keySize), veil{}), newChain(make([]byte, keySize))
+		e.outcome(r, clock())
+		line, _ := c.append(nil, link{}, e.body)
+		if text := string(line); strings.Contains(text, "hunt") || !strings.Contains(text, "[se") {
+			t.Errorf("%s: %s", name, text)
+		}
+		if _, err := parseLine(line[:len(line)-1]); err != nil {
+			t.Errorf("%s: the line cannot be read: %v\n%s", name, err, line)
+		}
+	}
+}
+
+func TestAVeilWithNothingToHideCostsNoGarbage(t *testing.T) {
+	r := refund()
+	allocations := func(e *encoder) float64 {
+		return testing.AllocsPerRun(200, func() { e.outcome(r, clock()) })
+	}
+	key := make([]byte, keySize)
+	if bare, veiled := allocations(newEncoder(key, nil)), allocations(newEncoder(key, still{})); veiled > bare {
+		t.Errorf("%v allocations under a veil, %v without", veiled, bare)
+	}
+}
+
+// still hides nothing.
+type still struct{}
+
+func (still) Redact(text string) string                      { return text }
+func (still) RedactJSON(raw json.RawMessage) json.RawMessage { return raw }

@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Verify reads the log at a path from its first line to its last and reports
+// all that is wrong with it. With a nil key it takes the one beside the log. The
+// error is for what cannot be read; what is wrong with the log stands in the
+// report. It takes the memory of one line, however long the log is.
+func Verify(path string, key []byte) (*Report, error) {
+	var err error
+	if key == nil {
+		if key, err = readKey(osDisk{}, path); err != nil {
+			return nil, fmt.Errorf("verify the audit log: read its key: %w", err)
+		}
+	}
+	c := newChain(derive(key).chain)
+	for {
+		v := &verifier{chain: c, report: &Report{Findings: []Finding{}}}
+		if err := v.run(path); err != nil {
+			return nil, fmt.Errorf("verify the audit log: %w", err)
+		}
+		// Files that went meanwhile, as they were not to be kept, are no findings.
+		if now, err := readHead(osDisk{}, path, c); len(v.report.Findings) == 0 || err != nil || now.first == v.head.first {
+			return v.report, nil
+		}
+	}
+}
+
+// run reads the log once.
+func (v *verifier) run(path string) (err error) {
+	// The head comes first: the log may go on meanwhile, and never ends before it.
+	if err := v.readHead(path); err != nil {
+		return err
+	}
+	f, err := openFiles(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	if err := f.each(v.file); err != nil {
+		return err
+	}
+	v.end(path)
+	return nil
+}
+
+// verifier goes over the lines of a log in order.
+type verifier struct {
+	chain  *chain
+	report *Report
+	head   head
+	// last is the last authentic line, and strange how many lines behind it are not.
+	last    link
+	strange uint64
+}
+
+// readHead reads how far the log reaches at least.
+func (v *verifier) readHead(path string) (err error) {
+	v.head, err = readHead(osDisk{}, path, v.chain)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.report.add(headPath(path), 0, "the head is missing, so nobody can tell whether the end of the log is")
+	case errors.Is(err, errHead):
+		v.report.add(headPath(path), 0, "%v", err)
+	default:
+		return err
+	}
+	return nil
+}
+
+// file goes over one file.
+func (v *verifier) file(path string, current bool, file *os.File) error {
+	v.report.Files++
+	in := newLines(file)
+	for number := 1; ; number++ {
+		line, err := in.next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("read %s: %w", path, err)
+		case line.partial && current:
+			v.report.Unfinished = len(line.text)
+			return nil
+		}
+		v.line(path, number, line)
+	}
+}
+
+// line goes over one line.
+func (v *verifier) line(path string, number int, line rawLine) {
+	at, prev, authentic := v.chain.read(line.text)
+	if !authentic || line.partial {
+		v.strange++
+		v.report.add(path, number, "the line was changed, or was not written by mcpd with this key")
+		return
+	}
+	v.follows(path, number, at, prev == v.last.mac)
+	if at.seq == v.head.last.seq && at.mac != v.head.last.mac {
+		v.report.add(path, number, "record %d is another than the head knows", at.seq)
+	}
+	if name := ownEvent(line.text); name == gapEvent {
+		v.report.add(path, number, "when the log was opened here, lines or the head were missing")
+	}
+	if v.report.First == 0 {
+		v.report.First = at.seq
+	}
+	v.report.Records++
+	v.last, v.strange = at, 0
+}
+
+// follows checks that an authentic line follows the one before it.
+func (v *verifier) follows(path string, number int, at link, linked bool) {
+	if v.report.Records == 0 {
+		v.begins(path, number, at, linked)
+		return
+	}
+	next := v.last.seq + 1
+	switch {
+	case at.seq < next:
+		v.report.add(path, number, "record %d is out of order: it comes behind record %d", at.seq, v.last.seq)
+	case at.seq > next+v.strange:
+		v.report.add(path, number, "%s missing before this line", span(next, at.seq-1-v.strange))
+	case at.seq == next && !linked:
+		v.report.add(path, number, "record %d does not follow the record %d that stands before it", at.seq, v.last.seq)
+	}
+}
+
+// begins checks the first authentic line.
+func (v *verifier) begins(path string, number int, at link, linked bool) {
+	oldest := max(v.head.first, 1)
+	switch {
+	case at.seq > oldest+v.strange && (v.head.first > 0 || v.strange > 0):
+		v.report.add(path, number, "%s missing before this line", span(oldest, at.seq-1-v.strange))
+	case at.seq == 1 && !linked:
+		v.report.add(path, number, "record 1 does not begin a log")
+	}
+}
+
+// end checks that the log reaches as far as it should.
+func (v *verifier) end(path string) {
+	if v.last.seq < v.head.last.seq {
+		v.report.add(path, 0, "the end was cut off: %s missing", span(v.last.seq+1, v.head.last.seq))
+	}
+	v.report.Last = v.last.seq
+	if v.last.seq > 0 {
+		v.report.MAC = hex.EncodeToString(v.last.mac[:])
+	}
+}
+
+// span names records, with their verb.
+func span(from, to uint64) string {
+	if from >= to {
+		return fmt.Sprintf("record %d is", to)
+	}
+	return fmt.Sprintf("records %d to %d are", from, to)
+}
+
+// ownEvent returns the name of an event of the log itself, "" for any other
+// line. The line is authentic, and nothing from outside stands before its kind.
+func ownEvent(line []byte) string {
+	_, rest, _ := bytes.Cut(line, []byte(`","kind":"`))
+	name, ok := bytes.CutPrefix(rest, []byte(eventKind+`","event.name":"`))
+	name, _, _ = bytes.Cut(name, []byte(`"`))
+	if !ok || !bytes.HasPrefix(name, []byte(ownPrefix)) {
+		return ""
+	}
+	return string(name)
+}

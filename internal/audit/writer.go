@@ -1,0 +1,244 @@
+package audit
+
+import (
+	"errors"
+	"strconv"
+	"time"
+)
+
+const (
+	// headEvery is how long lines may wait until the head knows of them.
+	headEvery = time.Second
+	// firstRetry and lastRetry are how long a relaxed log waits before it tries
+	// to write again what it could not.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// writer is the goroutine that writes.
+type writer struct {
+	log   *Log
+	spool *spool
+	// oldest is the number of the oldest line that is kept.
+	oldest uint64
+	// known is the last line that the head knows.
+	known link
+	// retry is how long to wait before the next try, 0 while the disk works.
+	retry time.Duration
+	// told is how many of the lost records an event tells of.
+	told uint64
+	// neglected says that the last step of upkeep failed.
+	neglected bool
+	// crowded is the size at which a file that could not be put aside is tried again.
+	crowded int64
+}
+
+// begin writes what was found when the log was opened, and looks after old files.
+func (w *writer) begin(told []Event) error {
+	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
+	for i := range told {
+		e.event(&told[i], w.log.o.Now())
+		w.spool.add(e.body)
+	}
+	if err := w.sync(); err != nil {
+		return err
+	}
+	if err := w.checkpoint(); err != nil {
+		return err
+	}
+	w.upkeep(w.prune())
+	return nil
+}
+
+// run writes until the log is closed.
+func (w *writer) run() {
+	defer close(w.log.done)
+	timer := time.NewTimer(headEvery)
+	timer.Stop()
+	defer timer.Stop()
+	var batch []*entry
+	for closed := false; !closed; {
+		select {
+		case <-w.log.wake:
+		case <-timer.C:
+			w.tend()
+		}
+		if w.holds() {
+			clear(batch)
+			batch, closed = w.log.take(batch)
+			w.commit(batch)
+		} else {
+			closed = w.log.isClosed()
+		}
+		w.arm(timer)
+	}
+	w.log.closeErr = w.end()
+}
+
+// holds reports whether there is room for another batch.
+func (w *writer) holds() bool { return w.retry == 0 || len(w.spool.unsynced) < maxUnsynced }
+
+func (l *Log) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// arm sets the timer for what there is to do without a record.
+func (w *writer) arm(timer *time.Timer) {
+	switch {
+	case w.retry > 0:
+		timer.Reset(w.retry)
+	case w.spool.last != w.known:
+		timer.Reset(headEvery)
+	}
+}
+
+// tend does what is due without a record.
+func (w *writer) tend() {
+	err := w.sync()
+	w.report(err)
+	if err == nil {
+		w.upkeep(w.checkpoint())
+	}
+}
+
+// upkeep notes what became of a step that no record waits for. The first
+// failure is logged.
+func (w *writer) upkeep(err error) {
+	if err != nil {
+		w.log.counters.failures.Add(1)
+		if !w.neglected {
+			w.log.o.Logger.Warn("the audit log is written, and its upkeep fails", "error", err)
+		}
+	}
+	w.neglected = err != nil
+}
+
+// commit writes a batch.
+func (w *writer) commit(batch []*entry) {
+	if len(batch) == 0 {
+		return
+	}
+	w.makeRoom()
+	w.tellLost()
+	for _, e := range batch {
+		w.spool.add(e.body)
+	}
+	if w.log.o.Mode == Strict {
+		w.commitStrict(batch)
+		return
+	}
+	w.log.counters.records.Add(uint64(len(batch)))
+	for _, e := range batch {
+		w.log.entries.Put(e)
+	}
+	if w.retry > 0 {
+		return
+	}
+	err := w.spool.flush()
+	if err == nil && len(w.spool.unsynced) >= maxUnsynced {
+		err = w.sync()
+	}
+	w.report(err)
+}
+
+// commitStrict makes a batch durable, or forgets it, and tells all who wait.
+func (w *writer) commitStrict(batch []*entry) {
+	err := w.sync()
+	if err != nil {
+		w.spool.drop()
+	} else {
+		w.log.counters.records.Add(uint64(len(batch)))
+	}
+	w.report(err)
+	for _, e := range batch {
+		e.written <- err
+	}
+}
+
+// sync makes all lines durable.
+func (w *writer) sync() error {
+	if len(w.spool.unsynced) > 0 {
+		w.log.counters.syncs.Add(1)
+	}
+	return w.spool.sync()
+}
+
+// report notes what became of a write. The first failure is logged, and that
+// writing works again.
+func (w *writer) report(err error) {
+	if err == nil {
+		w.retry = 0
+		if w.log.fail(false) {
+			w.log.o.Logger.Info("the audit log is written again", "lost", w.log.counters.lost.Load())
+		}
+		return
+	}
+	w.log.counters.failures.Add(1)
+	if w.log.o.Mode == Relaxed {
+		w.retry = min(max(2*w.retry, firstRetry), lastRetry)
+	}
+	if w.log.fail(true) {
+		w.log.o.Logger.Error("the audit log cannot be written", "mode", string(w.log.o.Mode), "error", err)
+	}
+}
+
+// tellLost adds an event for records that were given up since the last one.
+func (w *writer) tellLost() {
+	lost := w.log.counters.lost.Load()
+	if lost == w.told || w.retry > 0 {
+		return
+	}
+	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
+	e.event(&Event{lostEvent, map[string]string{"records": strconv.FormatUint(lost-w.told, 10)}}, w.log.o.Now())
+	w.spool.add(e.body)
+	w.told = lost
+}
+
+// makeRoom puts the file aside when it is large. Where that fails the log goes
+// on in the same one, and tries again when that has grown.
+func (w *writer) makeRoom() {
+	size := w.spool.size()
+	if w.retry > 0 || size < max(w.log.o.MaxSize, w.crowded) {
+		return
+	}
+	w.crowded = 0
+	err := w.spool.rotate()
+	if err == nil {
+		w.log.counters.rotations.Add(1)
+		err = errors.Join(w.checkpoint(), w.prune())
+	}
+	if err != nil {
+		w.crowded = w.spool.size() + w.log.o.MaxSize/8 + 1
+	}
+	w.upkeep(err)
+}
+
+// checkpoint writes the head, which knows only what is durable.
+func (w *writer) checkpoint() error {
+	o := &w.log.o
+	at := w.spool.durable
+	if err := replace(o.disk, headPath(o.Path), w.spool.head(w.oldest).encode(w.spool.chain)); err != nil {
+		return err
+	}
+	w.known = at
+	return nil
+}
+
+// end writes what is left, and gives the log up.
+func (w *writer) end() error {
+	w.retry = 0
+	batch, _ := w.log.take(nil)
+	w.commit(batch)
+	err := w.sync()
+	if err != nil {
+		w.log.counters.lost.Add(w.spool.last.seq - w.spool.durable.seq)
+		w.spool.drop()
+		// What is half written would be torn at the next start; it is cut off now if it can be.
+		err = errors.Join(err, w.spool.mend())
+	} else {
+		err = w.checkpoint()
+	}
+	return errors.Join(err, w.spool.close(), w.log.lock.Close())
+}
