@@ -1,0 +1,275 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newPath returns where a socket may be, in a folder of its own.
+func newPath(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return filepath.Join(folder, "s")
+}
+
+// serving has a server answer on a socket until the test ends, or stop is called.
+func serving(t *testing.T, path string, answer Answer) (stop func()) {
+	t.Helper()
+	s, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Serve(ctx, answer)
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// echo answers with what it was asked.
+func echo(_ context.Context, r Request) (any, error) { return r, nil }
+
+func TestARequestIsAnsweredAndErrorsAreTold(t *testing.T) {
+	path := newPath(t)
+	serving(t, path, func(ctx context.Context, r Request) (any, error) {
+		if r.Do == Reload {
+			return nil, errors.New("the server is shutting down")
+		}
+		return echo(ctx, r)
+	})
+	var got Request
+	want := Request{Do: Status, Color: true}
+	if err := Ask(t.Context(), path, want, &got); err != nil || got != want {
+		t.Errorf("the server was asked %+v, %v, want %+v", got, err, want)
+	}
+	err := Ask(t.Context(), path, Request{Do: Reload}, &got)
+	if want := "ask the server at " + path + ": the server is shutting down"; err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
+
+func TestASocketIsForItsUserAloneAndGoesWithItsServer(t *testing.T) {
+	path := newPath(t)
+	stop := serving(t, path, echo)
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSocket == 0 || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket is %v, %v", info, err)
+	}
+	stop()
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+		t.Errorf("there is left %v, %v", left, err)
+	}
+}
+
+func TestASocketOfADeadProcessIsTakenOver(t *testing.T) {
+	path := newPath(t)
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	_ = dead.Close()
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); !errors.Is(err, ErrNobody) {
+		t.Errorf("before: %v, want %v", err, ErrNobody)
+	}
+	serving(t, path, echo)
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASocketThatLivesIsRefusedWithTheProcessThatHasIt(t *testing.T) {
+	path := newPath(t)
+	serving(t, path, echo)
+	_, err := Listen(path)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("the error is %v", err)
+	}
+	if want := fmt.Sprintf("process %d has this socket", os.Getpid()); runtime.GOOS == "linux" && !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
+		t.Errorf("the first server has lost its socket: %v", err)
+	}
+}
+
+func TestWhereNoServerIsNobodyAnswers(t *testing.T) {
+	path := newPath(t)
+	for _, nowhere := range []string{path, filepath.Join(path, "deeper")} {
+		if err := Ask(t.Context(), nowhere, Request{Do: Status}, &Request{}); !errors.Is(err, ErrNobody) {
+			t.Errorf("%s: %v, want %v", nowhere, err, ErrNobody)
+		}
+	}
+}
+
+func TestPlacesThatAreNotSafeAreRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: rights stand in lists there")
+	}
+	path := newPath(t)
+	open := filepath.Join(filepath.Dir(path), "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]string{
+		path:                        "there is something that is no socket",
+		filepath.Join(path, "s"):    "not a directory",
+		filepath.Join(open, "s"):    "others may write in " + open,
+		filepath.Join("/proc", "s"): "",
+	} {
+		if _, err := Listen(place); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", place, err, want)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
+
+// talk sends text, and returns what comes back.
+func talk(t *testing.T, path, text string) string {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, text); err != nil && !errors.Is(err, syscall.EPIPE) {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+func TestWhatIsNoRequestIsToldSo(t *testing.T) {
+	path := newPath(t)
+	serving(t, path, echo)
+	got := map[string]string{}
+	want := map[string]string{
+		`{"control":1,"do":"status"}` + "\n":              `{"control":1,"result":{"do":"status"}}` + "\n",
+		`{"control":1,"do":"status","later":true}` + "\n": `{"control":1,"result":{"do":"status"}}` + "\n",
+		`{"control":2,"do":"status"}` + "\n":              `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
+		`{"do":"status"}` + "\n":                          `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                `{"control":1,"error":"there is no such request; ask for status or reload"}` + "\n",
+		strings.Repeat("x", maxRequest):                   `{"control":1,"error":"a request is a line of 4096 bytes at most, and comes within 5s"}` + "\n",
+		`{"control":1,"control":1,"do":"status"}` + "\n":  `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
+		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":  `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":       `{"control":1,"error":"read request: the JSON text has something else where a value should be (at byte 0)"}` + "\n",
+	}
+	for text := range want {
+		got[text] = talk(t, path, text)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
+	path := newPath(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	stop := serving(t, path, func(ctx context.Context, r Request) (any, error) {
+		begun <- struct{}{}
+		<-end
+		return r, nil
+	})
+	answered := make(chan error, maxConnections)
+	for range maxConnections {
+		go func() { answered <- Ask(context.Background(), path, Request{Do: Status}, &Request{}) }()
+		<-begun
+	}
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err == nil {
+		t.Error("one more is answered")
+	}
+	close(end)
+	for range maxConnections {
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+}
+
+func TestAServerThatEndsWaitsForNoRequest(t *testing.T) {
+	path := newPath(t)
+	stop := serving(t, path, echo)
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil { // the connection before is taken by now
+		t.Fatal(err)
+	}
+	stop()
+	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "a request is a line") {
+		t.Errorf("the connection ends with %q, %v", answer, err)
+	}
+}
+
+func TestWhoAsksWaitsNoLongerThanItMeansTo(t *testing.T) {
+	path := newPath(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	serving(t, path, func(context.Context, Request) (any, error) {
+		close(begun)
+		<-end
+		return nil, nil
+	})
+	defer close(end)
+	patience := errors.New("it has not answered in time")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-begun
+		cancel(patience)
+	}()
+	if err := Ask(ctx, path, Request{Do: Reload}, &Request{}); !errors.Is(err, patience) {
+		t.Errorf("the error is %v, want %v", err, patience)
+	}
+}
+
+func TestAServerOfAnotherVersionIsToldApart(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"control":2,"result":{}}`:            "the server speaks another version of the control protocol (2); use its mcpd",
+		`{"control":2,"error":"use version"}`:  "use version",
+		`{"control":1,"result":[]}`:            "read answer: json: cannot unmarshal array into Go value of type control.Request",
+		`{"control":1,"result":{},"result":1}`: "read answer: an object has two members of the same name (at byte 25)",
+	} {
+		if err := parseAnswer([]byte(line), &Request{}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}

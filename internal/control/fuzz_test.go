@@ -1,0 +1,50 @@
+package control
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// FuzzRequests holds that a request which is understood is one of the two, and is
+// read again as it was written.
+func FuzzRequests(f *testing.F) {
+	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := parseRequest(line)
+		if err != nil {
+			if r != (Request{}) {
+				t.Errorf("a refused request is %+v", r)
+			}
+			return
+		}
+		if r.Do != Status && r.Do != Reload {
+			t.Errorf("%q is understood as %q", line, r.Do)
+		}
+		again, err := json.Marshal(asked{Control: Version, Request: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseRequest(again); err != nil || got != r {
+			t.Errorf("%s is read as %+v, %v, want %+v", again, got, err, r)
+		}
+	})
+}
+
+// TestRequestsAndAnswersOfEverySizeAreRefused sweeps each construct over sizes that
+// fuzzing does not come to.
+func TestRequestsAndAnswersOfEverySizeAreRefused(t *testing.T) {
+	for _, piece := range []string{"[", `{"a":`, `"`, " ", "1", "-", "\x00", `\u00`, `{"control":1,"do":"status"}`} {
+		for size := 10; size <= 1_000_000; size *= 10 {
+			line := []byte(strings.Repeat(piece, size))
+			if _, err := parseRequest(line); err == nil {
+				t.Errorf("%d times %q is a request", size, piece)
+			}
+			if err := parseAnswer(line, &Request{}); err == nil {
+				t.Errorf("%d times %q is an answer", size, piece)
+			}
+		}
+	}
+}

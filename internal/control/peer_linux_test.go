@@ -1,0 +1,66 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestAFolderOfAnyLengthWillDo(t *testing.T) {
+	path := filepath.Join(filepath.Dir(newPath(t)), strings.Repeat("long/", 40), "s")
+	serving(t, path, echo)
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOtherUsersAreTurnedAway has another user ask, once the rights of files let
+// it: the system says who it is.
+func TestOtherUsersAreTurnedAway(t *testing.T) {
+	if path := os.Getenv("MCPD_TEST_CONTROL"); path != "" {
+		err := Ask(t.Context(), path, Request{Do: Status}, &Request{})
+		if err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "does not answer this user") {
+			t.Fatalf("the error is %v", err)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root, to be another user")
+	}
+	path := newPath(t)
+	asked := false
+	stop := serving(t, path, func(_ context.Context, r Request) (any, error) {
+		asked = true
+		return r, nil
+	})
+	for _, opened := range []struct {
+		name string
+		mode os.FileMode
+	}{{path, 0o666}, {filepath.Dir(path), 0o755}} {
+		if err := os.Chmod(opened.name, opened.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The program is read by way of this process: its folder is not for others.
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	other := exec.Command("/proc/self/fd/3", "-test.run=^TestOtherUsersAreTurnedAway$", "-test.count=1")
+	other.ExtraFiles = []*os.File{program}
+	other.Dir, other.Env = "/", []string{"MCPD_TEST_CONTROL=" + path}
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	stop()
+	if asked {
+		t.Error("the request was carried out")
+	}
+}

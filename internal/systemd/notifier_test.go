@@ -1,0 +1,127 @@
+package systemd
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// manager is the other end of a notifier.
+type manager struct{ conn *net.UnixConn }
+
+// newManager returns a manager that listens at an address.
+func newManager(t *testing.T, address string) manager {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return manager{conn}
+}
+
+// hears returns the next message.
+func (m manager) hears(t *testing.T) string {
+	t.Helper()
+	message := make([]byte, 4096)
+	n, err := m.conn.Read(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(message[:n])
+}
+
+func TestTheManagerHearsEachState(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: there is no systemd beside Linux")
+	}
+	for _, address := range []string{filepath.Join(t.TempDir(), "s"), "@mcpd-" + t.Name()} {
+		m := newManager(t, address)
+		n, err := New(Variables{Socket: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.elapsed = func() (time.Duration, error) { return 3*time.Second + 7*time.Microsecond, nil }
+		var got []string
+		for _, send := range []func() error{
+			func() error { return n.Ready("serving 1 tool\nREADY=0") }, n.Reloading, n.Alive, func() error { return n.Stopping("shutting down") },
+		} {
+			if err := send(); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, m.hears(t))
+		}
+		want := []string{
+			"READY=1\nSTATUS=serving 1 tool READY=0\n", "RELOADING=1\nMONOTONIC_USEC=3000007\n", "WATCHDOG=1\n", "STOPPING=1\nSTATUS=shutting down\n",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", address, diff)
+		}
+	}
+}
+
+func TestTheClockOfReloadsGoesOn(t *testing.T) {
+	first, err := elapsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := elapsed()
+	if err != nil || second < first || runtime.GOOS == "linux" && first == 0 {
+		t.Errorf("the clock shows %s and then %s, %v", first, second, err)
+	}
+}
+
+func TestWithoutAManagerNothingIsTold(t *testing.T) {
+	n, err := New(Variables{})
+	if n != nil || err != nil {
+		t.Errorf("there is a notifier %v, %v", n, err)
+	}
+	if err := errors.Join(n.Ready("x"), n.Reloading(), n.Alive(), n.Stopping("x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAManagerThatIsGoneIsAnError(t *testing.T) {
+	n, err := New(Variables{Socket: filepath.Join(t.TempDir(), "gone")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Ready("x"); err == nil || !strings.HasPrefix(err.Error(), "tell systemd: ") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestVariablesThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, socket := range []string{"relative", "@", "vsock:2:1234"} {
+		if n, err := New(Variables{Socket: socket}); err == nil || !strings.Contains(err.Error(), "NOTIFY_SOCKET is") {
+			t.Errorf("%s: %v, %v", socket, n, err)
+		}
+	}
+	for _, interval := range []string{"x", "0", "-1", "1s", "99999999999999999999", "31536000000001"} {
+		if every, err := (Variables{Interval: interval}).Every(1); err == nil || !strings.Contains(err.Error(), "WATCHDOG_USEC is") {
+			t.Errorf("%s: %v, %v", interval, every, err)
+		}
+	}
+}
+
+func TestTheManagerWaitsForSignsOfOneProcess(t *testing.T) {
+	for _, r := range []struct {
+		v    Variables
+		want time.Duration
+	}{
+		{Variables{}, 0},
+		{Variables{Interval: "3000000"}, 3 * time.Second},
+		{Variables{Interval: "3000000", Process: "7"}, 3 * time.Second},
+		{Variables{Interval: "3000000", Process: "8"}, 0},
+	} {
+		if got, err := r.v.Every(7); err != nil || got != r.want {
+			t.Errorf("%+v: %s, %v, want %s", r.v, got, err, r.want)
+		}
+	}
+}
