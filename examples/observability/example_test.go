@@ -1,0 +1,167 @@
+// Package observability shows what an operator looks at: see README.md.
+package observability
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/yaml"
+)
+
+func TestTheAlertsAskForWhatThereIs(t *testing.T) {
+	all, rules := seen(t), 0
+	for _, rule := range list(t, documentOf(t, "alerts.yml"), "groups", "rules") {
+		rules++
+		shown := []string{}
+		for _, text := range rule["annotations"].(map[string]any) {
+			shown = append(shown, text.(string))
+		}
+		all.examine(t, rule["alert"].(string), rule["expr"].(string), shown...)
+	}
+	if rules < 10 {
+		t.Errorf("%d rules are there", rules)
+	}
+}
+
+func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard any
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	all, expressions := seen(t), 0
+	for _, o := range objects(dashboard) {
+		if expression, ok := o["expr"].(string); ok {
+			expressions++
+			legend, _ := o["legendFormat"].(string)
+			all.examine(t, "dashboard.json", expression, legend)
+		}
+		if values, ok := o["query"].(string); ok && o["type"] == "query" {
+			all.examineValues(t, values)
+		}
+	}
+	if expressions != strings.Count(string(text), `"expr"`) || expressions < 30 {
+		t.Errorf("%d expressions are checked", expressions)
+	}
+}
+
+// examineValues checks the query of a variable of Grafana.
+func (all series) examineValues(t *testing.T, text string) {
+	t.Helper()
+	found := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(text)
+	if found == nil {
+		t.Errorf("the variable %s is not understood", text)
+		return
+	}
+	all.examine(t, text, found[1], "{{"+found[2]+"}}")
+}
+
+// Every metric of ours that there is, is in the dashboard: what nobody can see is of no use.
+func TestTheDashboardShowsEveryMetric(t *testing.T) {
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen(t))) {
+		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "mcpd_") && !strings.Contains(string(text), base) {
+			t.Errorf("%s is nowhere in the dashboard", name)
+		}
+	}
+}
+
+func TestPrometheusIsToldOfTheAlerts(t *testing.T) {
+	document := documentOf(t, "prometheus.yml")
+	if files := fmt.Sprint(document["rule_files"]); files != "[alerts.yml]" {
+		t.Errorf("the rules are in %s", files)
+	}
+	for _, job := range list(t, document, "scrape_configs") {
+		if job["job_name"] != "mcpd" || job["metrics_path"] != "/metrics" {
+			t.Errorf("%v", job)
+		}
+	}
+}
+
+func TestAnExpressionThatAsksForTooMuchIsNoticed(t *testing.T) {
+	all := seen(t)
+	for _, expression := range []string{
+		"mcpd_made_up", "sum by (made_up) (mcpd_calls_running)", `mcpd_calls_total{made_up="x"}`, `mcpd_calls_total{outcome="made up"}`, `mcpd_calls_total{outcome=~"ok|made_up"}`,
+		"made_up(mcpd_calls_running)", "rate(mcpd_calls_total)", "sum(mcpd_calls_total[5m])", "mcpd_calls_total[5m]", "mcpd_calls_total mcpd_made_up", "(mcpd_calls_total", "1",
+		"mcpd_calls_running + on (made_up) mcpd_calls_running", "topk(3, mcpd_made_up)", "mcpd_calls_running > bool mcpd_made_up", "`x`", `{__name__="mcpd_made_up"}`, "sum(mcpd_calls_running) by (made_up)",
+	} {
+		q, err := parseQuery(expression)
+		if err == nil && len(all.check(q)) == 0 {
+			t.Errorf("%s is let pass", expression)
+		}
+	}
+}
+
+func documentOf(t *testing.T, path string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := yaml.Parse(string(text), func() error { return nil })
+	if err != nil || len(documents) != 1 {
+		t.Fatalf("%s: %d documents, %v", path, len(documents), err)
+	}
+	return plain(documents[0]).(map[string]any)
+}
+
+// plain returns a value of YAML without the order of its names.
+func plain(v any) any {
+	switch v := v.(type) {
+	case *yaml.Map:
+		o := map[string]any{}
+		for i, name := range v.Names {
+			o[name] = plain(v.Values[i])
+		}
+		return o
+	case []any:
+		all := make([]any, len(v))
+		for i, element := range v {
+			all[i] = plain(element)
+		}
+		return all
+	}
+	return v
+}
+
+// list returns the objects of a list, or of a list in each object of it.
+func list(t *testing.T, document map[string]any, path ...string) (all []map[string]any) {
+	t.Helper()
+	for _, element := range document[path[0]].([]any) {
+		if len(path) == 1 {
+			all = append(all, element.(map[string]any))
+			continue
+		}
+		all = append(all, list(t, element.(map[string]any), path[1:]...)...)
+	}
+	return all
+}
+
+// objects returns all objects of a document in JSON.
+func objects(v any) (all []map[string]any) {
+	switch v := v.(type) {
+	case map[string]any:
+		all = append(all, v)
+		for _, member := range v {
+			all = append(all, objects(member)...)
+		}
+	case []any:
+		for _, element := range v {
+			all = append(all, objects(element)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+package observability
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/telemetry"
+)
+
+// series are the labels of all series of each metric.
+type series map[string][]map[string]string
+
+// ofTarget are the labels that Prometheus adds to what it fetches.
+var ofTarget = []string{"instance", "job"}
+
+// seen returns the series of a server that has seen one of everything.
+func seen(t *testing.T) series {
+	t.Helper()
+	tel, err := telemetry.New(telemetry.Options{Version: "1", LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Close(t.Context()) }) // nothing is to be sent
+	m := tel.Metrics()
+	m.Publish(telemetry.Catalog{Items: []telemetry.Item{{Kind: "tool", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
+	for _, outcome := range []string{"ok", "input_required", "INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"} {
+		m.CallEnded("tool", "refund", "client", outcome, time.Millisecond)
+	}
+	for _, outcome := range []string{"ok", "suspended", "UNAVAILABLE", "TIMEOUT"} {
+		m.HostCallEnded("http.request", outcome, time.Millisecond)
+	}
+	m.Denied("small")
+	m.Limited("per_agent")
+	m.Loaded("published", time.Millisecond)
+	m.Collect(func() telemetry.Stats {
+		return telemetry.Stats{Snapshot: telemetry.SnapshotStats{Revision: "abc", Since: time.Now()}}
+	})
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	all := series{"up": {{}}}
+	for line := range strings.Lines(w.Body.String()) {
+		if name, labels, ok := parseSeries(line); ok {
+			all[name] = append(all[name], labels)
+		}
+	}
+	return all
+}
+
+var (
+	seriesForm = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? \S+$`)
+	labelForm  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
+)
+
+// parseSeries reads a line of the text format.
+func parseSeries(line string) (metric string, labels map[string]string, ok bool) {
+	found := seriesForm.FindStringSubmatch(strings.TrimSpace(line))
+	if found == nil {
+		return "", nil, false
+	}
+	labels = map[string]string{}
+	for _, l := range labelForm.FindAllStringSubmatch(found[2], -1) {
+		labels[l[1]] = l[2]
+	}
+	return found[1], labels, true
+}
+
+// check tells what an expression asks for that there is not.
+func (all series) check(q query) (wrong []string) {
+	if len(q.selectors) == 0 {
+		wrong = append(wrong, "asks for no metric")
+	}
+	for _, s := range q.selectors {
+		if len(all[s.metric]) == 0 {
+			wrong = append(wrong, "there is no metric "+s.metric)
+			continue
+		}
+		for _, m := range s.matchers {
+			wrong = append(wrong, all.checkMatcher(s.metric, m)...)
+		}
+	}
+	for _, g := range q.groupings {
+		for _, s := range g.of {
+			for _, label := range g.labels {
+				if !all.has(s.metric, label) {
+					wrong = append(wrong, s.metric+" has no label "+label)
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// checkMatcher wants what a matcher looks for to be there, one by one where it is a
+// list of words. What a variable of Grafana stands for is not known here.
+func (all series) checkMatcher(metric string, m matcher) (wrong []string) {
+	if !all.has(metric, m.label) {
+		return []string{metric + " has no label " + m.label}
+	}
+	if slices.Contains(ofTarget, m.label) || strings.Contains(m.value, "$") {
+		return nil
+	}
+	for value := range strings.SplitSeq(m.value, "|") {
+		if !slices.ContainsFunc(all[metric], func(labels map[string]string) bool { return labels[m.label] == value }) {
+			wrong = append(wrong, fmt.Sprintf("%s has no %s %q", metric, m.label, value))
+		}
+	}
+	return wrong
+}
+
+func (all series) has(metric, label string) bool {
+	return slices.Contains(ofTarget, label) || slices.ContainsFunc(all[metric], func(labels map[string]string) bool {
+		_, ok := labels[label]
+		return ok
+	})
+}
+
+// templates are the labels that a text of Grafana or of an alert shows.
+var templates = regexp.MustCompile(`\{\{ ?(?:\$labels\.)?([a-zA-Z_]+) ?\}\}`)
+
+// checkShown wants the labels of a text to be those that an expression leaves.
+func (all series) checkShown(q query, text string) (wrong []string) {
+	for _, found := range templates.FindAllStringSubmatch(text, -1) {
+		label, left := found[1], len(q.groupings) == 0 && all.has(q.selectors[0].metric, found[1])
+		for _, g := range q.groupings {
+			left = left || slices.Contains(g.labels, label)
+		}
+		if !left {
+			wrong = append(wrong, "shows the label "+label+", which is not left")
+		}
+	}
+	return wrong
+}
+
+// examine parses an expression and checks it, with the texts that are shown of it.
+func (all series) examine(t *testing.T, where, expression string, shown ...string) {
+	t.Helper()
+	q, err := parseQuery(expression)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	wrong := all.check(q)
+	for _, text := range shown {
+		wrong = append(wrong, all.checkShown(q, text)...)
+	}
+	for _, w := range wrong {
+		t.Errorf("%s: %s: %s", where, expression, w)
+	}
+}

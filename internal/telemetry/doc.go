@@ -1,0 +1,19 @@
+// Package telemetry tells operators what a server does: traces, metrics, and the
+// ids that join lines of the log to either.
+//
+// A [Telemetry] is made of [Options] and ended by [Telemetry.Close]. Its [Tracer]
+// makes a [Span] of each call and of its parts, and sends them where the OTEL_*
+// variables say; without any of those the tracer is nil, and nothing of it costs
+// anything. Its [Metrics] count what they are told, fetch the rest as [Stats] when
+// somebody looks, and are served by [Telemetry.Handler]. [LogHandler] adds ids to
+// the records of a log.
+//
+// What a caller or a script chooses becomes no label of a metric and no name of a
+// span. Of a call nothing is told but what the operator's files name and which of
+// the known outcomes it had: no arguments, no results, no messages, no claims.
+//
+// No call waits for telemetry. Spans go through a bounded queue, and those that
+// find it full are counted and lost. The package keeps no state outside of its
+// values, reads the environment through [Options].LookupEnv alone, and hands the
+// SDK no say in either.
+package telemetry

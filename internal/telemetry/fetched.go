@@ -1,0 +1,148 @@
+package telemetry
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// fetched is the collector of Stats.
+type fetched struct {
+	// fixed at creation
+	metrics               *Metrics
+	info, age, items      *prometheus.Desc
+	deaths                *prometheus.Desc
+	sessions, connections *prometheus.Desc
+	plain                 []measure
+}
+
+// measure is a metric without labels.
+type measure struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(Stats) float64
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("mcpd_"+name, help, labels, nil)
+}
+
+func newFetched(m *Metrics) *fetched {
+	gauge := func(name, help string, value func(Stats) float64) measure {
+		return measure{describe(name, help), prometheus.GaugeValue, value}
+	}
+	counter := func(name, help string, value func(Stats) float64) measure {
+		return measure{describe(name, help), prometheus.CounterValue, value}
+	}
+	return &fetched{
+		metrics:     m,
+		info:        describe("snapshot_info", "The snapshot that serves: always 1, with its revision.", "revision"),
+		age:         describe("snapshot_age_seconds", "How long the snapshot has been serving."),
+		items:       describe("snapshot_items", "What the snapshot holds, by kind.", "kind"),
+		deaths:      describe("worker_deaths_total", "Worker processes that were killed, or crashed, by cause.", "cause"),
+		sessions:    describe("sessions", "Sessions that are open, by transport.", "transport"),
+		connections: describe("connections", "Connections that are open, by transport.", "transport"),
+		plain: []measure{
+			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s Stats) float64 { return truth(s.Snapshot.Synchronized) }),
+			gauge("calls_running", "Calls that have begun and not ended.", func(s Stats) float64 { return float64(s.Running) }),
+			gauge("draining", "1 when no new calls are taken.", func(s Stats) float64 { return truth(s.Draining) }),
+			counter("hook_failures_total", "Runs of hooks that failed or were cut short.", func(s Stats) float64 { return float64(s.Hooks.Failures) }),
+			counter("hook_waits_total", "Times that a call waited since the queue of hooks was full.", func(s Stats) float64 { return float64(s.Hooks.Waits) }),
+			gauge("hook_queue_runs", "Runs of hooks that wait or are under way.", func(s Stats) float64 { return float64(s.Hooks.Queued) }),
+			gauge("worker_processes", "Worker processes that are alive.", func(s Stats) float64 { return float64(s.Workers.Processes) }),
+			gauge("worker_calls", "Calls that are in worker processes.", func(s Stats) float64 { return float64(s.Workers.Calls) }),
+			counter("worker_starts_total", "Worker processes that were started.", func(s Stats) float64 { return float64(s.Workers.Started) }),
+			gauge("admission_queue_calls", "Calls that wait to begin.", func(s Stats) float64 { return float64(s.Workers.Waiting) }),
+			counter("admission_refusals_total", "Calls that were refused since they would have begun too late.", func(s Stats) float64 { return float64(s.Workers.Refused) }),
+		},
+	}
+}
+
+// Describe tells which metrics there are.
+func (f *fetched) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{f.info, f.age, f.items, f.deaths, f.sessions, f.connections} {
+		to <- d
+	}
+	for _, m := range f.plain {
+		to <- m.desc
+	}
+}
+
+// Collect fetches the Stats, where there is somebody to ask.
+func (f *fetched) Collect(to chan<- prometheus.Metric) {
+	from := f.metrics.stats.Load()
+	if from == nil {
+		return
+	}
+	s := (*from)()
+	for _, m := range f.plain {
+		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s))
+	}
+	f.snapshot(to, s.Snapshot)
+	for cause, n := range map[string]uint64{"overdue": s.Workers.Deaths.Overdue, "memory": s.Workers.Deaths.Memory, "protocol": s.Workers.Deaths.Protocol, "crashed": s.Workers.Deaths.Crashed} {
+		to <- prometheus.MustNewConstMetric(f.deaths, prometheus.CounterValue, float64(n), cause)
+	}
+	f.fronts(to, s.Fronts)
+}
+
+func (f *fetched) snapshot(to chan<- prometheus.Metric, s SnapshotStats) {
+	if !s.Since.IsZero() {
+		to <- prometheus.MustNewConstMetric(f.info, prometheus.GaugeValue, 1, label(s.Revision))
+		to <- prometheus.MustNewConstMetric(f.age, prometheus.GaugeValue, max(0, f.metrics.now().Sub(s.Since)).Seconds())
+	}
+	for kind, n := range map[string]int{"tool": s.Tools, "resource": s.Resources, "template": s.Templates, "prompt": s.Prompts, "policy": s.Policies, "limit": s.Limits, "hook": s.Hooks} {
+		to <- prometheus.MustNewConstMetric(f.items, prometheus.GaugeValue, float64(n), kind)
+	}
+}
+
+// fronts adds up what is told of one transport: a series must not come twice.
+func (f *fetched) fronts(to chan<- prometheus.Metric, fronts []FrontStats) {
+	words := f.metrics.words.transports
+	sessions, connections := make([]int, len(words.list)), make([]int, len(words.list))
+	for _, front := range fronts {
+		i := words.of(front.Transport)
+		sessions[i] += front.Sessions
+		connections[i] += front.Connections
+	}
+	for i, transport := range words.list {
+		to <- prometheus.MustNewConstMetric(f.sessions, prometheus.GaugeValue, float64(sessions[i]), transport)
+		to <- prometheus.MustNewConstMetric(f.connections, prometheus.GaugeValue, float64(connections[i]), transport)
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// queued is the collector of what becomes of spans.
+type queued struct {
+	queue          *queue
+	spans, waiting *prometheus.Desc
+}
+
+func newQueued(q *queue) *queued {
+	return &queued{queue: q,
+		spans:   describe("trace_spans_total", "Spans by what became of them: sent, refused by the collector, or dropped.", "outcome"),
+		waiting: describe("trace_queue_spans", "Spans that wait to be sent.")}
+}
+
+// Describe tells which metrics there are.
+func (q *queued) Describe(to chan<- *prometheus.Desc) { to <- q.spans; to <- q.waiting }
+
+// Collect tells what became of spans.
+func (q *queued) Collect(to chan<- prometheus.Metric) {
+	for outcome, n := range map[string]uint64{"sent": q.queue.exported.Load(), "refused": q.queue.refused.Load(), "dropped": q.queue.dropped.Load()} {
+		to <- prometheus.MustNewConstMetric(q.spans, prometheus.CounterValue, float64(n), outcome)
+	}
+	to <- prometheus.MustNewConstMetric(q.waiting, prometheus.GaugeValue, float64(len(q.queue.spans)))
+}
+
+// newBuildInfo returns the metric that tells which program this is.
+func newBuildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpd", Name: "build_info", Help: "The program: always 1, with its version and that of Go."}, []string{"version", "goversion"})
+	info.WithLabelValues(label(version), runtime.Version()).Set(1)
+	return info
+}

@@ -1,0 +1,31 @@
+package telemetry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A call that found its item before that was let go of may end afterwards, with an
+// outcome that the item has not had: its series would never go again.
+func TestACallThatEndsAfterItsItemHasGoneBringsNoSeriesBack(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMetrics(func() time.Time { return now })
+	item := Item{Kind: "tool", Name: "gone"}
+	m.Publish(Catalog{Items: []Item{item}})
+	m.CallEnded(item.Kind, item.Name, "client", "ok", time.Millisecond)
+	held := m.named.Load().items.known[item]
+	m.Publish(Catalog{})
+	now = now.Add(keepGone)
+	m.expire()
+	held.ended("client", "TIMEOUT", time.Millisecond)
+	held.ended("client", "ok", time.Millisecond)
+	for _, c := range []prometheus.Collector{m.vectors.calls, m.vectors.durations} {
+		series := make(chan prometheus.Metric, 10)
+		c.Collect(series)
+		if n := len(series); n != 0 {
+			t.Errorf("%d series are there", n)
+		}
+	}
+}

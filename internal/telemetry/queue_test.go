@@ -1,0 +1,181 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// sink is an exporter that the test holds up, or has fail.
+type sink struct {
+	hold chan struct{} // nil for one that takes at once
+	err  error
+
+	mu      sync.Mutex
+	batches []int
+}
+
+func (s *sink) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (int, error) {
+	if s.hold != nil {
+		select {
+		case <-s.hold:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = append(s.batches, len(spans))
+	return 0, s.err
+}
+
+func (s *sink) close() {}
+
+func (s *sink) total() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, batch := range s.batches {
+		n += batch
+	}
+	return n
+}
+
+// traced returns a tracer whose spans go to an exporter, and its queue.
+func traced(e exporter, size, batch int) (*Tracer, *queue) {
+	s := settings{exporter: e, sampler: sdktrace.AlwaysSample(), queue: queueSettings{size: size, batch: batch, delay: time.Second, patience: 10 * time.Second}}
+	q := newQueue(s.queue, e, slog.New(slog.DiscardHandler))
+	return newTracer(s, q, ""), q
+}
+
+func spans(t *Tracer, n int) {
+	for range n {
+		_, span := t.Start(context.Background(), Call{Method: "tools/call"})
+		span.End()
+	}
+}
+
+func TestSpansAreSentWhenABatchIsFullOrHasWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		tracer, q := traced(s, 100, 10)
+		spans(tracer, 19)
+		synctest.Wait()
+		if got := s.total(); got != 10 {
+			t.Errorf("%d spans are sent when one batch is full, want 10", got)
+		}
+		time.Sleep(time.Second) // of the bubble
+		synctest.Wait()
+		if got := s.total(); got != 19 {
+			t.Errorf("%d spans are sent after the delay, want 19", got)
+		}
+		if err := q.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A collector that does not answer holds up no call: all of this happens without
+// any time going by.
+func TestACollectorThatIsSlowLosesWhatDoesNotFitAndHoldsUpNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, batch, made = 50, 10, 1000
+		s := &sink{hold: make(chan struct{})}
+		tracer, q := traced(s, size, batch)
+		spans(tracer, batch)
+		synctest.Wait() // the first batch is on its way
+		began := time.Now()
+		spans(tracer, made)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("calls waited for %v", took)
+		}
+		if got := q.dropped.Load(); got != made-size {
+			t.Errorf("%d spans are lost, want %d", got, made-size)
+		}
+		close(s.hold)
+		if err := q.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := s.total(); got != batch+size || q.exported.Load() != batch+size {
+			t.Errorf("%d spans are sent, %d counted, want %d", got, q.exported.Load(), batch+size)
+		}
+	})
+}
+
+func TestCloseWaitsForACollectorNoLongerThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{hold: make(chan struct{})}
+		tracer, q := traced(s, 100, 10)
+		spans(tracer, 35)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := q.close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close returns %v", err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("close took %v, want 3s", took)
+		}
+		if got := q.dropped.Load(); got != 35 {
+			t.Errorf("%d spans are counted as lost, want 35", got)
+		}
+		spans(tracer, 1)
+		if got := q.dropped.Load(); got != 36 {
+			t.Errorf("%d spans are counted as lost when one more has ended, want 36", got)
+		}
+		if err := q.close(t.Context()); err != nil {
+			t.Errorf("the second close returns %v", err)
+		}
+	})
+}
+
+func TestCloseSendsWhatIsLeftTogether(t *testing.T) {
+	for range 100 {
+		s := &sink{}
+		tracer, q := traced(s, 100, 10)
+		spans(tracer, 5)
+		if err := q.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.batches) != 1 || s.batches[0] != 5 {
+			t.Fatalf("batches of %v", s.batches)
+		}
+	}
+}
+
+func TestABatchThatIsGivenUpMakesRoomForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{hold: make(chan struct{})}
+		tracer, q := traced(s, 100, 10)
+		spans(tracer, 10)
+		time.Sleep(10 * time.Second) // of the bubble: the patience of a batch
+		synctest.Wait()
+		if got := q.dropped.Load(); got != 10 {
+			t.Errorf("%d spans are lost, want 10", got)
+		}
+		close(s.hold)
+		spans(tracer, 10)
+		if err := q.close(t.Context()); err != nil || s.total() != 10 {
+			t.Errorf("%d spans are sent, %v", s.total(), err)
+		}
+	})
+}
+
+func TestSpansEndAndTheQueueClosesAtOnce(t *testing.T) {
+	s := &sink{}
+	tracer, q := traced(s, 1000, 7)
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() { spans(tracer, 200) })
+	}
+	callers.Go(func() { _ = q.close(context.Background()) })
+	callers.Wait()
+	if got := uint64(s.total()); got != q.exported.Load() || got+q.dropped.Load() > 1600 {
+		t.Errorf("%d spans are sent, %d counted, %d lost", got, q.exported.Load(), q.dropped.Load())
+	}
+}

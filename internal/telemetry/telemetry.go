@@ -1,0 +1,93 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options are what telemetry is made with. The zero value traces nothing.
+type Options struct {
+	// Service is the name of the server where OTEL_SERVICE_NAME gives none, and
+	// Version its version.
+	Service, Version string
+	// LookupEnv reads the variables OTEL_*; nil means that none is set.
+	LookupEnv func(name string) (string, bool)
+	// ReadFile reads the certificates and keys that they name; nil means that
+	// there are no files.
+	ReadFile func(name string) ([]byte, error)
+	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a
+	// line, from one goroutine; nil drops them.
+	Console io.Writer
+	// Logger is told when spans begin and cease to be lost. Nil discards it.
+	Logger *slog.Logger
+	// Now is the clock of metrics. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Telemetry is what one server tells of itself. It is safe for concurrent use.
+type Telemetry struct {
+	// fixed at creation
+	registry *prometheus.Registry
+	metrics  *Metrics
+	tracer   *Tracer
+	spans    *queue // nil when nothing is traced
+	logger   *slog.Logger
+}
+
+// New returns the telemetry of a server. The error names every variable that has
+// a value which means nothing. [Telemetry.Close] must be called.
+func New(o Options) (*Telemetry, error) {
+	o = o.withDefaults()
+	settings, err := readSettings(environment{lookup: o.LookupEnv, read: o.ReadFile}, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger}
+	if settings.exporter != nil {
+		t.spans = newQueue(settings.queue, settings.exporter, o.Logger)
+		t.tracer = newTracer(settings, t.spans, o.Version)
+	}
+	t.metrics = newMetrics(o.Now)
+	t.metrics.register(t.registry, o.Version, t.spans)
+	return t, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.LookupEnv == nil {
+		o.LookupEnv = func(string) (string, bool) { return "", false }
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = func(string) ([]byte, error) { return nil, errors.New("this program reads no files") }
+	}
+	if o.Console == nil {
+		o.Console = io.Discard
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Tracer returns what makes spans; nil, which makes none, when nothing is traced.
+func (t *Telemetry) Tracer() *Tracer { return t.tracer }
+
+// Metrics returns what counts.
+func (t *Telemetry) Metrics() *Metrics { return t.metrics }
+
+// Close sends the spans that wait, until ctx is done, and lets go of everything.
+// Spans that end later are dropped. It returns the error of ctx when spans were
+// lost by it; a second Close does nothing.
+func (t *Telemetry) Close(ctx context.Context) error {
+	if t.spans == nil {
+		return nil
+	}
+	return t.spans.close(ctx)
+}
