@@ -16,10 +16,10 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power"},
-	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd"},
+	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress"},
 	"serve/conformance":        {"engine", "serve"},
-	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/nesting", "internal/pipeline"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry"},
 	"call":                     {"identity", "scripting"},
 	"identity":                 {},
 	"diag":                     {},
@@ -32,7 +32,7 @@ var layout = map[string][]string{
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
 	"internal/crossref":        {"diag", "internal/asking", "internal/hclfile", "internal/grant", "internal/uritemplate"},
 	"internal/power":           {"diag", "internal/hclfile", "internal/grant"},
-	"internal/pipeline":        {"call", "scripting", "policylang", "identity", "internal/asking", "internal/catalog", "internal/content", "internal/deadline", "internal/gofunc", "internal/hclfile", "internal/hooks", "internal/host", "internal/jsongate", "internal/lanes", "internal/nesting", "internal/ratelimit", "internal/redact", "internal/schema", "internal/state"},
+	"internal/pipeline":        {"call", "scripting", "policylang", "identity", "internal/telemetry", "internal/asking", "internal/audit", "internal/catalog", "internal/content", "internal/deadline", "internal/gofunc", "internal/hclfile", "internal/hooks", "internal/host", "internal/jsongate", "internal/lanes", "internal/nesting", "internal/ratelimit", "internal/redact", "internal/schema", "internal/state"},
 	"internal/redact":          {},
 	"internal/content":         {},
 	"internal/cputime":         {},
@@ -44,6 +44,7 @@ var layout = map[string][]string{
 	"internal/lanes":           {},
 	"internal/nesting":         {"scripting"},
 	"internal/audience":        {},
+	"internal/audit":           {"identity", "internal/jsongate", "internal/redact"},
 	"internal/ratelimit":       {},
 	"internal/watchdog":        {},
 	"internal/resultcache":     {},
@@ -52,7 +53,7 @@ var layout = map[string][]string{
 	"internal/grant":           {},
 	"internal/schema":          {"diag"},
 	"internal/jsongate":        {},
-	"internal/host":            {"call", "scripting", "internal/wildcard", "identity", "internal/grant", "internal/host/...", "internal/redact", "internal/state"},
+	"internal/host":            {"call", "scripting", "internal/telemetry", "internal/wildcard", "identity", "internal/grant", "internal/host/...", "internal/redact", "internal/state"},
 	"internal/host/execs":      {"scripting", "internal/grant", "internal/supervisor"},
 	"internal/host/kv":         {"scripting", "identity", "internal/grant", "internal/state"},
 	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
@@ -63,8 +64,13 @@ var layout = map[string][]string{
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
 	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate", "internal/transport/exchange"},
-	"internal/authn":           {"identity"},
+	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard"},
+	"internal/authn/idptest":   {},
+	"internal/apikey":          {"identity", "internal/jsongate"},
+	"internal/telemetry":       {},
 	"internal/watch":           {},
+	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
+	"internal/systemd":         {},
 	"internal/state":           {"identity"},
 	"internal/asking":          {"call", "diag", "internal/schema", "internal/state", "scripting"},
 	"internal/tasks":           {"identity", "internal/asking", "internal/state", "internal/lanes"},
@@ -77,6 +83,7 @@ var layout = map[string][]string{
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "identity", "internal/cputime", "scripting", "scripting/worker"},
 	"examples/exampletest":     {"engine"},
+	"examples/observability":   {"internal/telemetry", "internal/yaml"},
 	"examples/...":             {"engine", "serve", "identity"},
 }
 
@@ -101,10 +108,15 @@ var doors = map[string][]string{
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 	"github.com/jackc/pgx":                  {"internal/host/sqldb"},
 	"golang.org/x/oauth2":                   {"internal/host/oauth"},
+	"github.com/coreos/go-oidc":             {"internal/authn"},
+	"github.com/go-jose/go-jose":            {"internal/authn"},
+	"go.opentelemetry.io/":                  {"internal/telemetry"},
+	"github.com/prometheus/client_golang":   {"internal/telemetry"},
+	"google.golang.org/protobuf":            {"internal/telemetry"},
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
+var testKits = []string{"internal/authn/idptest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -37,6 +37,8 @@ type Request struct {
 	// in its turn: once nothing denies the call whatever they are. Nil when they did.
 	Refused *Error
 	Caller  identity.Caller
+	// Trace is where the request comes from; zero for nothing that is known.
+	Trace Trace
 	// Via is [ViaClient] when empty.
 	Via Via
 	// Emit receives what the tool tells while it runs; nil drops it.

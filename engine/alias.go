@@ -6,6 +6,8 @@ import "github.com/mcpd/mcpd/call"
 type (
 	// Request is one call.
 	Request = call.Request
+	// Trace is where a request comes from, as its caller says.
+	Trace = call.Trace
 	// Result is what a call ends with.
 	Result = call.Result
 	// CallError is why a call failed, told to its caller.

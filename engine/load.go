@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -17,6 +18,7 @@ type lastLoad struct {
 	ok            bool
 	err           error
 	problems      diag.List
+	sources       catalog.Sources
 	loads, failed uint64
 }
 
@@ -79,20 +81,35 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	}
 	s.loads++
 	err := report.Problems.Err()
+	if err == nil && before == nil {
+		err = s.openAudit(snap.catalog.Audit)
+		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
+	}
+	if err == nil && before != nil {
+		err = s.checkAudit(snap.catalog)
+		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
+	}
 	if err == nil {
+		s.keepAudit(snap.catalog.Audit)
 		s.publish(snap, before, change.All)
 	} else {
 		s.failed++
 	}
 	s.mu.Lock()
 	mended := err == nil && s.loads > 1 && !s.last.ok
-	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, loads: s.loads, failed: s.failed}
+	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
 	}
 	s.announce(before, mended, err, s.options.Now().Sub(began))
 	return report, err
+}
+
+// problemsOf returns the diagnostics that an error is made of.
+func problemsOf(err error) (problems diag.List) {
+	errors.As(err, &problems)
+	return problems
 }
 
 // publish makes a snapshot the one that serves, by one pointer store.
@@ -106,12 +123,16 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	}
 	s.builder.Served()
 	s.current.Store(snap)
+	if metrics := s.observed.metrics; metrics != nil {
+		metrics.Publish(snap.names())
+	}
 	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
 // announce tells the log and listeners how a load ended.
 func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Duration) {
 	now := s.current.Load()
+	s.observed.metrics.Loaded(outcomeOf(before, now, err), took)
 	switch {
 	case err != nil:
 		said := "the files have mistakes; nothing was changed"
@@ -137,9 +158,21 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	s.audience.Tell(changed)
 }
 
+// outcomeOf says for metrics what came of a load.
+func outcomeOf(before, now *Snapshot, err error) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case before == now:
+		return "unchanged"
+	}
+	return "published"
+}
+
 func (s *Server) tell(kind EventKind, took time.Duration) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
+	s.audits(kind, s.Status().Revision)
 	if s.options.OnEvent != nil {
 		s.options.OnEvent(Event{Kind: kind, Status: s.Status(), Took: took})
 	}

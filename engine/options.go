@@ -54,6 +54,19 @@ type Options struct {
 	// tool's author; serve.CheckTool is the one of package serve. Nil accepts all.
 	CheckTool func(Metadata) error
 
+	// CheckAuth refuses auth blocks that a front cannot apply together, such as one whose
+	// file cannot be read, with an error for the operator; serve.CheckAuth is the one of
+	// package serve. Nil accepts all.
+	CheckAuth func([]Auth) error
+
+	// Unaudited leaves the audit block aside, for programs beside the server that writes
+	// the log.
+	Unaudited bool
+
+	// Production demands of the files what production mode does, whatever the operator's
+	// file says.
+	Production bool
+
 	// Modules are objects of the program that files may grant to scripts.
 	Modules []HostModule
 
@@ -72,8 +85,15 @@ type Options struct {
 	// OnEvent is told what happens to the server. Of the server's methods it may
 	// call Snapshot and Status alone.
 	OnEvent func(Event)
-	// Logger gets what the operator should know. Nil discards it.
+	// Telemetry has calls counted, and traced as variables of the environment say; nil
+	// for neither.
+	Telemetry *Telemetry
+	// Logger gets what the operator should know, without the values of secrets. Nil
+	// discards it.
 	Logger *slog.Logger
+	// Veil hides the secrets of the server in other logs. It is for one server; nil
+	// means that there are no others.
+	Veil *Veil
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
@@ -86,7 +106,8 @@ func (o Options) withDefaults() Options {
 	o.ToolsPath = cmp.Or(o.ToolsPath, "tools.d")
 	o.ConfigPath = cmp.Or(o.ConfigPath, "mcpd.hcl")
 	o.Transport = cmp.Or(o.Transport, "http")
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Veil = cmp.Or(o.Veil, new(Veil))
+	o.Logger = o.Veil.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
 	if o.LookupEnv == nil {
 		o.LookupEnv = func(string) (string, bool) { return "", false }
 	}
@@ -106,6 +127,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
 		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
 	}
+	c.CheckAuth, c.Production = o.CheckAuth, o.Production
 	if o.CheckTool != nil {
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }
 	}

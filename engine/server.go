@@ -11,14 +11,17 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/internal/audience"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/gofunc"
+	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Server is the RFC's McpServer (section 7). It is safe for concurrent use.
@@ -30,6 +33,9 @@ type Server struct {
 	brokers  host.Brokers
 	states   *state.Lazy
 	limits   ratelimit.Store
+	observed observed
+	// clients counts those of the front; nil before it says how.
+	clients atomic.Pointer[func() []Clients]
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]
@@ -41,6 +47,10 @@ type Server struct {
 	registered []*catalog.Item
 	loads      uint64
 	failed     uint64
+	audited    *hclfile.Audit // the block that audit was opened by
+
+	// audit is the log that calls are written to, from the first load on; nil for none.
+	audit atomic.Pointer[audit.Log]
 
 	// Guarded by mu.
 	mu   sync.Mutex
@@ -66,17 +76,28 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: a hook is nil")
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	s := &Server{options: o}
-	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
-	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Logger: o.Logger})
-	var err error
-	if s.brokers.Modules, err = modules.New(o.Modules, s.brokers.Secrets.Redact, o.Logger); err != nil {
+	objects, err := modules.New(o.Modules, o.Logger)
+	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
+	watch, err := o.observe()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, observed: watch}
+	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
+	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
+	if !o.Veil.over.CompareAndSwap(nil, s.brokers.Secrets) {
+		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
+	}
+	s.brokers.Modules = objects
 	s.limits = ratelimit.NewMemory(o.Now)
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
 	s.pipeline = s.newPipeline()
+	if watch.metrics != nil {
+		watch.metrics.Collect(s.stats)
+	}
 	return s, nil
 }
 
@@ -84,8 +105,8 @@ func New(o Options) (*Server, error) {
 func (s *Server) newPipeline() *pipeline.Pipeline {
 	o := s.options
 	return pipeline.New(pipeline.Options{
-		Catalog: s.serving, Executor: o.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks,
-		Policies: o.policies(), Hooks: o.hooks(), Logger: o.Logger, Now: o.Now,
+		Catalog: s.serving, Executor: o.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
+		Policies: o.policies(), Hooks: o.hooks(), Metrics: s.observed.metrics, Tracer: s.observed.tracer, Logger: o.Logger, Now: o.Now,
 	})
 }
 
@@ -95,7 +116,7 @@ func (s *Server) Snapshot() *Snapshot { return s.current.Load() }
 // Transport returns which transport package serve binds for the server.
 func (s *Server) Transport() string { return s.options.Transport }
 
-// Logger returns the server's logger.
+// Logger returns the server's logger, which shows no secrets.
 func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 
 // Watch calls fn after each published snapshot, until stop is called, with the
@@ -110,8 +131,12 @@ func (s *Server) Status() Status {
 		Calls: calls.Calls, FailedCalls: calls.Failed, Running: calls.Running, Draining: calls.Draining,
 		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(),
 	}
+	if staffed, ok := s.options.Executor.(scripting.Staffed); ok {
+		workers := staffed.Workers()
+		status.Workers = &workers
+	}
 	s.mu.Lock()
-	status.Synchronized, status.Problems = s.last.ok, slices.Clone(s.last.problems)
+	status.Synchronized, status.Problems, status.sources = s.last.ok, slices.Clone(s.last.problems), s.last.sources
 	status.Loads, status.FailedLoads = s.last.loads, s.last.failed
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
@@ -141,6 +166,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close())
 		s.tell(Stopped, 0)
+		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
 	})
 	return s.closeErr
 }

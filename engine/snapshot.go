@@ -68,6 +68,8 @@ type Listen struct {
 	// Hosts are names that requests may carry beside the loopback ones, and
 	// Origins the browser origins that may send requests.
 	Hosts, Origins []string
+	// TLS is nil where connections are not encrypted.
+	TLS *ListenTLS
 }
 
 // Revision is the content hash of everything that the snapshot is made of.
@@ -82,7 +84,7 @@ func (s *Snapshot) Info() Info {
 // Listen returns what the operator's file says of the address to serve on.
 func (s *Snapshot) Listen() Listen {
 	l := s.catalog.Listen
-	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins)}
+	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied(l.TLS)}
 }
 
 // Watch reports whether the operator's file lets changed files be loaded by themselves.

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Status is the state of a server at one moment, for health checks, logs and metrics.
@@ -31,4 +34,59 @@ type Status struct {
 	HookFailures, HookWaits uint64
 	// Draining says that no new calls are taken.
 	Draining bool
+	// Workers are the processes that run bodies; nil where they run in this one.
+	Workers *Workers
+
+	sources catalog.Sources
+}
+
+// Workers are the processes of an executor.
+type Workers = scripting.Workers
+
+// Shown returns the files with problems, by the names that Problems use, for a
+// [diag.Printer]: literals where secrets belong are masked.
+func (s Status) Shown() map[string][]byte { return s.sources.Shown(s.Problems) }
+
+// Healthy is what [Status.Health] says of a server that lacks nothing.
+const Healthy = "healthy"
+
+// Health says in a few words how the server is: [Healthy], or else what is wrong,
+// as in "serving last good, 3 files broken".
+func (s Status) Health() string {
+	switch {
+	case s.Draining:
+		return "shutting down"
+	case s.Revision != "" && s.Synchronized:
+		return Healthy
+	case s.Revision != "":
+		return "serving last good, " + s.broken()
+	case s.Loads == 0:
+		return "nothing is loaded yet"
+	default:
+		return "nothing is served, " + s.broken()
+	}
+}
+
+// broken counts the files with mistakes, or the mistakes that are of no file.
+func (s Status) broken() string {
+	files, mistakes := map[string]bool{}, 0
+	for _, p := range s.Problems {
+		if p.Severity != diag.Error {
+			continue
+		}
+		mistakes++
+		if p.Range.File != "" {
+			files[p.Range.File] = true
+		}
+	}
+	switch {
+	case len(files) == 1:
+		return "1 file broken"
+	case len(files) > 0:
+		return fmt.Sprintf("%d files broken", len(files))
+	case mistakes == 1:
+		return "1 mistake"
+	default:
+		return fmt.Sprintf("%d mistakes", mistakes)
+	}
 }

@@ -12,6 +12,12 @@ const (
 	// KindLocal is the operating-system user on the other end of stdio, a
 	// Unix socket or the command line.
 	KindLocal Kind = "local"
+	// KindKey is the holder of an API key.
+	KindKey Kind = "key"
+	// KindToken is who an identity provider has signed a token for.
+	KindToken Kind = "jwt"
+	// KindCertificate is the holder of the key of a client certificate.
+	KindCertificate Kind = "mtls"
 )
 
 // Principal is an authenticated caller. Only authentication makes one;
@@ -23,6 +29,9 @@ type Principal struct {
 	Scopes []string       `json:"scopes"`
 	Groups []string       `json:"groups"`
 	Claims map[string]any `json:"claims"`
+	// Agent is the id of the agent that the credential is bound to, empty when
+	// it is bound to none; see [Principal.Bind].
+	Agent string `json:"agent,omitempty"`
 }
 
 // Anonymous returns the principal of a caller that nothing was proved about.

@@ -110,7 +110,7 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	defer b.life.leave(b.life.enter(call))
 	request := engine.Request{
 		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
-		Can: capabilities(r.Can),
+		Can: capabilities(r.Can), Trace: engine.Trace(r.Trace),
 	}
 	if r.Resume != nil {
 		request.Resume = resumeOf(r.Resume)

@@ -18,7 +18,9 @@ func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
 
 // readiness is the answer of /readyz.
 type readiness struct {
-	Ready        bool      `json:"ready"`
+	Ready bool `json:"ready"`
+	// Status is for people: "healthy", or what is wrong.
+	Status       string    `json:"status"`
 	Revision     string    `json:"revision"`
 	AgeSeconds   float64   `json:"age_seconds"`
 	Tools        int       `json:"tools"`
@@ -40,12 +42,12 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	status := f.engine.Status()
 	answer := readiness{
-		Ready: status.Revision != "" && !status.Draining, Revision: status.Revision,
+		Ready: status.Revision != "" && !status.Draining, Status: status.Health(), Revision: status.Revision,
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
 		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: f.outdated.Load(),
 	}
-	if answer.Problems == nil {
-		answer.Problems = diag.List{}
+	if answer.Problems == nil || !f.access.knows(r) {
+		answer.Problems = diag.List{} // lines of files are for those who may enter
 	}
 	if !status.Since.IsZero() {
 		answer.AgeSeconds = time.Since(status.Since).Seconds()

@@ -1,10 +1,14 @@
 package serve
 
 import (
+	"crypto/tls"
+	"net"
 	"slices"
 	"sync"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // listen returns where to listen and whom to let in: what the options say, and
@@ -19,6 +23,31 @@ func (f *Front) listen() engine.Listen {
 	}
 	l.Hosts, l.Origins = append(l.Hosts, f.options.Hosts...), append(l.Origins, f.options.Origins...)
 	return l
+}
+
+// bind listens, with TLS where the operator's file wants that.
+func (f *Front) bind(l engine.Listen) (net.Listener, error) {
+	var config *tls.Config
+	if l.TLS != nil {
+		var err error
+		o := authn.TLSOptions{CertFile: l.TLS.CertFile, KeyFile: l.TLS.KeyFile, ClientCAFile: l.TLS.ClientCAFile, Logger: f.engine.Logger()}
+		if config, err = authn.NewTLS(o); err != nil {
+			return nil, err
+		}
+	}
+	mode := gate.OwnSocket
+	if knowsPeers(f.engine.Snapshot()) {
+		mode = gate.SharedSocket
+	}
+	listener, err := gate.Listen(l.Address, mode)
+	if err != nil {
+		return nil, err
+	}
+	listener = gate.Limit(listener, gate.Caps{})
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
+	return listener, nil
 }
 
 // compare tells the operator, until stop is called, when the file wants
@@ -47,5 +76,13 @@ func (f *Front) compare(bound engine.Listen) (stop func()) {
 }
 
 func same(a, b engine.Listen) bool {
-	return a.Address == b.Address && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Origins, b.Origins)
+	return a.Address == b.Address && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Origins, b.Origins) && filesOf(a.TLS) == filesOf(b.TLS)
+}
+
+// filesOf returns the files of a tls block, wherever it stands; none without it.
+func filesOf(t *engine.ListenTLS) [3]string {
+	if t == nil {
+		return [3]string{}
+	}
+	return [3]string{t.CertFile, t.KeyFile, t.ClientCAFile}
 }

@@ -56,6 +56,7 @@ type Front struct {
 	options Options
 	backend *backend
 	mcp     *mcp.Server
+	access  *access
 
 	// outdated says that the operator's file wants another listener than there is.
 	outdated atomic.Bool
@@ -78,7 +79,10 @@ func New(e *engine.Server, o Options) *Front {
 		o.Local = identity.Anonymous()
 	}
 	b := newBackend(e)
-	return &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger()})}
+	who := newAccess(e)
+	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
+	e.CountClients(f.clients)
+	return f
 }
 
 // Handler returns the handler of all HTTP routes, behind the gate that decides
@@ -99,7 +103,10 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
 	}
-	who := authn.Door{Authenticate: authn.Anonymous()}
+	if err := f.access.follow(); err != nil {
+		return nil, err
+	}
+	who := f.access.door()
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: f.engine.Logger()}))
 	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()}))
@@ -110,8 +117,13 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	wire := rest.New(f.backend, rest.Options{Door: who})
 	mux.Handle("/mcp/capabilities", wire)
 	mux.Handle("/mcp/execute", wire)
+	if metrics := f.engine.Metrics(); metrics != nil {
+		mux.Handle("/metrics", f.access.watchers(metrics))
+	}
 	mux.HandleFunc("/healthz", f.healthz)
 	mux.HandleFunc("/readyz", f.readyz)
+	mux.HandleFunc(authn.MetadataPath, f.access.metadata)
+	mux.HandleFunc(authn.MetadataPath+"/", f.access.metadata)
 	mux.HandleFunc("/", notFound)
 	return door.Wrap(mux), nil
 }
@@ -132,6 +144,22 @@ func (f *Front) Run(ctx context.Context) error {
 	return errors.Join(err, f.Shutdown(context.WithoutCancel(ctx)))
 }
 
+// RestartNeeded reports whether the operator's file wants another listener than
+// there is.
+func (f *Front) RestartNeeded() bool { return f.outdated.Load() }
+
+// Sessions counts, by transport ("streamable", "sse", "websocket", "stdio"), the
+// sessions that there are. Clients of revision 2026-07-28 have none over Streamable
+// HTTP and REST; elsewhere each connection is one.
+func (f *Front) Sessions() map[string]int {
+	now := f.mcp.Census()
+	sessions := map[string]int{"streamable": now.Sessions, "sse": 0, "websocket": 0, "stdio": 0}
+	for transport, n := range now.Connections {
+		sessions[transport] += n
+	}
+	return sessions
+}
+
 // load loads the engine when nothing has loaded it yet.
 func (f *Front) load(ctx context.Context) error {
 	if f.engine.Snapshot() != nil {
@@ -147,7 +175,7 @@ func (f *Front) load(ctx context.Context) error {
 // for shutdown or ctx is done. Once in has ended, calls in flight have the grace
 // period to end in.
 func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	peer := mcp.Peer{Principal: f.options.Local, Source: identity.Source{Listener: "stdio"}}
+	peer := mcp.Peer{Principal: f.options.Local, Source: identity.Source{Listener: "stdio"}, Transport: "stdio"}
 	return stdio.Serve(ctx, f.mcp, peer, in, out, f.options.Grace)
 }
 
@@ -175,24 +203,25 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := gate.CheckListen(listen.Address, f.options.InsecureListen); err != nil {
+	demanding := f.access.guard(gate.CheckListen(listen.Address, false) != nil)
+	if err := gate.CheckListen(listen.Address, f.options.InsecureListen || listen.TLS != nil && demanding); err != nil {
 		return err
 	}
 	if f.engine.Snapshot().Info().ExposesTraces && gate.CheckListen(listen.Address, false) != nil {
 		f.engine.Logger().Warn("callers from other machines are told where bodies fail; remove expose_traces unless that is meant")
 	}
 	defer f.compare(listen)()
-	listener, err := gate.Listen(listen.Address)
+	listener, err := f.bind(listen)
 	if err != nil {
 		return err
 	}
 	if f.options.OnListen != nil {
 		f.options.OnListen(listener.Addr())
 	}
-	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: handler, ConnContext: authn.ConnContext, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
 	gate.Guard(server)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(gate.Limit(listener, gate.Caps{})) }()
+	go func() { ended <- server.Serve(listener) }()
 	select {
 	case err := <-ended:
 		return errors.Join(fmt.Errorf("serve http: %w", err), server.Close())
@@ -245,7 +274,7 @@ func (f *Front) Shutdown(ctx context.Context) error {
 			// Their ends are waited for; that they were late has been said.
 			_ = f.drain(late)
 		}
-		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late))
+		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late), f.access.close())
 	})
 	return f.closeErr
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,7 +29,6 @@ func BenchmarkSaveToServed(b *testing.B) {
 	for i := range 1000 {
 		save(i, "first")
 	}
-	f := &serveFlags{files: files{tools: folder}}
 	s, err := engine.New(engine.Options{Name: "bench", Tools: engine.Dir(folder)})
 	if err != nil {
 		b.Fatal(err)
@@ -40,12 +40,13 @@ func BenchmarkSaveToServed(b *testing.B) {
 	if _, err := s.Load(b.Context()); err != nil {
 		b.Fatal(err)
 	}
+	o := &operation{flags: &serveFlags{files: files{tools: folder}}, server: s, logger: slog.New(slog.DiscardHandler)}
 	served := make(chan struct{}, 1)
 	s.Watch(func([]string) { served <- struct{}{} })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { _ = watcher.Run(ctx); done <- struct{}{} }()
-	go func() { f.follow(ctx, env{}, s, watcher.Changes(), nil); done <- struct{}{} }()
+	go func() { o.follow(ctx, watcher.Changes(), nil); done <- struct{}{} }()
 	for i := 0; b.Loop(); i++ {
 		save(500, fmt.Sprint("version ", i))
 		<-served

@@ -153,17 +153,17 @@ const (
 )
 
 // bombEnds are how the bombs of a file may end: which limit is met first depends on the
-// machine, and each message names it.
+// machine (the race detector takes memory, too), and each message names it.
 var bombEnds = map[string][]string{
-	"cpu.hcl":    {endOfTime, endOfMemory, endOfCounts},
-	"flood.hcl":  {endOfTime, endOfCounts},
+	"cpu.hcl":    {endOfTime, endOfMemory, endOfBoth, endOfCounts},
+	"flood.hcl":  {endOfTime, endOfMemory, endOfBoth, endOfCounts},
 	"memory.hcl": {endOfTime, endOfMemory, endOfBoth},
-	"native.hcl": {endOfTime, endOfMemory},
-	"result.hcl": {endOfTime, endOfMemory, endOfSizes},
-	"stack.hcl":  {endOfTime, endOfMemory, endOfStack, endOfBoth, endOfNests},
+	"native.hcl": {endOfTime, endOfMemory, endOfBoth},
+	"result.hcl": {endOfTime, endOfMemory, endOfBoth, endOfSizes},
+	"stack.hcl":  {endOfTime, endOfMemory, endOfBoth, endOfStack, endOfNests},
 	// What has no limit to name: text that is run as code, and what a body throws itself, cut off.
 	"eval_nesting": {`EXECUTION_ERROR: text cannot be run as code: eval and Function are not available`},
-	"large_error":  {endOfTime, `EXECUTION_ERROR: x{100,}.*`},
+	"large_error":  {endOfTime, endOfMemory, endOfBoth, `EXECUTION_ERROR: x{100,}.*`},
 }
 
 // explode calls a bomb, which must end as it ought to.

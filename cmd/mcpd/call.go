@@ -113,7 +113,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 		logger = slog.New(quiet)
 	}
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
-	s, err := f.files.open(e, engine.Options{Logger: logger, Executor: x})
+	s, err := f.files.open(e, engine.Options{Logger: logger, Veil: &f.log.veil, Executor: x})
 	if err != nil {
 		return engine.Result{}, err
 	}

@@ -28,7 +28,7 @@ func TestNobodySeesASecret(t *testing.T) {
 	}
 	for _, executor := range []string{executorWorker, executorInline} {
 		t.Run(executor, func(t *testing.T) {
-			s := newScene(t)
+			s := newScene(t, executor)
 			if len(s.all) < 50 {
 				t.Errorf("only %d canaries", len(s.all))
 			}
@@ -36,6 +36,7 @@ func TestNobodySeesASecret(t *testing.T) {
 			s.byHand(t, program)
 			s.overStdio(t, program, executor)
 			s.seeFiles(t, s.state)
+			s.seeAudit(t, executor)
 			if found := s.found(); len(found) > 0 {
 				t.Errorf("canaries were seen:\n%s", strings.Join(found, "\n"))
 			}
@@ -234,6 +235,9 @@ func (s *scene) byHand(t *testing.T, program string) {
 		}
 	}
 	run("call", "token", "--raw", "--log-level", "debug")
+	for _, arguments := range [][]string{{"tail"}, {"tail", "-n", "10000", "--json"}, {"verify"}, {"export", "--format", "jsonl"}, {"export", "--format", "csv"}, {"export", "--format", "otlp-json"}} {
+		run(append([]string{"audit"}, arguments...)...)
+	}
 }
 
 // cameOut tells secrets that were not sent where they belong: then the test shows

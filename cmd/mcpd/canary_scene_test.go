@@ -193,8 +193,8 @@ func (s *scene) request(name, base, path, value, more string) {
 		fmt.Sprintf(`const r = await http.x.get(%q); return { status: r.status, headers: r.headers, body: r.text(), url: r.url };`, base+path))
 }
 
-// newScene builds everything, and starts the servers.
-func newScene(t *testing.T) *scene {
+// newScene builds everything for servers with an executor, and starts what they call.
+func newScene(t *testing.T, executor string) *scene {
 	t.Helper()
 	s := &scene{dir: t.TempDir(), state: t.TempDir()}
 	for _, folder := range []string{"secrets", "tools.d"} {
@@ -222,6 +222,10 @@ func newScene(t *testing.T) *scene {
 	s.clients(t)
 	s.read(t)
 	s.ways(t)
+	s.accounts(t)
+	if executor == executorWorker {
+		s.bomb(t)
+	}
 	s.write(t, "mcpd.hcl", s.config.String())
 	s.write(t, "tools.d/all.hcl", s.tools.String())
 	return s

@@ -12,7 +12,7 @@ import (
 
 func newCheck(e env) *cobra.Command {
 	var f files
-	var asJSON bool
+	var asJSON, production bool
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Report every mistake in the tool files",
@@ -26,16 +26,17 @@ all mistakes and warnings of all files at once.`,
 			if err := f.operand(args); err != nil {
 				return err
 			}
-			return check(cmd, e, &f, asJSON)
+			return check(cmd, e, &f, engine.Options{Production: production}, asJSON)
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&production, "production", false, "demand what production mode does, whatever mcpd.hcl says")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the mistakes as JSON on standard output")
 	return cmd
 }
 
-func check(cmd *cobra.Command, e env, f *files, asJSON bool) error {
-	s, err := f.open(e, engine.Options{})
+func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) error {
+	s, err := f.open(e, o)
 	if err != nil {
 		return err
 	}

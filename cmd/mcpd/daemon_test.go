@@ -42,6 +42,7 @@ type daemon struct {
 type holder struct {
 	daemon    *daemon
 	listeners map[string]*listener
+	manager   *manager
 }
 
 type holderKey struct{}
@@ -59,7 +60,7 @@ func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
 		return nil, err
 	}
 	go d.read(stderr)
-	line, err := d.waitFor(regexp.MustCompile(`(http://[^ "]+/mcp|on unix:[^ "]+)`))
+	line, err := d.waitFor(regexp.MustCompile(`(https?://[^ "]+/mcp|on unix:[^ "]+)`))
 	if err != nil {
 		d.kill()
 		return nil, err
@@ -70,7 +71,7 @@ func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
 		d.url, d.client = server.base, server.client
 		return d, nil
 	}
-	d.url, d.client = regexp.MustCompile(`http://[^ /]+`).FindString(line), http.DefaultClient
+	d.url, d.client = regexp.MustCompile(`https?://[^ /]+`).FindString(line), http.DefaultClient
 	return d, nil
 }
 
@@ -188,7 +189,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 			env = append(env, entry)
 		}
 	}
-	for _, name := range []string{"MCPD_TEST_SECRET", "MCPD_TEST_LANG"} {
+	for _, name := range []string{"MCPD_TEST_SECRET", "MCPD_TEST_LANG", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}

@@ -10,8 +10,12 @@ import (
 	"os/user"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/systemd"
 )
 
 // env is the outside world as the verbs see it.
@@ -28,12 +32,18 @@ type env struct {
 	// self is the path of this program and name the name that it was started by;
 	// self is empty where it cannot be found.
 	self, name string
-	// uid and user name who runs the process.
+	// uid and user name who runs the process, which has the id pid.
 	uid, user string
+	pid       int
+	// manager is how the service manager talks to the process. What the process
+	// starts does not have these variables.
+	manager systemd.Variables
 	// signals returns a context that ends with the first signal to stop, and a
 	// channel of the signals to reload. A second signal to stop ends the process
 	// at once, with exit code 1.
 	signals func() (ctx context.Context, reload <-chan os.Signal, stop func())
+	// now is the clock.
+	now func() time.Time
 	// disk is the file system, for verbs that edit files.
 	disk disk
 }
@@ -49,14 +59,21 @@ type disk struct {
 	stat        func(name string) (os.FileInfo, error)
 }
 
+// telemetry is what telemetry has of the outside world.
+func (e env) telemetry() *engine.Telemetry {
+	return &engine.Telemetry{ReadFile: e.disk.readFile, Console: e.stderr}
+}
+
 func processEnv() env {
+	manager := systemd.Variables{Socket: taken("NOTIFY_SOCKET"), Interval: taken("WATCHDOG_USEC"), Process: taken("WATCHDOG_PID")}
 	_, plain := os.LookupEnv("NO_COLOR")
 	e := env{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, environ: os.Environ(),
 		colour:  !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 		screen:  term.IsTerminal(int(os.Stdout.Fd())),
-		signals: processSignals,
+		signals: processSignals, manager: manager, pid: os.Getpid(),
+		now: time.Now,
 		disk: disk{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir,
@@ -67,6 +84,13 @@ func processEnv() env {
 		e.uid, e.user = who.Uid, who.Username
 	}
 	return e
+}
+
+// taken returns a variable of the environment, and takes it out of that.
+func taken(name string) string {
+	value := os.Getenv(name)
+	_ = os.Unsetenv(name) // fails for names that are none
+	return value
 }
 
 // self returns the path of this program. On Linux it leads to the same program

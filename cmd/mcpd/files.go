@@ -22,6 +22,9 @@ type files struct {
 	vars          []string
 	// toolsGiven and configGiven say that the flags were written.
 	toolsGiven, configGiven bool
+	// serving says that the verb is the server, beside which others may run: it has the
+	// audit log.
+	serving bool
 }
 
 func (f *files) add(cmd *cobra.Command) {
@@ -76,6 +79,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
 	o.Config, o.ConfigPath = engine.Dir(filepath.Dir(f.config)), filepath.ToSlash(filepath.Clean(f.config))
 	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
+	o.Unaudited = !f.serving
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
 	return engine.New(o)
 }

@@ -10,10 +10,17 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
 )
 
 // logging are the flags of verbs that write a log.
-type logging struct{ level, format string }
+type logging struct {
+	level, format string
+	// veil is over all that is logged, by workers and libraries too. It hides the
+	// secrets of the server that has it in its options.
+	veil engine.Veil
+}
 
 var (
 	logLevels  = []string{"debug", "info", "warn", "error"}
@@ -30,7 +37,7 @@ func (l *logging) add(cmd *cobra.Command) {
 // forMachines says that nothing but records may stand in the log.
 func (l *logging) forMachines() bool { return l.format == "json" }
 
-// open returns a logger on stderr. The mistakes of files are part of it for
+// open returns a logger on stderr, under the veil. The mistakes of files are part of it for
 // machines only: people get them with the lines that they are in.
 func (l *logging) open(e env) (*slog.Logger, error) {
 	var level slog.Level
@@ -39,12 +46,14 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	logger, err := l.logger(e, options)
-	if err == nil {
-		// What libraries write goes the same way, and without what it quotes.
-		log.SetFlags(0)
-		log.SetOutput(strays{logger})
+	if err != nil {
+		return nil, err
 	}
-	return logger, err
+	logger = l.veil.Logger(logger)
+	// What libraries write goes the same way, and without what it quotes.
+	log.SetFlags(0)
+	log.SetOutput(strays{logger})
+	return logger, nil
 }
 
 func (l *logging) logger(e env, options *slog.HandlerOptions) (*slog.Logger, error) {

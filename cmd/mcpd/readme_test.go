@@ -16,18 +16,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the outputs in README.md and docs/cli.md")
+var update = flag.Bool("update", false, "rewrite the outputs in README.md, docs/cli.md and docs/operations.md")
 
-// TestPagesShowWhatHappens does what README.md and docs/cli.md say, in order,
+// TestPagesShowWhatHappens does what README.md and these pages of docs say, in order,
 // in an empty folder: an hcl block is written to the file that its first line
 // names, a console block is run, and what its commands print must be what the
 // block shows. A file that is written while mcpd serves is waited for. The
 // default port is replaced by a free one.
 func TestPagesShowWhatHappens(t *testing.T) {
 	program := buildDaemon(t)
-	for _, page := range []string{"../../README.md", "../../docs/cli.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/cli.md", "../../docs/operations.md"} {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			r := &reader{dir: t.TempDir(), program: program}
+			r.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			t.Cleanup(func() { r.daemon.kill() })
 			r.read(t, page)
 		})
@@ -102,6 +103,7 @@ func splitBlocks(page string) []string {
 // reader is somebody who does what the page says.
 type reader struct {
 	dir, program string
+	env          []string
 	daemon       *daemon
 	commands     int
 }
@@ -163,7 +165,7 @@ const readmePort = "127.0.0.1:8080"
 func (r *reader) command(line string) (string, error) {
 	if line == "mcpd serve &" {
 		var err error
-		if r.daemon, err = startDaemon(r.program, r.dir, os.Environ(), nil); err != nil {
+		if r.daemon, err = startDaemon(r.program, r.dir, r.env, nil); err != nil {
 			return "", err
 		}
 		return r.public(r.daemon.lines[r.daemon.next-1]) + "\n", nil
@@ -173,7 +175,7 @@ func (r *reader) command(line string) (string, error) {
 	}
 	shell := exec.Command("sh", "-c", line)
 	shell.Dir = r.dir
-	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(r.program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	shell.Env = r.env
 	output, err := shell.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -191,6 +193,13 @@ var varying = []struct {
 	{regexp.MustCompile(`("version": ?)"[^"]+"`), `${1}"0.1.0-dev"`},
 	{regexp.MustCompile(`"go": "[^"]+"`), `"go": "go1.26.8"`},
 	{regexp.MustCompile(`"platform": "[^"]+"`), `"platform": "linux/amd64"`},
+	{regexp.MustCompile(`"(since|started)": "[^"]+"`), `"${1}": "2026-01-02T03:04:05Z"`},
+	{regexp.MustCompile(`"(age|uptime)_seconds": [0-9.e-]+`), `"${1}_seconds": 130.5`},
+	{regexp.MustCompile(`"pid": [0-9]+`), `"pid": 4711`},
+	{regexp.MustCompile(`(?s)"confined_by": \[.*?\]`), "\"confined_by\": [\n      {\n        \"name\": \"seccomp\",\n        \"on\": true\n      }\n    ]"},
+	{regexp.MustCompile(`, for [0-9hms]+, since [-0-9T:]+Z`), `, for 2m10s, since 2026-01-02T03:04:05Z`},
+	{regexp.MustCompile(`(?m)^(process +)[0-9]+, mcpd .+, up [0-9hms]+$`), `${1}4711, mcpd 0.1.0-dev, up 2m10s`},
+	{regexp.MustCompile(`confined by .+`), `confined by rlimits, descriptors, no_new_privs, undumpable, seccomp, landlock 6`},
 }
 
 func (r *reader) public(text string) string {

@@ -81,7 +81,9 @@ a mistake leaves the old version serving.`,
   mcpd diff old.d tools.d        # print what power an edit adds
   mcpd test                      # run the test blocks beside the tools
   mcpd call add a=2 b=3          # call a tool from the command line
-  mcpd read runbook://restart    # read a resource`,
+  mcpd status                    # tell how the server is that serves ./tools.d
+  mcpd read runbook://restart    # read a resource
+  mcpd audit verify              # check what was written down of calls`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
@@ -105,7 +107,7 @@ a mistake leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newKey(e), newAudit(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	return root

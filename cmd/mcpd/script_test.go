@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 //	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
 //	shutdown              sends SIGTERM and wants exit code 0, or 1 after !
 //	term                  sends SIGTERM and waits for nothing
-//	kill                  sends SIGKILL and waits for the end
+//	sigkill               sends SIGKILL and waits for the end
 //	hup                   sends SIGHUP
 //	get PATH              prints the status and the body
 //	post PATH FILE        the same for a POST of a JSON file
@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 //	                      opens a stream for a modern filter, or for subscriptions
 //	heard NAME TEXT...    wants its next notifications to be these, in order
 //	matches FILE WANT     compares as cmp does, but * in WANT stands for the rest of a value
+//	audited PATH N        writes an audit log of N calls
+//	manager INTERVAL      listens as systemd does, which waits so long for signs of life
+//	told MESSAGE...       wants the next messages to it to be these, but for signs of life
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -49,11 +52,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"audited":  cmdAudited,
 			"serve":    cmdServe,
 			"waitlog":  cmdWaitLog,
 			"shutdown": cmdShutdown,
 			"term":     cmdTerm,
-			"kill":     cmdKill,
+			"sigkill":  cmdKill,
 			"hup":      cmdHup,
 			"get":      cmdGet,
 			"post":     cmdPost,
@@ -63,6 +67,8 @@ func TestScripts(t *testing.T) {
 			"heard":    cmdHeard,
 			"matches":  cmdMatches,
 			"checkout": cmdCheckout,
+			"manager":  cmdManager,
+			"told":     cmdTold,
 		},
 	})
 }

@@ -18,7 +18,7 @@ func TestTheGoSDKSeesEditsUnderneath(t *testing.T) {
 	program := buildDaemon(t)
 	for name, connect := range map[string]func(t *testing.T, tools string) mcp.Transport{
 		"streamable": func(t *testing.T, tools string) mcp.Transport {
-			d, err := startDaemon(program, filepath.Dir(tools), os.Environ(), []string{"--tools", tools})
+			d, err := startDaemon(program, filepath.Dir(tools), append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), []string{"--tools", tools})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -30,6 +28,7 @@ type serveFlags struct {
 	insecure bool
 	grace    time.Duration
 	executor string
+	control  controlFlag
 }
 
 func newServe(e env) *cobra.Command {
@@ -57,6 +56,7 @@ second one ends the process at once, with exit code 1.`,
 	f.log.add(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080), or on the socket unix:PATH")
 	cmd.Flags().StringVar(&f.state, "state", "", "keep tasks and calls that wait in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
+	f.control.add(cmd, "answer mcpd status and mcpd reload on the socket `PATH`, or \"off\" (default a socket in the user's folder for state)")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run bodies in a \"worker\" process, where they can be stopped, or \"inline\"")
@@ -104,9 +104,10 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		transport = "stdio"
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
-	o := engine.Options{Logger: logger, Transport: transport, Executor: x}
-	o.StatePath, o.StateOptional = f.stateFile(e)
-	s, err := f.files.open(e, o)
+	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
+	options.StatePath, options.StateOptional = f.stateFile(e)
+	f.files.serving = true
+	s, err := f.files.open(e, options)
 	if err != nil {
 		return err
 	}
@@ -129,30 +130,35 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err := f.checkState(s); err != nil {
 		return errors.Join(err, watcher.Close())
 	}
+	o, err := f.operate(e, logger, s, report)
+	if err != nil {
+		return errors.Join(err, watcher.Close())
+	}
 	tellConfinement(report, logger)
-	front := serve.New(s, serve.Options{
+	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
 		Local:    serve.LocalPrincipal(e.uid, e.user),
-		OnListen: func(at net.Addr) { f.announce(e, logger, s, at) },
+		OnListen: func(at net.Addr) { o.opened(f.announce(e, logger, s, at)) },
 	})
-	var reloading sync.WaitGroup
-	watching, stopWatching := context.WithCancel(ctx)
-	reloading.Go(func() {
-		if err := watcher.Run(watching); err != nil {
-			logger.Error("files are no longer watched", slog.String("error", err.Error()))
-		}
-	})
-	reloading.Go(func() { f.follow(watching, e, s, watcher.Changes(), reload) })
-	err = front.Run(ctx)
-	stopWatching()
-	reloading.Wait()
-	if errors.Is(err, syscall.EADDRINUSE) {
+	stopBeside := o.run(ctx, watcher, reload)
+	if f.stdio {
+		o.opened("stdio")
+	}
+	err = o.front.Run(ctx)
+	stopBeside()
+	return errors.Join(served(err), o.close())
+}
+
+// served returns the exit code of a server that has ended.
+func served(err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		return findings("%v; choose another address with --listen", err)
-	}
-	if err != nil {
+	case err != nil:
 		return findings("%v", err)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // load loads the files for the first time. A log for machines holds the
@@ -166,45 +172,23 @@ func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
 }
 
 // announce says where the server listens, in one line that a person can click,
-// or as a record where machines read the log.
-func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) {
+// or as a record where machines read the log, and returns that place.
+func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) string {
 	status := s.Status()
 	url := "http://" + at.String() + "/mcp"
+	if s.Snapshot().Listen().TLS != nil {
+		url = "https://" + at.String() + "/mcp"
+	}
 	if at.Network() == "unix" {
 		url = "unix:" + at.String()
 	}
 	if f.log.forMachines() {
 		logger.Info("listening", slog.String("url", url), slog.String("revision", status.Revision), slog.Int("tools", status.Tools),
 			slog.Int("resources", status.Resources), slog.Int("templates", status.Templates), slog.Int("prompts", status.Prompts))
-		return
+		return url
 	}
 	fmt.Fprintf(e.stderr, "mcpd serves %s on %s, revision %s\n", offered(status), url, status.Revision[:12])
-}
-
-// follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.
-func (f *serveFlags) follow(ctx context.Context, e env, s *engine.Server, changes <-chan watch.Change, hup <-chan os.Signal) {
-	for {
-		var change engine.Change
-		select {
-		case <-ctx.Done():
-			return
-		case <-hup:
-			change.All = true
-		case seen, ok := <-changes:
-			if !ok {
-				changes = nil
-				continue
-			}
-			if !s.Snapshot().Watch() {
-				continue
-			}
-			change = f.changeOf(seen)
-		}
-		report, err := s.Reload(ctx, change)
-		if err != nil && !f.log.forMachines() {
-			_ = printProblems(e, report)
-		}
-	}
+	return url
 }
 
 // changeOf tells the engine, in its own terms, what the watcher saw.

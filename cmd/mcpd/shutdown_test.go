@@ -158,7 +158,7 @@ func startWith(t *testing.T, tools string, flags ...string) *daemon {
 	if err := os.WriteFile(filepath.Join(dir, "tools.d", "t.hcl"), []byte(tools), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), flags)
+	d, err := startDaemon(buildDaemon(t), dir, append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), flags)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,17 +23,24 @@ func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 	default:
 		return f.state, false
 	}
+	path = f.files.kept(e, ".db")
+	return path, path != ""
+}
+
+// kept returns the path of a file with this ending that a server of these files
+// has for itself; empty when there is no folder for such files.
+func (f *files) kept(e env, ending string) string {
 	home := stateHome(e)
-	tools, err := filepath.Abs(f.files.tools)
+	tools, err := filepath.Abs(f.tools)
 	if home == "" || err != nil {
-		return "", false
+		return ""
 	}
-	config, err := filepath.Abs(f.files.config)
+	config, err := filepath.Abs(f.config)
 	if err != nil {
-		return "", false
+		return ""
 	}
 	sum := sha256.Sum256([]byte(tools + "\x00" + config))
-	return filepath.Join(home, "mcpd", hex.EncodeToString(sum[:8])+".db"), true
+	return filepath.Join(home, "mcpd", hex.EncodeToString(sum[:8])+ending)
 }
 
 // checkState opens the file that the user named: what is wrong with it shows

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +20,7 @@ import (
 // userScene is a server over stdio whose tool needs a token of its user, an
 // authorization server that everybody allows everything, and an API.
 type userScene struct {
+	aviary
 	dir, state string
 	login, api *httptest.Server
 	tokens     atomic.Int64
@@ -28,6 +29,7 @@ type userScene struct {
 func newUserScene(t *testing.T) *userScene {
 	t.Helper()
 	s := &userScene{dir: t.TempDir(), state: t.TempDir()}
+	access, refresh := s.hatch("access").core, s.hatch("refresh").core
 	s.login = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			back, err := url.Parse(r.URL.Query().Get("redirect_uri"))
@@ -39,10 +41,12 @@ func newUserScene(t *testing.T) *userScene {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"access_token":"users-access-%d","refresh_token":"users-refresh","token_type":"bearer","expires_in":3600}`, s.tokens.Add(1))
+		s.tokens.Add(1)
+		_, _ = fmt.Fprintf(w, `{"access_token":%q,"refresh_token":%q,"token_type":"bearer","expires_in":3600}`, access, refresh)
 	}))
 	s.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintf(w, "known: %v; you said %s", r.Header.Get("Authorization") == "Bearer users-access-1", r.Header.Get("Authorization"))
+		said := r.Header.Get("Authorization")
+		_, _ = fmt.Fprintf(w, "known: %v; you said %s %x %X %s %s", said == "Bearer "+access, said, said, said, base64.StdEncoding.EncodeToString([]byte(said)), url.QueryEscape(said))
 	}))
 	t.Cleanup(func() { s.login.Close(); s.api.Close() })
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,7 +75,7 @@ func newUserScene(t *testing.T) *userScene {
 }
 
 // talk runs a conversation with a server over stdio, and wants no token to be in
-// what it answers and logs.
+// what it answers and logs, in any form.
 func (s *userScene) talk(t *testing.T, conversation func(send func(line string), hear func() (line string, ok bool))) {
 	t.Helper()
 	program, err := exec.LookPath("mcpd")
@@ -84,9 +88,10 @@ func (s *userScene) talk(t *testing.T, conversation func(send func(line string),
 		heard += server.lines.Text() + "\n"
 		return server.lines.Text(), ok
 	})
-	heard += server.end(t)
-	if strings.Contains(server.log.String()+heard, "users-") {
-		t.Errorf("a token is shown: %s\n%s", heard, &server.log)
+	s.see("standard output", heard+server.end(t))
+	s.see("the log", server.log.String())
+	if found := s.found(); len(found) > 0 {
+		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
 	}
 }
 
@@ -186,20 +191,9 @@ func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
 	if s.tokens.Load() != 1 {
 		t.Errorf("%d tokens were given", s.tokens.Load())
 	}
-	files := 0
-	err := filepath.WalkDir(s.state, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		files++
-		content, err := os.ReadFile(path)
-		if bytes.Contains(content, []byte("users-")) {
-			t.Errorf("a token stands in %s", path)
-		}
-		return err
-	})
-	if err != nil || files == 0 {
-		t.Errorf("%d files of state: %v", files, err)
+	s.seeFiles(t, s.state)
+	if found := s.found(); len(found) > 0 {
+		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
 	}
 }
 

@@ -36,8 +36,12 @@ type Options struct {
 	Trial func(scripting.Source) error
 	// Check refuses items that cannot be shown to clients; nil refuses none.
 	Check func(*Item) error
+	// CheckAuth refuses auth blocks that cannot be applied together; nil refuses none.
+	CheckAuth func([]hclfile.Auth) error
 	// Modules are the objects of the embedding program that scripts may be granted.
 	Modules *modules.Broker
+	// Production demands what production mode does, whatever the operator's file says.
+	Production bool
 	// GoPolicies is how many policies the embedding program has.
 	GoPolicies int
 	// Runner makes the hooks of the catalogs.
@@ -144,7 +148,13 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	found := &build{config: b.config.Config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
+	config := b.config.Config
+	if b.options.Production && config.Server.Mode != hclfile.Production {
+		strict := *config
+		strict.Server.Mode = hclfile.Production
+		config = &strict
+	}
+	found := &build{config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
 	found.report(b.config.Problems)
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)

@@ -22,6 +22,10 @@ type Catalog struct {
 	Listen hclfile.Listen
 	Reload hclfile.Reload
 	Limits hclfile.Limits
+	// Auths are the auth blocks; none lets everybody in. Audit is nil when nothing is
+	// written down. Their paths, and those of Listen, are as the process opens them.
+	Auths []hclfile.Auth
+	Audit *hclfile.Audit
 	// Entries are those of each kind, in bytewise order of their addresses.
 	Entries [kinds][]*Entry
 	// Hooks are all hooks, the operator's first.

@@ -38,6 +38,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 		Sensitive:     sensitive(config.Variables, found.vars),
 		Tests:         found.tests,
 	}, policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
+	k.addAccess(config)
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
 	entries, share := k.distinct()

@@ -259,6 +259,7 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 	want := []string{
 		`a.hcl:1:6: error: no policy covers tool "bare", and production mode demands one; add a policy block whose tools match it`,
 		`a.hcl:1:6: error: tool "bare" declares no output, and production mode demands one; add output blocks for what it returns`,
+		`mcpd.hcl:1:1: error: no audit block says where calls are written down, and production mode demands one; add audit { path = "…" }`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -15,6 +15,13 @@ func (c *checker) checkProduction(files []*hclfile.Definitions) {
 		policies = append(policies, f.Policies...)
 	}
 	policies = slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult }) // they let any call be made
+	if c.config.Audit == nil && !c.unread.holds("audit") {
+		c.report(diag.Diagnostic{
+			Code: "production-no-audit", Range: c.config.Server.Range,
+			Summary: "no audit block says where calls are written down, and production mode demands one",
+			Detail:  "add audit { path = \"…\" }",
+		})
+	}
 	all := !c.unread.holds("policy") && !c.unread.holds("tools") && !c.unread.holds("resources") && !c.unread.holds("prompts")
 	covered := func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
 		if all && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {

@@ -193,7 +193,7 @@ prompt "p" {
 }
 `
 	of := func(lists string) []string {
-		policy := "server { mode = \"production\" }\npolicy \"one\" {\n" + lists + "  allow = \"true\"\n  reason = \"no\"\n}\n"
+		policy := "server { mode = \"production\" }\naudit { path = \"a.jsonl\" }\npolicy \"one\" {\n" + lists + "  allow = \"true\"\n  reason = \"no\"\n}\n"
 		var names []string
 		for _, p := range crossref.Check(config(t, policy), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil) {
 			names = append(names, p.Summary)

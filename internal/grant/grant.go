@@ -5,7 +5,9 @@ package grant
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -94,6 +96,16 @@ type HTTP struct {
 	Redirects int `json:"redirects,omitempty"`
 	// PrivateNetworks lets the hosts resolve to private, loopback and link-local addresses.
 	PrivateNetworks bool `json:"private_networks,omitempty"`
+}
+
+// HostOf returns the host of a URL as [HTTP.Hosts] has it: with its port, which is that
+// of the scheme when the URL names none.
+func HostOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port
 }
 
 // DefaultMaxResponse is MaxResponse of an [HTTP] that does not say.

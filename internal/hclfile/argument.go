@@ -152,7 +152,7 @@ func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, mo
 		d.fail("wrong-type", where, fmt.Sprintf("%q must be a duration, not %s", name, typeOf(v)), "write a string with a unit, such as \"5s\", \"500ms\" or \"2m\"")
 		return fallback
 	}
-	t, err := time.ParseDuration(v.AsString())
+	t, err := parseDuration(v.AsString())
 	if err != nil {
 		d.fail("bad-value", where, fmt.Sprintf("%q is not a duration", name), "write a number with a unit, such as \"5s\", \"500ms\" or \"2m\"")
 		return fallback
@@ -164,8 +164,22 @@ func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, mo
 	return t
 }
 
+// parseDuration is time.ParseDuration, for days too.
+func parseDuration(text string) (time.Duration, error) {
+	days, inDays := strings.CutSuffix(text, "d")
+	if n, err := strconv.ParseUint(days, 10, 16); inDays && err == nil {
+		return time.Duration(n) * day, nil
+	}
+	return time.ParseDuration(text)
+}
+
+const day = 24 * time.Hour
+
 // short writes a time without the units of which there are none.
 func short(t time.Duration) string {
+	if t > day && t%day == 0 {
+		return strconv.FormatInt(int64(t/day), 10) + "d"
+	}
 	return strings.Replace(strings.Replace(t.String(), "m0s", "m", 1), "h0m", "h", 1)
 }
 

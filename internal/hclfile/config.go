@@ -4,11 +4,16 @@ import "github.com/mcpd/mcpd/diag"
 
 // Config is what the operator's file says, defaults filled in.
 type Config struct {
-	Server    Server
-	Listen    Listen
-	Reload    Reload
-	Limits    Limits
-	Ceiling   *Ceiling
+	Server Server
+	Listen Listen
+	// Auths are the auth blocks, nil where there are none: then nobody has to prove
+	// anything.
+	Auths   []Auth
+	Reload  Reload
+	Limits  Limits
+	Ceiling *Ceiling
+	// Audit is nil when nothing is written down.
+	Audit     *Audit
 	Variables map[string]Variable
 	Secrets   []Secret
 	Policies  []Policy
@@ -57,7 +62,9 @@ type Listen struct {
 	Hosts []string
 	// Origins are the browser origins that may send requests.
 	Origins []string
-	Range   diag.Range
+	// TLS is nil where connections are not encrypted.
+	TLS   *ListenTLS
+	Range diag.Range
 }
 
 // Reload is the reload block.

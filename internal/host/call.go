@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -47,6 +49,10 @@ type Call struct {
 	Emit call.Emitter
 	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
 	Hide *redact.Text
+	// Span is that of the run, and Metrics count its host calls; both do nothing where
+	// nobody asked for it.
+	Span    telemetry.Span
+	Metrics *telemetry.Metrics
 	// Mocks answer instead of the network when the run is a test. What a test
 	// logs reaches nobody.
 	Mocks *Mocks
@@ -74,8 +80,43 @@ type (
 
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
-	answer, err := h.do(ctx, op, payload)
-	return answer, forRequestsOnly(op, err)
+	if h.Metrics == nil || scripting.IsMessage(op) {
+		answer, err := h.do(ctx, op, payload)
+		return answer, forRequestsOnly(op, err)
+	}
+	return h.observed(ctx, op, payload)
+}
+
+// observed is Do for a host call that is told of.
+func (h *Call) observed(ctx context.Context, op string, payload []byte) ([]byte, error) {
+	began, span := time.Now(), h.Span.Client(op[:min(len(op), maxOperation)])
+	answer, err := h.do(span.In(ctx), op, payload)
+	err = forRequestsOnly(op, err)
+	outcome := outcomeOf(err)
+	if outcome != "ok" && outcome != "suspended" {
+		span.Fail(outcome)
+	}
+	span.End()
+	h.Metrics.HostCallEnded(op, outcome, time.Since(began))
+	return answer, err
+}
+
+// maxOperation is how much of the name of an operation names a span, in bytes: it comes
+// from a process that may have been taken over.
+const maxOperation = 64
+
+// outcomeOf says for metrics what became of a host call.
+func outcomeOf(err error) string {
+	var refused *scripting.HostError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, scripting.ErrSuspended):
+		return "suspended"
+	case errors.As(err, &refused):
+		return refused.Code
+	}
+	return scripting.Unavailable
 }
 
 func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error) {
@@ -138,7 +179,7 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if record.Trace != "" { // clients are never told
 		attrs = append(attrs, slog.String("trace", h.hidden(record.Trace)))
 	}
-	h.Logger.LogAttrs(ctx, levelOf(record.Level), message, attrs...)
+	h.Logger.LogAttrs(h.Span.In(ctx), levelOf(record.Level), message, attrs...)
 	if op == "log" && h.Emit != nil {
 		h.Emit.Log(record.Level, message, fields)
 	}

@@ -28,11 +28,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // the secret of every test, and how the log is compared: without the time.
 const password = "correct-horse-battery"
 
-// lab is a host whose log and emissions are kept.
+// lab is a host whose log, events and emissions are kept.
 type lab struct {
 	*host.Call
-	log  bytes.Buffer
-	told []string
+	log    bytes.Buffer
+	told   []string
+	events []string
+	full   error // why events cannot be written down
+}
+
+func (l *lab) audit(event string, attributes map[string]string) error {
+	l.events = append(l.events, fmt.Sprint(event, attributes))
+	return l.full
 }
 
 func (l *lab) Progress(done float64, total *float64, message string) {
@@ -70,7 +77,7 @@ func newLab(t *testing.T) *lab {
 		}
 	})
 	l.Call = &host.Call{
-		Brokers: host.Brokers{Egress: pool, Secrets: store, Logger: logger},
+		Brokers: host.Brokers{Egress: pool, Secrets: store, Audit: l.audit, Logger: logger},
 		What:    "tool", Name: "t", ID: "c-1", Emit: l,
 	}
 	return l

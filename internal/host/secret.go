@@ -10,6 +10,11 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
+// SecretRevealed is the event of the audit log that a body has read a secret: name is
+// that of the secret, tool, resource, template, prompt or hook that of what the body is
+// of, call_id and principal are for which call.
+const SecretRevealed = "secret.revealed"
+
 // readSecret is the payload of the operation secret, and its answer.
 type readSecret struct {
 	Name string `json:"name"`
@@ -18,7 +23,8 @@ type readSecret struct {
 }
 
 // secret lets a body read a secret that it is granted and that its operator
-// reveals. Each reading is recorded.
+// reveals. Each reading is written down before: a body reads a secret once, when it
+// first looks at it, and once more in each run that goes on.
 func (h *Call) secret(ctx context.Context, payload []byte) ([]byte, error) {
 	var asked readSecret
 	if err := json.Unmarshal(payload, &asked); err != nil {
@@ -35,11 +41,14 @@ func (h *Call) secret(ctx context.Context, payload []byte) ([]byte, error) {
 		slog.String("principal", h.Caller.Principal.ID),
 	}
 	read, err := h.Secrets.Reveal(ctx, h.SecretKeys[asked.Name])
+	if err == nil {
+		err = h.Audit(SecretRevealed, map[string]string{h.What: h.Name, "call_id": h.ID, "name": asked.Name, "principal": h.Caller.Principal.ID})
+	}
 	if err != nil {
 		h.Logger.LogAttrs(ctx, slog.LevelWarn, "a script could not read a secret", append(who, slog.String("error", err.Error()))...)
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: fmt.Sprintf("the secret %q cannot be read now", asked.Name)}
 	}
-	h.Logger.LogAttrs(ctx, slog.LevelInfo, "a script read a secret", who...)
+	h.Logger.LogAttrs(ctx, slog.LevelWarn, "a script read a secret", who...)
 	return encodeSecret(asked.Name, read), nil
 }
 

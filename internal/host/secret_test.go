@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -55,10 +57,28 @@ func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
 	l := newReadingLab(t)
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
-	want := `level=INFO msg="a script read a secret" tool=t call_id=c-1 secret=key principal=ada` + "\n" +
+	want := `level=WARN msg="a script read a secret" tool=t call_id=c-1 secret=key principal=ada` + "\n" +
 		`level=WARN msg="a script could not read a secret" tool=t call_id=c-1 secret=hidden principal=ada error="secret \"hidden\" is not revealed to scripts"` + "\n"
 	if got := l.log.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestASecretIsReadOnceThatIsWrittenDownAndNotElse(t *testing.T) {
+	l := newReadingLab(t)
+	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
+	l.do(t, scripting.OpSecret, `{"name":"other"}`)
+	l.do(t, scripting.OpSecret, `{"name":"key"}`)
+	l.full = errors.New("the disk is full")
+	if got := l.do(t, scripting.OpSecret, `{"name":"key"}`); got != scripting.Unavailable {
+		t.Errorf("what cannot be written down is answered with %s", got)
+	}
+	const event = "secret.revealedmap[call_id:c-1 name:key principal:ada tool:t]"
+	if diff := cmp.Diff([]string{event, event}, l.events); diff != "" {
+		t.Errorf("events (-want +got)\n%s", diff)
+	}
+	if !strings.Contains(l.log.String(), `msg="a script could not read a secret" tool=t call_id=c-1 secret=key principal=ada error="the disk is full"`) {
+		t.Errorf("the log:\n%s", &l.log)
 	}
 }
 

@@ -127,7 +127,7 @@ func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
 // Agent returns the claim as the context of a call: an agent that does not
 // name itself is [identity.AnonymousAgent], and a request without an id gets one.
 // What claims no metadata has a nil map.
-func (c AgentClaim) Agent() identity.Agent {
+func (c *AgentClaim) Agent() identity.Agent {
 	a := identity.Agent{AgentID: c.AgentID, Model: c.Model, RequestID: c.RequestID, Metadata: c.Metadata}
 	if a.AgentID == "" {
 		a.AgentID = identity.AnonymousAgent
@@ -185,12 +185,19 @@ func (c *AgentClaim) check(names claimNames) error {
 	return nil
 }
 
-// fromClient names an agent that names itself nowhere else after its MCP client.
-func (c AgentClaim) fromClient(client string) AgentClaim {
-	if c.AgentID == "" {
-		c.AgentID = client
+// Of returns the agent that the claim stands for where a principal makes it, whose
+// software is called client, which is no claim, but the name of an agent that has no
+// other. The error is an [*identity.ContradictionError]: the credential is bound to
+// another agent.
+func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, error) {
+	agent := c.Agent()
+	if p.Agent != "" {
+		return p.Bind(agent)
 	}
-	return c
+	if c.AgentID == "" && client != "" {
+		agent.AgentID = client
+	}
+	return agent, nil
 }
 
 // badClaim returns the error for one entry of a claim.

@@ -110,14 +110,14 @@ func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
 }
 
 func TestAnAgentHasAnIDAndARequest(t *testing.T) {
-	a, b := mcp.AgentClaim{}.Agent(), mcp.AgentClaim{}.Agent()
+	a, b := new(mcp.AgentClaim).Agent(), new(mcp.AgentClaim).Agent()
 	if a.AgentID != identity.AnonymousAgent || len(a.Metadata) != 0 || a.Verified {
 		t.Errorf("the agent is %+v", a)
 	}
 	if a.RequestID == "" || a.RequestID == b.RequestID {
 		t.Errorf("the requests are %q and %q", a.RequestID, b.RequestID)
 	}
-	if r := (mcp.AgentClaim{RequestID: "r"}).Agent().RequestID; r != "r" {
+	if r := (&mcp.AgentClaim{RequestID: "r"}).Agent().RequestID; r != "r" {
 		t.Errorf("the request is %q", r)
 	}
 }

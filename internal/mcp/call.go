@@ -47,7 +47,8 @@ type result struct {
 }
 
 // caller returns who makes the call. The error is a [*CallError]: the agent
-// that the message claims is not the one that its headers claim.
+// that the message claims is not the one that its headers claim; or an
+// [*identity.ContradictionError].
 func (c *call) caller() (identity.Caller, error) {
 	claim, err := ParseAgent(c.meta.agent)
 	if err != nil {
@@ -64,11 +65,8 @@ func (c *call) caller() (identity.Caller, error) {
 	if c.era == legacy && c.origin.session != nil {
 		client, source.Session = c.origin.session.client, c.origin.session.mark
 	}
-	return identity.Caller{
-		Principal: c.origin.peer.Principal,
-		Agent:     claim.fromClient(client).Agent(),
-		Source:    source,
-	}, nil
+	agent, err := claim.Of(&c.origin.peer.Principal, client)
+	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
 }
 
 // answer puts a result into a response for the client's era: modern results

@@ -238,5 +238,10 @@ func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
 	if err != nil {
 		claim = AgentClaim{}
 	}
-	return identity.Caller{Principal: p.Principal, Agent: claim.fromClient(n.client).Agent(), Source: p.Source}
+	agent, err := claim.Of(&p.Principal, n.client)
+	if err != nil {
+		// Each call is refused; what is told meanwhile is for the agent that is proved.
+		agent, _ = new(AgentClaim).Of(&p.Principal, n.client)
+	}
+	return identity.Caller{Principal: p.Principal, Agent: agent, Source: p.Source}
 }

@@ -36,6 +36,8 @@ const (
 	UnknownMethod
 	// UnknownSession: there is no such session, or it belongs to another principal.
 	UnknownSession
+	// Forbidden: the credential of the client is bound to another agent than it claims to be.
+	Forbidden
 	// Unavailable: the server is shutting down, or has no room; another try may succeed.
 	Unavailable
 )

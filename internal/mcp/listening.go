@@ -19,6 +19,11 @@ func (c *changes) listen(ctx context.Context, f *feed, caller identity.Caller, l
 	}
 	c.mu.Unlock()
 
+	aside(func() { c.lookFor(ctx, f, caller, lists) })
+}
+
+// lookFor compares the lists for a feed that has just begun to listen.
+func (c *changes) lookFor(ctx context.Context, f *feed, caller identity.Caller, lists kindSet) {
 	c.looking.Lock()
 	defer c.looking.Unlock()
 	var differ kindSet
@@ -28,6 +33,19 @@ func (c *changes) listen(ctx context.Context, f *feed, caller identity.Caller, l
 		}
 	}
 	c.tellKinds(f, differ)
+}
+
+// aside does something on a stack of its own: goroutines that wait for as long as
+// their clients stay keep the stack that they once had. It panics as do does.
+func aside(do func()) {
+	failed := make(chan any, 1)
+	go func() {
+		defer func() { failed <- recover() }()
+		do()
+	}()
+	if cause := <-failed; cause != nil {
+		panic(cause)
+	}
 }
 
 // identify tells whose feed it is, before anything is compared for it.

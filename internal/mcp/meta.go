@@ -9,6 +9,10 @@ const (
 	keyServerInfo     = "io.modelcontextprotocol/serverInfo"
 	keySubscriptionID = "io.modelcontextprotocol/subscriptionId"
 
+	// 2026-07-28 basic, Trace Context: these two have no prefix.
+	keyTraceParent = "traceparent"
+	keyTraceState  = "tracestate"
+
 	keyAgent    = "mcpd/agent"
 	keyError    = "mcpd/error"
 	keyRevision = "mcpd/revision"
@@ -24,6 +28,8 @@ type meta struct {
 	logLevel      []byte
 	agent         []byte
 	progressToken []byte
+	// traceparent and tracestate are those of W3C Trace Context, as the caller says.
+	traceparent, tracestate []byte
 	// bad is the first mistake in it; nil when there is none.
 	bad *fault
 }
@@ -69,6 +75,10 @@ func (m *meta) set(name, value []byte) *fault {
 		m.logLevel = value
 	case keyAgent:
 		m.agent = value
+	case keyTraceParent:
+		m.traceparent = value
+	case keyTraceState:
+		m.tracestate = value
 	case "progressToken":
 		if value[0] != '"' && !isInteger(value) || len(value) > maxID {
 			return malformedMeta("progressToken", "must be a short string or an integer")

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+
+	"github.com/mcpd/mcpd/identity"
 )
 
 // itemParams are the params that the calls of items have in common; each is
@@ -60,12 +62,15 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 	}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
+		if f := c.claimFault(err); f.refusal == Forbidden {
+			return nil, f
+		}
 		return c.failed(&r, claimError(err), "")
 	}
 	if f := c.checkMirrors(ctx, &r); f != nil {
 		return nil, f
 	}
-	r.Can = c.can(&r)
+	r.Can, r.Trace = c.can(&r), c.trace()
 	if r.Resume, f = c.resume(p); f != nil {
 		return nil, f
 	}
@@ -115,4 +120,17 @@ func claimError(err error) *CallError {
 		return refused
 	}
 	return &CallError{Code: InvalidInput, Message: err.Error()}
+}
+
+// claimFault returns the fault that claims are refused with where no call is made yet.
+// That the credential is bound to another agent is told to the operator, too.
+func (c *call) claimFault(err error) *fault {
+	var contradiction *identity.ContradictionError
+	if !errors.As(err, &contradiction) {
+		return invalidParams(err.Error())
+	}
+	if told := c.server.options.Contradicted; told != nil {
+		told(c.origin.peer.Principal, c.origin.peer.Source)
+	}
+	return newFault(codeInvalidRequest, Forbidden, err.Error())
 }

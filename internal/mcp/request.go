@@ -25,6 +25,7 @@ type Request struct {
 	// already filled in}. A resource has none.
 	Arguments json.RawMessage
 	Caller    identity.Caller
+	Trace     Trace
 	// Emit receives what the call tells while it runs; nil drops it.
 	Emit Emitter
 	// Can says what the client can be asked for.

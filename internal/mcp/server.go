@@ -16,6 +16,9 @@ import (
 type Options struct {
 	// Logger receives what operators want to know; nil drops it.
 	Logger *slog.Logger
+	// Contradicted is told who claims to be another agent than its credential is
+	// bound to; nil is nobody.
+	Contradicted func(identity.Principal, identity.Source)
 	// Limits bound each message; zero members stand for those of [jsongate.Client].
 	Limits jsongate.Limits
 	// PageSize is how many tools a page of a list holds; 0 stands for 1000.
@@ -116,6 +119,9 @@ func (s *Server) Draining() <-chan struct{} { return s.work.ending }
 type Peer struct {
 	Principal identity.Principal
 	Source    identity.Source
+	// Transport is what the transport calls itself, by which connections are
+	// counted. Nothing else depends on it.
+	Transport string
 	// Headers are those of the HTTP request that brought the message, or
 	// that opened the connection; nil when there was none.
 	Headers http.Header

@@ -47,9 +47,10 @@ func newSession(p identity.Principal, version, client string) *session {
 // belongsTo reports whether the session was opened by the principal.
 func (s *session) belongsTo(p identity.Principal) bool { return same(s.principal, p) }
 
-// same reports whether two principals are one.
+// same reports whether two principals are one, by credentials that are bound to
+// the same agent: what one has opened acts for that agent.
 func same(a, b identity.Principal) bool {
-	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer
+	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer && a.Agent == b.Agent
 }
 
 // busy reports whether the session must not be forgotten for being idle.

@@ -65,6 +65,14 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 	return n
 }
 
+// len counts the sessions that have not ended.
+func (s *sessions) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	return s.order.Len()
+}
+
 // remove ends the session.
 func (s *sessions) remove(n *session) {
 	s.mu.Lock()

@@ -48,6 +48,11 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	if s.find(n.id, other) != nil {
 		t.Error("the session is found by a principal of another issuer")
 	}
+	bound := principal("alice")
+	bound.Agent = "bot"
+	if s.find(n.id, bound) != nil {
+		t.Error("the session is found by a credential that is bound to an agent")
+	}
 	if s.find("made up", principal("alice")) != nil {
 		t.Error("a session is found that there is not")
 	}

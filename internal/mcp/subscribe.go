@@ -24,7 +24,7 @@ func listen(ctx context.Context, c *call) (*result, *fault) {
 	}
 	caller, err := c.caller()
 	if err != nil {
-		return nil, invalidParams(err.Error())
+		return nil, c.claimFault(err)
 	}
 	b := newBell()
 	feed := &feed{wake: b.ring}

@@ -31,11 +31,17 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 		refused.Schema = x.inputSchema()
 		return call.Result{}, &refused
 	}
-	if err := x.fillIn(ctx, facts); err != nil {
+	gate := x.span.Child("gate")
+	err = x.fillIn(ctx, facts)
+	ended(gate, err)
+	if err != nil {
 		return call.Result{}, err
 	}
 	facts.Args = x.args
-	if err := x.decide(ctx, facts); err != nil {
+	policies := x.span.Child("policy")
+	err = x.decide(ctx, facts)
+	ended(policies, err)
+	if err != nil {
 		return call.Result{}, err
 	}
 	if result, err = x.limited(ctx, facts); err != nil {

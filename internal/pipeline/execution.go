@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/nesting"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/telemetry"
 )
 
 // execution is one call on its way through the pipeline. It belongs to the
@@ -36,6 +38,10 @@ type execution struct {
 	consents []consent
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
+	// audit is the log that the call is written to; nil for none.
+	audit *audit.Log
+	// span is that of the call, which does nothing where nothing is traced.
+	span telemetry.Span
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
@@ -59,6 +65,7 @@ func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
 	running := p.inFlight.Begin()
 	serving, loadErr := p.options.Catalog(ctx)
 	x := p.begin(serving, req)
+	x.audit = p.options.Audit()
 	return x.through(ctx, x.admit(running, loadErr))
 }
 
@@ -66,6 +73,7 @@ func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
 // has no place there.
 func (x *execution) through(ctx context.Context, refused *call.Error) call.Result {
 	defer x.leave()
+	ctx = x.trace(ctx)
 	x.fire(ctx, call.Event{Phase: call.Start})
 	result, err := call.Result{}, refused
 	if err == nil {
@@ -81,11 +89,17 @@ func (x *execution) through(ctx context.Context, refused *call.Error) call.Resul
 func (x *execution) settle(ctx context.Context, result call.Result, err *call.Error) call.Result {
 	if err != nil {
 		result = call.Result{Err: err}
+	}
+	if err := x.account(result); err != nil {
+		result = call.Result{Err: err}
+	}
+	if result.Err != nil {
 		x.pipeline.failedCalls.Add(1)
-		x.logFailure(ctx, err)
+		x.logFailure(ctx, result.Err)
 	}
 	result.Revision, result.CallID = x.catalog.Revision, x.id
 	x.fireLast(ctx, result)
+	x.observe(result)
 	x.pipeline.calls.Add(1)
 	return result
 }

@@ -19,10 +19,15 @@ var errUnseen = errors.New("the result has content blocks of its own, and the po
 // judge asks the policies that judge what a call returned. What was done stays done;
 // the first denial keeps the result from the caller.
 func (x *execution) judge(ctx context.Context, facts policylang.Input, result call.Result) *call.Error {
-	rules := x.entry.ResultRules
-	if len(rules) == 0 || result.Ask != nil || result.Left {
+	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Left {
 		return nil
 	}
+	return x.judgeBy(ctx, x.entry.ResultRules, facts, result)
+}
+
+// judgeBy is judge where there are policies. It is apart from it since what it is told
+// does not stay on the stack.
+func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts policylang.Input, result call.Result) *call.Error {
 	if err := show(&facts, rules, result); err != nil {
 		return failed(call.PolicyDenied, err, policylang.GenericReason)
 	}
@@ -71,10 +76,8 @@ func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (
 	if result.Content == nil || !slices.ContainsFunc(rules, func(p catalog.Policy) bool { return p.ReadsContent }) {
 		return nil
 	}
-	if err := json.Unmarshal(result.Content, &facts.Content); err != nil {
-		return fmt.Errorf("read the content: %w", err)
-	}
-	return nil
+	facts.Content, err = rules[0].Compiled.Content(result.Content)
+	return err
 }
 
 // returned is what policies see as the result: the value of a tool, or the content

@@ -17,6 +17,7 @@ func (x *execution) CallTool(ctx context.Context, name string, arguments json.Ra
 		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	inner := x.pipeline.begin(x.catalog, request)
+	inner.audit = x.audit
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
 		return nil, err

@@ -11,12 +11,14 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -31,7 +33,7 @@ type Pipeline struct {
 	calls, failedCalls atomic.Uint64
 }
 
-// Options are what calls run with. All of them are required but Policies and Hooks.
+// Options are what calls run with. All of them are required but Policies, Hooks, Metrics and Tracer.
 type Options struct {
 	// Catalog returns what serves now; every call asks once. The error says why
 	// nothing does: the catalog is empty then, and never nil.
@@ -42,13 +44,18 @@ type Options struct {
 	States *state.Lazy
 	// Limits counts calls.
 	Limits ratelimit.Store
+	// Audit returns the log that calls are written to; nil for none.
+	Audit func() *audit.Log
 	// FileHooks runs the hooks in files.
 	FileHooks *hooks.Runner
 	// Policies and Hooks are those that are written in Go, in their order.
 	Policies []Policy
 	Hooks    []Hook
-	Logger   *slog.Logger
-	Now      func() time.Time
+	// Metrics and Tracer tell of calls; nil for nothing.
+	Metrics *telemetry.Metrics
+	Tracer  *telemetry.Tracer
+	Logger  *slog.Logger
+	Now     func() time.Time
 }
 
 // Policy is a policy that is written in Go. The arguments are a copy. Unless it

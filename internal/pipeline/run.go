@@ -40,6 +40,9 @@ func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, 
 // run runs one leg of the call under what is left of its deadline, and checks
 // what it returned.
 func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	if err := x.intend(); err != nil {
+		return call.Result{}, err
+	}
 	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer bounded.Cancel(nil)
 	x.place.Ends(bounded.Cancel)
@@ -56,8 +59,14 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 	if x.req.Late != nil {
 		invocation.Late = x
 	}
+	script := x.span.Child("script")
+	invocation.Host.Span = script
+	if x.mocks == nil {
+		invocation.Host.Metrics = x.pipeline.options.Metrics
+	}
 	began := x.pipeline.options.Now()
-	outcome, err := x.body.Run(bounded, invocation)
+	outcome, err := x.body.Run(script.In(bounded), invocation)
+	script.End()
 	if input, ok := errors.AsType[*gofunc.InputError](err); ok {
 		return call.Result{}, invalidInput(x.entry.Item, []schema.Violation{{Path: input.Path, Message: input.Reason()}})
 	}

@@ -56,6 +56,7 @@ func filledSide() Side { return *filled(reflect.TypeFor[Side](), "Side").Interfa
 
 // words are the values of members whose text is one of several words.
 var words = map[string][2]string{
+	"Side.Config.Audit.Mode":             {hclfile.AuditRelaxed, hclfile.AuditStrict},
 	"Side.Config.Server.Mode":            {hclfile.Development, hclfile.Production},
 	"Side.Config.Server.DefaultDecision": {hclfile.DecideAllow, hclfile.DecideDeny},
 }
@@ -91,7 +92,7 @@ func filled(typ reflect.Type, path string) reflect.Value {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(7)
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint32:
 		v.SetUint(7)
 	case reflect.Float64:
 		v.SetFloat(7)
@@ -157,7 +158,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value,
 		visit(path, v, func() { v.SetBool(!v.Bool()) })
 	case reflect.Int, reflect.Int64:
 		visit(path, v, func() { v.SetInt(v.Int() + 1) })
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint32:
 		visit(path, v, func() { v.SetUint(v.Uint() + 1) })
 	case reflect.Float64:
 		visit(path, v, func() { v.SetFloat(v.Float() + 1) })

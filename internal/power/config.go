@@ -11,7 +11,10 @@ import (
 // configured returns what the operator's file says beside its rules.
 func (s *Side) configured() []account {
 	c := s.Config
-	all := []account{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling()}
+	all := []account{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit()}
+	for _, auth := range c.Auths {
+		all = append(all, authOf(auth))
+	}
 	for _, v := range c.Variables {
 		all = append(all, variable(v))
 	}
@@ -19,6 +22,18 @@ func (s *Side) configured() []account {
 		all = append(all, secretOf(secret))
 	}
 	return all
+}
+
+// authOf returns what an auth block says of who may call. One that goes may let
+// everybody in, as one that comes lets somebody in: each has to be read.
+func authOf(a hclfile.Auth) account {
+	said := account{kind: "auth", name: a.Name, where: a.Range, sense: grant.Judged}
+	said.say(grant.Judged, "kind", a.Kind)
+	said.encoded(grant.Judged, "api_key", a.Keys)
+	said.encoded(grant.Judged, "oidc", a.Tokens)
+	said.encoded(grant.Judged, "mtls", a.Certificates)
+	said.encoded(grant.Judged, "unix", a.Peers)
+	return said
 }
 
 // secretOf returns what a secret says: from where its value comes, and who may
@@ -66,6 +81,9 @@ func (s *Side) listen() account {
 	said := s.Config.Listen
 	a := s.block("listen", said.Range)
 	a.say(grant.Judged, "address", said.Address)
+	if said.TLS != nil {
+		a.encoded(grant.Judged, "tls", []string{said.TLS.CertFile, said.TLS.KeyFile, said.TLS.ClientCAFile})
+	}
 	for _, host := range said.Hosts {
 		a.say(grant.Gives, "hosts", host)
 	}

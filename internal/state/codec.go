@@ -37,6 +37,7 @@ func (e *encoder) owner(o Owner) {
 	e.string(o.ID)
 	e.string(string(o.Kind))
 	e.string(o.Issuer)
+	e.string(o.Agent)
 }
 
 // A decoder reads what an encoder wrote. After the first mistake it returns
@@ -119,7 +120,7 @@ func (d *decoder) time() time.Time {
 }
 
 func (d *decoder) owner() Owner {
-	return Owner{ID: d.string(), Kind: identity.Kind(d.string()), Issuer: d.string()}
+	return Owner{ID: d.string(), Kind: identity.Kind(d.string()), Issuer: d.string(), Agent: d.string()}
 }
 
 // end returns errMalformed unless everything was read, and read well.

@@ -37,6 +37,13 @@ func (a *admission) of(r record) *lane {
 	return &a.others
 }
 
+// waiting counts the calls that wait to begin.
+func (a *admission) waiting() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.proven.waiting) + len(a.others.waiting)
+}
+
 // full reports whether as many calls compute as may. The caller holds mu.
 func (a *admission) full() bool {
 	return a.proven.meter.computing+a.others.meter.computing >= a.most

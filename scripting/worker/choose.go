@@ -276,6 +276,8 @@ func (e *Executor) forget(p *peer) {
 	}
 	e.wake()
 	if d := p.death(); !e.closed && d.cause != endRested {
+		e.counts.Lost++
+		*d.counted(&e.counts)++
 		e.options.Logger.Warn("a process that runs bodies has ended", slog.String("cause", d.Error()), slog.Int("calls", d.left))
 		e.reaping.Go(e.prepare)
 	}

@@ -81,6 +81,19 @@ func (e *deathError) blames(again bool) bool {
 	return again || e.ever == 1 && e.limit() != ""
 }
 
+// counted returns where a death is counted.
+func (e *deathError) counted(n *scripting.Workers) *uint64 {
+	switch {
+	case e.limit() == "memory":
+		return &n.Memory
+	case e.cause == endOverdue:
+		return &n.Overdue
+	case e.cause == endProtocol:
+		return &n.Protocol
+	}
+	return &n.Crashed
+}
+
 // limit names the limit that the process was over; empty when it is not known.
 func (e *deathError) limit() string {
 	switch {

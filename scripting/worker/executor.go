@@ -89,6 +89,8 @@ type Executor struct {
 	// spared are the nested calls that have a process beyond the bound, by their depth.
 	spared map[int]*flight
 	closed bool
+	// counts has what has become of processes and calls since the beginning.
+	counts scripting.Workers
 
 	watching *time.Timer // nil while there are no processes
 	// watchdog looks after the stays of calls in processes.
@@ -138,6 +140,9 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 	l := e.room.of(e.records.of(c.Program.Hash()))
 	if err := l.admit(ctx, c); err != nil {
+		if errors.Is(err, scripting.ErrOverloaded) {
+			e.note(func(n *scripting.Workers) { n.Refused++ })
+		}
 		if failure := scripting.Over(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}

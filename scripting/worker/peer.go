@@ -81,6 +81,9 @@ func (e *Executor) start() (*peer, error) {
 	if p.words, err = p.cmd.StderrPipe(); err == nil {
 		err = p.cmd.Start()
 	}
+	if err == nil {
+		e.counts.Started++
+	}
 	for _, end := range theirs {
 		_ = end.Close()
 	}

@@ -4,6 +4,7 @@ package conformance_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -76,7 +77,7 @@ func elicits(tool string, arguments, answer object, schema, text string) func(*v
 		session := v.session(&mcp.ClientOptions{
 			ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				asked <- r.Params
-				return &mcp.ElicitResult{Action: "accept", Content: answer}, nil
+				return &mcp.ElicitResult{Action: "accept", Content: maps.Clone(answer)}, nil // the SDK fills in defaults
 			},
 		})
 		result, err := session.CallTool(v.ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})

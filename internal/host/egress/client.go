@@ -177,6 +177,9 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 		out.ContentLength = int64(len(r.body))
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.body)), nil }
 	}
+	if parent := c.options.Propagate(ctx); parent != "" {
+		out.Header.Set("Traceparent", parent)
+	}
 	for _, h := range r.headers {
 		out.Header.Set(h.name, h.value)
 	}

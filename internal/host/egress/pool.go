@@ -27,6 +27,10 @@ type Options struct {
 	// Refused is told of each secret with which a host has refused a request
 	// (401). Nil means that nobody is.
 	Refused func(secret string)
+	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
+	// carry on, which is empty for none; nil means none. There is no tracestate: it would
+	// be text of whoever calls, sent to hosts that a grant names.
+	Propagate func(context.Context) (traceparent string)
 	// Logger gets what the operator should know. Nil discards it.
 	Logger *slog.Logger
 	// MaxResponse bounds a response body, in bytes, where the grant does not.
@@ -66,6 +70,9 @@ func New(o Options) *Pool {
 	}
 	if o.Refused == nil {
 		o.Refused = func(string) {}
+	}
+	if o.Propagate == nil {
+		o.Propagate = func(context.Context) string { return "" }
 	}
 	if o.Resolve == nil {
 		o.Resolve = func(context.Context, string) (string, error) { return "", errNoSecrets }

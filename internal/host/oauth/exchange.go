@@ -49,11 +49,7 @@ var codes = []string{
 func (c Client) Grant() grant.HTTP {
 	g := grant.HTTP{Name: "oauth", Methods: []string{http.MethodPost}, MaxResponse: maxAnswer, PrivateNetworks: c.PrivateNetworks}
 	if u, err := url.Parse(c.TokenURL); err == nil {
-		port := u.Port()
-		if port == "" {
-			port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
-		}
-		g.Hosts = []string{strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port}
+		g.Hosts = []string{grant.HostOf(u)}
 	}
 	return g
 }

@@ -55,7 +55,7 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 	a := &answer{name: r.Name, maxRows: d.MaxRows}
 	if err := b.run(ctx, d, r, a); err != nil {
 		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
-			slog.String("error", string(b.options.Redact([]byte(err.Error())))))
+			slog.String("error", err.Error()))
 		return nil, explain(ctx, r, err)
 	}
 	return a.encoded(method)

@@ -10,11 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
-// Options bound how a response is written. Each must be set.
+// Options bound how a response is written. Each must be set but the pointers.
 type Options struct {
 	// WriteTimeout is how long a client may take to receive one message. A
 	// slower one is dropped.
@@ -28,6 +29,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Transport is what the log calls the transport.
 	Transport string
+	// Pass is what the client goes by: a stream ends with it. Nil always holds.
+	Pass *authn.Pass
 }
 
 // Answer is the response to one request: JSON, or a stream of server-sent
@@ -134,6 +137,10 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 	if a.err != nil {
 		return a.err
 	}
+	if a.err = a.options.Pass.Holds(); a.err != nil {
+		a.cancel()
+		return a.err
+	}
 	a.open()
 	a.limit()
 	if a.err = piece(a.w); a.err == nil {
@@ -209,7 +216,10 @@ func (a *Answer) finish(r mcp.Reply) {
 	}
 	r, give := a.within(r)
 	defer give()
+	lapsed := a.options.Pass.Holds()
 	switch {
+	case !a.streams && lapsed != nil:
+		Refuse(a.w, http.StatusUnauthorized, lapsed.Error())
 	case !a.streams:
 		a.plain(r)
 	case !r.Frame.IsZero():

@@ -7,12 +7,28 @@ import (
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
-// Enter returns who sent the request; false means that the answer was written.
-func Enter(w http.ResponseWriter, r *http.Request, door authn.Door) (mcp.Peer, bool) {
-	principal, source, err := door.Enter(r)
+// Enter returns who sent the request, and what they go by from then on; false
+// means that the answer was written.
+func Enter(w http.ResponseWriter, r *http.Request, door authn.Door) (mcp.Peer, *authn.Pass, bool) {
+	principal, source, pass, err := door.Enter(r)
 	if err != nil {
-		Refuse(w, http.StatusUnauthorized, "the credential was not accepted")
-		return mcp.Peer{}, false
+		turnAway(w, r, door, err)
+		return mcp.Peer{}, nil, false
 	}
-	return mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, true
+	return mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, pass, true
+}
+
+// Holds reports whether who sent the request may still enter, after a body that may
+// have taken long; false means that the answer was written.
+func Holds(w http.ResponseWriter, r *http.Request, door authn.Door, pass *authn.Pass) bool {
+	err := pass.Holds()
+	if err != nil {
+		turnAway(w, r, door, err)
+	}
+	return err == nil
+}
+
+func turnAway(w http.ResponseWriter, r *http.Request, door authn.Door, err error) {
+	status, message := door.Refuse(w.Header(), r, err)
+	Refuse(w, status, message)
 }

@@ -39,6 +39,8 @@ func statusOf(r mcp.Refusal) int {
 		return http.StatusRequestEntityTooLarge
 	case mcp.UnknownMethod, mcp.UnknownSession:
 		return http.StatusNotFound
+	case mcp.Forbidden:
+		return http.StatusForbidden
 	case mcp.Unavailable:
 		return http.StatusServiceUnavailable
 	}

@@ -16,8 +16,6 @@ import (
 const (
 	// socketScheme begins an address that is the path of a socket.
 	socketScheme = "unix:"
-	// socketMode lets nobody connect but who runs the server.
-	socketMode = 0o600
 	// longestSocket is how long the path of a socket may be in bytes, on
 	// every system: it is made in a folder beside its place.
 	longestSocket = 80
@@ -32,22 +30,31 @@ func SocketPath(address string) (path string, ok bool) {
 	return path, ok && path != ""
 }
 
-// Listen listens at "host:port" or "unix:PATH". A socket is open to the user
-// alone who runs the server. One on which nobody answers is replaced, and ours
+// The modes of a socket: who may connect.
+const (
+	// OwnSocket is for the user alone who runs the server.
+	OwnSocket fs.FileMode = 0o600
+	// SharedSocket is for all users of the machine, whom somebody else must tell apart.
+	SharedSocket fs.FileMode = 0o666
+)
+
+// Listen listens at "host:port" or "unix:PATH", on a socket of the mode. One on which nobody answers is replaced, and ours
 // is removed when the listener is closed.
-func Listen(address string) (net.Listener, error) {
+func Listen(address string, mode fs.FileMode) (net.Listener, error) {
 	path, ok := SocketPath(address)
 	if !ok {
 		return net.Listen("tcp", address)
 	}
-	l, err := listenSocket(path)
+	l, err := ListenSocket(path, mode)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q: %w", address, err)
 	}
 	return l, nil
 }
 
-func listenSocket(path string) (_ net.Listener, err error) {
+// ListenSocket listens on a socket at a path, as [Listen] does. The error of one
+// on which somebody answers is [syscall.EADDRINUSE].
+func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
 	if strings.HasPrefix(path, "@") {
 		path = "./" + path // it would be the name of a socket without a file
 	}
@@ -71,7 +78,7 @@ func listenSocket(path string) (_ net.Listener, err error) {
 	}
 	l.SetUnlinkOnClose(false)
 	s := &socket{UnixListener: l, path: path}
-	err = os.Chmod(made, socketMode)
+	err = os.Chmod(made, mode)
 	if err == nil {
 		s.file, err = os.Lstat(made)
 	}

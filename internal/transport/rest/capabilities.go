@@ -9,13 +9,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
 // capabilities answers GET /mcp/capabilities.
-func (h *handler) capabilities(w http.ResponseWriter, r *http.Request, agent identity.Agent) {
-	caller, ok := h.caller(w, r, agent)
+func (h *handler) capabilities(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, id string) {
+	caller, _, ok := h.caller(w, r, headers, id)
 	if !ok {
 		return
 	}

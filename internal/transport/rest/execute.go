@@ -10,19 +10,18 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // execute answers POST /mcp/execute.
-func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, agent identity.Agent) {
+func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, id string) {
 	if !isPlainJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
 	}
-	caller, ok := h.caller(w, r, agent)
+	caller, pass, ok := h.caller(w, r, headers, id)
 	if !ok {
 		return
 	}
@@ -34,16 +33,27 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.Ag
 		no.write(w)
 		return
 	}
+	if err := pass.Holds(); err != nil {
+		h.turnAway(w, r, err)
+		return
+	}
 	call, err := decode(body)
 	if err == nil {
-		caller.Agent, err = call.caller(headers, agent)
+		headers, err = call.claim(headers)
 	}
 	if err != nil {
 		writeError(w, callError(err))
 		return
 	}
+	if !h.bind(w, r, &caller, headers, id) {
+		return
+	}
 	setHeader(w, headerRequestID, caller.Agent.RequestID)
-	response := h.backend.Call(r.Context(), mcp.Request{Name: call.tool, Arguments: call.arguments, Caller: caller})
+	response := h.backend.Call(r.Context(), mcp.Request{Name: call.tool, Arguments: call.arguments, Caller: caller, Trace: mcp.TraceOf(r.Header)})
+	if err := pass.Holds(); err != nil {
+		h.turnAway(w, r, err)
+		return
+	}
 	if response.Err != nil {
 		writeError(w, response.Err)
 		return
@@ -123,21 +133,14 @@ type call struct {
 	agent     json.RawMessage // nil when it claims none
 }
 
-// caller returns the agent of the call: what the body claims of it joined with
-// what the headers do. agent is the one of the headers alone.
-func (c *call) caller(headers mcp.AgentClaim, agent identity.Agent) (identity.Agent, error) {
+// claim returns what the body claims of the agent joined with what the headers do.
+func (c *call) claim(headers mcp.AgentClaim) (mcp.AgentClaim, error) {
 	if c.agent == nil {
-		return agent, nil
+		return headers, nil
 	}
 	claim, err := mcp.ParseAgent(c.agent)
-	if err == nil {
-		claim, err = claim.Merge(headers)
-	}
 	if err != nil {
-		return agent, err
+		return claim, err
 	}
-	if claim.RequestID == "" {
-		claim.RequestID = agent.RequestID
-	}
-	return claim.Agent(), nil
+	return claim.Merge(headers)
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/mcpd/mcpd/identity"
@@ -43,8 +44,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		claim = mcp.AgentClaim{} // an id that is no id is not repeated
 	}
-	agent := claim.Agent()
-	setHeader(w, headerRequestID, agent.RequestID)
+	id := claim.Agent().RequestID
+	setHeader(w, headerRequestID, id)
 	if err != nil {
 		writeError(w, callError(err))
 		return
@@ -52,11 +53,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case CapabilitiesPath:
 		if allow(w, r, http.MethodGet, http.MethodHead) {
-			h.capabilities(w, r, agent)
+			h.capabilities(w, r, claim, id)
 		}
 	case ExecutePath:
 		if allow(w, r, http.MethodPost) {
-			h.execute(w, r, claim, agent)
+			h.execute(w, r, claim, id)
 		}
 	default:
 		refuse(w, http.StatusNotFound, "there is nothing here; tools are listed at "+CapabilitiesPath+" and called at "+ExecutePath)
@@ -80,12 +81,36 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	return false
 }
 
-// caller returns who sent a request; false means that the answer was written.
-func (h *handler) caller(w http.ResponseWriter, r *http.Request, agent identity.Agent) (identity.Caller, bool) {
-	principal, source, err := h.options.Enter(r)
+// caller returns who sent a request, which claims to be an agent in its headers and has
+// an id; false means that the answer was written.
+func (h *handler) caller(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, id string) (identity.Caller, *authn.Pass, bool) {
+	principal, source, pass, err := h.options.Enter(r)
 	if err != nil {
-		write(w, http.StatusUnauthorized, encodeError(mcp.PolicyDenied, "the credential was not accepted", nil, ""))
-		return identity.Caller{}, false
+		h.turnAway(w, r, err)
+		return identity.Caller{}, nil, false
 	}
-	return identity.Caller{Principal: principal, Agent: agent, Source: source}, true
+	caller := identity.Caller{Principal: principal, Source: source}
+	bound := h.bind(w, r, &caller, headers, id)
+	return caller, pass, bound
+}
+
+// turnAway answers a request that may not enter.
+func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	status, message := h.options.Refuse(w.Header(), r, err)
+	write(w, status, encodeError(mcp.PolicyDenied, message, nil, ""))
+}
+
+// bind sets the agent of a caller, which claims to be one; false means that the answer
+// was written: its credential is bound to another.
+func (h *handler) bind(w http.ResponseWriter, r *http.Request, caller *identity.Caller, claim mcp.AgentClaim, id string) bool {
+	claim.RequestID = cmp.Or(claim.RequestID, id)
+	var err error
+	if caller.Agent, err = claim.Of(&caller.Principal, ""); err != nil {
+		if h.options.Contradicted != nil {
+			h.options.Contradicted(caller.Principal, caller.Source)
+		}
+		writeError(w, &mcp.CallError{Code: mcp.PolicyDenied, Message: err.Error()})
+		return false
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,6 +207,46 @@ func TestWhoIsNotKnownIsRefusedUnread(t *testing.T) {
 		if want := `{"error":"POLICY_DENIED","message":"the credential was not accepted"}`; w.Code != 401 || w.Body.String() != want || f.calls != 0 {
 			t.Errorf("%s: status %d, body %s", r.Method, w.Code, w.Body)
 		}
+	}
+}
+
+// slowly is a body that takes a second.
+type slowly struct{ io.Reader }
+
+func (s slowly) Read(b []byte) (int, error) {
+	time.Sleep(time.Second)
+	return s.Reader.Read(b)
+}
+
+func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := customers(t).answers("1")
+		asked := 0
+		h := New(f, Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+			if asked++; asked > 1 {
+				return identity.Principal{}, errors.New("the key was revoked")
+			}
+			return identity.Principal{ID: "ci", Kind: identity.KindKey}, nil
+		}}})
+		r := httptest.NewRequest("POST", ExecutePath, slowly{strings.NewReader(`{"tool":"a"}`)})
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 401 || f.calls != 0 {
+			t.Errorf("status %d, %d calls", w.Code, f.calls)
+		}
+	})
+}
+
+func TestTheDoorSaysHowToRefuse(t *testing.T) {
+	h := New(customers(t), Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		return identity.Principal{}, &authn.Refusal{Status: 503, Challenge: "Bearer", RetryAfter: 2 * time.Second}
+	}}})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", CapabilitiesPath, nil))
+	want := `503 Bearer 2 {"error":"POLICY_DENIED","message":"the credential cannot be checked now; try again later"}`
+	if got := fmt.Sprint(w.Code, " ", w.Header().Get("WWW-Authenticate"), " ", w.Header().Get("Retry-After"), " ", w.Body); got != want {
+		t.Errorf("the answer is %s, want %s", got, want)
 	}
 }
 

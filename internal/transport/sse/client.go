@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
@@ -33,10 +34,10 @@ type delivery struct {
 
 // serve serves a client until it goes, asks for shutdown, is dropped, or the
 // server drains.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, peer mcp.Peer) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, peer mcp.Peer, pass *authn.Pass) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := exchange.New(w, h.bounds(), cancel)
+	answer := exchange.New(w, h.bounds(pass), cancel)
 	waiting := newOutbox()
 	conn := h.server.Connect(peer, waiting.put)
 	if conn == nil {

@@ -72,7 +72,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
-	peer, ok := exchange.Enter(w, r, h.options.Door)
+	peer, pass, ok := exchange.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
@@ -80,7 +80,8 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		exchange.Refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	h.serve(w, r, peer)
+	peer.Transport = "sse"
+	h.serve(w, r, peer, pass)
 }
 
 // message hands a text to the client whose stream it belongs to.
@@ -93,7 +94,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if !exchange.Judge(w, r) {
 		return
 	}
-	peer, ok := exchange.Enter(w, r, h.options.Door)
+	peer, pass, ok := exchange.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
@@ -108,7 +109,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, ok := exchange.Read(w, r, h.server.MaxMessage())
-	if !ok {
+	if !ok || !exchange.Holds(w, r, h.options.Door, pass) {
 		return
 	}
 	share := h.options.Room.Share()
@@ -117,7 +118,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if reply, ok := c.deliver(r.Context(), delivery{text: text, served: share.Give}); ok {
-		exchange.New(w, h.bounds(), func() {}).Finish(reply)
+		exchange.New(w, h.bounds(pass), func() {}).Finish(reply)
 		return
 	}
 	share.Give()
@@ -128,6 +129,6 @@ func unknownSession(w http.ResponseWriter) {
 	exchange.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
-func (h *handler) bounds() exchange.Options {
-	return exchange.Options{WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive, Logger: h.options.Logger, Transport: "sse"}
+func (h *handler) bounds(pass *authn.Pass) exchange.Options {
+	return exchange.Options{Pass: pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive, Logger: h.options.Logger, Transport: "sse"}
 }

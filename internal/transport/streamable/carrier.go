@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
@@ -33,10 +34,10 @@ type carrier struct {
 // newCarrier returns the response as a connection that carries a stream, from
 // the event after the one with the number on; nil when events from there on
 // are not kept any more. [carrier.carry] must be called.
-func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, s *stream, after int) *carrier {
+func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, pass *authn.Pass, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &carrier{
-		at: after, stream: s, answer: exchange.New(w, h.options.answers(), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
+		at: after, stream: s, answer: exchange.New(w, h.options.answers(pass), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
 	if !s.attach(c, after) {

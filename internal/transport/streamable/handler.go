@@ -58,9 +58,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// answers returns the bounds of each response.
-func (o Options) answers() exchange.Options {
-	return exchange.Options{WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Room: o.Room, Logger: o.Logger, Transport: "http"}
+// answers returns the bounds of each response to who goes by a pass.
+func (o Options) answers(pass *authn.Pass) exchange.Options {
+	return exchange.Options{Pass: pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Room: o.Room, Logger: o.Logger, Transport: "http"}
 }
 
 // The headers of the transport, in canonical form.

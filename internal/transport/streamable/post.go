@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -18,12 +19,12 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	if !exchange.Judge(w, r) {
 		return
 	}
-	peer, ok := exchange.Enter(w, r, h.options.Door)
+	peer, pass, ok := exchange.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
 	text, ok := exchange.Read(w, r, h.server.MaxMessage())
-	if !ok {
+	if !ok || !exchange.Holds(w, r, h.options.Door, pass) {
 		return
 	}
 	id := r.Header.Get(headerSession)
@@ -32,15 +33,17 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	if id != "" && accepts.Events {
 		if session, refusal := h.server.Session(peer, id); refusal == mcp.Served {
-			h.postOnSession(w, r, text, session, mcp.Exchange{Peer: peer, Session: id})
+			h.postOnSession(w, r, pass, text, session, mcp.Exchange{Peer: peer, Session: id})
 			return
 		}
 	}
-	// The context ends with the connection, and so when a write to it fails.
-	a := exchange.New(w, h.options.answers(), func() {})
+	// The context ends with the connection, and with what its client has entered by.
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	a := exchange.New(w, h.options.answers(pass), cancel)
 	x := mcp.Exchange{Peer: peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send
 	}
-	a.Finish(h.server.Exchange(r.Context(), text, x))
+	a.Finish(h.server.Exchange(ctx, text, x))
 }

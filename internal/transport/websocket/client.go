@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -21,6 +22,7 @@ import (
 type client struct {
 	socket  *websocket.Conn
 	options Options
+	pass    *authn.Pass
 
 	closing atomic.Bool // no more time is given
 	partial bool        // a message has begun; only who reads touches it
@@ -111,6 +113,9 @@ func (c *client) read(share *gate.Share) ([]byte, error) {
 	if !utf8.Valid(text) {
 		return nil, errUTF8
 	}
+	if err := c.pass.Holds(); err != nil {
+		return nil, err
+	}
 	return text, nil
 }
 
@@ -124,6 +129,8 @@ func (c *client) reject(err error) {
 		c.close(websocket.CloseUnsupportedData, err.Error())
 	case errors.Is(err, errUTF8):
 		c.close(websocket.CloseInvalidFramePayloadData, err.Error())
+	case errors.Is(err, authn.ErrLapsed):
+		c.close(websocket.ClosePolicyViolation, err.Error())
 	case errors.Is(err, gate.ErrCrowded):
 		c.close(websocket.CloseTryAgainLater, "there is no room for the message; try again in a second")
 	case isTimeout(err) && c.partial:
@@ -172,6 +179,10 @@ func (c *client) keep(ctx context.Context, conn *mcp.Conn, draining <-chan struc
 			c.sayFarewell(draining)
 			return
 		case <-pings.C:
+			if err := c.pass.Holds(); err != nil {
+				c.close(websocket.ClosePolicyViolation, err.Error())
+				return
+			}
 			if c.control(websocket.PingMessage, nil) != nil {
 				_ = c.socket.Close()
 				return
@@ -197,6 +208,10 @@ func (c *client) send(f mcp.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
+		return c.err
+	}
+	if c.err = c.pass.Holds(); c.err != nil {
+		c.close(websocket.ClosePolicyViolation, c.err.Error())
 		return c.err
 	}
 	_ = c.socket.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout))

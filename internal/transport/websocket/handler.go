@@ -81,9 +81,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the subprotocol must be "+subprotocol, http.StatusBadRequest)
 		return
 	}
-	principal, source, err := h.options.Enter(r)
+	principal, source, pass, err := h.options.Enter(r)
 	if err != nil {
-		http.Error(w, "the credential was not accepted", http.StatusUnauthorized)
+		status, message := h.options.Refuse(w.Header(), r, err)
+		http.Error(w, message, status)
 		return
 	}
 	if _, err := mcp.AgentFromHeaders(r.Header); err != nil {
@@ -103,8 +104,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
-	c := &client{socket: socket, options: h.options}
+	c := &client{socket: socket, options: h.options, pass: pass}
 	// The handler returns, so that an idle connection does not hold on to what
 	// net/http has for a request, its stack above all.
-	go c.serve(context.WithoutCancel(r.Context()), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header})
+	go c.serve(context.WithoutCancel(r.Context()), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header, Transport: "websocket"})
 }

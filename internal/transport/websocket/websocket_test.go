@@ -39,6 +39,9 @@ func TestHandshakesAreJudged(t *testing.T) {
 		if r.Header.Get("X-User") == "nobody" {
 			return identity.Principal{}, errors.New("nobody")
 		}
+		if r.Header.Get("X-User") == "somebody" {
+			return identity.Principal{}, &authn.Refusal{Status: http.StatusServiceUnavailable}
+		}
 		return identity.Anonymous(), nil
 	}}})
 	for _, test := range []struct {
@@ -53,6 +56,7 @@ func TestHandshakesAreJudged(t *testing.T) {
 		{"none", nil, nil, 101, ""},
 		{"others alone", []string{"graphql"}, nil, 400, ""},
 		{"no credential", []string{"mcp"}, http.Header{"X-User": {"nobody"}}, 401, ""},
+		{"a credential that cannot be checked", []string{"mcp"}, http.Header{"X-User": {"somebody"}}, 503, ""},
 		{"a bad claim", []string{"mcp"}, http.Header{"X-Agent-Id": {"a", "b"}}, 400, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/apikey"
+)
+
+// writeCertificate writes a certificate of 127.0.0.1 that signs itself, and its key, and
+// returns who trusts it.
+func writeCertificate(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	leaf, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: leaf}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
+		text := pem.EncodeToMemory(block)
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pool.AppendCertsFromPEM(text)
+	}
+	return pool
+}
+
+// workplace is a folder with a tool and an operator's file.
+func workplace(t *testing.T, config string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"mcpd.hcl": config, "tools.d/who.hcl": "tool \"who\" {\n  input \"id\" {\n    type = string\n    from = \"principal.id\"\n  }\n  run = \"return input.id\"\n}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const (
+	keysBlock = "auth \"api_key\" \"ops\" {}\n"
+	tlsBlock  = "listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file  = \"key.pem\"\n  }\n}\n"
+)
+
+// TestStrangersReachNoServerWithoutAuthenticationAndTLS, neither at the start nor by a
+// reload that takes the blocks away.
+func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
+	program := buildDaemon(t)
+	for name, config := range map[string]string{
+		"nothing": "", "authentication": keysBlock, "TLS": tlsBlock,
+		"TLS, and nobody has to prove anything": keysBlock + "auth \"anonymous\" \"all\" {}\n" + tlsBlock,
+	} {
+		dir := workplace(t, config)
+		writeCertificate(t, dir)
+		if _, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: "a", Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := startDaemon(program, dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0"})
+		if err == nil {
+			d.kill()
+		}
+		if err == nil || !strings.Contains(err.Error(), "there is no authentication with TLS") {
+			t.Errorf("with %s: %v", name, err)
+		}
+	}
+	dir := workplace(t, keysBlock+tlsBlock)
+	trusted := writeCertificate(t, dir)
+	key, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: "ada", Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDaemon(program, dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(d.url, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.url = "https://127.0.0.1:" + port
+	d.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	t.Cleanup(d.client.CloseIdleConnections)
+	judge := func(when string) {
+		t.Helper()
+		for credential, want := range map[string]int{"": 401, key.Text(): 200} {
+			status, _, err := d.exchange("POST", "/mcp/execute", []byte(`{"tool":"who","arguments":{}}`), http.Header{"Authorization": {"Bearer " + credential}})
+			if err != nil || status != want {
+				t.Errorf("%s: %d, want %d: %v", when, status, want, err)
+			}
+		}
+	}
+	judge("at the start")
+	if response, err := http.Get("http://127.0.0.1:" + port + "/healthz"); err == nil {
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			t.Error("it answers without TLS")
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mcpd.hcl"), []byte(tlsBlock), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.waitFor(regexp.MustCompile("reloaded")); err != nil {
+		t.Fatal(err)
+	}
+	judge("without the block")
+	if _, err := d.waitFor(regexp.MustCompile("those from before stay in force")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoReloadOpensAnAddressThatStrangersReach, although the operator does without TLS
+// there: who has to prove who they are has to as long as the server runs.
+func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
+	dir := workplace(t, keysBlock)
+	if _, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: "ada", Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0", "--insecure-listen"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.url = "http://127.0.0.1:" + port
+	for _, config := range []string{"", "server {}\n", "auth \"anonymous\" \"all\" {}\n"} {
+		if config != "" {
+			if err := os.WriteFile(filepath.Join(dir, "mcpd.hcl"), []byte(config), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.waitFor(regexp.MustCompile("reloaded")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status, body, err := d.exchange("POST", "/mcp/execute", []byte(`{"tool":"who","arguments":{}}`), nil); err != nil || status != http.StatusUnauthorized {
+			t.Errorf("with %q: %d %s, %v", config, status, body, err)
+		}
+	}
+}
+
+// TestUsersOfTheMachineAreTheirOwnPrincipals on a socket, and others are not let in.
+func TestUsersOfTheMachineAreTheirOwnPrincipals(t *testing.T) {
+	if !knowsPeers {
+		t.Skip("SKIPPED: the users of a socket are not known on this system")
+	}
+	program := buildDaemon(t)
+	me := os.Getuid()
+	for uid, want := range map[int]int{me: 200, me + 1: 401} {
+		dir := workplace(t, "auth \"unix\" \"me\" {\n  uids = ["+strconv.Itoa(uid)+"]\n}\n")
+		d, err := startDaemon(program, dir, os.Environ(), []string{"--state", "memory", "--listen", "unix:s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, body, err := d.exchange("POST", "/mcp/execute", []byte(`{"tool":"who","arguments":{}}`), nil)
+		if err != nil || status != want || want == 200 && string(body) != `{"result":"`+strconv.Itoa(me)+`"}` {
+			t.Errorf("uid %d: %d %s, %v", uid, status, body, err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, "s")); err != nil || info.Mode().Perm() != 0o666 {
+			t.Errorf("the socket is %v: %v", info.Mode(), err)
+		}
+		if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		_ = d.cmd.Wait()
+	}
+}
+
+// knowsPeers says that this system tells who holds the other end of a socket.
+const knowsPeers = runtime.GOOS == "linux"

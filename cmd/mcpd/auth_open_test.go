@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/authn/idptest"
+)
+
+// dial opens a WebSocket.
+func (g *guarded) dial(header http.Header) *websocket.Conn {
+	g.t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{"mcp"}, HandshakeTimeout: patience}
+	socket, _, err := dialer.DialContext(g.t.Context(), strings.Replace(g.url, "http", "ws", 1)+"/ws", header)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = socket.Close() })
+	_ = socket.SetReadDeadline(time.Now().Add(patience))
+	return socket
+}
+
+// until waits for a status of REST.
+func (g *guarded) until(want int, header http.Header) {
+	g.t.Helper()
+	for end := time.Now().Add(patience); g.status(routes[8], header) != want; {
+		if time.Now().After(end) {
+			g.t.Fatalf("the status is never %d", want)
+		}
+	}
+}
+
+// pingsUntilClosed pings over a WebSocket, and returns why it is closed.
+func pingsUntilClosed(socket *websocket.Conn) error {
+	for {
+		if err := socket.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err != nil && !errors.Is(err, websocket.ErrCloseSent) {
+			return err
+		}
+		if _, _, err := socket.ReadMessage(); err != nil {
+			return err
+		}
+	}
+}
+
+// listen opens a stream, and returns where it is told that it has ended: an error when
+// the server has never ended it.
+func (g *guarded) listen(header http.Header) <-chan error {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/sse", nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	request.Header = header.Clone()
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		g.t.Fatalf("%v, %v", response, err)
+	}
+	ended := make(chan error, 1)
+	lines := bufio.NewReader(response.Body)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	post, _ := lines.ReadString('\n')
+	_, path, _ := strings.Cut(strings.TrimSpace(post), "data: ")
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	} {
+		if status, answer, err := g.exchange("POST", path, []byte(text), header.Clone()); err != nil || status != http.StatusAccepted {
+			g.t.Fatalf("%q %q: %d %s %v", first, path, status, answer, err)
+		}
+	}
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, lines)
+		_ = response.Body.Close()
+		ended <- ctx.Err()
+	}()
+	return ended
+}
+
+// TestOpenConnectionsEndWithTheKeyThatOpenedThem: as soon as anything is to be said on
+// them, in either direction.
+func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
+	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
+	key := g.add(apikey.Record{Name: "ci", Principal: "ci"})
+	g.until(http.StatusOK, bearer(key))
+	socket, ended := g.dial(bearer(key)), g.listen(bearer(key))
+	id, _, _ := strings.Cut(strings.TrimPrefix(key, apikey.Prefix), "_")
+	if _, err := apikey.Revoke(g.keys, id, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := pingsUntilClosed(socket); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+		t.Errorf("the WebSocket ends with %v", err)
+	}
+	g.tellUntil(ended)
+}
+
+// TestOpenConnectionsEndWhenCredentialsAreDemanded, which they were opened without.
+func TestOpenConnectionsEndWhenCredentialsAreDemanded(t *testing.T) {
+	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
+	file := filepath.Join(filepath.Dir(g.keys), "mcpd.hcl")
+	demanding, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) {
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write([]byte("server {}\n"))
+	g.until(http.StatusOK, http.Header{})
+	socket, ended := g.dial(nil), g.listen(http.Header{})
+	write(demanding)
+	if err := pingsUntilClosed(socket); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+		t.Errorf("the WebSocket ends with %v", err)
+	}
+	g.tellUntil(ended)
+}
+
+// tellUntil changes the tools, of which listeners are told, until one has gone.
+func (g *guarded) tellUntil(ended <-chan error) {
+	g.t.Helper()
+	for i, end := 0, time.Now().Add(patience); time.Now().Before(end); i++ {
+		select {
+		case err := <-ended:
+			if err != nil {
+				g.t.Errorf("the stream has not ended: %v", err)
+			}
+			return
+		default:
+		}
+		path := filepath.Join(filepath.Dir(g.keys), "tools.d", "more.hcl")
+		if err := os.WriteFile(path, fmt.Appendf(nil, "tool \"more%d\" {\n  run = \"return 1\"\n}\n", i), 0o644); err != nil {
+			g.t.Fatal(err)
+		}
+		g.status(routes[8], http.Header{})
+	}
+	g.t.Error("the stream never ends")
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAFolderThatCannotBeReadIsTold starts mcpd as a user who may not read the
+// tools.
+func TestAFolderThatCannotBeReadIsTold(t *testing.T) {
+	s := newSandbox(t)
+	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Chmod(filepath.Join(s.dir, "tools.d"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	path, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	// The program is read by way of this process: its folder is not for others.
+	cmd := exec.Command("/proc/self/fd/3", "serve")
+	cmd.Args[0], cmd.ExtraFiles = "mcpd", []*os.File{program}
+	cmd.Dir, cmd.Env = s.dir, s.env("HOME="+s.dir)
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); err == nil || code != 1 || strings.Count(string(out), "mcpd: ") != 1 || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("exit code %d, %v\n%s", code, err, out)
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sandbox is a folder with an mcpd.hcl and a tools.d, for one mcpd.
+type sandbox struct{ dir string }
+
+// newSandbox returns a sandbox that serves one tool.
+func newSandbox(t *testing.T) sandbox {
+	t.Helper()
+	// A short path, since sockets are made there.
+	dir, err := os.MkdirTemp("", "mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := sandbox{dir}
+	s.write(t, "tools.d/a.hcl", "tool \"a\" {\n  run = \"return 1;\"\n}\n")
+	return s
+}
+
+func (s sandbox) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// env is the environment of an mcpd of the sandbox.
+func (s sandbox) env(more ...string) []string {
+	return append(append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(s.dir, "state")), more...)
+}
+
+// run runs mcpd in the sandbox.
+func (s sandbox) run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.Command("mcpd", args...)
+	var out, errs bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env(env...), &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// holds lists the files of the sandbox.
+func (s sandbox) holds(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(s.dir, func(name string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, strings.TrimPrefix(name, s.dir))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// badStarts are starts of mcpd serve that fail: what is written before, how it is
+// started, the exit code and the line that says why.
+var badStarts = map[string]struct {
+	file, text string
+	args, env  []string
+	code       int
+	line       string
+}{
+	"an unknown flag":              {args: []string{"--lisen", "x"}, code: 2, line: `unknown flag: --lisen; see mcpd serve --help`},
+	"an operand":                   {args: []string{"tools.d"}, code: 2, line: `mcpd serve takes no "tools.d"; see mcpd serve --help`},
+	"an address that is none":      {args: []string{"--listen", "8080"}, code: 2, line: `--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
+	"a grace that is negative":     {args: []string{"--grace", "-1s"}, code: 2, line: `--grace takes a time that is not negative`},
+	"an executor that is none":     {args: []string{"--executor", "x"}, code: 2, line: `--executor takes worker or inline`},
+	"a level that is none":         {args: []string{"--log-level", "loud"}, code: 2, line: `--log-level takes debug, info, warn or error`},
+	"a variable without a value":   {args: []string{"--var", "x"}, code: 2, line: `--var takes NAME=VALUE`},
+	"a folder that is not there":   {args: []string{"--tools", "gone"}, code: 2, line: `there is no folder gone`},
+	"a folder that is a file":      {args: []string{"--tools", "tools.d/a.hcl"}, code: 2, line: `tools.d/a.hcl is a file; name the folder that it is in`},
+	"a config that is not there":   {args: []string{"--config", "gone.hcl"}, code: 2, line: `cannot read the operator's file: stat gone.hcl: no such file or directory`},
+	"a config that is broken":      {file: "mcpd.hcl", text: "servr {}\n", code: 2, line: `1 mistake in the files`},
+	"a config without an end":      {file: "mcpd.hcl", text: "server {\n", code: 2, line: `1 mistake in the files`},
+	"a config of other bytes":      {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ mistakes? in the files`},
+	"a config that is a folder":    {file: "mcpd.hcl/x", code: 2, line: `1 mistake in the files`},
+	"a variable that has no value": {file: "mcpd.hcl", text: "variable \"v\" { type = string }\n", code: 2, line: `1 mistake in the files`},
+	"a variable of another type":   {file: "mcpd.hcl", text: "variable \"v\" { type = number }\n", env: []string{"MCPD_VAR_v=x"}, code: 2, line: `1 mistake in the files`},
+	"an address of no host":        {file: "mcpd.hcl", text: "listen { address = \"x\" }\n", code: 2, line: `1 mistake in the files`},
+	"a broken tool":                {file: "tools.d/b.hcl", text: "tool \"b\" {\n  run = \"return (;\"\n}\n", code: 1, line: `1 mistake in the files`},
+	"a tool that is there twice":   {file: "tools.d/b.hcl", text: "tool \"a\" {\n  run = \"return 2;\"\n}\n", code: 1, line: `1 mistake in the files`},
+	"an open address":              {args: []string{"--listen", "0.0.0.0:0"}, code: 1, line: `listen on "0.0.0.0:0": it is not a loopback address.*--insecure-listen`},
+	"an address that is taken":     {args: []string{"--listen", "$TAKEN"}, code: 1, line: `listen tcp .*: bind: address already in use; choose another address with --listen`},
+	"a socket that is a file":      {args: []string{"--listen", "unix:tools.d/a.hcl"}, code: 1, line: `listen on "unix:tools.d/a.hcl": there is something that is no socket`},
+	"a state that is no database":  {args: []string{"--state", "tools.d/a.hcl"}, code: 1, line: `--state tools.d/a.hcl: open the state store: .*`},
+	"a control socket in a file":   {args: []string{"--control", "tools.d/a.hcl/s"}, code: 1, line: `listen for requests on tools.d/a.hcl/s: .*not a directory`},
+	"a control socket on a file":   {args: []string{"--control", "tools.d/a.hcl"}, code: 1, line: `listen for requests on tools.d/a.hcl: there is something that is no socket`},
+	"a manager of no address":      {env: []string{"NOTIFY_SOCKET=relative"}, code: 2, line: `NOTIFY_SOCKET is "relative", .*; unset it, or run mcpd under systemd`},
+	"an interval that is none":     {env: []string{"WATCHDOG_USEC=soon"}, code: 2, line: `WATCHDOG_USEC is "soon", .*; unset it, or run mcpd under systemd`},
+}
+
+// TestABadStartSaysWhyAndLeavesNothing starts mcpd in every way that fails.
+func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, start := range badStarts {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			if start.file != "" {
+				s.write(t, start.file, start.text)
+			}
+			args := []string{"serve"}
+			for _, arg := range start.args {
+				args = append(args, strings.ReplaceAll(arg, "$TAKEN", taken.Addr().String()))
+			}
+			before := s.holds(t)
+			code, stdout, stderr := s.run(t, start.env, args...)
+			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+			last := lines[len(lines)-1]
+			if code != start.code || !regexp.MustCompile(`\Amcpd: `+start.line+`\z`).MatchString(last) || stdout != "" {
+				t.Errorf("exit code %d, want %d; the last line is\n%s\nwant\nmcpd: %s\n%s%s", code, start.code, last, start.line, stdout, stderr)
+			}
+			if said := strings.Count("\n"+stderr, "\nmcpd: "); said != 1 {
+				t.Errorf("it says %d times why:\n%s", said, stderr)
+			}
+			if diff := cmp.Diff(before, s.holds(t)); diff != "" {
+				t.Errorf("files are left (-before +after)\n%s", diff)
+			}
+		})
+	}
+}
+
+// badEdits are edits that cannot be loaded, and what status says of them.
+var badEdits = []struct{ file, text, health string }{
+	{"tools.d/b.hcl", "tool \"b\" {\n  run = \"return (;\"\n}\n", "serving last good, 1 file broken"},
+	{"tools.d/b.hcl", "tool \"b\" {\n", "serving last good, 1 file broken"},
+	{"tools.d/b.hcl", "\x00\xff\n", "serving last good, 1 file broken"},
+	{"tools.d/b.hcl", "tool \"a\" {\n  run = \"return 2;\"\n}\n", "serving last good, 1 file broken"},
+	{"tools.d/b.hcl", "policy \"p\" {\n  deny = \"args.x == 1\"\n  reason = \"x\"\n}\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "servr {}\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "variable \"v\" { type = string }\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "listen { address = \"x\" }\n", "serving last good, 1 file broken"},
+	{"tools.d/c/b.hcl.json", "{\"tool\": ", "serving last good, 1 file broken"},
+}
+
+// TestABadEditLeavesTheOldStateServing makes every edit to one server, which is
+// asked for a reload, for a call and how it is.
+func TestABadEditLeavesTheOldStateServing(t *testing.T) {
+	s := newSandbox(t)
+	s.write(t, "mcpd.hcl", "reload { watch = false }\n")
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDaemon(program, s.dir, s.env(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	for _, edit := range badEdits {
+		before, _ := os.ReadFile(filepath.Join(s.dir, edit.file))
+		s.write(t, edit.file, edit.text)
+		if code, _, stderr := s.run(t, nil, "reload"); code != 1 || !strings.HasSuffix(stderr, "nothing was changed; "+edit.health+"\n") {
+			t.Errorf("%s %q: reload ends with %d\n%s", edit.file, edit.text, code, stderr)
+		}
+		if code, stdout, stderr := s.run(t, nil, "call", "a", "--url", d.url); code != 0 || stdout != "1\n" {
+			t.Errorf("%s %q: the call ends with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
+		}
+		if code, stdout, stderr := s.run(t, nil, "status"); code != 1 || !strings.Contains(stdout, edit.health) {
+			t.Errorf("%s %q: status ends with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
+		}
+		if before == nil {
+			err = os.Remove(filepath.Join(s.dir, edit.file))
+		} else {
+			err = os.WriteFile(filepath.Join(s.dir, edit.file), before, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := s.run(t, nil, "reload"); code != 0 {
+			t.Fatalf("%s: mended, reload ends with %d\n%s", edit.file, code, stderr)
+		}
+	}
+	if code, _, stderr := s.run(t, nil, "status"); code != 0 {
+		t.Errorf("in the end, status ends with %d\n%s", code, stderr)
+	}
+}

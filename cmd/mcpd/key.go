@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/internal/apikey"
+)
+
+// keysFile is the file of keys of an auth block that names none.
+const keysFile = "./keys.json"
+
+func newKey(e env) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Make, list and revoke API keys",
+		Long: `Key changes a file of API keys, which auth "api_key" blocks of mcpd.hcl name.
+A server that runs sees the change within a second.`,
+		Example: `  mcpd key new ci --scopes crm:read --expires 90d
+  mcpd key list
+  mcpd key revoke ID`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("mcpd key has no verb %q; write new, list or revoke", args[0])
+			}
+			return usage("mcpd key wants a verb; write new, list or revoke")
+		},
+	}
+	cmd.PersistentFlags().StringVar(&file, "file", keysFile, "the `FILE` of the keys")
+	_ = cmd.MarkPersistentFlagFilename("file")
+	cmd.AddCommand(newKeyNew(e, &file), newKeyList(e, &file), newKeyRevoke(e, &file))
+	return cmd
+}
+
+func newKeyNew(e env, file *string) *cobra.Command {
+	var r apikey.Record
+	var expires string
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make a key, and print it this once",
+		Long: `New makes a key, adds its record to the file, and prints the key on standard
+output. It is shown this once: the file holds a hash of it.`,
+		Args: oneOperand("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			r.Name, r.Principal = args[0], cmp.Or(r.Principal, args[0])
+			r.Created = e.now().UTC().Truncate(time.Second)
+			if expires != "" {
+				life, err := parseLife(expires)
+				if err != nil {
+					return err
+				}
+				r.Expires = r.Created.Add(life)
+			}
+			k, err := apikey.Add(*file, r)
+			if err != nil {
+				return findings("%v", err)
+			}
+			fmt.Fprintf(e.stderr, "the key %s is in %s; it is shown this once:\n", k.ID, printable(*file))
+			_, err = fmt.Fprintln(e.stdout, k.Text())
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.Principal, "principal", "", "the `ID` of who calls with the key (default NAME)")
+	flags.StringSliceVar(&r.Scopes, "scopes", nil, "the `SCOPES` of the principal, with commas between")
+	flags.StringSliceVar(&r.Groups, "groups", nil, "the `GROUPS` of the principal, with commas between")
+	flags.StringVar(&r.Agent, "agent", "", "bind the key to the agent of this `ID`")
+	flags.StringVar(&expires, "expires", "", "end the key after a `TIME`, such as 90d or 12h (default never)")
+	return cmd
+}
+
+// maxLife bounds the life of a key that ends.
+const maxLife = 10 * 365 * 24 * time.Hour
+
+// parseLife reads how long a key lives: a time as Go writes it, or days.
+func parseLife(text string) (time.Duration, error) {
+	life, err := time.ParseDuration(text)
+	if number, ok := strings.CutSuffix(text, "d"); ok {
+		days, wrong := strconv.ParseUint(number, 10, 16)
+		life, err = time.Duration(days)*24*time.Hour, wrong
+	}
+	if err != nil || life < time.Second || life > maxLife {
+		return 0, usage("--expires is not a time of 1s to 3650d; write it as in 90d or 12h")
+	}
+	return life, nil
+}
+
+func newKeyRevoke(e env, file *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Revoke a key for good",
+		Long:  `Revoke has a key prove nothing any more. mcpd key list tells the ids.`,
+		Args:  oneOperand("ID"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			id := args[0]
+			if k, err := apikey.Parse(id); err == nil {
+				id = k.ID // whoever holds the key may revoke it by its text
+			}
+			r, err := apikey.Revoke(*file, id, e.now().UTC().Truncate(time.Second))
+			if errors.Is(err, apikey.ErrUnknown) {
+				return findings("there is no key of that id in %s; mcpd key list tells the ids", *file)
+			}
+			if err != nil {
+				return findings("%v", err)
+			}
+			_, err = fmt.Fprintf(e.text(), "revoked %s (%s)\n", r.ID, r.Name)
+			return err
+		},
+	}
+}
+
+func newKeyList(e env, file *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ring, err := apikey.Load(*file)
+			if err != nil {
+				return findings("%v", err)
+			}
+			rows := keyRows(ring.Records(), e.now())
+			if asJSON {
+				return printJSON(e.text(), rows)
+			}
+			return printKeys(e, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything that is known of each as JSON")
+	return cmd
+}
+
+// keyRow is what a list tells of a key. It is a contract for scripts.
+type keyRow struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Principal string    `json:"principal"`
+	State     string    `json:"state"` // active, expired or revoked
+	Scopes    []string  `json:"scopes"`
+	Groups    []string  `json:"groups"`
+	Agent     string    `json:"agent,omitempty"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires,omitzero"`
+	Revoked   time.Time `json:"revoked,omitzero"`
+}
+
+func keyRows(records []apikey.Record, now time.Time) []keyRow {
+	rows := make([]keyRow, 0, len(records))
+	for _, r := range records {
+		state := "active"
+		switch {
+		case !r.Revoked.IsZero():
+			state = "revoked"
+		case !r.Expires.IsZero() && !now.Before(r.Expires):
+			state = "expired"
+		}
+		rows = append(rows, keyRow{
+			ID: r.ID, Name: r.Name, Principal: r.Principal, State: state, Scopes: append([]string{}, r.Scopes...),
+			Groups: append([]string{}, r.Groups...), Agent: r.Agent, Created: r.Created, Expires: r.Expires, Revoked: r.Revoked,
+		})
+	}
+	return rows
+}
+
+func printKeys(e env, rows []keyRow) error {
+	w := tabwriter.NewWriter(e.text(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tPRINCIPAL\tSTATE\tEXPIRES")
+	for _, r := range rows {
+		expires := "never"
+		if !r.Expires.IsZero() {
+			expires = r.Expires.Format(time.DateOnly)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Principal, r.State, expires)
+	}
+	return w.Flush()
+}
+
+// oneOperand lets a verb take one operand, and no more.
+func oneOperand(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return usage("%s takes one %s; see %[1]s --help", cmd.CommandPath(), name)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/internal/systemd"
+	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/scripting/worker"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// operation is a server while it runs, as those see it who look after it: the
+// operator, by signals and the control socket, and the service manager.
+type operation struct {
+	// fixed at creation
+	env     env
+	flags   *serveFlags
+	logger  *slog.Logger
+	server  *engine.Server
+	report  worker.Report // what confines the processes of bodies
+	began   time.Time
+	manager *systemd.Notifier
+	pulse   time.Duration // how often the manager wants to hear something; 0 for never
+	control *control.Server
+
+	// fixed before requests are answered
+	front *serve.Front
+
+	// reloading is held by the reload under way: the manager hears of one at a time.
+	reloading sync.Mutex
+
+	// guarded by mu
+	mu       sync.Mutex
+	listener string // where clients come in; empty before they can
+}
+
+// operate returns the operation of a server that is loaded. Its close must follow.
+func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*operation, error) {
+	o := &operation{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
+	var err error
+	if o.manager, err = systemd.New(e.manager); err != nil {
+		return nil, usage("%v", err)
+	}
+	if o.pulse, err = e.manager.Every(e.pid); err != nil {
+		return nil, usage("%v", err)
+	}
+	return o, o.listen()
+}
+
+// listen makes the control socket. One that the user has named must be had; the
+// one in the user's own folder need not.
+func (o *operation) listen() error {
+	path := o.flags.control.path(o.env, &o.flags.files)
+	if path == "" {
+		return nil
+	}
+	var err error
+	o.control, err = control.Listen(path)
+	switch {
+	case err == nil:
+		return nil
+	case o.flags.control.given():
+		return findings("%v", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		o.logger.Info("mcpd status and mcpd reload ask another server of these files", slog.String("cause", err.Error()))
+	default:
+		o.logger.Warn("mcpd status and mcpd reload cannot ask this server; name a socket with --control, or --control off", slog.String("error", err.Error()))
+	}
+	return nil
+}
+
+// close removes the control socket.
+func (o *operation) close() error {
+	if o.control == nil {
+		return nil
+	}
+	return o.control.Close()
+}
+
+// run does all that goes on beside serving: it reloads what changes, answers
+// requests, and tells the manager that the server is alive, until stop is called.
+// Files are followed until ctx is done, if that is sooner.
+func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan os.Signal) (stop func()) {
+	var busy sync.WaitGroup
+	watching, stopWatching := context.WithCancel(ctx)
+	living, end := context.WithCancel(context.WithoutCancel(ctx))
+	busy.Go(func() {
+		if err := watcher.Run(watching); err != nil {
+			o.logger.Error("files are no longer watched", slog.String("error", err.Error()))
+		}
+	})
+	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
+	if o.control != nil {
+		busy.Go(func() { o.control.Serve(living, o.answer) })
+	}
+	if o.manager != nil && o.pulse > 0 {
+		busy.Go(func() {
+			systemd.Pulse{Every: o.pulse, Check: o.server.Probe, Beat: o.manager.Alive, Logger: o.logger}.Run(living)
+		})
+	}
+	busy.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-living.Done(): // the client of stdio has left, or serving has failed
+		}
+		o.tell(o.manager.Stopping("shutting down"))
+	})
+	return func() {
+		stopWatching()
+		end()
+		busy.Wait()
+	}
+}
+
+// opened says that clients can come in now.
+func (o *operation) opened(where string) {
+	o.mu.Lock()
+	o.listener = where
+	o.mu.Unlock()
+	o.tell(o.manager.Ready(o.line()))
+}
+
+// follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.
+func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup <-chan os.Signal) {
+	for {
+		var change engine.Change
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+			change.All = true
+		case seen, ok := <-changes:
+			if !ok {
+				changes = nil
+				continue
+			}
+			if !o.server.Snapshot().Watch() {
+				continue
+			}
+			change = o.flags.changeOf(seen)
+		}
+		_, _ = o.reload(ctx, change) // it has been said how it ended
+	}
+}
+
+// reload reloads, and says to the log, to people who read that, and to the manager
+// how it ended.
+func (o *operation) reload(ctx context.Context, change engine.Change) (engine.Report, error) {
+	o.reloading.Lock()
+	defer o.reloading.Unlock()
+	o.tell(o.manager.Reloading())
+	report, err := o.server.Reload(ctx, change)
+	if err != nil && !o.flags.log.forMachines() {
+		_ = printProblems(o.env, report)
+	}
+	o.tell(o.manager.Ready(o.line()))
+	return report, err
+}
+
+// line says on one line how the server is.
+func (o *operation) line() string {
+	status := o.server.Status()
+	if health := status.Health(); health != engine.Healthy {
+		return health
+	}
+	return fmt.Sprintf("serving %s, revision %s", offered(status), status.Revision[:12])
+}
+
+// tell logs that the manager could not be told something.
+func (o *operation) tell(err error) {
+	if err != nil {
+		o.logger.Warn("the service manager does not hear how the server is", slog.String("error", err.Error()))
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/scripting/worker"
+)
+
+// statusPatience is how long a server may take to say how it is.
+const statusPatience = 10 * time.Second
+
+// statusRow is what a server says of itself to machines.
+type statusRow struct {
+	Status        string          `json:"status"`
+	Ready         bool            `json:"ready"`
+	Synchronized  bool            `json:"synchronized"`
+	RestartNeeded bool            `json:"restart_needed"`
+	Problems      json.RawMessage `json:"problems"`
+	Revision      string          `json:"revision"`
+	Since         time.Time       `json:"since"`
+	AgeSeconds    float64         `json:"age_seconds"`
+	Serves        servesRow       `json:"serves"`
+	Loads         loadsRow        `json:"loads"`
+	Calls         callsRow        `json:"calls"`
+	HookRuns      hookRunsRow     `json:"hook_runs"`
+	Bodies        bodiesRow       `json:"bodies"`
+	Sessions      map[string]int  `json:"sessions"`
+	Listeners     []string        `json:"listeners"`
+	Version       string          `json:"version"`
+	PID           int             `json:"pid"`
+	Started       time.Time       `json:"started"`
+	UptimeSeconds float64         `json:"uptime_seconds"`
+}
+
+// servesRow counts what the snapshot holds.
+type servesRow struct {
+	Tools     int `json:"tools"`
+	Resources int `json:"resources"`
+	Templates int `json:"templates"`
+	Prompts   int `json:"prompts"`
+	Policies  int `json:"policies"`
+	Limits    int `json:"limits"`
+	Hooks     int `json:"hooks"`
+}
+
+// loadsRow counts loads since the start.
+type loadsRow struct {
+	Total  uint64 `json:"total"`
+	Failed uint64 `json:"failed"`
+}
+
+// callsRow counts calls since the start.
+type callsRow struct {
+	Running int    `json:"running"`
+	Ended   uint64 `json:"ended"`
+	Failed  uint64 `json:"failed"`
+}
+
+// hookRunsRow counts what went wrong with hooks since the start.
+type hookRunsRow struct {
+	Failed uint64 `json:"failed"`
+	Waits  uint64 `json:"waits"`
+}
+
+// bodiesRow says where bodies run.
+type bodiesRow struct {
+	Executor  string        `json:"executor"`
+	Processes int           `json:"processes"`
+	Calls     int           `json:"calls"`
+	Computing int           `json:"computing"`
+	Lost      uint64        `json:"lost"`
+	Confined  worker.Report `json:"confined_by"`
+}
+
+func newStatus(e env) *cobra.Command {
+	var a asking
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Tell how the server is that serves these files",
+		Long: `Status asks the server that serves these files, over its control socket, how it
+is: what it serves and since when, whether that is what the files say now and if
+not what is wrong with them, its calls, processes and sessions.
+
+The exit code is 0 when all is well, and 1 when the files have mistakes, so that
+the server goes on with what it served before, or when no server answers.`,
+		Example: `  mcpd status
+  mcpd status --control /run/mcpd/control.sock --json`,
+		Args: nothing,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var row statusRow
+			if err := a.ask(cmd.Context(), e, control.Status, statusPatience, &row); err != nil {
+				return err
+			}
+			if !a.asJSON {
+				if err := row.print(e); err != nil {
+					return err
+				}
+			}
+			return row.exit(a.asJSON)
+		},
+	}
+	a.add(cmd)
+	return cmd
+}
+
+// exit returns the error of a server to which something is wrong.
+func (r *statusRow) exit(said bool) error {
+	switch {
+	case r.Status == engine.Healthy:
+		return nil
+	case said:
+		return &exitError{code: exitFindings}
+	default:
+		return findings("%s", r.Status)
+	}
+}
+
+// row says how the server is.
+func (o *operation) row(s engine.Status) statusRow {
+	now := time.Now()
+	r := statusRow{
+		Status: s.Health(), Ready: s.Revision != "" && !s.Draining, Synchronized: s.Synchronized, RestartNeeded: o.front.RestartNeeded(),
+		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
+		Serves: servesRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
+		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
+		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: bodiesRow{Executor: executorInline, Confined: worker.Report{}},
+		Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+	}
+	if w := s.Workers; w != nil {
+		r.Bodies = bodiesRow{executorWorker, w.Processes, w.Calls, w.Computing, w.Lost, o.report}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listener != "" {
+		r.Listeners = append(r.Listeners, o.listener)
+	}
+	return r
+}
+
+// print prints for people.
+func (r *statusRow) print(e env) error {
+	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
+	for _, line := range [][2]string{
+		{"status", r.Status},
+		{"serves", offered(engine.Status{Tools: r.Serves.Tools, Resources: r.Serves.Resources, Templates: r.Serves.Templates, Prompts: r.Serves.Prompts})},
+		{"rules", countRules(engine.Status{Policies: r.Serves.Policies, Limits: r.Serves.Limits}) + ", " + count(r.Serves.Hooks, "hook")},
+		{"revision", fmt.Sprintf("%.12s, for %s, since %s", r.Revision, seconds(r.AgeSeconds), r.Since.Format(time.RFC3339))},
+		{"loads", fmt.Sprintf("%d, of which %d failed", r.Loads.Total, r.Loads.Failed)},
+		{"calls", fmt.Sprintf("%d running, %d ended, of which %d failed", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
+		{"hooks", fmt.Sprintf("%d runs failed, %d waits of calls for them", r.HookRuns.Failed, r.HookRuns.Waits)},
+		{"bodies", r.Bodies.text()},
+		{"sessions", r.sessions()},
+		{"listens on", strings.Join(r.Listeners, ", ") + r.restart()},
+		{"process", fmt.Sprintf("%d, mcpd %s, up %s", r.PID, r.Version, seconds(r.UptimeSeconds))},
+	} {
+		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], printable(line[1])); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
+
+// text says where bodies run.
+func (b bodiesRow) text() string {
+	if b.Executor != executorWorker {
+		return "in the process of the server, which one of them can bring down"
+	}
+	running := "1 process"
+	if b.Processes != 1 {
+		running = fmt.Sprintf("%d processes", b.Processes)
+	}
+	return fmt.Sprintf("%s with %s, %d lost, confined by %s", running, count(b.Calls, "call"), b.Lost, b.Confined)
+}
+
+// sessions counts those of each transport that has some.
+func (r *statusRow) sessions() string {
+	var some []string
+	for _, transport := range slices.Sorted(maps.Keys(r.Sessions)) {
+		if n := r.Sessions[transport]; n > 0 {
+			some = append(some, fmt.Sprintf("%d %s", n, transport))
+		}
+	}
+	if some == nil {
+		return "none"
+	}
+	return strings.Join(some, ", ")
+}
+
+func (r *statusRow) restart() string {
+	if r.RestartNeeded {
+		return "; restart mcpd to have the listen block take effect"
+	}
+	return ""
+}
+
+// seconds returns a time as people say it.
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// openAudit opens the log that the first snapshot wants calls to be written to.
+func (s *Server) openAudit(block *hclfile.Audit) error {
+	if block == nil || s.options.Unaudited {
+		return nil
+	}
+	log, err := audit.Open(audit.Options{
+		Path: block.Path, Mode: audit.Mode(block.Mode), MaxSize: block.MaxSize, Keep: audit.Retention{Files: block.Keep, Age: block.MaxAge},
+		Veil: s.brokers.Secrets,
+		Now:  s.options.Now, Logger: s.options.Logger,
+	})
+	if err != nil {
+		return diag.List{{Code: "bad-audit", Range: block.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", err), Detail: "correct the path, or what stands there"}}
+	}
+	s.audit.Store(log)
+	s.audited = block
+	return nil
+}
+
+// checkAudit refuses production mode in a server that has begun without a log: it would
+// run calls that nobody writes down.
+func (s *Server) checkAudit(c *catalog.Catalog) error {
+	if c.Server.Mode != hclfile.Production || s.options.Unaudited || s.audit.Load() != nil {
+		return nil
+	}
+	return diag.List{{
+		Code: "production-no-audit", Range: c.Server.Range, Summary: "this server has begun without an audit log, and production mode demands one",
+		Detail: "restart mcpd, or put back what the server block said",
+	}}
+}
+
+// keepAudit tells when a later snapshot wants calls to be written down otherwise: only a
+// restart makes it so. Loading is held.
+func (s *Server) keepAudit(block *hclfile.Audit) {
+	if s.options.Unaudited || sameAudit(block, s.audited) {
+		return
+	}
+	s.options.Logger.Warn("the audit block has changed; restart mcpd to make it take effect", slog.Bool("audited", s.audit.Load() != nil))
+}
+
+// sameAudit reports whether two blocks open one log in the same way, wherever they stand.
+func sameAudit(a, b *hclfile.Audit) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Range, x.PathRange, x.Capture, y.Range, y.PathRange, y.Capture = diag.Range{}, diag.Range{}, nil, diag.Range{}, diag.Range{}, nil
+	return reflect.DeepEqual(x, y)
+}
+
+// audits writes down what happens to the server.
+func (s *Server) audits(kind EventKind, revision string) {
+	s.Audit("server."+string(kind), map[string]string{"revision": revision})
+}
+
+// Audit writes down what is no call, where calls are written down: a name with dots,
+// and what there is to say of it, none of which is a secret. In strict mode it returns
+// when the disk has it. That it cannot be written down is told in the log.
+func (s *Server) Audit(event string, attributes map[string]string) {
+	if err := s.writeEvent(event, attributes); err != nil {
+		s.options.Logger.Error("what happens to the server cannot be written down", slog.String("error", err.Error()))
+	}
+}
+
+// writeEvent is [Server.Audit] for what must not happen unless it is written down.
+func (s *Server) writeEvent(event string, attributes map[string]string) error {
+	log := s.audit.Load()
+	if log == nil {
+		return nil
+	}
+	return log.Event(audit.Event{Name: event, Attributes: attributes})
+}
+
+// closeAudit ends the log.
+func (s *Server) closeAudit() error {
+	if log := s.audit.Load(); log != nil {
+		return log.Close()
+	}
+	return nil
+}

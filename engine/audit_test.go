@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/audit"
+)
+
+// line is what the test reads of a line of the log.
+type line struct {
+	Kind      string          `json:"kind"`
+	Name      string          `json:"name"`
+	Call      string          `json:"call_id"`
+	Parent    string          `json:"parent_id"`
+	Outcome   string          `json:"outcome"`
+	DeniedBy  string          `json:"denied_by"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+const ledgered = `
+tool "pay" {
+  input "amount" { type = number }
+  input "card" {
+    type      = string
+    sensitive = true
+    required  = false
+  }
+  run = "if (input.amount > 100) throw new Error('too much'); return input.amount"
+}
+tool "twice" {
+  allow {
+    call { tools = ["pay"] }
+  }
+  run = "return await tools.pay({ amount: 1 })"
+}
+policy "no_negatives" {
+  tools  = ["pay"]
+  deny   = "args.amount < 0.0"
+  reason = "Nothing to pay"
+}
+`
+
+// auditedServer writes its calls to a file in a folder of its own.
+func auditedServer(t *testing.T, block string) (*engine.Server, string) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n" + block + "}\n"), Mode: 0o644}}
+	return server(t, engine.Options{Tools: files("pay.hcl", ledgered), Config: config}), path
+}
+
+func mustJSON(t *testing.T, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// linesOf returns the lines of a log, which must be whole.
+func linesOf(t *testing.T, path string) (lines []line, text string) {
+	t.Helper()
+	report, err := audit.Verify(path, nil)
+	if err != nil || len(report.Findings) > 0 {
+		t.Fatalf("the log: %v, %+v", err, report)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range bytes.Split(bytes.TrimSpace(raw), []byte("\n")) {
+		var one line
+		if err := json.Unmarshal(l, &one); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, one)
+	}
+	return lines, string(raw)
+}
+
+// TestEveryCallIsWrittenDown with what became of it, nested ones too, and nothing of an
+// argument but its shape.
+func TestEveryCallIsWrittenDown(t *testing.T) {
+	s, path := auditedServer(t, "")
+	for _, r := range []engine.Request{
+		calls("pay", `{"amount":7,"card":"4111-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
+		calls("pya", `{}`), calls("twice", `{}`),
+	} {
+		s.Execute(t.Context(), r)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	lines, text := linesOf(t, path)
+	var got []string
+	for _, l := range lines {
+		if l.Kind == "outcome" {
+			got = append(got, strings.TrimSpace(l.Outcome+" "+l.DeniedBy))
+		}
+	}
+	if want := "ok,POLICY_DENIED no_negatives,EXECUTION_ERROR,INVALID_INPUT,TOOL_NOT_FOUND,ok,ok"; strings.Join(got, ",") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if inner, outer := lines[len(lines)-4], lines[len(lines)-3]; inner.Parent != outer.Call || inner.Parent == "" {
+		t.Errorf("the nested call %+v is not that of %+v", inner, outer)
+	}
+	if strings.Contains(text, "4111") || strings.Contains(text, "seven") {
+		t.Errorf("the log holds arguments: %s", text)
+	}
+	if first, last := lines[0], lines[len(lines)-1]; first.Kind != "event" || last.Kind != "event" {
+		t.Errorf("the log begins with %+v and ends with %+v", first, last)
+	}
+}
+
+// TestArgumentsAreCapturedWhereTheOperatorWantsThem, but for those that are sensitive.
+func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
+	s, path := auditedServer(t, "  capture = [\"p*\"]\n")
+	s.Execute(t.Context(), calls("pay", `{"amount":7654,"card":"4111-1111"}`))
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := linesOf(t, path); !strings.Contains(text, "7654") || strings.Contains(text, "4111") {
+		t.Errorf("the log is %s", text)
+	}
+}
+
+// TestAStrictLogHoldsTheIntentBeforeTheCall, and a call that cannot be written down does
+// nothing.
+func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  mode = \"strict\"\n}\n"), Mode: 0o644}}
+	s := unloaded(t, engine.Options{Tools: files("a.hcl", "tool \"file\" {\n  run = \"return 1\"\n}\n"), Config: config})
+	var seen []byte
+	goTool(t, s, "act", func(context.Context) (string, error) {
+		var err error
+		seen, err = os.ReadFile(path)
+		return "done", err
+	})
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantSaid(t, s.Execute(t.Context(), calls("act", `{}`)), `"done"`)
+	if !bytes.Contains(seen, []byte(`"kind":"intent"`)) || bytes.Contains(seen, []byte(`"kind":"outcome"`)) {
+		t.Errorf("while it ran, the log was %s", seen)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	lines, _ := linesOf(t, path)
+	intents := 0
+	for _, l := range lines {
+		if l.Kind == "intent" {
+			intents++
+		}
+	}
+	if intents != 1 {
+		t.Errorf("there are %d intents", intents)
+	}
+}
+
+// TestALogThatCannotBeOpenedKeepsTheServerFromServing.
+func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
+	folder := t.TempDir()
+	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit { path = " + string(mustJSON(t, folder)) + " }\n"), Mode: 0o644}}
+	o := engine.Options{Tools: files("pay.hcl", ledgered), Config: config}
+	s := unloaded(t, o)
+	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
+		t.Errorf("got %v", err)
+	}
+	o.Unaudited = true
+	if _, err := unloaded(t, o).Load(t.Context()); err != nil {
+		t.Errorf("beside the server: %v", err)
+	}
+}

@@ -1,0 +1,53 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestHealthIsSaidInAFewWords(t *testing.T) {
+	in := func(severity diag.Severity, files ...string) diag.List {
+		var list diag.List
+		for _, file := range files {
+			list = append(list, diag.Diagnostic{Severity: severity, Range: diag.Range{File: file}})
+		}
+		return list
+	}
+	for _, r := range []struct {
+		status engine.Status
+		want   string
+	}{
+		{engine.Status{}, "nothing is loaded yet"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true}, engine.Healthy},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Problems: in(diag.Warning, "a")}, "healthy"},
+		{engine.Status{Revision: "r", Loads: 2, Problems: in(diag.Error, "a")}, "serving last good, 1 file broken"},
+		{engine.Status{Revision: "r", Loads: 2, Problems: append(in(diag.Error, "a", "b", "b", "c"), in(diag.Warning, "d")...)}, "serving last good, 3 files broken"},
+		{engine.Status{Revision: "r", Loads: 2, Problems: in(diag.Error, "")}, "serving last good, 1 mistake"},
+		{engine.Status{Revision: "r", Loads: 2, Problems: in(diag.Error, "", "")}, "serving last good, 2 mistakes"},
+		{engine.Status{Loads: 1, Problems: in(diag.Error, "a")}, "nothing is served, 1 file broken"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Draining: true}, "shutting down"},
+	} {
+		if got := r.status.Health(); got != r.want {
+			t.Errorf("%+v: %q, want %q", r.status, got, r.want)
+		}
+	}
+}
+
+// TestStatusShowsTheLinesOfMistakes prints what a load has found, later, and with
+// what is secret masked.
+func TestStatusShowsTheLinesOfMistakes(t *testing.T) {
+	folder := files("a.hcl", probedTool)
+	s := server(t, engine.Options{Tools: folder})
+	folder["b.hcl"] = files("b.hcl", `tool "b" { rum = 1 }`)["b.hcl"]
+	if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{"b.hcl"}}); err == nil {
+		t.Fatal("a broken file is loaded")
+	}
+	if got := string(s.Status().Shown()["tools.d/b.hcl"]); got != `tool "b" { rum = 1 }` {
+		t.Errorf("what is shown is %q", got)
+	}
+	if workers := s.Status().Workers; workers != nil {
+		t.Errorf("bodies run in processes %+v", workers)
+	}
+}

@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// addAccess takes in who may enter and what is written down of them, with paths that
+// are relative to the operator's file made those that the process opens.
+func (k *linker) addAccess(config *hclfile.Config) {
+	folder := filepath.Dir(filepath.FromSlash(k.options.ConfigPath))
+	if config.Listen.TLS != nil {
+		tls := *config.Listen.TLS
+		for _, file := range []*string{&tls.CertFile, &tls.KeyFile, &tls.ClientCAFile} {
+			*file = within(folder, *file)
+		}
+		k.catalog.Listen.TLS = &tls
+	}
+	for _, auth := range config.Auths {
+		if auth.Keys != nil {
+			auth.Keys = &hclfile.AuthKeys{File: within(folder, auth.Keys.File)}
+		}
+		k.catalog.Auths = append(k.catalog.Auths, auth)
+	}
+	k.checkAuths()
+	if config.Audit != nil {
+		audit := *config.Audit
+		audit.Path = within(folder, audit.Path)
+		k.catalog.Audit = &audit
+	}
+}
+
+// checkAuths reports auth blocks that cannot be applied: nobody would be let in by them,
+// and the operator would learn so from who is not. What is wrong with one block is told
+// there, and what is wrong with all of them together at the last.
+func (k *linker) checkAuths() {
+	if k.options.CheckAuth == nil || len(k.catalog.Auths) == 0 {
+		return
+	}
+	found := false
+	for i := range k.catalog.Auths {
+		found = k.checkAuth(k.catalog.Auths[i:i+1], k.catalog.Auths[i]) || found
+	}
+	if !found {
+		k.checkAuth(k.catalog.Auths, k.catalog.Auths[len(k.catalog.Auths)-1])
+	}
+}
+
+// checkAuth reports what is wrong with blocks at one of them, if anything is.
+func (k *linker) checkAuth(blocks []hclfile.Auth, at hclfile.Auth) bool {
+	err := k.options.CheckAuth(blocks)
+	if err != nil {
+		k.found.report(diag.List{{
+			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
+			Detail: "correct the block or what it names",
+		}})
+	}
+	return err != nil
+}
+
+// within returns a path that is relative to a folder as one of the process; an empty
+// one names nothing.
+func within(folder, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, filepath.FromSlash(path))
+}

@@ -1,0 +1,36 @@
+package hclfile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+func TestAnAuditIsDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, `
+audit {
+  path     = "audit/mcpd.jsonl"
+  mode     = "strict"
+  max_size = "1GiB"
+  keep     = 3
+  max_age  = "90d"
+  capture  = ["refund_*", "gh/issue"]
+}`, nil)
+	want := &Audit{
+		Path: "audit/mcpd.jsonl", Mode: AuditStrict, MaxSize: 1 << 30, Keep: 3, MaxAge: 90 * 24 * time.Hour,
+		Capture: []Name{{Text: "refund_*"}, {Text: "gh/issue"}},
+	}
+	if diff := cmp.Diff(want, c.Audit, cmpopts.IgnoreTypes(diag.Range{})); diff != "" || len(problems) > 0 {
+		t.Errorf("(-want +got)\n%s%v", diff, problems)
+	}
+}
+
+func TestWithoutABlockNothingIsWrittenDown(t *testing.T) {
+	if c, problems := decodeConfig(t, `server { name = "x" }`, nil); c.Audit != nil || len(problems) > 0 {
+		t.Errorf("%+v %v", c.Audit, problems)
+	}
+}

@@ -1,0 +1,299 @@
+package hclfile
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Auth is an auth block: a way in which callers prove who they are. It holds the
+// one of Keys, Tokens, Certificates and Peers that its kind says; none of them
+// lets in callers without a credential.
+type Auth struct {
+	// Kind is "api_key", "oidc", "mtls", "unix" or "anonymous".
+	Kind, Name   string
+	Keys         *AuthKeys
+	Tokens       *AuthTokens
+	Certificates *AuthCertificates
+	Peers        *AuthPeers
+	Range        diag.Range
+}
+
+// AuthKeys lets the holders of API keys in.
+type AuthKeys struct {
+	// File is a path, relative to the folder of the operator's file.
+	File string
+}
+
+// AuthTokens lets in whom an identity provider has issued a token to.
+type AuthTokens struct {
+	// Issuer is an https URL, or an http one of this machine.
+	Issuer   string
+	Audience string
+	// Resource is the URL of this server, "" for the audience.
+	Resource string
+	// Algorithms is nil for the usual ones.
+	Algorithms []string
+	// ID, Scopes, Groups and Agent name claims, "" for the usual ones.
+	ID, Scopes, Groups, Agent string
+	RequiredScopes            []string
+	// Skew is how far the clocks may differ.
+	Skew time.Duration
+}
+
+// AuthCertificates lets the holders of client certificates in.
+type AuthCertificates struct {
+	// Allow are patterns of names; nil is every name.
+	Allow []string
+	// Agent binds a certificate to the agent of its name.
+	Agent bool
+}
+
+// AuthPeers lets users of this machine in.
+type AuthPeers struct{ UIDs, GIDs []uint32 }
+
+// ListenTLS is the tls block of a listen block. Paths are relative to the folder
+// of the operator's file.
+type ListenTLS struct {
+	CertFile, KeyFile string
+	// ClientCAFile is empty where clients show no certificates.
+	ClientCAFile string
+	Range        diag.Range
+}
+
+// keysFile is the file of keys of a block that names none.
+const keysFile = "keys.json"
+
+// maxSkew bounds how far the clocks of issuer and server may differ.
+const maxSkew = time.Minute
+
+// tokenAlgorithms are those that tokens may be signed by: all are asymmetric.
+var tokenAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// authKinds are the kinds of auth blocks, and authRules what each may hold.
+var (
+	authKinds = []string{"api_key", "oidc", "mtls", "unix", "anonymous"}
+	authRules = map[string]*rule{
+		"api_key": {args: args("file")},
+		"oidc": {args: join(required("issuer", "audience"),
+			args("resource", "algorithms", "id", "scopes", "groups", "agent", "required_scopes", "skew"))},
+		"mtls":      {args: args("allow", "agent")},
+		"unix":      {args: args("uids", "gids")},
+		"anonymous": {},
+	}
+)
+
+// authArgs are the arguments of auth blocks of any kind.
+func authArgs() []argument {
+	var all []argument
+	for _, kind := range authKinds {
+		for _, a := range authRules[kind].args {
+			if !slices.ContainsFunc(all, func(b argument) bool { return a.name == b.name }) {
+				all = append(all, argument{name: a.name})
+			}
+		}
+	}
+	return all
+}
+
+// auths decodes the auth blocks.
+func (d *decoder) auths(all []*hclsyntax.Block, l Listen) []Auth {
+	var auths []Auth
+	taken := named{}
+	for _, b := range all {
+		if b.Type != "auth" {
+			continue
+		}
+		kind, name := b.Labels[0], b.Labels[1]
+		d.checkName("the auth block", name, b.LabelRanges[1])
+		if authRules[kind] == nil {
+			d.fail("bad-value", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("%q is no way to prove who calls", kind),
+				orElse(diag.DidYouMean(kind, authKinds), "write one of "+quotedList(authKinds)))
+			continue
+		}
+		d.claimName(taken, name, b.LabelRanges[1], "there is a second auth block %q", name)
+		d.check(b.Body, authRules[kind], "an auth block of kind "+kind, b.DefRange())
+		auths = append(auths, d.auth(b, l))
+	}
+	d.oneResource(auths)
+	return auths
+}
+
+func orElse(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+func quotedList(words []string) string { return "\"" + strings.Join(words, "\", \"") + "\"" }
+
+func (d *decoder) auth(b *hclsyntax.Block, l Listen) Auth {
+	a := Auth{Kind: b.Labels[0], Name: b.Labels[1], Range: d.f.rng(b.DefRange())}
+	switch a.Kind {
+	case "api_key":
+		a.Keys = &AuthKeys{File: keysFile}
+		if file := d.filled(b.Body, "file", "write the path of a file, or remove it for \""+keysFile+"\""); file != "" {
+			a.Keys.File = file
+		}
+	case "oidc":
+		a.Tokens = d.authTokens(b.Body)
+	case "mtls":
+		a.Certificates = d.authCertificates(b.Body)
+		if l.TLS == nil || l.TLS.ClientCAFile == "" {
+			d.fail("contradiction", a.Range, "no client can show a certificate", "write listen { tls { client_ca_file = \"…\" } }, which says who signs them")
+		}
+	case "unix":
+		a.Peers = &AuthPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
+		if !d.meant(b.Body, authRules["unix"], "uids", "gids") {
+			d.fail("missing-argument", a.Range, "the block lets nobody in", "write uids = [1000], gids = [1000], or both")
+		}
+	}
+	return a
+}
+
+func (d *decoder) authTokens(body *hclsyntax.Body) *AuthTokens {
+	t := &AuthTokens{Issuer: d.plainURL(body, "issuer")}
+	t.Audience = d.filled(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
+	t.Resource = d.plainURL(body, "resource")
+	algorithms, _ := d.strings(body, "algorithms")
+	for _, e := range algorithms {
+		if !slices.Contains(tokenAlgorithms, e.text) {
+			d.fail("bad-value", d.f.rng(e.where), "tokens cannot be signed by this algorithm", "write one of "+quotedList(tokenAlgorithms))
+		}
+	}
+	t.Algorithms = textsOf(algorithms)
+	const form = "write the name of a claim, such as \"sub\", or \"realm.roles\" for one within another; or remove it"
+	t.ID, t.Scopes = d.filled(body, "id", form), d.filled(body, "scopes", form)
+	t.Groups, t.Agent = d.filled(body, "groups", form), d.filled(body, "agent", form)
+	scopes, _ := d.strings(body, "required_scopes")
+	for _, e := range scopes {
+		d.checkScope(e)
+	}
+	t.RequiredScopes = textsOf(scopes)
+	t.Skew = d.durationWithin(body, "skew", maxSkew, maxSkew)
+	return t
+}
+
+// plainURL decodes the address of a server, without user, query and fragment: it
+// is compared as a text.
+func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
+	text, ok := d.text(body, name)
+	if !ok {
+		return ""
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#\"\\ ") || !isHostName(hostOf(u)) ||
+		u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is not the https URL of a server", name),
+			"write it as in \"https://login.example.com\", without query; http:// reaches only this machine")
+		return ""
+	}
+	return text
+}
+
+func (d *decoder) authCertificates(body *hclsyntax.Body) *AuthCertificates {
+	c := &AuthCertificates{}
+	allow, _ := d.strings(body, "allow")
+	for _, e := range allow {
+		if e.text == "" {
+			d.fail("bad-value", d.f.rng(e.where), "the name is empty", "write a name of a certificate, such as \"spiffe://fleet/*\"")
+		}
+	}
+	if body.Attributes["allow"] != nil && len(allow) == 0 && d.problemFree(body, "allow") {
+		d.fail("bad-value", d.f.rng(body.Attributes["allow"].Expr.Range()), "the list lets nobody in", "name certificates, or remove it to let in every one that the authority has signed")
+	}
+	c.Allow = textsOf(allow)
+	c.Agent, _ = d.boolean(body, "agent", false)
+	return c
+}
+
+// problemFree reports whether an argument is a list, so that nothing was told of it.
+func (d *decoder) problemFree(body *hclsyntax.Body, name string) bool {
+	v, ok := d.eval.value(body.Attributes[name].Expr)
+	return ok && hasKind(v, listKind)
+}
+
+// filled decodes a text that is not empty, "" when it is absent or was reported.
+func (d *decoder) filled(body *hclsyntax.Body, name, detail string) string {
+	text, ok := d.text(body, name)
+	if ok && strings.TrimSpace(text) == "" {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is empty", name), detail)
+		return ""
+	}
+	return text
+}
+
+// ids decodes a list of numbers of users or groups.
+func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
+	attr := body.Attributes[name]
+	if attr == nil {
+		return nil
+	}
+	v, ok := d.eval.value(attr.Expr)
+	if !ok {
+		return nil
+	}
+	const form = "write numbers, such as [1000]; id -u NAME and getent group NAME tell them"
+	where := d.f.rng(attr.Expr.Range())
+	if !hasKind(v, listKind) || v.LengthInt() == 0 {
+		d.fail("wrong-type", where, fmt.Sprintf("%q must be a list of numbers that is not empty", name), form)
+		return nil
+	}
+	var ids []uint32
+	for it := v.ElementIterator(); it.Next(); {
+		_, item := it.Element()
+		id, ok := idOf(item)
+		if !ok {
+			d.fail("bad-value", where, "this is not a list of the numbers of users or groups", form)
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// idOf returns the number of a user or a group; the greatest one stands for none.
+func idOf(v cty.Value) (uint32, bool) {
+	if v.IsNull() || !v.IsKnown() || v.Type() != cty.Number {
+		return 0, false
+	}
+	n, _ := v.AsBigFloat().Uint64()
+	return uint32(n), v.AsBigFloat().IsInt() && v.AsBigFloat().Sign() >= 0 && n < 1<<32-1
+}
+
+// oneResource reports blocks that say of the one server that it is two.
+func (d *decoder) oneResource(auths []Auth) {
+	var first *Auth
+	for i := range auths {
+		a := &auths[i]
+		switch {
+		case a.Tokens == nil || a.Tokens.Resource == "":
+		case first == nil:
+			first = a
+		case first.Tokens.Resource != a.Tokens.Resource:
+			d.fail("contradiction", a.Range, "two auth blocks name different resources", "write the same resource for both: it is this server",
+				diag.Note{Range: first.Range, Message: "the first one is here"})
+		}
+	}
+}
+
+// listenTLS decodes a tls block, nil without one.
+func (d *decoder) listenTLS(b *hclsyntax.Block) *ListenTLS {
+	if b == nil {
+		return nil
+	}
+	d.check(b.Body, rules["tls"], "a tls block", b.DefRange())
+	const form = "write the path of a file in PEM, such as \"tls/server.pem\""
+	return &ListenTLS{
+		CertFile: d.filled(b.Body, "cert_file", form), KeyFile: d.filled(b.Body, "key_file", form),
+		ClientCAFile: d.filled(b.Body, "client_ca_file", form), Range: d.f.rng(b.DefRange()),
+	}
+}

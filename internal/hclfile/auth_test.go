@@ -1,0 +1,78 @@
+package hclfile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+func TestAuthBlocksAreDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, `
+listen {
+  address = "0.0.0.0:8443"
+  tls {
+    cert_file      = "server.pem"
+    key_file       = "server.key"
+    client_ca_file = "fleet.pem"
+  }
+}
+auth "api_key" "ops" {
+  file = "ops.json"
+}
+auth "api_key" "ci" {
+}
+auth "oidc" "corp" {
+  issuer          = "https://login.example.com/"
+  audience        = "https://mcp.example.com/mcp"
+  resource        = "https://mcp.example.com/mcp"
+  algorithms      = ["ES256"]
+  id              = "email"
+  scopes          = "permissions"
+  groups          = "realm.roles"
+  agent           = "client_id"
+  required_scopes = ["mcp"]
+  skew            = "30s"
+}
+auth "oidc" "dev" {
+  issuer   = "http://localhost:9000"
+  audience = "mcp"
+}
+auth "mtls" "fleet" {
+  allow = ["spiffe://fleet/*"]
+  agent = true
+}
+auth "unix" "admins" {
+  uids = [0, 1000]
+  gids = [4294967294]
+}
+auth "anonymous" "public" {
+}
+`, VarValues{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []Auth{
+		{Kind: "api_key", Name: "ops", Keys: &AuthKeys{File: "ops.json"}},
+		{Kind: "api_key", Name: "ci", Keys: &AuthKeys{File: "keys.json"}},
+		{Kind: "oidc", Name: "corp", Tokens: &AuthTokens{
+			Issuer: "https://login.example.com/", Audience: "https://mcp.example.com/mcp", Resource: "https://mcp.example.com/mcp",
+			Algorithms: []string{"ES256"}, ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id",
+			RequiredScopes: []string{"mcp"}, Skew: 30 * time.Second,
+		}},
+		{Kind: "oidc", Name: "dev", Tokens: &AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
+		{Kind: "mtls", Name: "fleet", Certificates: &AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		{Kind: "unix", Name: "admins", Peers: &AuthPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
+		{Kind: "anonymous", Name: "public"},
+	}
+	if diff := cmp.Diff(want, c.Auths, cmpopts.IgnoreTypes(diag.Range{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	tls := &ListenTLS{CertFile: "server.pem", KeyFile: "server.key", ClientCAFile: "fleet.pem"}
+	if diff := cmp.Diff(tls, c.Listen.TLS, cmpopts.IgnoreTypes(diag.Range{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,43 @@
+package mcp
+
+import "net/http"
+
+// Trace is where a request comes from, as its caller says: the fields traceparent and
+// tracestate (W3C Trace Context) of its _meta, and of the headers that carried it. What
+// has a mistake is for nobody to repair: it counts for nothing.
+type Trace struct {
+	Parent, State               string
+	CarrierParent, CarrierState string
+}
+
+// TraceOf returns what the headers of a request say; nil headers say nothing.
+func TraceOf(h http.Header) (t Trace) {
+	if parents := h["Traceparent"]; len(parents) == 1 {
+		t.CarrierParent = parents[0]
+		if states := h["Tracestate"]; len(states) == 1 {
+			t.CarrierState = states[0]
+		}
+	}
+	return t
+}
+
+// trace returns what the call says of where it comes from.
+// The headers of a connection that carries many requests are of none of them.
+func (c *call) trace() (t Trace) {
+	if c.origin.mirrored {
+		t = TraceOf(c.origin.peer.Headers)
+	}
+	if len(c.meta.traceparent) <= maxTraceParent {
+		t.Parent, _ = text(c.meta.traceparent)
+	}
+	if t.Parent != "" && len(c.meta.tracestate) <= maxTraceState {
+		t.State, _ = text(c.meta.tracestate)
+	}
+	return t
+}
+
+// What is longer, as JSON, is not looked at: nothing that has a meaning is.
+const (
+	maxTraceParent = 128
+	maxTraceState  = 1 << 10
+)

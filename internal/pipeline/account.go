@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// intend writes down what the call is about to do. A call that cannot be written down
+// is not made.
+func (x *execution) intend() *call.Error {
+	if x.audit == nil {
+		return nil
+	}
+	if err := x.audit.Intent(x.record()); err != nil {
+		return unaccounted(err)
+	}
+	return nil
+}
+
+// account writes down what became of the call. An error takes the place of a result that
+// nobody would know of; one of a call that has failed anyway is in the log of the audit.
+func (x *execution) account(result call.Result) *call.Error {
+	if x.audit == nil {
+		return nil
+	}
+	r := x.record()
+	r.Duration, r.Cached, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, audit.OutcomeOK
+	switch {
+	case result.Err != nil:
+		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, result.Err.Message
+	case result.Ask != nil:
+		r.Outcome = audit.OutcomeInputRequired
+	}
+	if err := x.audit.Outcome(r); err != nil && result.Err == nil {
+		return unaccounted(err)
+	}
+	return nil
+}
+
+func unaccounted(err error) *call.Error {
+	e := failed(call.ExecutionError, err, "the server cannot write down the call; try again in a second")
+	e.RetryAfter, e.Overloaded = time.Second, true
+	return e
+}
+
+// record is what is written down of the call whatever becomes of it.
+func (x *execution) record() *audit.Record {
+	r := &audit.Record{
+		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via),
+		Kind: x.eventKind(), Name: x.name(), URI: x.uri(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
+	}
+	if x.entry == nil {
+		return r
+	}
+	r.Definition = hex.EncodeToString(x.entry.Key[:])
+	if kept := x.catalog.Audit; kept != nil && len(kept.Capture) > 0 && hclfile.Covers(kept.Capture, x.entry.Name) {
+		r.Values = x.visibleArguments()
+	}
+	return r
+}

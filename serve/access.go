@@ -1,0 +1,223 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/authn"
+)
+
+// access lets in whom the auth blocks of the snapshot do that serves: a request is
+// never judged by those of an older one.
+type access struct {
+	// Fixed at creation.
+	engine    *engine.Server
+	roster    *authn.Roster
+	providers *providers
+
+	// guarded says that strangers reach the listener: who proves nothing stays out,
+	// whatever a reload says.
+	guarded atomic.Bool
+
+	applied atomic.Pointer[engine.Snapshot]
+
+	// mu is held while blocks are applied, and guards what follows.
+	mu     sync.Mutex
+	failed failure
+}
+
+// failure is that of applying the blocks of a snapshot.
+type failure struct {
+	of   *engine.Snapshot
+	err  error
+	next time.Time // when to try again
+}
+
+// applyAgain is how long it takes until blocks that could not be applied are again.
+const applyAgain = time.Second
+
+func newAccess(e *engine.Server) *access {
+	p := newProviders(e.Snapshot, e.Logger())
+	return &access{engine: e, providers: p, roster: authn.NewRoster(authn.RosterOptions{Client: p.client(), Logger: e.Logger()})}
+}
+
+// close lets nobody in from then on.
+func (a *access) close() error {
+	a.roster.Close()
+	return a.providers.pool.Close()
+}
+
+// door returns the door of all HTTP transports.
+func (a *access) door() authn.Door {
+	return authn.Door{Authenticate: a.authenticate, Logger: a.engine.Logger(), Contradicted: a.contradicted}
+}
+
+// contradicted has it logged and written down who claims to be another agent than its
+// credential is bound to.
+func (a *access) contradicted(p identity.Principal, from identity.Source) {
+	a.engine.Logger().Warn("a caller claims to be another agent than its credential is bound to",
+		slog.String("principal", p.ID), slog.String("kind", string(p.Kind)), slog.String("agent", p.Agent), slog.String("ip", from.IP))
+	a.engine.Audit("agent.contradicted", map[string]string{"principal": p.ID, "kind": string(p.Kind), "agent": p.Agent, "ip": from.IP})
+}
+
+// authenticate is the [authn.Authenticator] of the server.
+func (a *access) authenticate(r *http.Request) (identity.Principal, error) {
+	// What cannot be applied lets nobody in, and has been told.
+	_ = a.follow()
+	return a.roster.Authenticate(r)
+}
+
+// follow applies the auth blocks of the snapshot that serves, unless it has. Where
+// that fails, nobody is let in until it succeeds, which is tried again each second.
+func (a *access) follow() error {
+	if a.engine.Snapshot() == a.applied.Load() {
+		return nil
+	}
+	return a.renew()
+}
+
+// renew is follow where there is something to apply.
+func (a *access) renew() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.engine.Snapshot()
+	if now == a.applied.Load() {
+		return nil
+	}
+	last := a.failed
+	if last.of == now && time.Now().Before(last.next) {
+		return last.err
+	}
+	err := a.apply(now)
+	if err == nil {
+		a.failed = failure{}
+		a.applied.Store(now)
+		return nil
+	}
+	if last.of != now || last.err.Error() != err.Error() {
+		a.engine.Logger().Error("the auth blocks cannot be applied: nobody is let in", slog.String("error", err.Error()))
+	}
+	a.failed = failure{now, err, time.Now().Add(applyAgain)}
+	return errors.Join(err, a.roster.Apply(authn.Options{}))
+}
+
+// apply applies the auth blocks of a snapshot. What would let strangers in who prove
+// nothing is not applied: the blocks from before stay in force.
+func (a *access) apply(s *engine.Snapshot) error {
+	switch {
+	case s == nil:
+		return a.roster.Apply(authn.Options{}) // nothing says who may enter
+	case a.guarded.Load() && !demanding(s):
+		a.engine.Logger().Error("the auth blocks let in who proves nothing, on an address that strangers reach: those from before stay in force until a restart")
+		return nil
+	}
+	o := authn.Options{Open: true}
+	if blocks := s.Auths(); len(blocks) > 0 {
+		o = methodsOf(blocks)
+	}
+	if err := a.roster.Apply(o); err != nil {
+		return fmt.Errorf("apply auth blocks: %w", err)
+	}
+	return nil
+}
+
+// guard has who proves nothing kept out from now on, whatever a reload says, where
+// strangers reach the listener and everybody has to prove who they are now. It reports
+// whether that is so.
+func (a *access) guard(strangers bool) bool {
+	now := a.engine.Snapshot()
+	demands := demanding(now)
+	a.guarded.Store(demands && (strangers || knowsPeers(now)))
+	return demands
+}
+
+func demanding(s *engine.Snapshot) bool {
+	blocks := s.Auths()
+	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b engine.Auth) bool { return b.Kind == anonymous })
+}
+
+// anonymous is the kind of the auth block that lets in who carries no credential.
+const anonymous = "anonymous"
+
+// knowsPeers reports whether users of the machine are told apart on a socket.
+func knowsPeers(s *engine.Snapshot) bool {
+	return slices.ContainsFunc(s.Auths(), func(b engine.Auth) bool { return b.Peers != nil })
+}
+
+// knows reports whether a request comes from somebody who may enter.
+func (a *access) knows(r *http.Request) bool {
+	_, err := a.authenticate(r)
+	return err == nil
+}
+
+// scopeMetrics is the scope of credentials by which metrics are read.
+const scopeMetrics = "mcpd:metrics"
+
+// watchers lets those through to a handler who may see what all others do: where
+// credentials are demanded the user of this machine, and who has a scope for that.
+func (a *access) watchers(h http.Handler) http.Handler {
+	door := a.door()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, _, _, err := door.Enter(r)
+		if err != nil {
+			status, message := door.Refuse(w.Header(), r, err)
+			http.Error(w, message, status)
+			return
+		}
+		open := len(a.engine.Snapshot().Auths()) == 0
+		if !open && p.Kind != identity.KindLocal && !slices.Contains(p.Scopes, scopeMetrics) {
+			http.Error(w, "metrics tell of all callers; send a credential of the scope "+scopeMetrics, http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// metadata answers with the metadata of the server as a protected resource (RFC 9728).
+func (a *access) metadata(w http.ResponseWriter, r *http.Request) {
+	_ = a.follow()
+	a.roster.ServeMetadata(w, r)
+}
+
+// CheckAuth returns why auth blocks could not be applied together now, for
+// [engine.Options].
+func CheckAuth(blocks []engine.Auth) error { return authn.Check(methodsOf(blocks)) }
+
+// methodsOf returns what auth blocks say as methods.
+func methodsOf(blocks []engine.Auth) (o authn.Options) {
+	for _, b := range blocks {
+		switch {
+		case b.Keys != nil:
+			o.Keys = append(o.Keys, authn.KeyOptions{File: b.Keys.File})
+		case b.Tokens != nil:
+			t := b.Tokens
+			o.Tokens = append(o.Tokens, authn.TokenOptions{
+				Issuer: t.Issuer, Audience: t.Audience, Resource: t.Resource, Algorithms: t.Algorithms, ID: t.ID, Groups: t.Groups,
+				Agent: t.Agent, Scopes: t.Scopes, RequiredScopes: t.RequiredScopes, Skew: skewOf(t.Skew),
+			})
+		case b.Certificates != nil:
+			o.Certificates = append(o.Certificates, authn.CertificateOptions{Allow: b.Certificates.Allow, Agent: b.Certificates.Agent})
+		case b.Peers != nil:
+			o.Peers = append(o.Peers, authn.PeerOptions{UIDs: b.Peers.UIDs, GIDs: b.Peers.GIDs})
+		case b.Kind == anonymous:
+			o.Anonymous = true
+		}
+	}
+	return o
+}
+
+// skewOf returns how far clocks may differ as options have it, where 0 is not none.
+func skewOf(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
