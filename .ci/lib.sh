@@ -89,6 +89,15 @@ fuzz() {
     exit 255'
 }
 
+# cross_builds TARGET...: builds mcpd for other systems, such as linux/arm64.
+cross_builds() {
+  local target
+  for target; do
+    CGO_ENABLED=0 GOOS=${target%/*} GOARCH=${target#*/} go build -o /dev/null ./cmd/mcpd || return 1
+    echo "built $target"
+  done
+}
+
 # need_mcpd: builds mcpd into $MCPD, unless the caller brings one.
 need_mcpd() {
   [ -n "${MCPD:-}" ] && return 0
