@@ -77,76 +77,81 @@ func (c *expiring) Err() error {
 	}
 }
 
+// everyEnd are bodies that end the same wherever they run: with values, failures,
+// what their host does, and at their deadline.
+var everyEnd = []string{
+	"return input.a + 1",
+	"return 'text'",
+	"",
+	"return content.text('x')",
+	"throw new Error('no\\n' + input.a)",
+	"throw new ToolError('polite', { details: { a: [1] } })",
+	"function f() { null.x }\nf()",
+	"log.info('hello', { a: 1 }); progress(1, 2, 'half'); console.log('x'); return 1",
+	"const r = await http.api.get('https://x/'); return r.status",
+	"const rs = await Promise.all([1, 2, 3].map((n) => http.api.get('https://x/' + n))); return rs.length",
+	"try { await http.api.post('https://refused/'); } catch (e) { return e.code + e.message }",
+	"await new Promise((r) => setTimeout(r, 5)); return Math.random() > 2 || crypto.randomUUID().length",
+	"return elicit({ message: 'sure?', schema: { type: 'object', properties: {} } })",
+	"const o = {}; o.o = o; return o",
+	"log.info('x', { a: '\\ud800' }); return '\\udc00' + input.a",
+	"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
+	"try { await http.api.post('https://x/', { body: 'x'.repeat(2.5e7) }); } catch (e) { return e.code }",
+	"log.info('over'); for (;;) {}",
+	"const c = new AbortController(); setTimeout(() => c.abort(), 5); return http.api.get('https://waits/', { signal: c.signal }).catch((e) => e.name)",
+	"return dates.format(0, 'HH:mm', { zone: 'Asia/Kathmandu' })",
+}
+
 func TestACallEndsAsItDoesInline(t *testing.T) {
 	// A process that is slow today, or large with the detector of races, must not
 	// be killed for it.
 	e := executor(t, Options{Grace: time.Minute, Memory: 2 << 30})
-	for _, body := range []string{
-		"return input.a + 1",
-		"return 'text'",
-		"",
-		"return content.text('x')",
-		"throw new Error('no\\n' + input.a)",
-		"throw new ToolError('polite', { details: { a: [1] } })",
-		"function f() { null.x }\nf()",
-		"log.info('hello', { a: 1 }); progress(1, 2, 'half'); console.log('x'); return 1",
-		"const r = await http.api.get('https://x/'); return r.status",
-		"const rs = await Promise.all([1, 2, 3].map((n) => http.api.get('https://x/' + n))); return rs.length",
-		"try { await http.api.post('https://refused/'); } catch (e) { return e.code + e.message }",
-		"await new Promise((r) => setTimeout(r, 5)); return Math.random() > 2 || crypto.randomUUID().length",
-		"return elicit({ message: 'sure?', schema: { type: 'object', properties: {} } })",
-		"const o = {}; o.o = o; return o",
-		"log.info('x', { a: '\\ud800' }); return '\\udc00' + input.a",
-		"throw new ToolError('\\ud800', { details: { '\\udfff': '\\ud800' } })",
-		"try { await http.api.post('https://x/', { body: 'x'.repeat(2.5e7) }); } catch (e) { return e.code }",
-		"log.info('over'); for (;;) {}",
-		"const c = new AbortController(); setTimeout(() => c.abort(), 5); return http.api.get('https://waits/', { signal: c.signal }).catch((e) => e.name)",
-		"return dates.format(0, 'HH:mm', { zone: 'Asia/Kathmandu' })",
-	} {
+	for _, body := range everyEnd {
 		t.Run(body, func(t *testing.T) {
-			var outcomes []string
-			var told [][]string
-			for _, x := range []scripting.Executor{scripting.Inline(), e} {
-				var mu sync.Mutex
-				var ops []string
-				ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
-				host := hostFunc(func(asked context.Context, seq int, op string, payload []byte) ([]byte, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					ops = append(ops, op)
-					switch {
-					case op == "ask":
-						return nil, scripting.ErrSuspended
-					case strings.Contains(string(payload), "over"):
-						ctx.expire()
-					case strings.Contains(string(payload), "waits"):
-						<-asked.Done()
-						return nil, asked.Err()
-					case strings.Contains(string(payload), "refused"):
-						return nil, &scripting.HostError{Code: scripting.Denied, Message: "not there"}
-					}
-					return []byte(answered), nil
-				})
-				journal := scripting.NewJournal()
-				out, err := x.Run(ctx, scripting.Call{Program: program(t, body), Input: []byte(`{"a":41}`), Seed: scripting.Seed{7}, Start: time.Unix(1000, 0), Journal: journal}, host)
-				if err != nil {
-					t.Fatal(err)
-				}
-				text, err := out.AppendBinary(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				outcomes = append(outcomes, string(text))
-				told = append(told, ops)
-				if len(ops) > journal.Len() {
-					t.Errorf("%d entries for %q", journal.Len(), ops)
-				}
-			}
-			if outcomes[0] != outcomes[1] || fmt.Sprint(told[0]) != fmt.Sprint(told[1]) {
-				t.Errorf("inline: %q %q\nworker: %q %q", outcomes[0], told[0], outcomes[1], told[1])
+			here, toldHere := endOf(t, scripting.Inline(), body)
+			there, toldThere := endOf(t, e, body)
+			if here != there || fmt.Sprint(toldHere) != fmt.Sprint(toldThere) {
+				t.Errorf("inline: %q %q\nworker: %q %q", here, toldHere, there, toldThere)
 			}
 		})
 	}
+}
+
+// endOf returns how a body ends, and the operations that its host was told to do.
+func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, told []string) {
+	t.Helper()
+	var mu sync.Mutex
+	ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
+	host := hostFunc(func(asked context.Context, seq int, op string, payload []byte) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, op)
+		switch {
+		case op == "ask":
+			return nil, scripting.ErrSuspended
+		case strings.Contains(string(payload), "over"):
+			ctx.expire()
+		case strings.Contains(string(payload), "waits"):
+			<-asked.Done()
+			return nil, asked.Err()
+		case strings.Contains(string(payload), "refused"):
+			return nil, &scripting.HostError{Code: scripting.Denied, Message: "not there"}
+		}
+		return []byte(answered), nil
+	})
+	journal := scripting.NewJournal()
+	out, err := x.Run(ctx, scripting.Call{Program: program(t, body), Input: []byte(`{"a":41}`), Seed: scripting.Seed{7}, Start: time.Unix(1000, 0), Journal: journal}, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := out.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) > journal.Len() {
+		t.Errorf("%d entries for %q", journal.Len(), told)
+	}
+	return string(text), told
 }
 
 // bombs are what neither an interrupt nor a limit within the process stops.

@@ -79,7 +79,7 @@ func (e *Executor) start() (*peer, error) {
 		return nil, err
 	}
 	if p.words, err = p.cmd.StderrPipe(); err == nil {
-		err = p.cmd.Start()
+		err = begin(p.cmd)
 	}
 	if err == nil {
 		e.counts.Started++

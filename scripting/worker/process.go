@@ -31,7 +31,7 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := begin(cmd); err != nil {
 		return nil, err
 	}
 	killed, ended := make(chan struct{}), make(chan struct{})
