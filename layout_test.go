@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd", "internal/replay"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry"},
@@ -33,6 +33,7 @@ var layout = map[string][]string{
 	"internal/crossref":        {"diag", "internal/asking", "internal/hclfile", "internal/grant", "internal/uritemplate"},
 	"internal/power":           {"diag", "internal/hclfile", "internal/grant"},
 	"internal/pipeline":        {"call", "scripting", "policylang", "identity", "internal/telemetry", "internal/asking", "internal/audit", "internal/catalog", "internal/content", "internal/deadline", "internal/gofunc", "internal/hclfile", "internal/hooks", "internal/host", "internal/jsongate", "internal/lanes", "internal/nesting", "internal/ratelimit", "internal/redact", "internal/schema", "internal/state"},
+	"internal/replay":          {"call", "policylang", "internal/audit", "internal/pipeline"},
 	"internal/redact":          {},
 	"internal/content":         {},
 	"internal/cputime":         {},
@@ -63,8 +64,9 @@ var layout = map[string][]string{
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
-	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "identity", "internal/transport/gate", "internal/transport/exchange"},
-	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard"},
+	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "internal/deadline", "identity", "internal/transport/gate", "internal/transport/exchange", "internal/retryafter"},
+	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard", "internal/retryafter"},
+	"internal/retryafter":      {},
 	"internal/authn/idptest":   {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},

@@ -17,3 +17,13 @@ type ListenTLS = hclfile.ListenTLS
 // Auths returns the auth blocks of the operator's file. Without any, nobody has to
 // prove anything.
 func (s *Snapshot) Auths() []Auth { return slices.Clone(s.catalog.Auths) }
+
+// AuthsMended reports whether the last load found auth blocks that could not be applied,
+// and now they can, as the files that they name have come or have changed: then it is
+// worth to load again, though none of the server's own files has changed.
+func (s *Server) AuthsMended() bool {
+	s.mu.Lock()
+	refused := s.last.refused
+	s.mu.Unlock()
+	return len(refused) > 0 && s.options.CheckAuth(refused) == nil
+}

@@ -41,13 +41,31 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 	}}
 }
 
-// keepAudit tells when a later snapshot wants calls to be written down otherwise: only a
-// restart makes it so. Loading is held.
-func (s *Server) keepAudit(block *hclfile.Audit) {
-	if s.options.Unaudited || sameAudit(block, s.audited) {
-		return
+// keepAudit tells when a later snapshot wants calls to be written down otherwise, and
+// returns the warning: only a restart makes it so. Loading is held.
+func (s *Server) keepAudit(block *hclfile.Audit) diag.List {
+	if !s.auditOutdated(block) {
+		return nil
 	}
-	s.options.Logger.Warn("the audit block has changed; restart mcpd to make it take effect", slog.Bool("audited", s.audit.Load() != nil))
+	audited := s.audit.Load() != nil
+	s.options.Logger.Warn("the audit block has changed; restart mcpd to make it take effect", slog.Bool("audited", audited))
+	warning := diag.Diagnostic{
+		Severity: diag.Warning, Code: "restart-needed", Summary: "the audit block has changed, which takes effect when mcpd is restarted; until then calls are not written down",
+		Detail: "restart mcpd, or put back what the file said",
+	}
+	if audited {
+		warning.Summary = "the audit block has changed, which takes effect when mcpd is restarted; until then calls are written down as before"
+	}
+	if block != nil {
+		warning.Range = block.Range
+	}
+	return diag.List{warning}
+}
+
+// auditOutdated reports whether a block wants calls to be written down otherwise than
+// they are. The first snapshot has been made.
+func (s *Server) auditOutdated(block *hclfile.Audit) bool {
+	return !s.options.Unaudited && !sameAudit(block, s.audited)
 }
 
 // sameAudit reports whether two blocks open one log in the same way, wherever they stand.
@@ -58,6 +76,18 @@ func sameAudit(a, b *hclfile.Audit) bool {
 	x, y := *a, *b
 	x.Range, x.PathRange, x.Capture, y.Range, y.PathRange, y.Capture = diag.Range{}, diag.Range{}, nil, diag.Range{}, diag.Range{}, nil
 	return reflect.DeepEqual(x, y)
+}
+
+// Began says that clients can come in now, where [Options.Pending] has the audit log wait
+// for that. Only the first time counts.
+func (s *Server) Began() {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.audits(Started, s.Status().Revision)
 }
 
 // audits writes down what happens to the server.

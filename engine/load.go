@@ -20,6 +20,7 @@ type lastLoad struct {
 	problems      diag.List
 	sources       catalog.Sources
 	loads, failed uint64
+	refused       []Auth // auth blocks that could not be applied
 }
 
 // Change says what a reload has to look at again.
@@ -90,14 +91,14 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
 	}
 	if err == nil {
-		s.keepAudit(snap.catalog.Audit)
+		report.Problems = slices.Concat(report.Problems, s.keepAudit(snap.catalog.Audit)).Sort()
 		s.publish(snap, before, change.All)
 	} else {
 		s.failed++
 	}
 	s.mu.Lock()
 	mended := err == nil && s.loads > 1 && !s.last.ok
-	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed}
+	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
@@ -172,7 +173,9 @@ func outcomeOf(before, now *Snapshot, err error) string {
 func (s *Server) tell(kind EventKind, took time.Duration) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
-	s.audits(kind, s.Status().Revision)
+	if s.begun {
+		s.audits(kind, s.Status().Revision)
+	}
 	if s.options.OnEvent != nil {
 		s.options.OnEvent(Event{Kind: kind, Status: s.Status(), Took: took})
 	}

@@ -59,9 +59,19 @@ type Options struct {
 	// package serve. Nil accepts all.
 	CheckAuth func([]Auth) error
 
+	// CheckTLS refuses a tls block by which a front could not listen now, for programs that
+	// check files beside the server: one that listens already goes on with what it has read.
+	// Nil accepts all.
+	CheckTLS func(ListenTLS) error
+
 	// Unaudited leaves the audit block aside, for programs beside the server that writes
 	// the log.
 	Unaudited bool
+
+	// Pending says that the program calls [Server.Began] once clients can come in. Until
+	// then the audit log is told nothing of the server: a start that fails leaves no
+	// record there.
+	Pending bool
 
 	// Production demands of the files what production mode does, whatever the operator's
 	// file says.
@@ -127,7 +137,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
 		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
 	}
-	c.CheckAuth, c.Production = o.CheckAuth, o.Production
+	c.CheckAuth, c.CheckTLS, c.Production = o.CheckAuth, o.CheckTLS, o.Production
 	if o.CheckTool != nil {
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }
 	}

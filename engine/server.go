@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,10 @@ type Server struct {
 	registered []*catalog.Item
 	loads      uint64
 	failed     uint64
-	audited    *hclfile.Audit // the block that audit was opened by
+
+	// audited is the block that audit was opened by. It is set before the first snapshot
+	// is stored, and never again.
+	audited *hclfile.Audit
 
 	// audit is the log that calls are written to, from the first load on; nil for none.
 	audit atomic.Pointer[audit.Log]
@@ -58,6 +62,7 @@ type Server struct {
 
 	audience audience.Audience // hears of each snapshot that is published
 	telling  sync.Mutex        // events are told one at a time
+	begun    bool              // the audit log is told of events; guarded by telling
 	closing  sync.Once
 	closeErr error
 }
@@ -84,7 +89,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, observed: watch}
+	s := &Server{options: o, observed: watch, begun: !o.Pending}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
 	if !o.Veil.over.CompareAndSwap(nil, s.brokers.Secrets) {
@@ -141,6 +146,7 @@ func (s *Server) Status() Status {
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
 		status.Revision, status.Since = snap.Revision(), snap.since
+		status.RestartNeeded = s.auditOutdated(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
 		status.Resources, status.Templates, status.Prompts = len(snap.offers[Resources]), len(snap.offers[Templates]), len(snap.offers[Prompts])
@@ -170,6 +176,11 @@ func (s *Server) Close(ctx context.Context) error {
 	})
 	return s.closeErr
 }
+
+// Returns has users come back by a front who let the server have tokens of theirs: the
+// function that it gives knows who answers such a request of a browser, which needs no
+// credential and may name any host, and is nil for all others.
+func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.Returns() }
 
 // State returns the store of what outlives calls, which is opened when it is
 // first needed, for fronts that keep more in it. [Server.Close] closes it.

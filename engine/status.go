@@ -21,6 +21,9 @@ type Status struct {
 	// Synchronized says that the snapshot is made of the files as last read.
 	// It is false after a load that failed.
 	Synchronized bool
+	// RestartNeeded says that the files ask for what only a restart brings about, such as
+	// another audit log.
+	RestartNeeded bool
 	// Problems are the diagnostics of the last load: errors when it failed,
 	// warnings otherwise.
 	Problems diag.List

@@ -57,9 +57,9 @@ type expression struct {
 	result *types.Type
 	// heavy says that an evaluation may take long, so that it is metered.
 	heavy bool
-	// args says that the expression reads the arguments.
-	args bool
-	// names are the variables that the expression reads.
+	// reads are the parts of the input that the expression reads, and names its
+	// variables.
+	reads Parts
 	names map[string]bool
 }
 
@@ -144,7 +144,7 @@ const maxRounds = 32
 func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	x := &expression{role: at.role, text: at.text, whole: at.text.All(), places: at, result: checked.OutputType(), names: namesIn(tree.Expr(), c.scope)}
-	x.args = x.names["args"]
+	x.reads = partsOf(tree.Expr(), x.names)
 	cost := c.estimate(at, checked)
 	if cost == nil {
 		return nil

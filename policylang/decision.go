@@ -15,8 +15,8 @@ const (
 	NotConcerned
 	// Consent lets the call go on once its user consents.
 	Consent
-	// Unknown means that the outcome depends on the arguments. Only Partial
-	// answers it.
+	// Unknown means that the outcome depends on what is not known: the arguments for
+	// Partial, and what the Input says.
 	Unknown
 )
 
@@ -47,4 +47,6 @@ type Decision struct {
 	Err error
 	// Range is the expression that decided.
 	Range diag.Range
+	// When and Verdict are what the two expressions of the policy said.
+	When, Verdict Value
 }

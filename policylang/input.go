@@ -46,4 +46,6 @@ type Input struct {
 	Call    CallFacts
 	// Now is the time of the call; policies have no other clock.
 	Now time.Time
+	// Unknown are the parts of the input of which not all is known: none in a call.
+	Unknown Parts
 }

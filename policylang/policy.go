@@ -61,12 +61,12 @@ func (c *compiler) optional(r role, text *diag.Text) *expression {
 // does not count. Nor does a computed reason, which may read them all the
 // same: before they are known, Partial is what to ask.
 func (p *Policy) UsesArgs() bool {
-	return p.verdict.args || p.when != nil && p.when.args
+	return p.Reads()&PartArgs != 0
 }
 
 // Decide says what the policy thinks of a call. Whatever keeps it from being
 // evaluated denies. The context's end interrupts what takes long; light
-// expressions do not look at it.
+// expressions do not look at it. It answers Unknown only of what in.Unknown names.
 func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
@@ -79,43 +79,75 @@ func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 func (p *Policy) Partial(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
-	r.blind = true
+	r.unknown |= PartArgs
 	return p.decide(r)
 }
 
-func (p *Policy) decide(r *run) Decision {
+// Reads returns the parts of the input that the outcome can depend on.
+func (p *Policy) Reads() Parts {
+	if p.when == nil {
+		return p.verdict.reads
+	}
+	return p.when.reads | p.verdict.reads
+}
+
+// Where returns what the condition that decides is called, such as "deny", where it
+// stands, and where `when` does: nowhere, unless it was written.
+func (p *Policy) Where() (called string, verdict, when diag.Range) {
 	if p.when != nil {
-		switch concerned, err := p.when.decide(r); concerned {
-		case no:
-			return Decision{Outcome: NotConcerned, Range: p.when.whole}
-		case unknown:
-			return Decision{Outcome: Unknown, Range: p.when.whole}
-		case failed:
-			return p.fail(err)
+		when = p.when.whole
+	}
+	return string(p.verdict.role), p.verdict.whole, when
+}
+
+// decide asks `when` and then the condition that decides.
+func (p *Policy) decide(r *run) Decision {
+	d := Decision{}
+	if p.when != nil {
+		var err *failure
+		switch d.When, err = p.when.decide(r); d.When {
+		case False:
+			d.Outcome, d.Range = NotConcerned, p.when.whole
+			return d
+		case Open:
+			d.Outcome, d.Range = Unknown, p.when.whole
+			return d
+		case Failed:
+			return p.fail(d, err)
 		}
 	}
-	answer, err := p.verdict.decide(r)
+	return p.judge(r, d)
+}
+
+// judge asks the condition that decides.
+func (p *Policy) judge(r *run, d Decision) Decision {
+	var err *failure
+	d.Verdict, err = p.verdict.decide(r)
+	d.Range = p.verdict.whole
 	switch {
-	case answer == failed:
-		return p.fail(err)
-	case answer == unknown:
-		return Decision{Outcome: Unknown, Range: p.verdict.whole}
-	case (answer == yes) == (p.verdict.role == roleAllow):
-		return Decision{Outcome: Allow, Range: p.verdict.whole}
+	case d.Verdict == Failed:
+		return p.fail(d, err)
+	case d.Verdict == Open:
+		d.Outcome = Unknown
+		return d
+	case (d.Verdict == True) == (p.verdict.role == roleAllow):
+		d.Outcome = Allow
+		return d
 	case p.verdict.role == roleApproval:
-		return p.because(r, Consent)
+		d.Outcome = Consent
 	}
-	return p.because(r, Deny)
+	return p.because(r, d)
 }
 
 // fail denies because the policy could not be evaluated.
-func (p *Policy) fail(err *failure) Decision {
-	return Decision{Outcome: Deny, Reason: GenericReason, Err: p.blame(err), Range: err.place}
+func (p *Policy) fail(d Decision, err *failure) Decision {
+	d.Outcome, d.Reason, d.Err, d.Range = Deny, GenericReason, p.blame(err), err.place
+	return d
 }
 
-// because decides with the policy's reason.
-func (p *Policy) because(r *run, o Outcome) Decision {
-	d := Decision{Outcome: o, Reason: orElse(p.reason, GenericReason), Range: p.verdict.whole}
+// because adds the policy's reason to what it decides.
+func (p *Policy) because(r *run, d Decision) Decision {
+	d.Reason = orElse(p.reason, GenericReason)
 	if p.reasonExpr == nil {
 		return d
 	}

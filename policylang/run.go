@@ -17,8 +17,8 @@ import (
 type run struct {
 	in  Input
 	env *Env
-	// blind says that the arguments are not known.
-	blind bool
+	// unknown are the parts that are not known.
+	unknown Parts
 	// meter bounds what the heavy expressions of the decision take together.
 	meter meter
 }
@@ -26,7 +26,7 @@ type run struct {
 // start readies a run, which must be stopped again.
 func (e *Env) start(ctx context.Context, in Input) *run {
 	r := e.runs.Get().(*run)
-	r.in, r.env, r.blind = in, e, false
+	r.in, r.env, r.unknown = in, e, in.Unknown
 	r.meter.fill(ctx)
 	return r
 }
@@ -41,13 +41,19 @@ func (e *Env) stop(r *run) {
 func (r *run) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
-		if r.blind {
+		if r.unknown&PartArgs != 0 {
 			return r.env.blank, true
 		}
 		return r.in.Args, true
 	case "result":
+		if r.unknown&PartResult != 0 {
+			return r.env.blank, true
+		}
 		return r.in.Result, true
 	case "content":
+		if r.unknown&PartResult != 0 {
+			return r.env.blank, true
+		}
 		return r.in.Content, true
 	case "vars":
 		return r.env.vars, true
@@ -72,38 +78,37 @@ func (r *run) ResolveName(name string) (any, bool) {
 // Parent implements [interpreter.Activation].
 func (r *run) Parent() interpreter.Activation { return nil }
 
-// answer is what a condition says.
-type answer int
+// hides reports whether an expression reads what is not known, other than what CEL knows
+// to be open.
+func (r *run) hides(x *expression) bool { return x.reads&r.unknown&^withinCEL != 0 }
 
-const (
-	failed answer = iota
-	no
-	yes
-	unknown
-)
-
-// decide evaluates a condition. The failure is set when the answer is failed.
-func (x *expression) decide(r *run) (answer, *failure) {
+// decide evaluates a condition. The failure is set when the value is Failed.
+func (x *expression) decide(r *run) (Value, *failure) {
+	if r.hides(x) {
+		return Open, nil
+	}
 	value, err := x.eval(r)
 	switch {
 	case err != nil:
-		return failed, err
+		return Failed, err
 	case value == types.True:
-		return yes, nil
+		return True, nil
 	case value == types.False:
-		return no, nil
+		return False, nil
 	case types.IsUnknown(value):
-		return unknown, nil
+		return Open, nil
 	}
-	return failed, &failure{place: x.whole, problem: fmt.Sprintf("%s is not true or false but %s", x.role, typeWords(value.Type().TypeName()))}
+	return Failed, &failure{place: x.whole, problem: fmt.Sprintf("%s is not true or false but %s", x.role, typeWords(value.Type().TypeName()))}
 }
 
 // maxReason bounds, in bytes, a reason that is computed.
 const maxReason = 4 << 10
 
-// words evaluates a reason. It is empty when the arguments that it needs are
-// not known.
+// words evaluates a reason. It is empty when what it needs is not known.
 func (x *expression) words(r *run) (string, *failure) {
+	if r.hides(x) {
+		return "", nil
+	}
 	value, err := x.eval(r)
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package scripting
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -71,5 +72,50 @@ func TestARequestWithoutConsentIsRefused(t *testing.T) {
 	}
 	if got, calls := granted(t, guarded(&allowed), `{"action":"decline"}`); got != `["AskDenied","declined","the question to the user was declined"]` || len(calls) != 2 {
 		t.Errorf("got %s; asked %q", got, calls)
+	}
+}
+
+// TestAHostMayAskTheUserOfARequestMoreThanOnce, though not for ever: the answer to a
+// form is the host's, and no body sees it.
+func TestAHostMayAskTheUserOfARequestMoreThanOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		questions int
+		want      string
+		asked     int
+	}{"a page and a form": {2, `[200,"welcome"]`, 2}, "no end of them": {100, `["HostError","DENIED","not yet"]`, mostAsked}} {
+		t.Run(name, func(t *testing.T) {
+			questions, asked := test.questions, 0
+			host := &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
+				if op == opAsk {
+					asked++
+					return nil, ErrSuspended
+				}
+				if strings.Contains(string(payload), "ABCD-EFGH") {
+					t.Errorf("the answer is passed on in %s", payload)
+				}
+				if questions--; questions >= 0 {
+					return nil, &HostError{Code: Consent, Message: "not yet", Details: []byte(`{"message":"Code?","requestedSchema":{"type":"object","properties":{"code":{"type":"string"}}}}`)}
+				}
+				return []byte(`{"status":200,"headers":{},"body":"welcome","url":"https://x"}`), nil
+			}}
+			src := files(`try { const r = await http.crm.get("https://x"); return [r.status, r.text()] } catch (e) { return [e.name, e.code ?? e.reason, e.message] }`)
+			src.Objects = append(src.Objects, Object{"http", "crm"})
+			c := call(compiled(t, src), `{}`)
+			c.Journal = NewJournal()
+			out := runWith(t, c, host)
+			for range 2 * mostAsked {
+				if out.Suspended == nil {
+					break
+				}
+				requests := regexp.MustCompile(`"key":"([^"]*)"`).FindStringSubmatch(string(out.Suspended[0].Payload))
+				if err := c.Journal.Answer(out.Suspended[0].Seq, []byte(`{"responses":{"`+requests[1]+`":{"action":"accept","content":{"code":"ABCD-EFGH"}}}}`)); err != nil {
+					t.Fatal(err)
+				}
+				out = runWith(t, c, host)
+			}
+			if got := shown(out); got != test.want || asked != test.asked {
+				t.Errorf("got %s after %d questions, want %s after %d", got, asked, test.want, test.asked)
+			}
+		})
 	}
 }

@@ -39,7 +39,8 @@ const (
 	// script sees it as a CapabilityError.
 	Capability = "CAPABILITY"
 	// Consent refuses a request that a user must allow first. With details the
-	// run asks the user, and sends the request again; it is never shown to a script.
+	// run asks the user, and sends the request again once they have accepted; it is
+	// never shown to a script, and neither is what they answered.
 	Consent = "CONSENT"
 )
 
@@ -49,8 +50,7 @@ type HostError struct {
 	Code, Message string
 	// Details is JSON. Of the code [Capability] it is {"requiredCapabilities": {…}},
 	// as MCP names what a client lacks, and of the code [Consent] what the user is
-	// asked: the params of an elicitation/create of MCP in the mode url. Others
-	// have none.
+	// asked: the params of an elicitation/create of MCP. Others have none.
 	Details []byte
 }
 

@@ -51,7 +51,13 @@ type httpRequest struct {
 	Consented bool `json:"consented,omitempty"`
 	// signal lets go of the request, unless it is nil.
 	signal *abortSignal
+	// asked counts what the user was asked for it.
+	asked int
 }
+
+// mostAsked is what the user of one request is asked at most: to allow it, and a few
+// times for what proves that they did.
+const mostAsked = 6
 
 // httpResponse is the answer.
 type httpResponse struct {
@@ -72,11 +78,12 @@ func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
 	return r.sendRequest(request, r.at())
 }
 
-// sendRequest sends a request, and sends it again when its user has allowed it.
+// sendRequest sends a request, and sends it again when its user has answered what
+// the host has them asked.
 func (r *run) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Value {
 	return r.askUntil(request.signal, "http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
 		switch {
-		case a.refusal != nil && a.refusal.Code == Consent && len(a.refusal.Details) > 0 && !request.Consented:
+		case a.refusal != nil && a.refusal.Code == Consent && len(a.refusal.Details) > 0 && request.asked < mostAsked:
 			return r.consent(request, a.refusal, stack), nil
 		case a.refusal != nil && a.refusal.Code == Consent:
 			return nil, r.hostError(&HostError{Code: Denied, Message: a.refusal.Message}, stack)
@@ -100,6 +107,7 @@ func (r *run) consent(request httpRequest, refused *HostError, stack []goja.Stac
 			return nil, r.failing("AskDenied", deniedMessage(methodElicit, denied), denied, stack)
 		}
 		request.Consented = true
+		request.asked++
 		return r.sendRequest(request, stack), nil
 	})
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,8 @@ type access struct {
 	guarded atomic.Bool
 
 	applied atomic.Pointer[engine.Snapshot]
+
+	refusals, contradictions authn.Sparing // bound what is logged of those
 
 	// mu is held while blocks are applied, and guards what follows.
 	mu     sync.Mutex
@@ -57,15 +60,22 @@ func (a *access) close() error {
 
 // door returns the door of all HTTP transports.
 func (a *access) door() authn.Door {
-	return authn.Door{Authenticate: a.authenticate, Logger: a.engine.Logger(), Contradicted: a.contradicted}
+	return authn.Door{Authenticate: a.authenticate, Logger: a.engine.Logger(), Refusals: &a.refusals, Contradicted: a.contradicted}
 }
 
 // contradicted has it logged and written down who claims to be another agent than its
-// credential is bound to.
+// credential is bound to; logged sparingly, and written down each time.
 func (a *access) contradicted(p identity.Principal, from identity.Source) {
-	a.engine.Logger().Warn("a caller claims to be another agent than its credential is bound to",
-		slog.String("principal", p.ID), slog.String("kind", string(p.Kind)), slog.String("agent", p.Agent), slog.String("ip", from.IP))
 	a.engine.Audit("agent.contradicted", map[string]string{"principal": p.ID, "kind": string(p.Kind), "agent": p.Agent, "ip": from.IP})
+	withheld, tell := a.contradictions.Tell(time.Now())
+	if !tell {
+		return
+	}
+	attributes := []slog.Attr{slog.String("principal", p.ID), slog.String("kind", string(p.Kind)), slog.String("agent", p.Agent), slog.String("ip", from.IP)}
+	if withheld > 0 {
+		attributes = append(attributes, slog.Int("not_logged_before", withheld))
+	}
+	a.engine.Logger().LogAttrs(context.Background(), slog.LevelWarn, "a caller claims to be another agent than its credential is bound to", attributes...)
 }
 
 // authenticate is the [authn.Authenticator] of the server.

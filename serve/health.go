@@ -40,11 +40,11 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return
 	}
-	status := f.engine.Status()
+	status := f.Status()
 	answer := readiness{
 		Ready: status.Revision != "" && !status.Draining, Status: status.Health(), Revision: status.Revision,
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
-		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: f.outdated.Load(),
+		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: status.RestartNeeded,
 	}
 	if answer.Problems == nil || !f.access.knows(r) {
 		answer.Problems = diag.List{} // lines of files are for those who may enter
@@ -63,6 +63,15 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusNotFound, map[string]string{
 		"error": "INVALID_INPUT", "message": "no such route; MCP is on /mcp, /ws and /sse, REST on /mcp/capabilities and /mcp/execute",
 	})
+}
+
+// takeBack has a page answer to which users come back, and says that there is none.
+func takeBack(w http.ResponseWriter, r *http.Request, page http.Handler) {
+	if page == nil {
+		notFound(w, r)
+		return
+	}
+	page.ServeHTTP(w, r)
 }
 
 func reads(w http.ResponseWriter, r *http.Request) bool {

@@ -29,8 +29,9 @@ func (f *Front) listen() engine.Listen {
 func (f *Front) bind(l engine.Listen) (net.Listener, error) {
 	var config *tls.Config
 	if l.TLS != nil {
+		o := tlsOptions(*l.TLS)
+		o.Logger = f.engine.Logger()
 		var err error
-		o := authn.TLSOptions{CertFile: l.TLS.CertFile, KeyFile: l.TLS.KeyFile, ClientCAFile: l.TLS.ClientCAFile, Logger: f.engine.Logger()}
 		if config, err = authn.NewTLS(o); err != nil {
 			return nil, err
 		}
@@ -48,6 +49,17 @@ func (f *Front) bind(l engine.Listen) (net.Listener, error) {
 		listener = tls.NewListener(listener, config)
 	}
 	return listener, nil
+}
+
+// CheckTLS returns why nobody could listen with the files of a tls block now, for
+// [engine.Options].
+func CheckTLS(t engine.ListenTLS) error {
+	_, err := authn.NewTLS(tlsOptions(t))
+	return err
+}
+
+func tlsOptions(t engine.ListenTLS) authn.TLSOptions {
+	return authn.TLSOptions{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
 }
 
 // compare tells the operator, until stop is called, when the file wants

@@ -97,8 +97,10 @@ func (f *Front) Handler() (http.Handler, error) {
 }
 
 func (f *Front) handler(l engine.Listen) (http.Handler, error) {
+	returns := f.engine.Returns()
 	door, err := gate.New(gate.Options{
 		Hosts: l.Hosts, Origins: l.Origins, RPC: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
+		Returns: func(r *http.Request) bool { return returns(r) != nil },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
@@ -108,7 +110,7 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	}
 	who := f.access.door()
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: f.engine.Logger()}))
+	endpoint := streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: f.engine.Logger()})
 	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()}))
 	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()})
 	mux.Handle("/sse", streams)
@@ -124,8 +126,15 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	mux.HandleFunc("/readyz", f.readyz)
 	mux.HandleFunc(authn.MetadataPath, f.access.metadata)
 	mux.HandleFunc(authn.MetadataPath+"/", f.access.metadata)
+	mux.HandleFunc("/oauth/", func(w http.ResponseWriter, r *http.Request) { takeBack(w, r, returns(r)) })
 	mux.HandleFunc("/", notFound)
-	return door.Wrap(mux), nil
+	return door.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/mcp" { // which most go to, and a mux takes its time to find
+			endpoint.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})), nil
 }
 
 // Run loads the engine when nothing has loaded it yet, binds the transport
@@ -144,9 +153,19 @@ func (f *Front) Run(ctx context.Context) error {
 	return errors.Join(err, f.Shutdown(context.WithoutCancel(ctx)))
 }
 
-// RestartNeeded reports whether the operator's file wants another listener than
-// there is.
-func (f *Front) RestartNeeded() bool { return f.outdated.Load() }
+// Status is that of the engine, which knows nothing of how the front lets callers in: it
+// is not synchronized either while the files of auth blocks cannot be read as they are
+// now, and a restart is needed also where the operator's file wants another listener
+// than there is.
+func (f *Front) Status() engine.Status {
+	status := f.engine.Status()
+	status.RestartNeeded = status.RestartNeeded || f.outdated.Load()
+	return f.access.judge(status)
+}
+
+// RestartNeeded reports whether the operator's file wants what only a restart brings
+// about: another listener than there is, or another audit log.
+func (f *Front) RestartNeeded() bool { return f.engine.Status().RestartNeeded || f.outdated.Load() }
 
 // Sessions counts, by transport ("streamable", "sse", "websocket", "stdio"), the
 // sessions that there are. Clients of revision 2026-07-28 have none over Streamable

@@ -28,19 +28,39 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	url := listen(t, front)
 	post(t, url+"/mcp", initialize, nil)
 
+	openSocket(t, url)
+	openStream(t, url)
+	hangUp := openStdio(t, front)
+	want = map[string]int{"streamable": 1, "sse": 1, "websocket": 1, "stdio": 1}
+	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
+		t.Errorf("with one on each transport (-want +got)\n%s", diff)
+	}
+	hangUp()
+	if got := front.Sessions()["stdio"]; got != 0 {
+		t.Errorf("%d clients are on a stream that has ended", got)
+	}
+}
+
+// openSocket opens a session on a WebSocket, until the test ends.
+func openSocket(t *testing.T, url string) {
+	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{"mcp"}}
 	socket, _, err := dialer.Dial("ws"+strings.TrimPrefix(url, "http")+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer socket.Close()
+	t.Cleanup(func() { _ = socket.Close() })
 	if err := socket.WriteMessage(websocket.TextMessage, []byte(initialize)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := socket.ReadMessage(); err != nil {
 		t.Fatal(err)
 	}
+}
 
+// openStream opens a session of HTTP+SSE, until the test ends.
+func openStream(t *testing.T, url string) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/sse", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +70,15 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stream.Body.Close()
+	t.Cleanup(func() { _ = stream.Body.Close() })
 	if _, err := bufio.NewReader(stream.Body).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
+}
 
+// openStdio opens a session on a pipe, until hangUp is called.
+func openStdio(t *testing.T, front *serve.Front) (hangUp func()) {
+	t.Helper()
 	in, typed := io.Pipe()
 	printed, out := io.Pipe()
 	ended := make(chan error, 1)
@@ -65,18 +89,13 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	if _, err := bufio.NewReader(printed).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-
-	want = map[string]int{"streamable": 1, "sse": 1, "websocket": 1, "stdio": 1}
-	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
-		t.Errorf("with one on each transport (-want +got)\n%s", diff)
-	}
-	if err := typed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if got := front.Sessions()["stdio"]; got != 0 {
-		t.Errorf("%d clients are on a stream that has ended", got)
+	return func() {
+		t.Helper()
+		if err := typed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -74,8 +74,18 @@ const (
 	tlsBlock  = "listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file  = \"key.pem\"\n  }\n}\n"
 )
 
-// TestStrangersReachNoServerWithoutAuthenticationAndTLS, neither at the start nor by a
-// reload that takes the blocks away.
+// addKey adds the key of a principal to the file that the api_key blocks read.
+func addKey(t *testing.T, dir, principal string) apikey.Key {
+	t.Helper()
+	key, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: principal, Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// TestStrangersReachNoServerWithoutAuthenticationAndTLS has a server listen on all
+// addresses without either.
 func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 	program := buildDaemon(t)
 	for name, config := range map[string]string{
@@ -84,9 +94,7 @@ func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 	} {
 		dir := workplace(t, config)
 		writeCertificate(t, dir)
-		if _, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: "a", Created: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		addKey(t, dir, "a")
 		d, err := startDaemon(program, dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0"})
 		if err == nil {
 			d.kill()
@@ -95,13 +103,15 @@ func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 			t.Errorf("with %s: %v", name, err)
 		}
 	}
+}
+
+// TestNoReloadTakesAuthenticationAwayFromStrangers: a reload without the block leaves
+// those from before in force.
+func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 	dir := workplace(t, keysBlock+tlsBlock)
 	trusted := writeCertificate(t, dir)
-	key, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: "ada", Created: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := startDaemon(program, dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0"})
+	key := addKey(t, dir, "ada")
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,9 +155,7 @@ func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 // there: who has to prove who they are has to as long as the server runs.
 func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
 	dir := workplace(t, keysBlock)
-	if _, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: "ada", Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	addKey(t, dir, "ada")
 	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0", "--insecure-listen"})
 	if err != nil {
 		t.Fatal(err)

@@ -19,11 +19,12 @@ import (
 )
 
 type callFlags struct {
-	files files
-	log   logging
-	args  string
-	url   string
-	raw   bool
+	files   files
+	log     logging
+	args    string
+	url     string
+	keyFile string
+	raw     bool
 }
 
 func newCall(e env) *cobra.Command {
@@ -57,7 +58,7 @@ the tool logs goes to standard error.`,
 	}
 	f.add(cmd, "call")
 	f.addArguments(cmd, "a tool")
-	cmd.ValidArgsFunction = completeTools(e, &f.files, &f.url)
+	cmd.ValidArgsFunction = completeTools(e, &f.files, &f)
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
 	return cmd
 }
@@ -67,6 +68,14 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	f.files.add(cmd)
 	f.log.add(cmd)
 	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
+	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "prove to the server who calls by the API key or token in `FILE` (default the variable "+keyVariable+")")
+	_ = cmd.MarkFlagFilename("key-file")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if f.keyFile != "" && f.url == "" {
+			return usage("--key-file is for the server that --url names; the files are called as the user who types")
+		}
+		return nil
+	}
 }
 
 // addArguments lets a verb take arguments, of what.

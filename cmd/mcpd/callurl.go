@@ -18,10 +18,13 @@ const maxAnswer = 64 << 20
 
 // callURL calls a tool of a running server over the REST wire.
 func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
-	server := remoteOf(f.url)
+	server, err := f.remote(e)
+	if err != nil {
+		return err
+	}
 	tools, err := server.tools(ctx)
 	if err != nil {
-		return findings("%v", err)
+		return f.unanswered(e, err)
 	}
 	var schema json.RawMessage
 	for _, listed := range tools {
@@ -39,7 +42,7 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 	}
 	var a answer
 	if err := server.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a); err != nil {
-		return findings("%v", err)
+		return f.unanswered(e, err)
 	}
 	return printAnswer(e, a, f.raw)
 }
@@ -49,6 +52,9 @@ type remote struct {
 	client *http.Client
 	base   string // what stands before the routes
 	socket string // the path of its socket; empty when it has an address
+	// credential is sent with each request, unless it is empty; from says where
+	// it was read.
+	credential, from string
 }
 
 // remoteOf returns the server that a person names, by a URL or by unix:PATH. Its
@@ -116,14 +122,21 @@ func (r remote) exchange(ctx context.Context, method, path string, body []byte, 
 	return nil
 }
 
-// send sends a request and returns the status and the body of the answer. No
-// password in the URL shows in the error.
+// send sends a request and returns the status and the body of the answer. A server
+// that does not know who calls is a [*turnedAway]. Neither a password in the URL nor
+// a credential shows in the error.
 func (r remote) send(request *http.Request) (status string, content []byte, err error) {
+	if r.credential != "" {
+		request.Header.Set("Authorization", "Bearer "+r.credential)
+	}
 	response, err := r.client.Do(request)
 	if err != nil {
 		return "", nil, fmt.Errorf("no server answers at %s: %w", r.nameOf(request), causeOf(err))
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized {
+		return "", nil, &turnedAway{server: r.nameOf(request), from: r.from}
+	}
 	content, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return "", nil, fmt.Errorf("read answer of %s: %w", r.nameOf(request), err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
 )
 
 func newCheck(e env) *cobra.Command {
@@ -17,7 +18,8 @@ func newCheck(e env) *cobra.Command {
 		Use:   "check [DIR]",
 		Short: "Report every mistake in the tool files",
 		Long: `Check reads mcpd.hcl and the tool files exactly as serve does, and reports
-all mistakes and warnings of all files at once.`,
+all mistakes and warnings of all files at once. The files of auth blocks and of
+a tls block must be there, and such as serve takes.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
 		Args:              oneFolder,
@@ -26,7 +28,7 @@ all mistakes and warnings of all files at once.`,
 			if err := f.operand(args); err != nil {
 				return err
 			}
-			return check(cmd, e, &f, engine.Options{Production: production}, asJSON)
+			return check(cmd, e, &f, engine.Options{Production: production, CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS}, asJSON)
 		},
 	}
 	f.add(cmd)

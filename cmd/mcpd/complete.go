@@ -44,19 +44,22 @@ func refuseOtherShells(root *cobra.Command) {
 	}
 }
 
-// completeTools completes names of tools, and for a verb that takes a url the
-// names of the arguments behind the first. What cannot be read completes to nothing.
-func completeTools(e env, f *files, url *string) cobra.CompletionFunc {
+// completeTools completes names of tools, and behind the first the names of its
+// arguments: those of the files, or of the server that call names unless it is
+// nil. What cannot be read completes to nothing.
+func completeTools(e env, f *files, call *callFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var tools []remoteTool
-		if url != nil && *url != "" {
+		if call != nil && call.url != "" {
 			ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 			defer cancel()
-			tools, _ = remoteOf(*url).tools(ctx)
+			if server, err := call.remote(e); err == nil {
+				tools, _ = server.tools(ctx)
+			}
 		} else {
 			tools = f.listed(cmd.Context(), e)
 		}
-		if url == nil || len(args) == 0 {
+		if len(args) == 0 {
 			return namesFor(tools, args), cobra.ShellCompDirectiveNoFileComp
 		}
 		if strings.Contains(typed, "=") {

@@ -117,8 +117,12 @@ func (f *callFlags) offers(ctx context.Context, e env, k engine.Kind) (lines []l
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
+	server, err := f.remote(e)
+	if err != nil {
+		return nil
+	}
 	for params := map[string]any{}; params != nil; {
-		r, err := remoteOf(f.url).ask(ctx, methods[k], "", params)
+		r, err := server.ask(ctx, methods[k], "", params)
 		if err != nil || r.result == nil {
 			return lines
 		}
@@ -158,7 +162,11 @@ func (f *callFlags) values(ctx context.Context, e env, prompt, argument, typed s
 	defer cancel()
 	var result json.RawMessage
 	if f.url != "" {
-		r, err := remoteOf(f.url).ask(ctx, "completion/complete", "", map[string]any{
+		server, err := f.remote(e)
+		if err != nil {
+			return nil
+		}
+		r, err := server.ask(ctx, "completion/complete", "", map[string]any{
 			"ref":      map[string]string{"type": "ref/prompt", "name": prompt},
 			"argument": map[string]string{"name": argument, "value": typed}, "context": map[string]any{"arguments": given},
 		})

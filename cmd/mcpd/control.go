@@ -61,16 +61,16 @@ func (o *operation) answer(ctx context.Context, r control.Request) (any, error) 
 	if err != nil && !errors.As(err, &mistakes) {
 		return nil, fmt.Errorf("reload: %w", err)
 	}
-	status := o.server.Status()
+	status := o.front.Status()
 	return answerOf(reloadRow{
-		OK: err == nil, Revision: report.Revision, Problems: encoded(report.Problems),
+		OK: err == nil, Revision: report.Revision, Problems: encoded(report.Problems), RestartNeeded: status.RestartNeeded,
 		Status: status.Health(), Summary: o.line(),
 	}, report.Problems, report.Shown(), r)
 }
 
 // answerStatus says how the server is.
 func (o *operation) answerStatus(r control.Request) (any, error) {
-	status := o.server.Status()
+	status := o.front.Status()
 	return answerOf(o.row(status), status.Problems, status.Shown(), r)
 }
 

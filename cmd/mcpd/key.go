@@ -65,8 +65,10 @@ output. It is shown this once: the file holds a hash of it.`,
 				return findings("%v", err)
 			}
 			fmt.Fprintf(e.stderr, "the key %s is in %s; it is shown this once:\n", k.ID, printable(*file))
-			_, err = fmt.Fprintln(e.stdout, k.Text())
-			return err
+			if _, err := fmt.Fprintln(e.stdout, k.Text()); err != nil {
+				return err
+			}
+			return tellNamesakes(e, *file, k.ID, r.Name)
 		},
 	}
 	flags := cmd.Flags()
@@ -76,6 +78,26 @@ output. It is shown this once: the file holds a hash of it.`,
 	flags.StringVar(&r.Agent, "agent", "", "bind the key to the agent of this `ID`")
 	flags.StringVar(&expires, "expires", "", "end the key after a `TIME`, such as 90d or 12h (default never)")
 	return cmd
+}
+
+// tellNamesakes tells of the keys of the same name that go on to be taken beside a
+// new one: who makes a key anew may take it for a replacement.
+func tellNamesakes(e env, file, id, name string) error {
+	ring, err := apikey.Load(file)
+	if err != nil {
+		return findings("%v", err)
+	}
+	for _, row := range keyRows(ring.Records(), e.now()) {
+		if row.Name != name || row.ID == id || row.State != "active" {
+			continue
+		}
+		revoke := "mcpd key revoke " + row.ID
+		if file != keysFile {
+			revoke += " --file " + printable(file)
+		}
+		fmt.Fprintf(e.stderr, "another key named %s is active; unless it is to stay: %s\n", printable(name), revoke)
+	}
+	return nil
 }
 
 // maxLife bounds the life of a key that ends.

@@ -126,11 +126,19 @@ func (o *operation) opened(where string) {
 	o.mu.Lock()
 	o.listener = where
 	o.mu.Unlock()
+	o.server.Began()
 	o.tell(o.manager.Ready(o.line()))
 }
 
-// follow reloads what changes on disk, and everything at SIGHUP, until ctx is done.
+// lookAgain is how often it is looked whether auth blocks that were refused can be applied.
+const lookAgain = time.Second / 2
+
+// follow reloads what changes on disk, and everything at SIGHUP, until ctx is done. The
+// files that auth blocks name are not watched: servers look at those of the blocks that
+// they have. Those of blocks that were refused are looked at here.
 func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup <-chan os.Signal) {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
 	for {
 		var change engine.Change
 		select {
@@ -147,6 +155,11 @@ func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup
 				continue
 			}
 			change = o.flags.changeOf(seen)
+		case <-again.C:
+			if !o.server.Snapshot().Watch() || !o.server.AuthsMended() {
+				continue
+			}
+			change.Config = true
 		}
 		_, _ = o.reload(ctx, change) // it has been said how it ended
 	}
@@ -168,7 +181,7 @@ func (o *operation) reload(ctx context.Context, change engine.Change) (engine.Re
 
 // line says on one line how the server is.
 func (o *operation) line() string {
-	status := o.server.Status()
+	status := o.front.Status()
 	if health := status.Health(); health != engine.Healthy {
 		return health
 	}

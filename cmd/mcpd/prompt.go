@@ -48,9 +48,13 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 		return err
 	}
 	if f.url != "" {
-		r, err := remoteOf(f.url).ask(ctx, "prompts/get", name, map[string]any{"name": name, "arguments": arguments})
+		server, err := f.remote(e)
 		if err != nil {
-			return findings("%v", err)
+			return err
+		}
+		r, err := server.ask(ctx, "prompts/get", name, map[string]any{"name": name, "arguments": arguments})
+		if err != nil {
+			return f.unanswered(e, err)
 		}
 		return r.print(e, f.raw, printMessages)
 	}

@@ -39,9 +39,13 @@ asks a running server.`,
 
 func read(ctx context.Context, e env, f *callFlags, uri string) error {
 	if f.url != "" {
-		r, err := remoteOf(f.url).ask(ctx, "resources/read", uri, map[string]any{"uri": uri})
+		server, err := f.remote(e)
 		if err != nil {
-			return findings("%v", err)
+			return err
+		}
+		r, err := server.ask(ctx, "resources/read", uri, map[string]any{"uri": uri})
+		if err != nil {
+			return f.unanswered(e, err)
 		}
 		return r.print(e, f.raw, printContents)
 	}

@@ -20,6 +20,8 @@ type reloadRow struct {
 	Status   string          `json:"status"`
 	Summary  string          `json:"summary"`
 	Problems json.RawMessage `json:"problems"`
+	// RestartNeeded says that what has changed takes effect when the server is restarted.
+	RestartNeeded bool `json:"restart_needed"`
 }
 
 func newReload(e env) *cobra.Command {

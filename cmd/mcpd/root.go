@@ -83,7 +83,8 @@ a mistake leaves the old version serving.`,
   mcpd call add a=2 b=3          # call a tool from the command line
   mcpd status                    # tell how the server is that serves ./tools.d
   mcpd read runbook://restart    # read a resource
-  mcpd audit verify              # check what was written down of calls`,
+  mcpd audit verify              # check what was written down of calls
+  mcpd policy explain add a=2    # print what each policy says of a call`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
@@ -107,7 +108,7 @@ a mistake leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newKey(e), newAudit(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newKey(e), newAudit(e), newPolicy(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	return root

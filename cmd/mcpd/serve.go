@@ -104,7 +104,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		transport = "stdio"
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
-	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
+	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
 	s, err := f.files.open(e, options)
@@ -127,7 +127,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err := f.load(ctx, e, s); err != nil {
 		return errors.Join(err, watcher.Close())
 	}
-	if err := f.checkState(s); err != nil {
+	if err := f.checkState(e, s); err != nil {
 		return errors.Join(err, watcher.Close())
 	}
 	o, err := f.operate(e, logger, s, report)

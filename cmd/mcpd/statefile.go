@@ -43,14 +43,19 @@ func (f *files) kept(e env, ending string) string {
 	return filepath.Join(home, "mcpd", hex.EncodeToString(sum[:8])+ending)
 }
 
-// checkState opens the file that the user named: what is wrong with it shows
-// at the start and not when the first call waits.
-func (f *serveFlags) checkState(s *engine.Server) error {
-	if f.state == "" || f.state == inMemory {
+// checkState opens the file that the user named, and the one in the user's own
+// folder if it is there: what is wrong with it shows at the start and not when the
+// first call waits.
+func (f *serveFlags) checkState(e env, s *engine.Server) error {
+	path, optional := f.stateFile(e)
+	if path == "" {
 		return nil
 	}
+	if _, err := e.disk.stat(path); optional && err != nil {
+		return nil // it is made when it is needed
+	}
 	if _, err := s.State(); err != nil {
-		return findings("--state %s: %v", f.state, err)
+		return findings("--state %s: %v", path, err)
 	}
 	return nil
 }

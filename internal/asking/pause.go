@@ -18,6 +18,9 @@ type Pause struct {
 	// Agent is the JSON behind agent, as it was in the first leg.
 	Agent   []byte
 	Journal *scripting.Journal
+	// Own reports whether a request is a question of the server itself: of its answer
+	// the body learns the action alone. Nil means that none is.
+	Own func(Request) bool
 	state.State
 }
 

@@ -58,11 +58,29 @@ func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[
 
 // record gives the journal the answers to an ask of the body.
 func (p *Pause) record(ask state.Ask, answers map[string]json.RawMessage) error {
+	requests, err := ParsePayload(ask.Payload)
+	if err != nil {
+		return err
+	}
+	for _, r := range requests {
+		if p.Own != nil && p.Own(r) {
+			answers[r.Key] = actionOf(answers[r.Key])
+		}
+	}
 	answer, err := json.Marshal(map[string]any{"responses": answers})
 	if err != nil {
 		return fmt.Errorf("encode the answers: %w", err)
 	}
 	return p.Journal.Answer(ask.Seq, answer)
+}
+
+// actionOf returns an answer without what was filled in.
+func actionOf(answer json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(answer, &members) // it was checked before
+	// An action that was read always encodes.
+	action, _ := json.Marshal(map[string]json.RawMessage{"action": members["action"]})
+	return action
 }
 
 // The methods of requests, and the member that each answer has.

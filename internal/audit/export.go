@@ -33,7 +33,8 @@ func Formats() []Format { return []Format{JSONL, CSV, OTLP} }
 // Span is a time from Since up to Until; zero times are no bounds.
 type Span struct{ Since, Until time.Time }
 
-func (s Span) holds(t time.Time) bool {
+// Holds reports whether a time is in the span.
+func (s Span) Holds(t time.Time) bool {
 	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
@@ -52,7 +53,7 @@ func Export(out io.Writer, path string, format Format, span Span) (strange int, 
 	defer func() { err = errors.Join(err, f.close()) }()
 	err = f.each(func(_ string, _ bool, file *os.File) error {
 		n, err := readLines(file, func(l *Line) error {
-			if !span.holds(l.Time) {
+			if !span.Holds(l.Time) {
 				return nil
 			}
 			return add(l)

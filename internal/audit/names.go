@@ -49,3 +49,18 @@ func asides(path string) ([]aside, error) {
 	slices.SortFunc(found, func(a, b aside) int { return strings.Compare(a.path, b.path) })
 	return found, nil
 }
+
+// In returns the logs of a folder: what has a head there, in the order of their names.
+func In(folder string) (logs []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("look for audit logs: %w", err)
+	}
+	for _, entry := range entries {
+		path := filepath.Join(folder, entry.Name())
+		if log := strings.TrimSuffix(path, headPath("")); log != path {
+			logs = append(logs, log)
+		}
+	}
+	return logs, nil
+}

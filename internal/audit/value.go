@@ -17,6 +17,16 @@ const (
 // appendObject appends the members of a map in the order of their names, the
 // values of secret-looking ones masked, until so many bytes are used.
 func appendObject(dst []byte, members map[string]any, depth, end int) []byte {
+	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return appendValue(dst, value, depth, end) })
+}
+
+// appendPairs appends the entries of a map of texts, the values of
+// secret-looking names masked.
+func appendPairs(dst []byte, pairs map[string]string) []byte {
+	return appendMembers(dst, pairs, math.MaxInt, appendText)
+}
+
+func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne func([]byte, V) []byte) []byte {
 	var few [16]string
 	names := few[:0]
 	for name := range members {
@@ -36,7 +46,7 @@ func appendObject(dst []byte, members map[string]any, depth, end int) []byte {
 		if looksSecret(name) {
 			dst = append(dst, mark...)
 		} else {
-			dst = appendValue(dst, members[name], depth, end)
+			dst = appendOne(dst, members[name])
 		}
 	}
 	return append(appendLeft(dst, left, '{'), '}')
@@ -76,64 +86,28 @@ func appendValue(dst []byte, value any, depth, end int) []byte {
 		if depth == 0 {
 			return append(dst, `"`+ellipsis+`"`...)
 		}
-		return appendItems(dst, value, depth-1, end)
+		return appendItems(dst, value, end, func(dst []byte, item any) []byte { return appendValue(dst, item, depth-1, end) })
 	case []string:
 		return appendTexts(dst, value)
 	}
 	return append(dst, "null"...)
 }
 
-func appendItems(dst []byte, items []any, depth, end int) []byte {
+// appendTexts appends a list of texts, each of at most [maxName] bytes.
+func appendTexts(dst []byte, texts []string) []byte {
+	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return appendString(dst, text, maxName) })
+}
+
+func appendItems[V any](dst []byte, items []V, end int, appendOne func([]byte, V) []byte) []byte {
 	dst = append(dst, '[')
 	for i, item := range items {
 		if i == maxMembers || len(dst) > end {
 			dst = appendLeft(dst, len(items)-i, '[')
 			break
 		}
-		dst = appendValue(comma(dst, '['), item, depth, end)
+		dst = appendOne(comma(dst, '['), item)
 	}
 	return append(dst, ']')
-}
-
-// appendTexts appends a list of texts, each of at most [maxName] bytes.
-func appendTexts(dst []byte, texts []string) []byte {
-	dst = append(dst, '[')
-	for i, text := range texts {
-		if i == maxMembers {
-			dst = appendLeft(dst, len(texts)-i, '[')
-			break
-		}
-		dst = appendString(comma(dst, '['), text, maxName)
-	}
-	return append(dst, ']')
-}
-
-// appendPairs appends the entries of a map of texts, the values of
-// secret-looking names masked.
-func appendPairs(dst []byte, pairs map[string]string) []byte {
-	var few [16]string
-	names := few[:0]
-	for name := range pairs {
-		if fits(name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	dst = append(dst, '{')
-	left := len(pairs) - len(names)
-	for i, name := range names {
-		if i == maxMembers {
-			left += len(names) - i
-			break
-		}
-		dst = append(appendText(comma(dst, '{'), name), ':')
-		if looksSecret(name) {
-			dst = append(dst, mark...)
-		} else {
-			dst = appendText(dst, pairs[name])
-		}
-	}
-	return append(appendLeft(dst, left, '{'), '}')
 }
 
 // appendLeft says how many members or items were left out.

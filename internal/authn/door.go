@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -18,6 +19,8 @@ type Door struct {
 	Source func(*http.Request) identity.Source
 	// Logger is told why requests are refused. Nil is nobody.
 	Logger *slog.Logger
+	// Refusals bounds how often the logger is told of those. Nil stands for no bound.
+	Refusals *Sparing
 	// Contradicted is told who claims to be another agent than its credential is bound
 	// to. Nil is nobody.
 	Contradicted func(identity.Principal, identity.Source)
@@ -64,8 +67,23 @@ func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, mes
 	refusal := &Refusal{Status: http.StatusUnauthorized, reason: err}
 	errors.As(err, &refusal)
 	refusal.setHeaders(h)
-	d.log(r, "a request was refused at the door", slog.Int("status", refusal.Status), slog.String("reason", refusal.Error()))
+	d.tell(r, refusal)
 	return refusal.Status, refusal.message()
+}
+
+// tell tells the operator of a refusal, unless there were too many of late.
+func (d Door) tell(r *http.Request, refusal *Refusal) {
+	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
+	if d.Refusals != nil {
+		withheld, tell := d.Refusals.Tell(time.Now())
+		if !tell {
+			return
+		}
+		if withheld > 0 {
+			attributes = append(attributes, slog.Int("not_logged_before", withheld))
+		}
+	}
+	d.log(r, "a request was refused at the door", attributes...)
 }
 
 // log tells the operator of a request.

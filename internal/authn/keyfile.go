@@ -32,7 +32,7 @@ type keyFile struct {
 	// Guarded by mu, which whoever looks at the file holds.
 	mu    sync.Mutex
 	seen  fs.FileInfo
-	told  string
+	wrong error        // with the file as it was seen
 	known *apikey.Ring // what was read last, without what was revoked since
 }
 
@@ -52,10 +52,23 @@ func newKeyFile(path string, now func() time.Time, log *slog.Logger) (*keyFile, 
 // check returns whose a key is.
 func (f *keyFile) check(k apikey.Key) (identity.Principal, error) {
 	now := f.now()
+	f.refresh(now)
+	return f.ring.Load().Check(k, now)
+}
+
+// refresh looks at the file unless that was done a moment ago.
+func (f *keyFile) refresh(now time.Time) {
 	if age := now.UnixNano() - f.looked.Load(); age >= int64(keyAge) || age < 0 {
 		f.look(now)
 	}
-	return f.ring.Load().Check(k, now)
+}
+
+// mistake returns what is wrong with the file, nil for nothing.
+func (f *keyFile) mistake() error {
+	f.refresh(f.now())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wrong
 }
 
 // look reads the file again if it has changed. While somebody looks, others go
@@ -82,10 +95,10 @@ func (f *keyFile) take(ring *apikey.Ring, err error, now time.Time) {
 	if err == nil {
 		f.known = ring
 		f.ring.Store(ring)
-		if f.told != "" {
+		if f.wrong != nil {
 			f.log.Info("the file of keys is good again", slog.String("file", f.path))
 		}
-		f.told = ""
+		f.wrong = nil
 		return
 	}
 	said := "the file of keys cannot be read: no key is taken, as any of them may have been revoked"
@@ -96,8 +109,8 @@ func (f *keyFile) take(ring *apikey.Ring, err error, now time.Time) {
 	} else {
 		f.ring.Store(&apikey.Ring{})
 	}
-	if err.Error() != f.told {
-		f.told = err.Error()
-		f.log.Error(said, slog.String("error", f.told))
+	if f.wrong == nil || err.Error() != f.wrong.Error() {
+		f.log.Error(said, slog.String("error", err.Error()))
 	}
+	f.wrong = err
 }

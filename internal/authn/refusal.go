@@ -1,9 +1,11 @@
 package authn
 
 import (
+	"errors"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/retryafter"
 )
 
 // Refusal is why a request may not enter, and what its caller is told.
@@ -40,6 +42,9 @@ func (r *Refusal) message() string {
 	case http.StatusServiceUnavailable:
 		return "the credential cannot be checked now; try again later"
 	}
+	if errors.Is(r.reason, errAbsent) {
+		return "no credential was sent, and this server lets in nobody without one"
+	}
 	return "the credential was not accepted"
 }
 
@@ -48,8 +53,7 @@ func (r *Refusal) setHeaders(h http.Header) {
 		h.Set("WWW-Authenticate", r.Challenge)
 	}
 	if r.RetryAfter > 0 {
-		// Rounded up: who waits as long as told is not early.
-		h.Set("Retry-After", strconv.FormatInt(int64((r.RetryAfter+time.Second-1)/time.Second), 10))
+		retryafter.Set(h, r.RetryAfter)
 	}
 }
 

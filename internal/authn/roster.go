@@ -98,6 +98,20 @@ func (r *Roster) Apply(o Options) error {
 	return nil
 }
 
+// Wrong returns by its path what is wrong with each file of keys that cannot be read as
+// it is now, or has a mistake.
+func (r *Roster) Wrong() map[string]error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wrong := map[string]error{}
+	for path, file := range r.files {
+		if err := file.mistake(); err != nil {
+			wrong[path] = err
+		}
+	}
+	return wrong
+}
+
 // Close ends what is under way, and lets nobody in from then on.
 func (r *Roster) Close() {
 	r.mu.Lock()

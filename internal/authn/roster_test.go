@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,30 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 	added := s.apiKey(apikey.Record{})
 	s.clock.pass(time.Second)
 	s.want("a new key", added.Text(), 200)
+}
+
+// TestAFileOfKeysThatOthersMayReadIsFoundOut opens one that was written long ago.
+func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: files have no modes")
+	}
+	s := newSite(t)
+	k := s.apiKey(apikey.Record{})
+	s.apply(s.options())
+	for _, r := range []struct {
+		mode  os.FileMode
+		want  int
+		wrong bool
+	}{{0o600, 200, false}, {0o644, 401, true}, {0o600, 200, false}} {
+		if err := os.Chmod(s.file, r.mode); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.pass(time.Hour)
+		if wrong := s.roster.Wrong()[s.file]; (wrong != nil) != r.wrong {
+			t.Errorf("mode %v: what is wrong is %v", r.mode, wrong)
+		}
+		s.want(r.mode.String(), k.Text(), r.want)
+	}
 }
 
 func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
@@ -208,6 +233,11 @@ func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
 	_, message := d.Refuse(http.Header{}, r, err)
 	if message != "the credential was not accepted" {
 		t.Errorf("the caller is told %q", message)
+	}
+	nobody := httptest.NewRequest("POST", "/mcp", nil)
+	_, _, _, err = d.Enter(nobody)
+	if _, message := d.Refuse(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
+		t.Errorf("who sends none is told %q", message)
 	}
 	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Text()) {
 		t.Errorf("the operator is told %s", log.String())

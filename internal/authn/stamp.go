@@ -13,6 +13,6 @@ const fileRace = 3 * time.Second
 // unchanged reports whether a file is surely the one that was seen before. Nil
 // stands for none.
 func unchanged(seen, now fs.FileInfo, at time.Time) bool {
-	return seen != nil && now != nil && os.SameFile(seen, now) && seen.Size() == now.Size() &&
+	return seen != nil && now != nil && os.SameFile(seen, now) && seen.Size() == now.Size() && seen.Mode() == now.Mode() &&
 		seen.ModTime().Equal(now.ModTime()) && at.Sub(now.ModTime()) > fileRace
 }

@@ -18,6 +18,7 @@ func (k *linker) addAccess(config *hclfile.Config) {
 			*file = within(folder, *file)
 		}
 		k.catalog.Listen.TLS = &tls
+		k.checkTLS(tls)
 	}
 	for _, auth := range config.Auths {
 		if auth.Keys != nil {
@@ -30,6 +31,18 @@ func (k *linker) addAccess(config *hclfile.Config) {
 		audit := *config.Audit
 		audit.Path = within(folder, audit.Path)
 		k.catalog.Audit = &audit
+	}
+}
+
+// checkTLS reports a tls block whose files do not do.
+func (k *linker) checkTLS(tls hclfile.ListenTLS) {
+	if k.options.CheckTLS == nil {
+		return
+	}
+	if err := k.options.CheckTLS(tls); err != nil {
+		k.found.report(diag.List{{
+			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "correct the block or the files that it names",
+		}})
 	}
 }
 
@@ -53,6 +66,7 @@ func (k *linker) checkAuths() {
 func (k *linker) checkAuth(blocks []hclfile.Auth, at hclfile.Auth) bool {
 	err := k.options.CheckAuth(blocks)
 	if err != nil {
+		k.found.refused = append(k.found.refused, blocks...)
 		k.found.report(diag.List{{
 			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
 			Detail: "correct the block or what it names",

@@ -20,13 +20,13 @@ func (k *linker) addPolicies(entries []*Entry) {
 		e := entries[i]
 		schemaHash := schemaHashOf(e)
 		for j := range first {
-			found[i] = append(found[i], k.bind(e, &first[j], schemaHash)...)
+			found[i] = append(found[i], k.bind(e, &first[j], true, schemaHash)...)
 		}
 		if k.options.GoPolicies > 0 {
 			e.Rules = append(e.Rules, Policy{Name: "(go)"})
 		}
 		for j := range last {
-			found[i] = append(found[i], k.bind(e, &last[j], schemaHash)...)
+			found[i] = append(found[i], k.bind(e, &last[j], false, schemaHash)...)
 		}
 	})
 	k.cache.policies = k.policies.all()
@@ -52,7 +52,7 @@ func (k *linker) checkIdle(policies []hclfile.Policy, entries []*Entry) {
 }
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
-func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.List {
+func (k *linker) bind(e *Entry, p *hclfile.Policy, operator bool, schemaHash source.Hash) diag.List {
 	if !covers(p.Targets, e.Kind, e.Name) || k.policies.full() {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (k *linker) bind(e *Entry, p *hclfile.Policy, schemaHash source.Hash) diag.
 	if problems.HasErrors() {
 		return problems
 	}
-	rule := Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Allows: p.Allow != nil, Asks: p.Approval != nil}
+	rule := Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Where: p.NameRange, Operator: operator, Allows: p.Allow != nil, Asks: p.Approval != nil}
 	if p.OnResult {
 		rule.ReadsContent = compiled.ReadsContent()
 		e.ResultRules = append(e.ResultRules, rule)

@@ -38,6 +38,8 @@ type Options struct {
 	Check func(*Item) error
 	// CheckAuth refuses auth blocks that cannot be applied together; nil refuses none.
 	CheckAuth func([]hclfile.Auth) error
+	// CheckTLS refuses a tls block by which nobody could listen now; nil refuses none.
+	CheckTLS func(hclfile.ListenTLS) error
 	// Modules are the objects of the embedding program that scripts may be granted.
 	Modules *modules.Broker
 	// Production demands what production mode does, whatever the operator's file says.
@@ -91,6 +93,8 @@ type Result struct {
 	Catalog  *Catalog
 	Problems diag.List
 	Sources  Sources
+	// Refused are the auth blocks that cannot be applied as what they name is now.
+	Refused []hclfile.Auth
 }
 
 // Sources are the files that a build has read, by the names that problems use.
@@ -125,6 +129,8 @@ type build struct {
 	tests    []hclfile.Test
 	files    []grant.FS   // all that is granted of files, in order
 	programs []grant.Exec // and of programs
+
+	refused []hclfile.Auth // auth blocks that cannot be applied
 
 	mu       sync.Mutex
 	problems diag.List
@@ -178,7 +184,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	}
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)
-	result.Problems, b.built = found.problems.Sort(), result.Catalog
+	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
 	return result
 }
 

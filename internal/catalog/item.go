@@ -215,6 +215,9 @@ type Policy struct {
 	Name     string
 	Compiled *policylang.Policy
 	Disclose string
+	// Where is its name in the file, and Operator says that the file is the operator's.
+	Where    diag.Range
+	Operator bool
 	// Allows says that the policy is an allow rule, so that it covers a call that it
 	// allows, and Asks that it may want the consent of the user.
 	Allows, Asks bool

@@ -20,12 +20,25 @@ func Looking(caller identity.Caller, now time.Time) policylang.Input {
 // It returns the first that denies whatever they are; covered says that a
 // policy may still allow the call.
 func (e *Entry) Surely(ctx context.Context, facts policylang.Input) (denier *Policy, decision policylang.Decision, covered bool) {
+	return e.SurelyHeard(ctx, facts, nil)
+}
+
+// Hearer is told what a policy has said, by its place among those of its entry.
+type Hearer func(place int, decision policylang.Decision)
+
+// SurelyHeard is [Entry.Surely] for one who wants to hear what each policy says that is
+// asked; nil does not.
+func (e *Entry) SurelyHeard(ctx context.Context, facts policylang.Input, heard Hearer) (denier *Policy, decision policylang.Decision, covered bool) {
 	for i := range e.Rules {
 		p := &e.Rules[i]
 		if p.Compiled == nil {
 			continue
 		}
-		if decision = p.Compiled.Partial(ctx, facts); decision.Outcome == policylang.Deny {
+		decision = p.Compiled.Partial(ctx, facts)
+		if heard != nil {
+			heard(i, decision)
+		}
+		if decision.Outcome == policylang.Deny {
 			return p, decision, covered
 		}
 		covered = covered || p.Allows && decision.Outcome != policylang.NotConcerned

@@ -219,8 +219,8 @@ prompt "p" {
 	}
 }
 
-func TestTestsCallWhatExists(t *testing.T) {
-	const file = `
+// testsOfEachKind are tests of what exists, and of what does not.
+const testsOfEachKind = `
 resource "r" {
   uri = "docs://handbook"
   text = "x"
@@ -270,7 +270,9 @@ test "another" {
   expect { text = "x" }
 }
 `
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+
+func TestTestsCallWhatExists(t *testing.T) {
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", testsOfEachKind)}, nil)
 	want := []string{
 		`a.hcl:31:14: error: there is no resource with the URI "docs://handbok"; did you mean "docs://handbook"?`,
 		`a.hcl:35:14: error: there is no resource with the URI "f:/a.txt"; define it, or correct the URI`,

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestAuthBlocksAreDecodedWhole(t *testing.T) {
-	c, problems := decodeConfig(t, `
+// authOfEachKind has every argument of auth blocks, and blocks with none.
+const authOfEachKind = `
 listen {
   address = "0.0.0.0:8443"
   tls {
@@ -51,7 +51,10 @@ auth "unix" "admins" {
 }
 auth "anonymous" "public" {
 }
-`, VarValues{})
+`
+
+func TestAuthBlocksAreDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, authOfEachKind, VarValues{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

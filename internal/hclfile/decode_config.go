@@ -30,6 +30,7 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	c.Server = d.server(first(f.body, "server"))
 	c.Listen = d.listen(first(f.body, "listen"))
 	c.Auths = d.auths(all, c.Listen)
+	d.checkVisitors(c.Secrets, all)
 	c.Reload = d.reload(first(f.body, "reload"))
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))

@@ -112,8 +112,8 @@ func (d *decoder) checkClients(secrets []Secret) {
 	}
 }
 
-// checkDoors reports two secrets whose users come back to one port: only one of
-// them could listen there.
+// checkDoors reports two secrets whose users come back to one place: only one of
+// them could listen there, and a code would not say whose server has given it.
 func (d *decoder) checkDoors(secrets []Secret) {
 	doors := map[string]diag.Range{}
 	for _, s := range secrets {
@@ -124,11 +124,15 @@ func (d *decoder) checkDoors(secrets []Secret) {
 		if err != nil {
 			continue // who decoded it has told
 		}
-		if first, taken := doors[u.Port()]; taken {
-			d.fail("contradiction", s.OAuth.redirectRange, "the users of two secrets come back to port "+u.Port(), "give each a port of its own",
+		door, own := "port "+u.Port(), "give each a port of its own"
+		if isFront(u) {
+			door, own = u.Path, "give each a path of its own"
+		}
+		if first, taken := doors[door]; taken {
+			d.fail("contradiction", s.OAuth.redirectRange, "the users of two secrets come back to "+door, own,
 				diag.Note{Range: first, Message: "the first one is here"})
 			continue
 		}
-		doors[u.Port()] = s.OAuth.redirectRange
+		doors[door] = s.OAuth.redirectRange
 	}
 }

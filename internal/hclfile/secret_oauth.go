@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,8 +18,9 @@ import (
 // an authorization code (section 4.1).
 type OAuth struct {
 	// AuthorizeURL is where users let the server have tokens of theirs, and
-	// RedirectURL the place on this machine to which they come back. Both are
-	// empty when the server asks for itself.
+	// RedirectURL the place to which they come back: an http URL of this machine, or
+	// an https one of this server, below /oauth/. Both are empty when the server asks
+	// for itself.
 	AuthorizeURL, RedirectURL string
 	// TokenURL is an https URL, or an http one of this machine.
 	TokenURL string
@@ -100,7 +102,7 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "an oauth block needs the argument \"client_secret\"", "write client_secret = secret.NAME")
 	case asks != nil && !d.meant(b.Body, r, "redirect_url"):
 		d.fail("missing-argument", d.f.rng(asks.NameRange), "users are sent away, and come back to nowhere",
-			"add redirect_url = \"http://127.0.0.1:8976/callback\", with a port that is free on this machine, and register it with the server")
+			"add redirect_url = \"http://127.0.0.1:8976/callback\", with a port that is free on this machine, or \"https://HOST/oauth/NAME\" for callers over HTTP, and register it with the server")
 	}
 	if asks == nil {
 		return
@@ -111,12 +113,54 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
 		return
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || !isLoopback(u.Hostname()) || u.Port() == "" || u.Path == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back to this machine only, by its browser",
-			"write it as in \"http://127.0.0.1:8976/callback\", with a port and a path")
+	if err == nil && isPlainFront(*u) {
+		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back to this server over https alone: what they bring would be read on its way",
+			"write https:// in place of http://, and give listen a tls block, or have a proxy before mcpd speak TLS; http:// is for this machine, as in \"http://127.0.0.1:8976/callback\"")
+		return
+	}
+	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isHere(u) && !isFront(u) {
+		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back neither to this machine nor to this server",
+			"for the user of this machine write it as in \"http://127.0.0.1:8976/callback\", with a port and a path; for callers over HTTP as in \"https://mcp.example.com/oauth/crm\", with the name by which they reach mcpd and a path below /oauth/")
 		return
 	}
 	o.RedirectURL, o.redirectRange = text, d.f.rng(back.Expr.Range())
+}
+
+// isHere reports whether users come back to a port of this machine.
+func isHere(u *url.URL) bool {
+	return u.Scheme == "http" && isLoopback(u.Hostname()) && u.Port() != "" && u.Path != ""
+}
+
+// pathOfReturn is below the path at which the server takes users back, and is
+// written in one way alone.
+var pathOfReturn = regexp.MustCompile(`^/oauth(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
+
+// isFront reports whether users come back to the server itself, by one name.
+func isFront(u *url.URL) bool {
+	oneHost := isHostName(hostOf(u)) && !strings.HasSuffix(u.Host, ":") && !strings.Contains(u.Host, "*")
+	return u.Scheme == "https" && oneHost && pathOfReturn.MatchString(u.Path) && u.RawPath == ""
+}
+
+// isPlainFront reports whether users would come back to the server itself, but for
+// the scheme.
+func isPlainFront(u url.URL) bool {
+	plain := u.Scheme == "http" && u.User == nil && u.RawQuery == "" && !isLoopback(u.Hostname())
+	u.Scheme = "https"
+	return plain && isFront(&u)
+}
+
+// checkVisitors warns of tokens of callers over HTTP where no caller proves who
+// they are: such a token is nobody's.
+func (d *decoder) checkVisitors(secrets []Secret, all []*hclsyntax.Block) {
+	if slices.ContainsFunc(all, func(b *hclsyntax.Block) bool { return b.Type == "auth" && b.Labels[0] != "anonymous" }) {
+		return
+	}
+	for _, s := range secrets {
+		if s.OAuth != nil && strings.HasPrefix(s.OAuth.RedirectURL, "https:") {
+			d.warn("bad-auth", s.OAuth.redirectRange, "no caller can have such a token, as none over HTTP proves who they are",
+				"add an auth block, such as auth \"api_key\" \"people\" {}; the user of this machine comes back to a port, as in \"http://127.0.0.1:8976/callback\"")
+		}
+	}
 }
 
 // serverURL decodes the address of a page of the authorization server.

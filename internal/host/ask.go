@@ -32,18 +32,37 @@ const (
 
 // askPayload is that of the operation ask.
 type askPayload struct {
-	Requests []struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	} `json:"requests"`
+	Requests []askRequest `json:"requests"`
+}
+
+type askRequest struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
 }
 
 // askParams are the parameters of requests that decide whether they may be sent.
 type askParams struct {
-	Mode      string          `json:"mode"`
-	URL       string          `json:"url"`
-	MaxTokens int             `json:"maxTokens"`
-	Tools     json.RawMessage `json:"tools"`
+	Mode, URL string
+	MaxTokens int
+	Tools     json.RawMessage
+}
+
+// UnmarshalJSON reads the members that have these names to the letter, as clients do:
+// a member of another case would be judged for the one that they take.
+func (p *askParams) UnmarshalJSON(data []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	p.Tools = members["tools"]
+	for name, to := range map[string]any{"mode": &p.Mode, "url": &p.URL, "maxTokens": &p.MaxTokens} {
+		if value := members[name]; value != nil {
+			if err := json.Unmarshal(value, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ask lets what the body asks reach the client, in another run of the call.
@@ -52,16 +71,10 @@ func (h *Call) ask(payload []byte) error {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 	}
-	most := 0
-	if h.Asking.Grant != nil {
-		most = h.Asking.Grant.MaxRounds
-	} else if len(p.Requests) == 0 {
+	if h.Asking.Grant == nil && len(p.Requests) == 0 {
 		return nobody()
 	}
-	if most == 0 {
-		most = defaultRounds
-	}
-	if h.Asking.Round >= most {
+	if most := h.rounds(p.Requests); h.Asking.Round >= most {
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
 	}
 	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
@@ -72,8 +85,8 @@ func (h *Call) ask(payload []byte) error {
 		if err := json.Unmarshal(r.Params, &params); err != nil {
 			return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 		}
-		if h.consents(r.Method, params) {
-			if err := allowed(true, h.Asking.Can.URL, "elicitation", "url"); err != nil {
+		if h.consents(r.Method, r.Params) {
+			if err := h.mayConsent(params); err != nil {
 				return err
 			}
 			continue
@@ -88,6 +101,38 @@ func (h *Call) ask(payload []byte) error {
 	return scripting.ErrSuspended
 }
 
+// rounds returns how often a call may ask before it asks this. What the server itself
+// has to ask is not for the grant to bound.
+func (h *Call) rounds(asked []askRequest) int {
+	most := defaultRounds
+	if h.Asking.Grant != nil && h.Asking.Grant.MaxRounds > 0 {
+		most = h.Asking.Grant.MaxRounds
+	}
+	others := func(r askRequest) bool { return !h.consents(r.Method, r.Params) }
+	if len(asked) > 0 && !slices.ContainsFunc(asked, others) {
+		return max(most, defaultRounds)
+	}
+	return most
+}
+
+// mayConsent judges a question of this server itself.
+func (h *Call) mayConsent(params askParams) error {
+	switch {
+	case h.Asking.Nested:
+		return nested("the user lets the server have a token in a call of their own")
+	case params.Mode == "url":
+		return allowed(true, h.Asking.Can.URL, "elicitation", "url")
+	}
+	return allowed(true, h.Asking.Can.Form, "elicitation")
+}
+
+// nested refuses what is asked in a call that another call waits for.
+func nested(instead string) error {
+	return &scripting.HostError{
+		Code: scripting.Capability, Message: "a tool that another tool calls cannot ask the client; " + instead, Details: []byte(`{"requiredCapabilities":{}}`),
+	}
+}
+
 func nobody() error {
 	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
 }
@@ -96,16 +141,17 @@ func nobody() error {
 func (h *Call) mayAsk(method string, params askParams) error {
 	granted, can := h.Asking.Grant, h.Asking.Can
 	if h.Asking.Nested {
-		return &scripting.HostError{
-			Code: scripting.Capability, Message: "a tool that another tool calls cannot ask the client; ask in the tool that calls it", Details: []byte(`{"requiredCapabilities":{}}`),
-		}
+		return nested("ask in the tool that calls it")
 	}
 	switch method {
-	case "elicitation/create":
-		if params.Mode == "url" {
-			return allowed(granted.Elicit, can.URL, "elicitation", "url")
+	case elicitation:
+		if params.Mode != "url" {
+			return allowed(granted.Elicit, can.Form, "elicitation")
 		}
-		return allowed(granted.Elicit, can.Form, "elicitation")
+		if h.tokens != nil && h.tokens.Leads(params.URL) {
+			return &scripting.HostError{Code: scripting.Denied, Message: "users are sent to this page by the server alone, when a request needs a token of theirs"}
+		}
+		return allowed(granted.Elicit, can.URL, "elicitation", "url")
 	case "sampling/createMessage":
 		most := granted.MaxTokens
 		if most == 0 {

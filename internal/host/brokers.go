@@ -60,7 +60,7 @@ func NewBrokers(o Options) Brokers {
 	pool := egress.New(egress.Options{
 		Resolve: func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
 		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
-		Refused: func(name string) { store.Refused(name) }, Propagate: o.Propagate, Logger: o.Logger,
+		Refused: func(ctx context.Context, name string) { store.Refused(ctx, name) }, Propagate: o.Propagate, Logger: o.Logger,
 	})
 	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})

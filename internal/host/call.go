@@ -173,6 +173,9 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 		fields = nil
 	}
 	attrs := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
+	if id := h.Caller.Agent.RequestID; id != "" {
+		attrs = append(attrs, slog.String("request_id", id))
+	}
 	if fields != nil {
 		attrs = append(attrs, slog.String("fields", string(fields)))
 	}
@@ -222,7 +225,7 @@ func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
 		}
 		return h.Mocks.answer(p.Grant, payload)
 	}
-	return h.Egress.Do(oauth.For(ctx, h.user(), p.Consented), granted.WithSecrets(h.SecretKeys), payload)
+	return h.Egress.Do(oauth.For(ctx, h.visitor(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
 }
 
 func levelOf(name string) slog.Level {

@@ -22,6 +22,10 @@ const (
 // vaultRoom bounds the tokens of all users.
 var vaultRoom = state.Room{Keys: 10_000, Bytes: 64 << 20}
 
+// vaultLife is how long a token is kept that nobody renews. Each one makes room
+// then: also when its user, or the definition of its secret, does not come back.
+const vaultLife = 90 * 24 * time.Hour
+
 // vaults returns where the tokens of users are kept: in the store that open
 // returns, sealed for one user of one secret.
 func vaults(open func() (state.Store, error)) func(key string) oauth.Vault {
@@ -57,7 +61,7 @@ func (v vault) Get(user string) ([]byte, error) {
 	return value, nil
 }
 
-// Put keeps a value of a user.
+// Put keeps a value of a user, for vaultLife.
 func (v vault) Put(user string, value []byte) error {
 	store, err := v.open()
 	if err != nil {
@@ -71,8 +75,8 @@ func (v vault) Put(user string, value []byte) error {
 		}
 		sealed = seal.Seal(nil, nil, value, []byte(v.name(user)))
 	}
-	return store.ChangePair(vaultSpace, v.name(user), vaultRoom, func(state.Pair, time.Time) (state.Pair, error) {
-		return state.Pair{Value: sealed}, nil
+	return store.ChangePair(vaultSpace, v.name(user), vaultRoom, func(_ state.Pair, now time.Time) (state.Pair, error) {
+		return state.Pair{Value: sealed, Expires: now.Add(vaultLife)}, nil
 	})
 }
 

@@ -49,6 +49,34 @@ func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
 	}
 }
 
+func TestTokensThatNobodyRenewsMakeRoomForOthers(t *testing.T) {
+	now := time.Now()
+	store := state.NewMemory(state.Options{Now: func() time.Time { return now }})
+	crm := vaults(func() (state.Store, error) { return store, nil })("crm#1")
+	put := func(user string) error { return crm.Put(user, []byte("access")) }
+	for i := range vaultRoom.Keys - 1 { // one key is that of the seal
+		if err := put(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(vaultLife / 2)
+	if err := put("7"); err != nil {
+		t.Error(err)
+	}
+	if err := put("ada"); !errors.Is(err, state.ErrRoom) {
+		t.Errorf("one more than there is room for: %v", err)
+	}
+	now = now.Add(vaultLife / 2)
+	if err := put("ada"); err != nil {
+		t.Error(err)
+	}
+	for user, want := range map[string]string{"6": "", "7": "access", "ada": "access"} {
+		if value, err := crm.Get(user); string(value) != want || err != nil {
+			t.Errorf("of %s there is %q, %v", user, value, err)
+		}
+	}
+}
+
 func TestATokenOfAUserGoesIntoRequestsAlone(t *testing.T) {
 	consent := &scripting.HostError{Code: scripting.Consent, Details: []byte(`{}`)}
 	for op, want := range map[string]string{"http.request": scripting.Consent, "exec.run": scripting.Denied, "sql.query": scripting.Denied} {
@@ -62,7 +90,7 @@ func TestATokenOfAUserGoesIntoRequestsAlone(t *testing.T) {
 	}
 }
 
-func TestOnlyTheUserOfThisMachineHasTokens(t *testing.T) {
+func TestOnlyWhoWasProvedHasTokens(t *testing.T) {
 	for _, p := range []identity.Principal{{}, identity.Anonymous(), {ID: "ada", Kind: "oidc", Issuer: "https://i"}, {Kind: identity.KindLocal}} {
 		if user := (&Call{Caller: identity.Caller{Principal: p}}).user(); user != "" {
 			t.Errorf("%+v is the user %q", p, user)
@@ -71,7 +99,7 @@ func TestOnlyTheUserOfThisMachineHasTokens(t *testing.T) {
 	if user := (&Call{Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}}}).user(); user != "local\x00\x00ada" {
 		t.Errorf("the user is %q", user)
 	}
-	if (&Call{}).consents("elicitation/create", askParams{Mode: "url", URL: "https://x"}) {
+	if (&Call{}).consents("elicitation/create", []byte(`{"mode":"url","url":"https://x"}`)) {
 		t.Error("without tokens there is a page")
 	}
 }

@@ -29,6 +29,8 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 		return call.Result{}, badState(err)
 	}
 	x.root, x.leg = pause.Root, int32(pause.Leg)+1
+	open := pause.Asks
+	pause.Own = x.own
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
 		return call.Result{}, invalidParams(err.Error())
@@ -46,6 +48,7 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	case !claim.Won:
 		return x.decodeOutcome(claim.Answer)
 	}
+	x.tell(open)
 	return x.first(ctx, store, pause)
 }
 
@@ -82,7 +85,7 @@ func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Res
 
 // begun is the pause of a call that begins.
 func (x *execution) begun() asking.Pause {
-	return asking.Pause{Journal: scripting.NewJournal(), State: state.State{Root: x.id, Start: x.began}}
+	return asking.Pause{Journal: scripting.NewJournal(), Own: x.own, State: state.State{Root: x.id, Start: x.began}}
 }
 
 // suspended makes what the body asks the result of this leg. A client that sent
@@ -95,10 +98,27 @@ func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []sc
 	pause.Asks, pause.Leg, pause.Used = open, pause.Leg+1, pause.Used+took
 	if sent := x.req.Resume; sent != nil && sent.State == "" {
 		if complete, err := pause.Resume(sent.Responses, sent.Refused); complete && err == nil {
+			x.tell(open)
 			return x.run(ctx, pause)
 		}
 	}
 	return x.ask(&pause, open)
+}
+
+// own reports whether a request is a question of the server itself.
+func (x *execution) own(r asking.Request) bool {
+	return x.mocks == nil && x.pipeline.options.Brokers.Poses(x.req.Caller.Principal, r)
+}
+
+// tell has the server hear what its client answered to questions that are the
+// server's own. The answers of a test are nobody's, whoever it says that its caller is.
+func (x *execution) tell(asked []state.Ask) {
+	if x.mocks != nil {
+		return
+	}
+	if requests, err := asking.Requests(asked); err == nil { // they were read before
+		x.pipeline.options.Brokers.Answered(x.req.Caller.Principal, requests, x.req.Resume.Responses, x.req.Resume.Refused)
+	}
 }
 
 // ask is the result of a leg that leaves asks open.

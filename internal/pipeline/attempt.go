@@ -19,12 +19,12 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if x.entry == nil {
 		return call.Result{}, x.notFound(ctx)
 	}
-	if x.body == nil {
-		return x.uncompleted()
-	}
 	facts := x.facts()
 	if err := x.decideEarly(ctx, facts); err != nil {
 		return call.Result{}, err
+	}
+	if x.body == nil && !x.known() {
+		return call.Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
 	}
 	if x.req.Refused != nil {
 		refused := *x.req.Refused
@@ -40,9 +40,12 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	facts.Args = x.args
 	policies := x.span.Child("policy")
 	err = x.decide(ctx, facts)
-	ended(policies, err)
+	decided(policies, err)
 	if err != nil {
 		return call.Result{}, err
+	}
+	if x.hearing != nil {
+		return x.supposed(ctx, facts)
 	}
 	if result, err = x.limited(ctx, facts); err != nil {
 		return call.Result{}, x.unjudged(err)
@@ -53,16 +56,21 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 // facts returns what policies and `from` expressions may know before the
 // arguments are looked at.
 func (x *execution) facts() policylang.Input {
-	return policylang.Input{
+	facts := policylang.Input{
 		Caller: x.req.Caller,
 		Tool:   x.entry.Facts,
 		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller()},
 		Now:    x.began,
 	}
+	x.hearing.suppose(&facts)
+	return facts
 }
 
 // fillIn evaluates `from` inputs, fills in defaults and validates.
 func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Error {
+	if facts.Unknown&policylang.PartArgs != 0 {
+		return nil
+	}
 	if x.entry.Kind != call.Tools && (x.entry.Kind != call.Prompts || x.req.Argument != "") {
 		return x.fillOther()
 	}

@@ -25,6 +25,8 @@ type consent struct {
 const (
 	maxShown   = 6 << 10
 	maxReasons = 6 << 10
+	// leastReason is how much of a reason is worth to be shown, in bytes.
+	leastReason = 32
 )
 
 // maxConsents bounds how often the user is asked in one call: a reason that reads the
@@ -96,8 +98,21 @@ func (x *execution) reasons(between string) string {
 // what could move text or begin a line is escaped.
 func (x *execution) consentMessage() string {
 	var b strings.Builder
-	for _, c := range x.consents {
-		b.WriteString(plain(c.reason, maxReasons/len(x.consents)) + "\n")
+	left := maxReasons
+	for i, c := range x.consents {
+		// All but the last have half of what is left: reasons of tool files, which come
+		// behind those of the operator, take nothing from them.
+		share := left
+		if i < len(x.consents)-1 {
+			share /= 2
+		}
+		if share < leastReason {
+			fmt.Fprintf(&b, "… and %d reasons more, which are not shown\n", len(x.consents)-i)
+			break
+		}
+		shown := plain(c.reason, share)
+		b.WriteString(shown + "\n")
+		left -= min(left, len(shown))
 	}
 	called := x.name()
 	if x.req.Kind == call.Resources {

@@ -11,7 +11,7 @@ import (
 
 // decideEarly ends calls that are surely denied.
 func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *call.Error {
-	denier, decision, covered := x.entry.Surely(ctx, facts)
+	denier, decision, covered := x.entry.SurelyHeard(ctx, facts, x.hearing.early())
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)
@@ -21,8 +21,12 @@ func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *ca
 	return nil
 }
 
+// Uncovered is what the caller is told of a call that no policy allows, where calls are
+// denied by default.
+const Uncovered = "no policy allows this call"
+
 func uncovered() *call.Error {
-	return &call.Error{Code: call.PolicyDenied, Message: "no policy allows this call"}
+	return &call.Error{Code: call.PolicyDenied, Message: Uncovered}
 }
 
 // decide asks the policies that depend on the arguments, those in Go, and those that
@@ -33,7 +37,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 	for i := range x.entry.Rules {
 		p := &x.entry.Rules[i]
 		if p.Compiled == nil {
-			if err := x.askGo(); err != nil {
+			if err := x.askGo(i, facts); err != nil {
 				return err
 			}
 			continue
@@ -42,13 +46,14 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 			continue
 		}
 		decision := p.Compiled.Decide(ctx, facts)
+		x.hearing.hear(i, decision)
 		switch decision.Outcome {
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
 		case policylang.Consent:
 			x.consents = append(x.consents, consent{p, x.catalog.Sensitive.Hide(decision.Reason)})
 		}
-		covered = covered || p.Allows && decision.Outcome == policylang.Allow
+		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.hearing.may(decision))
 	}
 	if x.catalog.DenyByDefault && !covered {
 		return uncovered()
@@ -56,8 +61,23 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 	return nil
 }
 
-// askGo asks the policies in Go.
-func (x *execution) askGo() *call.Error {
+// askGo asks the policies in Go, which stand at a place among those of the entry. They
+// cannot be asked about arguments that nobody knows.
+func (x *execution) askGo(place int, facts policylang.Input) *call.Error {
+	if facts.Unknown&policylang.PartArgs != 0 {
+		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Unknown})
+		return nil
+	}
+	err := x.answersOfGo()
+	if err != nil {
+		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Deny, Reason: err.Message, Err: err.Cause})
+	} else {
+		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Allow})
+	}
+	return err
+}
+
+func (x *execution) answersOfGo() *call.Error {
 	for _, policy := range x.pipeline.options.Policies {
 		allowed, reason, err := policy(x.req.Caller.Agent.Clone(), x.policyName(), x.args)
 		switch {

@@ -49,6 +49,9 @@ type execution struct {
 	// mocks answer host calls instead of the network. Nil outside of tests,
 	// which fire no hooks and are not logged.
 	mocks *host.Mocks
+	// hearing hears what policies say of a call that is judged and not made; nil in all
+	// that are made.
+	hearing *hearing
 	// states keeps the call while it waits for its client.
 	states *state.Lazy
 	// args and input are the same arguments, decoded and as JSON, once they are valid.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
@@ -30,14 +29,18 @@ func (x *execution) find() {
 	}
 }
 
-// uncompleted answers what is asked to complete, and completes nothing.
-func (x *execution) uncompleted() (call.Result, *call.Error) {
-	if x.entry.Offer != nil {
-		if _, known := x.entry.Offer.Completion(x.req.Argument); known {
-			return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
-		}
+// known reports whether what is to be completed is an argument of the item.
+func (x *execution) known() bool {
+	if x.entry.Offer == nil {
+		return false
 	}
-	return call.Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
+	_, known := x.entry.Offer.Completion(x.req.Argument)
+	return known
+}
+
+// uncompleted answers for an argument that nothing completes.
+func uncompleted() call.Result {
+	return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}
 }
 
 // fillOther makes the input of what takes no arguments of its caller's choice:

@@ -38,6 +38,7 @@ func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts p
 		if !both || rule.ReadsContent {
 			decision = rule.Compiled.Decide(ctx, facts)
 		}
+		x.hearing.hear(len(x.entry.Rules)+i, decision)
 		if decision.Outcome == policylang.Deny {
 			return x.denied(ctx, rule, decision)
 		}
@@ -70,6 +71,9 @@ func (x *execution) emitter() call.Emitter {
 
 // show has policies see a result, and its content blocks where one of them looks at those.
 func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
+	if facts.Unknown&policylang.PartResult != 0 {
+		return nil
+	}
 	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
 		return err
 	}

@@ -45,6 +45,19 @@ func ended(part telemetry.Span, err *call.Error) {
 	part.End()
 }
 
+// decided ends the span of the policies, and tells what they came to.
+func decided(policies telemetry.Span, err *call.Error) {
+	decision := telemetry.Allowed
+	if err != nil {
+		decision = telemetry.Denied
+		if err.DeniedBy != "" {
+			policies.Attr(telemetry.Policy, err.DeniedBy)
+		}
+	}
+	policies.Attr(telemetry.Decision, decision)
+	ended(policies, err)
+}
+
 // observeDenial tells who denied the call, if anybody did.
 func (x *execution) observeDenial(err *call.Error, metrics *telemetry.Metrics) {
 	switch {

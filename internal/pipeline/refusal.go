@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -18,13 +19,26 @@ func failed(code call.Code, cause error, format string, args ...any) *call.Error
 	return &call.Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
+// What callers are told whom the server refuses.
+const (
+	unloadedMessage   = "the server has not loaded its tools"
+	drainingMessage   = "the server is shutting down"
+	overloadedMessage = "the server is overloaded; try again in a second"
+)
+
+// Unasked reports whether a call that has failed with a message may have done so before
+// its policies were asked.
+func Unasked(message string) bool {
+	return slices.Contains([]string{unloadedMessage, drainingMessage, overloadedMessage}, message)
+}
+
 // admit refuses calls that the server has no room or no snapshot for.
 func (x *execution) admit(running int64, loadErr error) *call.Error {
 	switch {
 	case loadErr != nil:
-		return failed(call.ExecutionError, loadErr, "the server has not loaded its tools")
+		return failed(call.ExecutionError, loadErr, unloadedMessage)
 	case x.pipeline.inFlight.Draining():
-		return &call.Error{Code: call.ExecutionError, Message: "the server is shutting down", RetryAfter: time.Second, Overloaded: true}
+		return &call.Error{Code: call.ExecutionError, Message: drainingMessage, RetryAfter: time.Second, Overloaded: true}
 	case running > int64(x.catalog.Concurrency()):
 		return overloaded()
 	}
@@ -32,7 +46,7 @@ func (x *execution) admit(running int64, loadErr error) *call.Error {
 }
 
 func overloaded() *call.Error {
-	return &call.Error{Code: call.ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
+	return &call.Error{Code: call.ExecutionError, Message: overloadedMessage, RetryAfter: time.Second, Overloaded: true}
 }
 
 // invalidInput is the error of arguments that break the schema of an item.

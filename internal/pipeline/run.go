@@ -31,6 +31,9 @@ func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, 
 	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
 		return x.askConsent(ctx, pause)
 	}
+	if x.body == nil {
+		return uncompleted(), nil
+	}
 	if pause.Leg == pause.Consent.Asked {
 		pause.Start = x.began // no leg has run the body: the time of the user is not its own
 	}

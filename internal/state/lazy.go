@@ -12,6 +12,10 @@ import (
 // sweepEvery is how often a store that nobody writes to is swept.
 const sweepEvery = time.Minute
 
+// optionalPatience is how long another process may take to give up a file that one
+// can do without: less than a call takes that needs the store first.
+const optionalPatience = 250 * time.Millisecond
+
 // Lazy is a store that is opened when it is first needed, and swept while it is
 // open. It is safe for concurrent use.
 type Lazy struct {
@@ -59,7 +63,7 @@ func (l *Lazy) make() (Store, error) {
 	err := os.MkdirAll(filepath.Dir(l.Path), 0o700)
 	if err == nil {
 		var store Store
-		if store, err = Open(l.Path, l.Options); err == nil {
+		if store, err = openFile(l.Path, l.Options, optionalPatience); err == nil {
 			return store, nil
 		}
 	}

@@ -101,7 +101,7 @@ func environment(pairs ...string) func(string) (string, bool) {
 }
 
 // start returns telemetry that is closed when the test ends.
-func start(t *testing.T, o telemetry.Options) *telemetry.Telemetry {
+func start(t testing.TB, o telemetry.Options) *telemetry.Telemetry {
 	t.Helper()
 	tel, err := telemetry.New(o)
 	if err != nil {
@@ -142,9 +142,6 @@ func shapes(r request) map[string]shape {
 		}
 		for _, a := range s.GetAttributes() {
 			got.Attributes[a.GetKey()] = a.GetValue().GetStringValue()
-			if n := a.GetValue().GetIntValue(); n != 0 {
-				got.Attributes[a.GetKey()] = "number"
-			}
 		}
 		all[s.GetName()] = got
 	}

@@ -76,11 +76,8 @@ func encodeLinks(links []sdktrace.Link) []*tracepb.Span_Link {
 func encodeAttributes(attributes []attribute.KeyValue) []*commonpb.KeyValue {
 	encoded := make([]*commonpb.KeyValue, len(attributes))
 	for i, a := range attributes {
-		value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: valid(a.Value.String())}}
-		if a.Value.Type() == attribute.INT64 {
-			value.Value = &commonpb.AnyValue_IntValue{IntValue: a.Value.AsInt64()}
-		}
-		encoded[i] = &commonpb.KeyValue{Key: valid(string(a.Key)), Value: value}
+		value := &commonpb.AnyValue_StringValue{StringValue: valid(a.Value.String())} // a Span has no other attributes
+		encoded[i] = &commonpb.KeyValue{Key: valid(string(a.Key)), Value: &commonpb.AnyValue{Value: value}}
 	}
 	return encoded
 }

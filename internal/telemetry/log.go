@@ -8,20 +8,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// idsKey is that of ids in a context.
-type idsKey struct{}
-
-type ids struct{ request, call string }
-
-// WithIDs returns a context by which [LogHandler] knows the request and the call.
-// An empty one is not told.
-func WithIDs(ctx context.Context, requestID, callID string) context.Context {
-	return context.WithValue(ctx, idsKey{}, ids{requestID, callID})
-}
-
-// LogHandler returns a handler that adds request_id, call_id, trace_id and span_id
-// of the context to the records that lack them, and passes them on. They stand
-// outside of all groups. Where the context has none nothing is allocated.
+// LogHandler returns a handler that adds trace_id and span_id of the context to the
+// records that lack them, and passes them on. They stand outside of all groups. Where
+// nothing is traced nothing is allocated.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{root: next, next: next} }
 
 type logHandler struct {
@@ -40,14 +29,10 @@ type step struct {
 }
 
 // given says which ids a record has.
-type given struct{ request, call, trace, span bool }
+type given struct{ trace, span bool }
 
 func (g *given) note(a slog.Attr) {
 	switch a.Key {
-	case "request_id":
-		g.request = true
-	case "call_id":
-		g.call = true
 	case "trace_id":
 		g.trace = true
 	case "span_id":
@@ -62,12 +47,11 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle adds what the record lacks.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
-	who, _ := ctx.Value(idsKey{}).(ids)
 	of := trace.SpanContextFromContext(ctx)
-	if who == (ids{}) && !of.IsValid() {
+	if !of.IsValid() {
 		return h.next.Handle(ctx, r)
 	}
-	missing := h.missing(r, who, of)
+	missing := h.missing(r, of)
 	switch {
 	case len(missing) == 0:
 		return h.next.Handle(ctx, r)
@@ -80,7 +64,7 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // missing returns the ids that a record is to get.
-func (h logHandler) missing(r slog.Record, who ids, of trace.SpanContext) []slog.Attr {
+func (h logHandler) missing(r slog.Record, of trace.SpanContext) []slog.Attr {
 	has := h.has
 	if len(h.steps) == 0 {
 		r.Attrs(func(a slog.Attr) bool {
@@ -89,16 +73,10 @@ func (h logHandler) missing(r slog.Record, who ids, of trace.SpanContext) []slog
 		})
 	}
 	var missing []slog.Attr
-	if who.request != "" && !has.request {
-		missing = append(missing, slog.String("request_id", who.request))
-	}
-	if who.call != "" && !has.call {
-		missing = append(missing, slog.String("call_id", who.call))
-	}
-	if of.IsValid() && !has.trace {
+	if !has.trace {
 		missing = append(missing, slog.String("trace_id", of.TraceID().String()))
 	}
-	if of.IsValid() && !has.span {
+	if !has.span {
 		missing = append(missing, slog.String("span_id", of.SpanID().String()))
 	}
 	return missing

@@ -34,22 +34,20 @@ func TestRecordsGetTheIdsThatTheyLack(t *testing.T) {
 	ctx, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", Parent: telemetry.Parent(parentOfMeta, "")})
 	defer span.End()
 	traceparent, _ := tel.Tracer().Inject(ctx)
-	trace := " trace_id=" + traceparent[3:35] + " span_id=" + traceparent[36:52]
-	both := telemetry.WithIDs(ctx, "r", "c")
+	spanID := " span_id=" + traceparent[36:52]
+	both := " trace_id=" + traceparent[3:35] + spanID
 	for name, row := range map[string]struct {
 		ctx  context.Context
 		log  func(context.Context, *slog.Logger)
 		want string
 	}{
 		"no ids":           {t.Context(), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1"},
-		"all":              {both, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1 request_id=r call_id=c" + trace},
-		"a trace alone":    {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") }, "msg=m" + trace},
-		"no trace":         {telemetry.WithIDs(t.Context(), "r", ""), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") }, "msg=m request_id=r"},
-		"one is there":     {both, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "call_id", "own") }, "msg=m call_id=own request_id=r" + trace},
-		"one is the log's": {both, func(ctx context.Context, l *slog.Logger) { l.With("call_id", "own").InfoContext(ctx, "m") }, "msg=m call_id=own request_id=r" + trace},
-		"a group": {both, func(ctx context.Context, l *slog.Logger) {
-			l.With("x", 1).WithGroup("g").With("y", 2).WithGroup("h").InfoContext(ctx, "m", "call_id", "z")
-		}, "msg=m x=1 request_id=r call_id=c" + trace + " g.y=2 g.h.call_id=z"},
+		"both":             {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1" + both},
+		"one is there":     {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "trace_id", "own") }, "msg=m trace_id=own" + spanID},
+		"one is the log's": {ctx, func(ctx context.Context, l *slog.Logger) { l.With("trace_id", "own").InfoContext(ctx, "m") }, "msg=m trace_id=own" + spanID},
+		"a group": {ctx, func(ctx context.Context, l *slog.Logger) {
+			l.With("x", 1).WithGroup("g").With("y", 2).WithGroup("h").InfoContext(ctx, "m", "trace_id", "z")
+		}, "msg=m x=1" + both + " g.y=2 g.h.trace_id=z"},
 	} {
 		var out bytes.Buffer
 		row.log(row.ctx, slog.New(telemetry.LogHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
@@ -80,7 +78,9 @@ func TestARecordThatGetsNoIdsAllocatesNothing(t *testing.T) {
 
 func BenchmarkARecordWithIds(b *testing.B) {
 	logger := slog.New(telemetry.LogHandler(slog.NewTextHandler(io.Discard, nil)))
-	ctx := telemetry.WithIDs(b.Context(), "r", "c")
+	tel := start(b, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
+	ctx, span := tel.Tracer().Start(b.Context(), telemetry.Call{Method: "tools/call"})
+	defer span.End()
 	b.ReportAllocs()
 	for b.Loop() {
 		logger.LogAttrs(ctx, slog.LevelInfo, "m", slog.Int("a", 1))

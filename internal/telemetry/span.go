@@ -20,32 +20,28 @@ type Span struct {
 // Key is the name of an attribute.
 type Key string
 
-// The attributes that parts of a call have. Values are cut at 256 characters. None is
-// for what a caller or a script chose, except the host that a request goes to.
+// The attributes of a call and of its parts. Values are cut at 256 characters. None is
+// for what a caller or a script chose.
 const (
 	// Policy is the name of a policy or a limit.
 	Policy Key = "mcpd.policy.name"
-	// Decision is what the policies came to: allow or deny.
+	// Decision is what the policies came to: [Allowed] or [Denied].
 	Decision Key = "mcpd.policy.decision"
-	// Grant is the name of the grant that a host call is made by, and Operation
-	// that of the call.
-	Grant     Key = "mcpd.grant.name"
-	Operation Key = "mcpd.host.operation"
 	// Revision is that of the snapshot that serves a call.
 	Revision Key = "mcpd.snapshot.revision"
-	// Host, HTTPMethod and HTTPStatus are of requests (Semantic conventions for
-	// HTTP client spans).
-	Host       Key = "server.address"
-	HTTPMethod Key = "http.request.method"
-	HTTPStatus Key = "http.response.status_code"
+)
+
+// The values of [Decision].
+const (
+	Allowed = "allow"
+	Denied  = "deny"
 )
 
 // describe sets what is known of a call when it begins.
 func (s Span) describe(c Call) {
 	set := make([]attribute.KeyValue, 0, 8)
 	for _, a := range [...]struct{ key, value string }{
-		{"mcp.method.name", c.Method}, {"mcp.protocol.version", c.Protocol}, {"network.transport", c.Transport},
-		{"mcpd.call.id", c.ID}, {"mcpd.request.id", c.RequestID}, {"mcpd.call.via", c.Via},
+		{"mcp.method.name", c.Method}, {"mcpd.call.id", c.ID}, {"mcpd.request.id", c.RequestID}, {"mcpd.call.via", c.Via},
 	} {
 		if a.value != "" {
 			set = append(set, attribute.String(a.key, a.value))
@@ -115,13 +111,6 @@ func (s Span) In(ctx context.Context) context.Context {
 func (s Span) Attr(key Key, value string) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.String(string(key), value))
-	}
-}
-
-// Int sets an attribute that is a number.
-func (s Span) Int(key Key, value int) {
-	if s.span != nil {
-		s.span.SetAttributes(attribute.Int(string(key), value))
 	}
 }
 

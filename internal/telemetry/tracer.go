@@ -42,9 +42,6 @@ type Call struct {
 	// ID and RequestID are those of the log, the second as its caller chose it; Via
 	// is what made the call.
 	ID, RequestID, Via string
-	// Protocol is the version of MCP, and Transport is tcp or pipe; empty when not
-	// known.
-	Protocol, Transport string
 	// Parent is the span that the message comes from, by its _meta or else by the
 	// header of what carried it. Carrier is that of the header where _meta has one
 	// too. Without a Parent the span of the context is the parent.

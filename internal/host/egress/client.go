@@ -116,7 +116,7 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusUnauthorized {
 		for _, h := range c.grant.Headers {
-			h.Value.EachSecret(c.options.Refused)
+			h.Value.EachSecret(func(secret string) { c.options.Refused(ctx, secret) })
 		}
 	}
 	if follow {

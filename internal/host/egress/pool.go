@@ -25,8 +25,8 @@ type Options struct {
 	// log. Nil means that there are no secrets.
 	Resolve func(ctx context.Context, secret string) (string, error)
 	// Refused is told of each secret with which a host has refused a request
-	// (401). Nil means that nobody is.
-	Refused func(secret string)
+	// (401), by the context of the request. Nil means that nobody is.
+	Refused func(ctx context.Context, secret string)
 	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
 	// carry on, which is empty for none; nil means none. There is no tracestate: it would
 	// be text of whoever calls, sent to hosts that a grant names.
@@ -69,7 +69,7 @@ func New(o Options) *Pool {
 		o.Redact = func(b []byte) []byte { return b }
 	}
 	if o.Refused == nil {
-		o.Refused = func(string) {}
+		o.Refused = func(context.Context, string) {}
 	}
 	if o.Propagate == nil {
 		o.Propagate = func(context.Context) string { return "" }

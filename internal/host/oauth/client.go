@@ -5,8 +5,8 @@ import "golang.org/x/oauth2"
 // Client is a client of a token server, as an oauth block says.
 type Client struct {
 	// AuthorizeURL is where users let the client have tokens of theirs, and
-	// RedirectURL the place on this machine to which they come back; empty of a
-	// client that asks for itself.
+	// RedirectURL the place to which they come back: on this machine, or with https
+	// on the front, below [Route]. Both are empty of a client that asks for itself.
 	AuthorizeURL, RedirectURL string
 	// TokenURL is where tokens are asked for.
 	TokenURL string

@@ -9,8 +9,11 @@
 // for a while, and calls are told at once.
 //
 // [Users] are those of one client: who has given no token is to be asked, by the
-// page that an error names, and comes back to a port of this machine. Their
-// tokens are kept in a [Vault].
+// page that an error names, and comes back to a port of this machine, or to a page
+// of the front. There nobody knows who has opened the page, which may have come by
+// a link that somebody else was sent: so the token is joined to nobody until the
+// user who was asked for it has typed the code that the page shows. Tokens are kept
+// in a [Vault].
 //
 // Requests go out by the transport that the Issuer is given, so that the rules
 // of egress hold for them. Answers pass the JSON gate, and no error holds

@@ -3,6 +3,8 @@ package oauth
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -42,5 +44,31 @@ func FuzzAnswers(f *testing.F) {
 		case strings.ContainsFunc(got.value, func(r rune) bool { return r < ' ' || r > '~' }):
 			t.Fatalf("the token %q cannot stand in a header", got.value)
 		}
+	})
+}
+
+// FuzzReturns holds the front to this: whatever a browser asks for, no page repeats it,
+// and nothing is kept of anybody.
+func FuzzReturns(f *testing.F) {
+	f.Add("GET", "mcp.example.com", "/oauth/crm", "state=hunter2&code=hunter2")
+	f.Add("GET", "MCP.example.com:443", "/oauth/../oauth/crm", "state=%zz;code")
+	f.Add("POST", "evil.example.com", "/oauth/crm/", "error=hunter2")
+	f.Add("GET", "", "/oauth/%2e%2e/mcp", strings.Repeat("state=a&", 1000))
+	f.Fuzz(func(t *testing.T, method, host, path, query string) {
+		h := newHall(t)
+		ada := h.page("ada").Query().Get("state")
+		r := &http.Request{Method: method, Host: host, URL: &url.URL{Path: path, RawQuery: query}}
+		page := h.returns(r)
+		if page != nil && (method != "GET" || !strings.EqualFold((&url.URL{Host: host}).Hostname(), "mcp.example.com") || path != "/oauth/crm") {
+			t.Fatalf("%q %q %q is a page", method, host, path)
+		}
+		if page != nil {
+			w := httptest.NewRecorder()
+			page.ServeHTTP(w, r.WithContext(t.Context()))
+			if w.Body.String() != pageUnknown && !strings.Contains(query, ada) {
+				t.Fatalf("%q shows %q", query, w.Body.String())
+			}
+		}
+		h.wantKept(0)
 	})
 }

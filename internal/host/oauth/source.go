@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 // for concurrent use.
 type Issuer struct {
 	options Options
+
+	// fronted says that users can come back by a front.
+	fronted atomic.Bool
 
 	flights sync.WaitGroup
 	mu      sync.Mutex
@@ -200,9 +204,14 @@ func (s *Source) land(f *flight, got token, err error) {
 		s.renew = s.end.Add(-min(early, got.life/10))
 		s.pause, s.retry = 0, time.Time{}
 	} else {
-		s.pause = min(max(2*s.pause, shortestPause), longestPause)
+		s.pause = longer(s.pause)
 		s.retry = now.Add(s.pause)
 	}
 	f.value, f.err = got.value, err
 	close(f.done)
+}
+
+// longer returns the pause after another failure.
+func longer(pause time.Duration) time.Duration {
+	return min(max(2*pause, shortestPause), longestPause)
 }

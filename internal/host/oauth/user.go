@@ -1,8 +1,9 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -35,89 +36,128 @@ var (
 	errReturn  = errors.New("nobody can come back from the authorization server")
 )
 
-// on is for whom something is done, in a context under the key onKey.
-type (
-	onKey struct{}
-	on    struct {
-		user string
-		wait bool
-	}
-)
-
-// For returns a context for what is done for a user: text that no other user has.
-// wait says that the user was asked already, so that their return is waited for.
-func For(ctx context.Context, user string, wait bool) context.Context {
-	return context.WithValue(ctx, onKey{}, on{user, wait})
+// Caller is for whom a token is needed.
+type Caller struct {
+	// User is text that no other user has, empty of one who is not known. Shown
+	// names them to people, in one line.
+	User, Shown string
+	// Here says that the user sits at this machine.
+	Here bool
+	// Form says that the client of the call can ask its user to fill in a form.
+	Form bool
+	// Asked says that the user was asked already, so that their return is waited for.
+	Asked bool
 }
 
-// Token returns a token of the user of the context (see [For]). Without one the
+// callerKey is that of the Caller in a context.
+type callerKey struct{}
+
+// For returns a context for what is done for a caller.
+func For(ctx context.Context, who Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, who)
+}
+
+// Token returns a token of the caller of the context (see [For]). Without one the
 // error is a [scripting.HostError] of the code Consent, of which the details ask
 // the user.
 func (u *Users) Token(ctx context.Context) (string, error) {
-	who, _ := ctx.Value(onKey{}).(on)
-	if who.user == "" {
+	who, _ := ctx.Value(callerKey{}).(Caller)
+	switch {
+	case who.User == "":
 		return "", errNobody
+	case !u.client.Routed() && !who.Here:
+		return "", errFar
 	}
-	for again := false; ; again = true {
-		token, err := u.held(ctx, who.user)
+	for {
+		token, err := u.held(ctx, who.User)
 		if token != "" || err != nil {
 			return token, err
 		}
-		v, now, err := u.visit(who.user)
+		if u.client.Routed() && !who.Form {
+			return "", errForm
+		}
+		v, at, further, err := u.visit(who)
 		switch {
 		case err != nil:
 			return "", err
-		case again || now == sent || now == away && !who.wait:
-			return "", v.question(u.client)
+		case at == over:
+			return "", u.failure(v)
+		case at == sent || at == away && !who.Asked:
+			return "", v.question()
+		case at == shown:
+			return "", u.askForCode(v)
 		}
 		select {
-		case <-v.done:
-			switch {
-			case errors.Is(v.err, errRefused):
-				return "", &scripting.HostError{Code: scripting.Consent, Message: errRefused.Error()}
-			case v.err != nil:
-				return "", fmt.Errorf("%s: %w", u.client.TokenURL, v.err)
-			}
+		case <-further:
+			who.Asked = true
 		case <-ctx.Done():
 			return "", errAway
 		}
 	}
 }
 
+// failure is what those are told who wait for a visit that has failed.
+func (u *Users) failure(v *visit) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if errors.Is(v.err, errRefused) || errors.Is(v.err, errCode) {
+		return &scripting.HostError{Code: scripting.Consent, Message: v.err.Error()}
+	}
+	return fmt.Errorf("%s: %w", u.client.TokenURL, v.err)
+}
+
 // held returns the token that a user has let the client have, renewed when it must
-// be; "" when there is none.
+// be; "" when there is none. Only who needs another one waits for those who renew.
 func (u *Users) held(ctx context.Context, user string) (string, error) {
-	select { // one at a time renews
-	case u.turn <- struct{}{}:
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	h, err := u.recall(user)
+	if err != nil {
+		return "", err
 	}
-	k, err := u.recall(user)
 	now := u.issuer.options.Now()
-	switch {
-	case err == nil && k.Access != "" && k.Refresh != "" && !now.Before(k.Renew):
-		return u.renewed(ctx, user, k)
-	case err == nil && k.Access != "" && k.Refresh == "" && !now.Before(k.End):
-		k, err = kept{}, u.forget(user)
+	if token, ok, err := h.atHand(now); ok {
+		return token, err
 	}
-	<-u.turn
-	return k.Access, err
+	turn := u.turns[laneOf(user)]
+	select { // one at a time renews
+	case turn <- struct{}{}:
+	default:
+		if now.Before(h.End) {
+			return h.Access, nil
+		}
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	h, err = u.recall(user)
+	token, ok, failure := h.atHand(u.issuer.options.Now())
+	switch {
+	case err != nil || ok:
+		err = cmp.Or(err, failure)
+	case h.Refresh != "":
+		return u.renewed(ctx, turn, user, h.kept)
+	default:
+		token, err = u.forget(user, h.kept)
+	}
+	<-turn
+	return token, err
 }
 
 // renewed gets the next token of a user, and ends the turn. That goes on when ctx
 // ends: a server that gives a refresh token once has taken the old one back.
-func (u *Users) renewed(ctx context.Context, user string, k kept) (string, error) {
+func (u *Users) renewed(ctx context.Context, turn <-chan struct{}, user string, k kept) (string, error) {
 	type end struct {
 		token string
 		err   error
 	}
 	ended := make(chan end, 1)
 	if !u.issuer.apart(ctx, func(ctx context.Context) {
-		defer func() { <-u.turn }()
+		defer func() { <-turn }()
 		token, err := u.next(ctx, user, k)
 		ended <- end{token, err}
 	}) {
-		<-u.turn
+		<-turn
 		return "", context.Canceled
 	}
 	select {
@@ -128,49 +168,33 @@ func (u *Users) renewed(ctx context.Context, user string, k kept) (string, error
 	}
 }
 
-// next is what becomes of a token that is to be renewed.
+// next is what becomes of a token that is to be renewed. After a failure it is not
+// tried again for a while.
 func (u *Users) next(ctx context.Context, user string, k kept) (string, error) {
 	got, err := u.renew(ctx, k.Refresh)
 	var refused *refusal
 	switch {
 	case err == nil:
-		return got.value, u.keep(user, got, k.Refresh)
+		if err = u.keep(user, got, k.Refresh); err == nil {
+			return got.value, nil
+		}
 	case errors.As(err, &refused) && refused.code == "invalid_grant":
-		return "", u.forget(user)
-	case u.issuer.options.Now().Before(k.End):
+		return u.forget(user, k)
+	default:
+		err = fmt.Errorf("%s: %w", u.client.TokenURL, err)
+	}
+	u.failed(user, err)
+	if u.issuer.options.Now().Before(k.End) {
 		return k.Access, nil
 	}
-	return "", fmt.Errorf("%s: %w", u.client.TokenURL, err)
+	return "", err
 }
 
-// recall returns what is kept of a user, which is read once.
-func (u *Users) recall(user string) (k kept, err error) {
-	u.mu.Lock()
-	k, known := u.known[user]
-	u.mu.Unlock()
-	if known {
-		return k, nil
-	}
-	value, err := u.vault.Get(user)
-	if err != nil {
-		return k, err
-	}
-	if value != nil && json.Unmarshal(value, &k) != nil {
-		k = kept{}
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.known[user] = k
-	return k, nil
-}
+// lanes is how many users can have their tokens renewed at once.
+const lanes = 64
 
-// forget takes a token away that is of no use any more.
-func (u *Users) forget(user string) error {
-	u.mu.Lock()
-	u.known[user] = kept{}
-	u.mu.Unlock()
-	return u.vault.Put(user, nil)
-}
+// laneOf returns the lane of a user: always the same.
+func laneOf(user string) int { return int(sha256.Sum256([]byte(user))[0]) % lanes }
 
 // renew gets the next token for a refresh token.
 func (u *Users) renew(ctx context.Context, refresh string) (token, error) {
@@ -197,23 +221,4 @@ func (u *Users) secretOf(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return u.secret(ctx, u.client.Secret)
-}
-
-// keep puts a token into the vault. A server that gives no other refresh token
-// means the old one.
-func (u *Users) keep(user string, got token, refresh string) error {
-	if got.refresh == "" {
-		got.refresh = refresh
-	}
-	end := u.issuer.options.Now().Add(got.life)
-	k := kept{Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end}
-	// Plain data always encodes.
-	value, _ := json.Marshal(k)
-	if err := u.vault.Put(user, value); err != nil {
-		return err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.known[user] = k
-	return nil
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -25,10 +26,11 @@ import (
 
 // court is an authorization server, the users who come to it, and a client.
 type court struct {
-	t     *testing.T
-	users *Users
-	vault memoryVault
-	desk  *httptest.Server
+	t      *testing.T
+	routed bool // users come back to the front
+	users  *Users
+	vault  memoryVault
+	desk   *httptest.Server
 
 	mu     sync.Mutex
 	now    time.Time
@@ -36,6 +38,8 @@ type court struct {
 	code   string   // what the desk answers with an error, "" for none
 	during func()   // is done before the desk answers, unless it is nil
 	number int
+
+	question []byte // what the user was asked last
 }
 
 // memoryVault is a vault without a seal.
@@ -62,7 +66,13 @@ func (v *memoryVault) Put(user string, value []byte) error {
 
 func newCourt(t *testing.T) *court {
 	t.Helper()
-	c := &court{t: t, now: time.Now()}
+	return (&court{t: t, now: time.Now()}).open()
+}
+
+// open opens the desk.
+func (c *court) open() *court {
+	t := c.t
+	t.Helper()
 	c.desk = httptest.NewServer(http.HandlerFunc(c.token))
 	t.Cleanup(c.desk.Close)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,6 +91,9 @@ func newCourt(t *testing.T) *court {
 		Scopes: []string{"read"}, Params: map[string]string{"resource": "crm"},
 	}
 	secret := func(context.Context, string) (string, error) { return clientSecret, nil }
+	if c.routed {
+		client.RedirectURL = "https://mcp.example.com/oauth/crm"
+	}
 	c.users = issuer.Users("k", client, secret, &c.vault)
 	if issuer.Users("k", client, secret, &c.vault) != c.users {
 		t.Error("after a reload nobody knows who is on the way")
@@ -131,11 +144,12 @@ func (c *court) token(w http.ResponseWriter, r *http.Request) {
 // get returns the token of a user, or the page that they are sent to.
 func (c *court) get(user string) (token string, page *url.URL, err error) {
 	c.t.Helper()
-	token, err = c.users.Token(For(c.t.Context(), user, false))
+	token, err = c.users.Token(For(c.t.Context(), Caller{User: user, Here: true}))
 	var refused *scripting.HostError
 	if !errors.As(err, &refused) || refused.Code != scripting.Consent || refused.Details == nil {
 		return token, nil, err
 	}
+	c.question = refused.Details
 	var question struct{ Mode, URL, Message, ElicitationID string }
 	if err := json.Unmarshal(refused.Details, &question); err != nil || question.Mode != "url" || question.Message == "" || question.ElicitationID == "" {
 		c.t.Fatalf("%s, %v", refused.Details, err)
@@ -243,7 +257,7 @@ func TestWhoIsAskedMayRefuse(t *testing.T) {
 			_, page, _ := c.get("ada")
 			waited := make(chan error, 1)
 			go func() {
-				_, err := c.users.Token(For(t.Context(), "ada", true))
+				_, err := c.users.Token(For(t.Context(), Caller{User: "ada", Here: true, Asked: true}))
 				waited <- err
 			}()
 			query := url.Values{"state": {page.Query().Get("state")}}
@@ -280,6 +294,7 @@ func TestATokenOfAUserIsRenewedWhileTheServerLetsIt(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	c.refuse("invalid_grant")
+	c.pass(longestPause)
 	if _, again, _ := c.get("ada"); again == nil || c.vault.kept["ada"] != nil {
 		t.Error("a refresh token that was taken back is kept")
 	}
@@ -295,7 +310,7 @@ func TestATokenIsRenewedAlsoWhenItsCallEnds(t *testing.T) {
 	_, page, _ := c.get("ada")
 	c.come(allow(page))
 	c.pass(time.Hour)
-	ctx, cancel := context.WithCancel(For(t.Context(), "ada", false))
+	ctx, cancel := context.WithCancel(For(t.Context(), Caller{User: "ada", Here: true}))
 	c.mu.Lock()
 	c.during = cancel
 	c.mu.Unlock()
@@ -345,7 +360,7 @@ func TestAChangedClientTakesOverWhereUsersComeBack(t *testing.T) {
 	if got := c.come(allow(page)); got != "200 "+pageDone {
 		t.Error(got)
 	}
-	if _, _, err := old.visit("ada"); !errors.Is(err, errReturn) {
+	if _, _, _, err := old.visit(Caller{User: "ada", Here: true}); !errors.Is(err, errReturn) {
 		t.Errorf("the old client sends users away still: %v", err)
 	}
 }
@@ -354,11 +369,19 @@ func TestOnlyPagesOfTheirOwnNeedNoGrant(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	for user, want := range map[string]bool{"ada": true, "grace": false, "": false} {
-		if got := c.users.issuer.Sends(user, page.String()); got != want {
+		if got := c.users.issuer.Poses(user, c.question); got != want {
 			t.Errorf("%q is sent there: %v", user, got)
 		}
 	}
-	if c.users.issuer.Sends("ada", page.String()+"&x=y") {
+	address, err := json.Marshal(page.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Replace(c.question, address, []byte(strings.TrimSuffix(string(address), `"`)+`\u0026x=y"`), 1)
+	if bytes.Equal(other, c.question) || c.users.issuer.Poses("ada", other) {
 		t.Error("another page is one of theirs")
+	}
+	if c.users.issuer.Poses("ada", bytes.Replace(c.question, []byte("Allow"), []byte("Please"), 1)) {
+		t.Error("other words are theirs")
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 func TestNoWayOfWritingURLsOrHTMLShowsAValue(t *testing.T) {
 	const value = `it's <a/b> & "c"+d~!`
-	v := weave(map[string][]string{"n": {value}})
+	v := weave(map[string][]concealed{"n": {conceal(value)}})
 	for _, shown := range []string{
 		"it's%20%3Ca%2Fb%3E%20%26%20%22c%22%2Bd~!",                     // encodeURIComponent
 		"it's%20%3Ca/b%3E%20&%20%22c%22+d~!",                           // encodeURI
@@ -28,7 +28,7 @@ func TestNoWayOfWritingJSONShowsAValue(t *testing.T) {
 		`pa"ss\word-42`:  {`{"a":"pa\"ss\\word-42"}`, `"{\"a\":\"pa\\\"ss\\\\word-42\"}"`},
 		"geheimß-ü":      {`{"a":"geheim\u00df-\u00fc"}`, "geheimß-ü"},
 	} {
-		v := weave(map[string][]string{"n": {value}})
+		v := weave(map[string][]concealed{"n": {conceal(value)}})
 		for _, text := range shown {
 			if got := v.over(text); !strings.Contains(got, "[secret:n]") {
 				t.Errorf("%s becomes %s", text, got)

@@ -95,15 +95,23 @@ func (s *Store) atRest() (defs []Def, generation uint64) {
 // rests reports whether a value is there before anyone asks for it.
 func rests(d Def) bool { return d.Env != "" || d.File != "" }
 
-// hide puts values under the veil. Called with the mutex held.
+// hide puts values under the veil, and takes those away that were used longest ago
+// where a name has too many. Called with the mutex held.
 func (s *Store) hide(values map[string]string) {
 	changed := false
 	for name, value := range values {
-		if slices.Contains(s.hidden[name], value) {
+		all := s.hidden[name]
+		if at := slices.IndexFunc(all, func(c concealed) bool { return c.value == value }); at >= 0 {
+			again := all[at]
+			s.hidden[name] = append(slices.Delete(all, at, at+1), again)
 			continue
 		}
-		all := append(s.hidden[name], value)
-		s.hidden[name] = all[max(0, len(all)-remembered):]
+		most := remembered
+		if e := s.entries[name]; e != nil && e.users != nil {
+			most = rememberedOfUsers
+		}
+		all = append(all, conceal(value))
+		s.hidden[name] = slices.Delete(all, 0, max(0, len(all)-most))
 		changed = true
 	}
 	if changed {

@@ -17,8 +17,10 @@ const (
 	MaxValue = 64 << 10
 	// commandTimeout is how long a command may take to print a value.
 	commandTimeout = 10 * time.Second
-	// remembered is how many values of one name stay hidden as it changes.
-	remembered = 8
+	// remembered is how many values of one name stay hidden as it changes, and
+	// rememberedOfUsers of one of which each user has another: those used last.
+	remembered        = 8
+	rememberedOfUsers = 256
 )
 
 // Def says where the value of a secret comes from: exactly one of Env, File,
@@ -69,7 +71,7 @@ type Store struct {
 	// are and were for the last generations.
 	entries    map[string]*entry
 	generation uint64
-	hidden     map[string][]string // the newest values of each name, newest last
+	hidden     map[string][]concealed // values of each name, that which was used last at the end
 }
 
 // An entry is one definition, and its value once that is known.
@@ -97,7 +99,7 @@ func New(o Options) *Store {
 	if o.RunCommand == nil {
 		o.RunCommand = runCommand
 	}
-	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]string{}}
+	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]concealed{}}
 	s.veil.Store(weave(nil))
 	return s
 }
@@ -131,6 +133,18 @@ func (s *Store) Set(defs []Def) {
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
 	s.unseen.Store(slices.ContainsFunc(defs, rests))
+	if s.options.Tokens != nil {
+		s.options.Tokens.Retain(keysOf(defs))
+	}
+}
+
+// keysOf returns the keys of definitions.
+func keysOf(defs []Def) []string {
+	keys := make([]string, len(defs))
+	for i, d := range defs {
+		keys[i] = d.Key()
+	}
+	return keys
 }
 
 // Generation counts the calls of Set: within one, no value that was read is read again.

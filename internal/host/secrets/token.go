@@ -17,19 +17,23 @@ func (s *Store) token(ctx context.Context, e *entry, from interface {
 	case len(token) > MaxValue:
 		return "", fmt.Errorf("%s: the token is longer than %d bytes", e.def.OAuth.TokenURL, MaxValue)
 	}
-	if value, ok := s.known(e); !ok || value != token {
-		s.keep(e, token)
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hide(map[string]string{e.def.Name: token})
 	return token, nil
 }
 
-// Refused says that somebody did not accept the value of a secret. A token is
-// then renewed, but not at will.
-func (s *Store) Refused(id string) {
+// Refused says that somebody did not accept the value of a secret, which was asked
+// for in a context. A token is then renewed, but not at will.
+func (s *Store) Refused(ctx context.Context, id string) {
 	s.mu.Lock()
 	e, ok := s.entries[id]
 	s.mu.Unlock()
-	if ok && e.tokens != nil {
+	switch {
+	case !ok:
+	case e.tokens != nil:
 		e.tokens.Refused()
+	case e.users != nil:
+		e.users.Refused(ctx)
 	}
 }

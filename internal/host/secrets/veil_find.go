@@ -10,8 +10,7 @@ import (
 // values there are: where four bytes begin a form of any, the forms that begin
 // with them are looked for.
 type veil struct {
-	forms []string // longest first
-	marks map[string]string
+	marks map[string]string // by form
 	// heads are the forms by their first four bytes, the longest first, and maybe
 	// has a bit for each hash of these.
 	heads map[uint32][]string
@@ -24,26 +23,40 @@ const (
 	maybeWords = 1 << maybeLog / 64
 )
 
+// concealed is a value with its forms, which are kept since a veil is woven anew
+// whenever a value is added.
+type concealed struct {
+	value string
+	forms []string
+}
+
+// conceal returns a value with its forms, each once.
+func conceal(value string) concealed {
+	all := slices.DeleteFunc(forms(value), func(form string) bool { return len(form) < shortest })
+	slices.Sort(all)
+	return concealed{value, slices.Compact(all)}
+}
+
 // weave makes a veil over the values of each name.
-func weave(values map[string][]string) *veil {
+func weave(values map[string][]concealed) *veil {
 	v := &veil{marks: map[string]string{}, heads: map[uint32][]string{}}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
-			for _, form := range forms(value) {
-				if _, taken := v.marks[form]; !taken && len(form) >= shortest {
+			for _, form := range value.forms {
+				if _, taken := v.marks[form]; !taken {
 					v.marks[form] = mark(name)
 				}
 			}
 		}
 	}
-	v.forms = slices.SortedFunc(maps.Keys(v.marks), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
-	for _, form := range v.forms {
+	for form := range v.marks {
 		head := headOf(form, 0)
 		v.heads[head] = append(v.heads[head], form)
 		bit := hashOf(head)
 		v.maybe[bit/64] |= 1 << (bit % 64)
+	}
+	for _, begun := range v.heads {
+		slices.SortFunc(begun, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	}
 	return v
 }
@@ -59,7 +72,7 @@ func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - maybeLog) }
 // find returns where the first form stands from a place on, and the length of the
 // text when none does.
 func find[T string | []byte](v *veil, text T, from int) int {
-	if len(v.forms) == 0 {
+	if len(v.marks) == 0 {
 		return len(text)
 	}
 	for at := from; at+shortest <= len(text); at++ {

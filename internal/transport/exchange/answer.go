@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
@@ -266,8 +267,7 @@ func (a *Answer) plain(r mcp.Reply) {
 		r.RetryAfter = max(r.RetryAfter, time.Second)
 	}
 	if r.RetryAfter > 0 {
-		// Rounded up: who waits as long as told is not early.
-		a.w.Header().Set("Retry-After", strconv.FormatInt(int64((r.RetryAfter+time.Second-1)/time.Second), 10))
+		retryafter.Set(a.w.Header(), r.RetryAfter)
 	}
 	if r.Frame.Len() <= buffered {
 		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame, a.late)

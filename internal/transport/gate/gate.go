@@ -37,6 +37,10 @@ type Options struct {
 	// RPC are the paths of JSON-RPC: what is refused there is told as its error,
 	// elsewhere as that of the RFC (section 14).
 	RPC []string
+	// Returns reports whether a request is for a page to which other sites send
+	// browsers, by the name of a host that whoever serves the page has judged. Nil
+	// means that there is none.
+	Returns func(*http.Request) bool
 }
 
 // Gate decides which requests may enter. It is safe for concurrent use.
@@ -49,11 +53,15 @@ type Gate struct {
 	room     *Room
 	clock    *clock
 	rpc      []string
+	returns  func(*http.Request) bool
 }
 
 // New returns a gate. The error names every host and origin that is malformed.
 func New(o Options) (*Gate, error) {
-	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: NewRoom(o.Room), rpc: o.RPC}
+	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: NewRoom(o.Room), rpc: o.RPC, returns: o.Returns}
+	if g.returns == nil {
+		g.returns = func(*http.Request) bool { return false }
+	}
 	if g.maxBody <= 0 {
 		g.maxBody = DefaultMaxBody
 	}
@@ -103,6 +111,9 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 
 // check returns why a request may not enter, or nil.
 func (g *Gate) check(r *http.Request) *refusal {
+	if g.returns(r) {
+		return g.checkContent(r)
+	}
 	here := listenerOf(r)
 	if !g.hosts.cover(r.Host, here) {
 		return &foreignHost

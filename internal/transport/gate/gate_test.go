@@ -359,3 +359,21 @@ func FuzzHost(f *testing.F) {
 		}
 	})
 }
+
+// TestAPageToWhichUsersComeBackIsReachedFromOtherSites: whoever serves it has judged the
+// host, and nothing else is let in by that.
+func TestAPageToWhichUsersComeBackIsReachedFromOtherSites(t *testing.T) {
+	g := newGate(t, Options{Returns: func(r *http.Request) bool { return r.URL.Path == "/oauth/crm" }})
+	for target, want := range map[string]int{"/oauth/crm": passed, "/oauth/other": http.StatusForbidden, "/mcp": http.StatusForbidden} {
+		r := httptest.NewRequestWithContext(on(t.Context(), "127.0.0.1:8080"), http.MethodGet, target, nil)
+		r.Host = "mcp.example.com"
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		if got := status(g, r); got != want {
+			t.Errorf("%s is answered %d", target, got)
+		}
+		r.Header.Set("Content-Encoding", "gzip")
+		if got := status(g, r); got == passed {
+			t.Errorf("%s takes any body", target)
+		}
+	}
+}

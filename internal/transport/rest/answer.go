@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/retryafter"
 )
 
 // headerRequestID names the request in its answer, as logs do.
@@ -51,14 +52,9 @@ func writeError(w http.ResponseWriter, e *mcp.CallError) {
 		status = http.StatusGatewayTimeout
 	}
 	if e.Overloaded || e.Limited {
-		setHeader(w, "Retry-After", strconv.FormatInt(seconds(e.RetryAfter), 10))
+		retryafter.Set(w.Header(), e.RetryAfter)
 	}
 	write(w, status, encodeError(e.Code, e.Message, details, e.Trace))
-}
-
-// seconds rounds up, so that a client that waits as long as told is not early.
-func seconds(d time.Duration) int64 {
-	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
 // refuse answers a request that is none for a tool.

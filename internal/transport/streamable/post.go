@@ -1,9 +1,9 @@
 package streamable
 
 import (
-	"context"
 	"net/http"
 
+	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
@@ -38,9 +38,9 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	// The context ends with the connection, and with what its client has entered by.
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	a := exchange.New(w, h.options.answers(pass), cancel)
+	ctx := deadline.WithCancel(r.Context())
+	defer ctx.Cancel(nil)
+	a := exchange.New(w, h.options.answers(pass), func() { ctx.Cancel(nil) })
 	x := mcp.Exchange{Peer: peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// bombs is a server of testdata/bombs, and the one that its tools ask.
+type bombs struct {
+	*daemon
+	tools []string // those that are bombs
+	// timeouts and ends are those of the bombs.
+	timeouts map[string]time.Duration
+	ends     map[string]*regexp.Regexp
+
+	mu    sync.Mutex
+	posts map[string]int // by their path
+	waits chan struct{}  // has one element for each request that waits
+	let   chan struct{}  // closed when those may go on
+}
+
+// serveBombs starts the server with the executor of mcpd serve.
+func serveBombs(t *testing.T) *bombs {
+	t.Helper()
+	b := &bombs{timeouts: map[string]time.Duration{}, ends: map[string]*regexp.Regexp{}, posts: map[string]int{}, waits: make(chan struct{}, 1000), let: make(chan struct{})}
+	loop := httptest.NewServer(b)
+	t.Cleanup(loop.Close)
+	dir := t.TempDir()
+	source := filepath.Join("..", "..", "testdata", "bombs")
+	if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "tools.d", "*.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := filepath.Base(file); name != "ordinary.hcl" {
+			b.know(t, name, string(text))
+		}
+		text = bytes.ReplaceAll(text, []byte("127.0.0.1:9"), []byte(loop.Listener.Addr().String()))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.daemon, err = startDaemon(program, dir, append(os.Environ(), "XDG_STATE_HOME="+dir), nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.kill)
+	return b
+}
+
+// know takes the bombs of a file.
+func (b *bombs) know(t *testing.T, file, text string) {
+	for _, tool := range regexp.MustCompile(`(?m)^tool "(.*)" \{\n  timeout = "(.*)"`).FindAllStringSubmatch(text, -1) {
+		timeout, err := time.ParseDuration(tool[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := bombEnds[tool[1]]
+		if ends == nil {
+			ends = bombEnds[file]
+		}
+		b.ends[tool[1]] = regexp.MustCompile("^(" + strings.Join(ends, "|") + ")$")
+		b.tools = append(b.tools, tool[1])
+		b.timeouts[tool[1]] = timeout
+	}
+	if n := strings.Count(text, "\ntool "); n != strings.Count(text, "\n  timeout ") {
+		t.Fatalf("not each of %d bombs has a timeout in its first line", n)
+	}
+}
+
+// ServeHTTP counts what is posted, and has others wait. One answer is as deep as
+// an engine does not bear.
+func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/deep" {
+		_, _ = io.WriteString(w, strings.Repeat("[", 1e6)+strings.Repeat("]", 1e6))
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/wait") {
+		b.waits <- struct{}{}
+		select {
+		case <-b.let:
+		case <-r.Context().Done():
+		}
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.posts[r.URL.Path]++
+}
+
+// fault is how a call has failed; the zero fault is that of one that has not.
+type fault struct{ Code, Message string }
+
+// try calls a tool, and returns the text of its result.
+func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
+	status, body, err := b.modern("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))
+	if err != nil {
+		return "", f, err
+	}
+	var answer struct {
+		Result struct {
+			Content []struct{ Text string }
+			Meta    struct {
+				Error fault `json:"mcpd/error"`
+			} `json:"_meta"`
+		}
+	}
+	if i := bytes.LastIndex(body, []byte("data: ")); i >= 0 {
+		body = body[i+len("data: "):] // the result of a call that told its progress
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK || len(answer.Result.Content) == 0 {
+		return "", f, fmt.Errorf("%d %.200s: %w", status, body, err)
+	}
+	return answer.Result.Content[0].Text, answer.Result.Meta.Error, nil
+}
+
+// work keeps connections busy with what tools ought to do, until stop is
+// called, which tells what has failed.
+func (b *bombs) work(t *testing.T, connections int) (stop func()) {
+	var over atomic.Bool
+	var calls atomic.Int64
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				b.add(t, i, n)
+				b.post(t, fmt.Sprintf("%d-%d", i, n))
+				calls.Add(2)
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		all.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for path, n := range b.posts {
+			if n != 1 && !strings.Contains(path, "flood") {
+				t.Errorf("%s was posted %d times", path, n)
+			}
+		}
+		t.Logf("%d calls beside them", calls.Load())
+		if calls.Load() < int64(len(b.tools)) {
+			t.Error("the bombs exploded beside hardly any calls")
+		}
+	}
+}
+
+func (b *bombs) add(t *testing.T, x, y int) {
+	got, f, err := b.try("add", fmt.Sprintf(`{"a":%d,"b":%d}`, x, y))
+	if want := fmt.Sprintf(`{"sum":%d}`, x+y); err != nil || f != (fault{}) || got != want {
+		t.Errorf("%d and %d are %s: %v, %v", x, y, got, f, err)
+	}
+}
+
+func (b *bombs) post(t *testing.T, id string) {
+	got, f, err := b.try("post", fmt.Sprintf(`{"id":%q}`, id))
+	if want := `{"statuses":[200,200],"sum":49995000}`; err != nil || f != (fault{}) || got != want {
+		t.Errorf("post %s is %s: %v, %v", id, got, f, err)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if before, after := b.posts["/"+id+"/before"], b.posts["/"+id+"/after"]; before != 1 || after != 1 {
+		t.Errorf("post %s posted %d and %d times", id, before, after)
+	}
+}

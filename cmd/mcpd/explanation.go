@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// printExplanation prints an explanation for people: a policy a paragraph, and at the end
+// what comes of them.
+func printExplanation(w io.Writer, x *engine.Explanation) error {
+	var b strings.Builder
+	if x.Found {
+		fmt.Fprintf(&b, "%s %q, where default_decision is %q\n\n", x.Kind, x.Name, defaultDecision(x))
+	}
+	for i, r := range x.Rulings {
+		mark := " "
+		if x.Decides(i) {
+			mark = ">"
+		}
+		writeRuling(&b, mark, x, r)
+	}
+	if x.Found && len(x.Rulings) == 0 {
+		b.WriteString("no policy covers it\n\n")
+	}
+	for _, line := range summaryOfExplanation(x) {
+		b.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// writeRuling writes what one policy says.
+func writeRuling(b *strings.Builder, mark string, x *engine.Explanation, r engine.Ruling) {
+	p := r.Policy
+	if p.Compiled == nil {
+		fmt.Fprintf(b, "%s policies of the program, in Go\n    %s\n\n", mark, saysIn(x, r))
+		return
+	}
+	fmt.Fprintf(b, "%s %s: policy %q%s\n", mark, p.Where, p.Name, traits(r))
+	called, verdict, when := p.Compiled.Where()
+	if when.File != "" {
+		fmt.Fprintf(b, "    %s: when %s\n", when, shownValue(r.Decision.When))
+	}
+	if v := shownValue(r.Decision.Verdict); v != "" {
+		fmt.Fprintf(b, "    %s: %s %s\n", verdict, called, v)
+	}
+	if err := r.Decision.Err; err != nil {
+		fmt.Fprintf(b, "    %s\n", err)
+	}
+	fmt.Fprintf(b, "    %s\n\n", saysIn(x, r))
+}
+
+// shownValue is what a condition says, in words; empty for one that was not asked.
+func shownValue(v fmt.Stringer) string {
+	return map[string]string{
+		"true": "is true", "false": "is false", "open": "depends on what is not known", "failed": "cannot be evaluated",
+	}[v.String()]
+}
+
+// traits says what is not usual about a policy.
+func traits(r engine.Ruling) string {
+	var traits []string
+	if r.Policy.Operator {
+		traits = append(traits, "of the operator")
+	}
+	if r.OnResult {
+		traits = append(traits, "over the result")
+	}
+	if r.Policy.Disclose != "reason" {
+		traits = append(traits, fmt.Sprintf("disclose = %q", r.Policy.Disclose))
+	}
+	if len(traits) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(traits, ", ")
+}
+
+// outcomes are what policies do, and what they would do that were not asked.
+var outcomes = map[string][2]string{
+	"allow":             {"allows", "would allow"},
+	"deny":              {"denies", "would deny"},
+	"not concerned":     {"does not concern the call", "would not concern the call"},
+	"requires approval": {"asks the user to approve", "would ask the user to approve"},
+	"unknown":           {"depends on what is not known", "would depend on what is not known"},
+}
+
+// saysIn is what a policy does, in words.
+func saysIn(x *engine.Explanation, r engine.Ruling) string {
+	outcome := outcomes[r.Decision.Outcome.String()]
+	does := outcome[0]
+	switch {
+	case !r.Asked:
+		does = fmt.Sprintf("not asked, as %s; %s", ended(x), outcome[1])
+	case r.Open() && r.OnResult:
+		does = "is asked when the call has returned"
+	case r.Early:
+		does += ", before the arguments are looked at"
+	}
+	if r.Decision.Reason != "" {
+		does += ": " + r.Decision.Reason
+	}
+	return does
+}
+
+// ended says why a call did not come to a policy.
+func ended(x *engine.Explanation) string {
+	switch {
+	case x.Decider >= 0:
+		return called(x.Rulings[x.Decider]) + " has denied the call"
+	case x.ByDefault:
+		return "no policy allows the call"
+	case x.Verdict == engine.Refused:
+		return "the arguments are refused"
+	default:
+		return "the call has ended"
+	}
+}
+
+// summaryOfExplanation says what comes of all policies.
+func summaryOfExplanation(x *engine.Explanation) []string {
+	lines := []string{verdictLine(x)}
+	if x.Shown != "" && x.Decider < 0 {
+		lines = append(lines, map[engine.Verdict]string{
+			engine.Allowed: "what it returns may be seen", engine.Denied: "what it returns is denied", engine.Refused: "what it returns is refused",
+			engine.Undecided: "what it returns is judged when it has returned; --result tries that",
+		}[x.Shown])
+	}
+	if x.Error != nil {
+		lines = append(lines, fmt.Sprintf("the caller is told %s: %s", x.Error.Code, x.Error.Message))
+	}
+	if len(x.Limits) > 0 && x.Verdict == engine.Allowed {
+		lines = append(lines, fmt.Sprintf("not counted here: %s (%s)", count(len(x.Limits), "limit"), strings.Join(x.Limits, ", ")))
+	}
+	return lines
+}
+
+// verdictLine says whether the call may be made, and who decides it.
+func verdictLine(x *engine.Explanation) string {
+	switch {
+	case x.Decider >= 0 && x.Rulings[x.Decider].OnResult:
+		return fmt.Sprintf("allowed, and what it returns is denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
+	case x.Decider >= 0:
+		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
+	case x.ByDefault:
+		return "denied: no policy allows it, and default_decision is \"deny\""
+	case x.Verdict == engine.NeedsApproval:
+		return "held until the user approves, for " + namesOfDeciders(x)
+	case x.Verdict == engine.Undecided:
+		return "unknown"
+	case x.Verdict == engine.Allowed && x.DenyByDefault:
+		return "allowed"
+	case x.Verdict == engine.Allowed:
+		return "allowed: no policy denies it"
+	}
+	return string(x.Verdict)
+}
+
+// namesOfDeciders names the policies that decide.
+func namesOfDeciders(x *engine.Explanation) string {
+	var names []string
+	for i, r := range x.Rulings {
+		if x.Decides(i) {
+			names = append(names, nameOfPolicy(r))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// called names a policy, without its place.
+func called(r engine.Ruling) string {
+	if r.Policy.Compiled == nil {
+		return "a policy in Go"
+	}
+	return strconv.Quote(r.Policy.Name)
+}
+
+// nameOfPolicy names a policy, with its place.
+func nameOfPolicy(r engine.Ruling) string {
+	if r.Policy.Compiled == nil {
+		return called(r)
+	}
+	return fmt.Sprintf("policy %q (%s)", r.Policy.Name, r.Policy.Where)
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/scripting/worker"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// outcomeScene is the life of one server of testdata/outcomes.
+type outcomeScene struct {
+	*testing.T
+	// cut says that calls run at the shutdown which do not end by themselves. Otherwise
+	// hooks have not caught up by then.
+	cut     bool
+	ledger  *outcomeLedger
+	server  *engine.Server
+	front   *serve.Front
+	web     *httptest.Server
+	dir     string
+	end     chan struct{} // closed when functions that ignore their contexts may return
+	loading sync.Mutex
+
+	// stalled are calls over HTTP that do not end by themselves, and the drain that
+	// waits for them.
+	stalled       sync.WaitGroup
+	tasks, killed atomic.Int64
+}
+
+func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
+	t.Helper()
+	processes, err := worker.NewExecutor(worker.Options{Memory: 1 << 30}, self(), "mcpd", workerVerb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &outcomeScene{T: t, cut: cut, ledger: newOutcomeLedger(processes), dir: t.TempDir(), end: make(chan struct{})}
+	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join("..", "..", "testdata", "outcomes"))); err != nil {
+		t.Fatal(err)
+	}
+	s.server, err = engine.New(engine.Options{
+		Name: "outcomes", Config: os.DirFS(s.dir), Tools: os.DirFS(filepath.Join(s.dir, "tools.d")), Executor: s.ledger,
+		Hooks: []engine.Hook{s.ledger.hook}, Modules: []engine.HostModule{s.ledger.module()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addFunctions()
+	if _, err := s.server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	grace := 4 * patience
+	if cut {
+		grace = 100 * time.Millisecond
+	}
+	s.front = serve.New(s.server, serve.Options{Grace: grace})
+	handler, err := s.front.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.web = httptest.NewServer(handler)
+	return s
+}
+
+// addFunctions adds tools in Go.
+func (s *outcomeScene) addFunctions() {
+	type none struct{}
+	for name, run := range map[string]engine.Func[none, none]{
+		"panics": func(context.Context, identity.Agent, none) (none, error) { panic("no") },
+		"exits": func(context.Context, identity.Agent, none) (none, error) {
+			runtime.Goexit()
+			return none{}, nil
+		},
+		"deaf": func(context.Context, identity.Agent, none) (none, error) {
+			<-s.end
+			return none{}, nil
+		},
+	} {
+		if err := engine.AddTool(s.server, engine.ToolOptions{Name: name, Timeout: 20 * time.Millisecond}, run); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func anybody() identity.Caller {
+	return identity.Caller{Principal: identity.Anonymous(), Source: identity.Source{Listener: "local"}}
+}
+
+// call makes a call of a tool in this process.
+func (s *outcomeScene) call(ctx context.Context, tool, arguments string, resume *engine.Resume) engine.Result {
+	return s.execute(ctx, engine.Request{
+		Name: tool, Arguments: json.RawMessage(arguments), Caller: anybody(), Can: engine.Capabilities{Form: true}, Resume: resume,
+	})
+}
+
+func (s *outcomeScene) execute(ctx context.Context, r engine.Request) engine.Result {
+	result := s.server.Execute(ctx, r)
+	if !result.Left {
+		s.ledger.ran(result)
+	}
+	return result
+}
+
+// lateOutcomes receive results of calls whose functions go on.
+type lateOutcomes chan engine.Result
+
+func (a lateOutcomes) Answer(r engine.Result) { a <- r }
+
+// leave calls a function that ignores its context, by a goroutine that it holds.
+func (s *outcomeScene) leave(ctx context.Context) {
+	late, ended := make(lateOutcomes, 1), make(chan engine.Result, 1)
+	go func() {
+		ended <- s.execute(ctx, engine.Request{Name: "deaf", Caller: anybody(), Late: late})
+	}()
+	select {
+	case result := <-late:
+		s.ledger.ran(result)
+	case <-ended: // it was refused
+	}
+}
+
+// post makes a request of a modern client, and returns the answer.
+func (s *outcomeScene) post(method, params string) []byte {
+	request, err := http.NewRequest(http.MethodPost, s.web.URL+"/mcp", bytes.NewReader(modernBody(method, params)))
+	if err != nil {
+		s.Error(err)
+		return nil
+	}
+	request.Header = modernHeader(method, params)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Error(err)
+		return nil
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Error(err)
+	}
+	return answer
+}
+
+// task has a call run as a task. One that asks is answered, cancelled or left alone.
+func (s *outcomeScene) task(r *rand.Rand) {
+	asks := r.IntN(2) == 0
+	id := taskID.FindSubmatch(s.post("tools/call", fmt.Sprintf(`{"name":"job","arguments":{"ask":%t}}`, asks)))
+	if id == nil {
+		return // it was refused before it was one
+	}
+	s.tasks.Add(1)
+	of := fmt.Sprintf(`{"taskId":%q`, id[1])
+	switch r.IntN(4) {
+	case 0:
+		s.post("tasks/cancel", of+"}")
+		return
+	case 1:
+		return
+	}
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		got := string(s.post("tasks/get", of+"}"))
+		if strings.Contains(got, `"status":"input_required"`) {
+			s.post("tasks/update", of+`,"inputResponses":{"first":{"action":"decline"}}}`)
+			continue
+		}
+		if !strings.Contains(got, `"status":"working"`) {
+			return
+		}
+		if time.Now().After(end) {
+			s.Errorf("the task goes on: %s", got)
+			return
+		}
+	}
+}
+
+// kill ends one of the processes that run bodies, as the system may at any time.
+func (s *outcomeScene) kill(r *rand.Rand) {
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var ours []int
+	for _, file := range all {
+		var id int
+		if _, err := fmt.Sscanf(file, "/proc/%d/stat", &id); err != nil {
+			continue
+		}
+		if fields, err := stat(id); err == nil && fields[0] != "Z" && fields[1] == fmt.Sprint(os.Getpid()) {
+			ours = append(ours, id)
+		}
+	}
+	if len(ours) == 0 {
+		return
+	}
+	// One that has ended meanwhile cannot be killed.
+	if p, err := os.FindProcess(ours[r.IntN(len(ours))]); err == nil && p.Kill() == nil {
+		s.killed.Add(1)
+	}
+}
+
+// reload changes the files, now and then to ones with a mistake.
+func (s *outcomeScene) reload(r *rand.Rand) {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	text := fmt.Sprintf("tool \"comes\" {\n  run = \"return %d\"\n}\n", r.IntN(100))
+	switch r.IntN(3) {
+	case 0:
+		text = "tool \"comes\" {\n"
+	case 1:
+		text = ""
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "tools.d", "more.hcl"), []byte(text), 0o600); err != nil {
+		s.Error(err)
+	}
+	_, _ = s.server.Load(context.Background()) // which of them are mistakes is not looked at
+}
+
+// stallers is how many calls are cut.
+const stallers = 4
+
+// drain has the server refuse calls from now on.
+func (s *outcomeScene) drain() {
+	if s.cut {
+		for range stallers {
+			s.stalled.Go(func() {
+				s.await("a call that does not end", func() bool {
+					return !bytes.Contains(s.post("tools/call", `{"name":"stalls","arguments":{}}`), []byte("is overloaded"))
+				})
+			})
+		}
+		s.await("the calls that do not end", func() bool {
+			begun, ended := s.ledger.count("stalls")
+			return begun-ended == stallers
+		})
+	}
+	s.stalled.Go(func() {
+		if err := s.server.Drain(context.Background()); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// await waits until something is so.
+func (s *outcomeScene) await(what string, so func() bool) {
+	for end := time.Now().Add(4 * patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Errorf("%s have not come: %s", what, s.ledger)
+			return
+		}
+	}
+}
+
+// shutDown ends the server, and returns what it says of itself then.
+func (s *outcomeScene) shutDown() engine.Status {
+	if s.cut {
+		close(s.ledger.release)
+		s.await("the ends of hooks", s.ledger.settled)
+	} else {
+		if s.ledger.settled() {
+			s.Error("no hook is late: there is nothing to wait for")
+		}
+		// A server that does not wait for hooks is closed by then.
+		time.AfterFunc(100*time.Millisecond, func() { close(s.ledger.release) })
+	}
+	begun, ended := s.ledger.count("stalls")
+	if err := s.front.Shutdown(context.Background()); (err != nil) != (begun > ended) {
+		s.Errorf("the server was shut down with %v while %d calls ran that do not end", err, begun-ended)
+	}
+	s.stalled.Wait()
+	close(s.end)
+	s.web.Close()
+	return s.server.Status()
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// outcomeAct makes one call, and the legs that follow from it.
+type outcomeAct struct {
+	weight int
+	do     func(*outcomeScene, *rand.Rand)
+}
+
+// simply calls a tool with the same arguments each time.
+func simply(weight int, tool, arguments string) outcomeAct {
+	return outcomeAct{weight, func(s *outcomeScene, _ *rand.Rand) { s.call(context.Background(), tool, arguments, nil) }}
+}
+
+// reads is a call of what is no tool.
+func reads(weight int, r engine.Request) outcomeAct {
+	r.Caller = anybody()
+	return outcomeAct{weight, func(s *outcomeScene, _ *rand.Rand) { s.execute(context.Background(), r) }}
+}
+
+var outcomeActs = []outcomeAct{
+	simply(200, "adds", `{"n":1}`), simply(20, "adds", `{"n":"x"}`), simply(20, "adds", `{"n":99}`), simply(20, "nothing", `{}`),
+	simply(20, "denied", `{}`), simply(20, "hidden", `{}`), simply(20, "limited", `{}`), simply(20, "leaks", `{}`), simply(40, "throws", `{}`),
+	simply(20, "unfit", `{}`), simply(20, "much", `{}`), simply(20, "circle", `{}`), simply(10, "waits", `{}`), simply(4, "endless", `{}`),
+	simply(20, "pauses", `{}`), simply(20, "kept", `{"n":1}`), simply(20, "panics", `{}`), simply(10, "exits", `{}`), simply(4, "deaf", `{}`),
+	simply(20, "comes", `{}`), simply(20, strings.Repeat("n", 1000), `{}`),
+	reads(20, engine.Request{Kind: engine.Resources, Name: "x://text"}), reads(20, engine.Request{Kind: engine.Resources, Name: "x://fails"}),
+	reads(20, engine.Request{Kind: engine.Resources, Name: "x://row/17"}), reads(10, engine.Request{Kind: engine.Resources, Name: "x://nowhere"}),
+	reads(10, engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}),
+	reads(10, engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m"}`)}),
+	reads(10, engine.Request{Kind: engine.Templates, Name: "x://row/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1"}`)}),
+	reads(10, engine.Request{Kind: engine.Templates, Name: "x://row/{id}", Argument: "else", Arguments: json.RawMessage(`{"value":"1"}`)}),
+	reads(10, engine.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), Refused: &engine.CallError{Code: engine.InvalidInput, Message: "the gate refuses it"}}),
+	{60, func(s *outcomeScene, r *rand.Rand) {
+		s.call(context.Background(), "tree", fmt.Sprintf(`{"seed":%d}`, r.IntN(1e6)), nil)
+	}},
+	{40, func(s *outcomeScene, r *rand.Rand) { // its client cancels, or has a deadline
+		tools := []string{"pauses", "{}", "tree", fmt.Sprintf(`{"seed":%d}`, r.IntN(1e6)), "endless", "{}", "adds", `{"n":1}`, "deaf", "{}"}
+		tool := 2 * r.IntN(len(tools)/2)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		after := time.Duration(r.IntN(15)) * time.Millisecond
+		if r.IntN(2) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, after)
+			defer cancel()
+		} else {
+			defer time.AfterFunc(after, cancel).Stop()
+		}
+		s.call(ctx, tools[tool], tools[tool+1], nil)
+	}},
+	{10, func(s *outcomeScene, _ *rand.Rand) { s.leave(context.Background()) }},
+	{60, func(s *outcomeScene, r *rand.Rand) { s.converse(r, []string{"asks", "approved"}[r.IntN(2)]) }},
+	{20, (*outcomeScene).task},
+}
+
+// converse makes a call that asks its client, who answers, declines, answers what was
+// not asked, answers twice, or goes away.
+func (s *outcomeScene) converse(r *rand.Rand, tool string) {
+	result := s.call(context.Background(), tool, `{}`, nil)
+	for range 4 {
+		if result.Ask == nil {
+			return
+		}
+		resume := &engine.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{}}
+		for _, asked := range result.Ask.Requests {
+			resume.Responses[asked.Key] = json.RawMessage([]string{`{"action":"accept","content":{"ok":true}}`, `{"action":"decline"}`, `7`}[r.IntN(10)/4])
+		}
+		switch r.IntN(8) {
+		case 0:
+			return
+		case 1:
+			resume.Responses = nil
+		case 2:
+			resume.State += "x"
+		case 3:
+			var twice sync.WaitGroup
+			twice.Go(func() { s.call(context.Background(), tool, `{}`, resume) })
+			defer twice.Wait()
+		}
+		result = s.call(context.Background(), tool, `{}`, resume)
+	}
+}
+
+// everyOutcome are those that the test must have seen, by the last events of calls.
+var everyOutcome = map[string]func(engine.HookEvent) bool{
+	"a result":                 func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "tool" && e.Outcome == "" },
+	"the result of another":    func(e engine.HookEvent) bool { return e.Cached },
+	"a resource":               func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "resource" },
+	"a prompt":                 func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "prompt" },
+	"a completion":             func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "completion" },
+	"a question":               func(e engine.HookEvent) bool { return e.Outcome == "input_required" },
+	"the end of a later leg":   func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Leg > 1 },
+	"a task":                   func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Tool == "job" },
+	"a nested call":            func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Depth > 0 },
+	"a nested call that fails": func(e engine.HookEvent) bool { return e.Phase == engine.Failed && e.Depth > 0 },
+	"INVALID_INPUT":            failsWith(engine.InvalidInput, "do not fit"),
+	"arguments that are none":  failsWith(engine.InvalidInput, "gate"),
+	"TOOL_NOT_FOUND":           failsWith(engine.ToolNotFound, "nothing"),
+	"a denial that is hidden":  failsWith(engine.ToolNotFound, "hidden"),
+	"POLICY_DENIED":            failsWith(engine.PolicyDenied, "too large"),
+	"a denied result":          failsWith(engine.PolicyDenied, "it is secret"),
+	"a denied approval":        failsWith(engine.PolicyDenied, "did not approve"),
+	"a limit":                  func(e engine.HookEvent) bool { return e.Err != nil && e.Err.Limited },
+	"TIMEOUT":                  failsWith(engine.Timeout, "timeout of 20ms"),
+	"the client's deadline":    failsWith(engine.Timeout, "the caller's deadline"),
+	"a cancellation":           failsWith(engine.ExecutionError, "was canceled"),
+	"a failure of the body":    failsWith(engine.ExecutionError, "polite"),
+	"a panic":                  failsWith(engine.ExecutionError, "inside the server"),
+	"a result that is unfit":   failsWith(engine.ExecutionError, "output schema"),
+	"a result that is large":   failsWith(engine.ExecutionError, "1024 bytes"),
+	"overload":                 failsWith(engine.ExecutionError, "is overloaded"),
+	"shutdown":                 failsWith(engine.ExecutionError, "is shutting down"),
+	"a call that is cut": func(e engine.HookEvent) bool {
+		return e.Err != nil && e.Tool == "stalls" && strings.Contains(e.Err.Message, "was canceled")
+	},
+}
+
+func failsWith(code engine.Code, message string) func(engine.HookEvent) bool {
+	return func(e engine.HookEvent) bool {
+		return e.Err != nil && e.Err.Code == code && strings.Contains(e.Err.Message, message)
+	}
+}
+
+// TestHooksHearOfEachCallTwice makes random calls of every outcome while processes that
+// run bodies are killed, files change and the server is shut down. Every hook is told of
+// each call once at its start and once at its end, in this order: 100,000 calls with
+// MCPD_LONG.
+func TestHooksHearOfEachCallTwice(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: this system does not tell which processes there are")
+	}
+	lives := uint64(2)
+	if os.Getenv("MCPD_LONG") != "" {
+		lives = 100
+	}
+	seen := map[string]int{}
+	for seed := range lives {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { liveThroughOutcomes(t, seed, seen) })
+	}
+	for _, outcome := range slices.Sorted(maps.Keys(everyOutcome)) {
+		if t.Logf("%6d times %s", seen[outcome], outcome); seen[outcome] == 0 && !t.Failed() {
+			t.Errorf("no call ended with %s", outcome)
+		}
+	}
+}
+
+// outcomesOfALife is how many calls clients make of one server, and drainsAt the first of
+// those that it refuses.
+const (
+	outcomesOfALife = 1000
+	drainsAt        = 950
+)
+
+// liveThroughOutcomes has clients make calls of a server until it is shut down.
+func liveThroughOutcomes(t *testing.T, seed uint64, seen map[string]int) {
+	s := newOutcomeScene(t, seed%2 == 1)
+	var made atomic.Int64
+	var clients sync.WaitGroup
+	for client := range uint64(16) {
+		clients.Go(func() {
+			r := rand.New(rand.NewPCG(seed, client))
+			for n := made.Add(1); n <= outcomesOfALife; n = made.Add(1) {
+				s.step(r, int(n))
+			}
+		})
+	}
+	clients.Wait()
+	status := s.shutDown()
+	s.ledger.check(t, status, seen)
+	if s.killed.Load() == 0 || status.HookWaits == 0 {
+		t.Errorf("%d processes were killed, and calls waited %d times for hooks", s.killed.Load(), status.HookWaits)
+	}
+	t.Logf("%d calls, %d tasks, %d processes killed, %d waits for hooks; %s", status.Calls, s.tasks.Load(), s.killed.Load(), status.HookWaits, s.ledger)
+}
+
+// crowd makes more calls at once than there may be.
+func (s *outcomeScene) crowd() {
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { s.call(context.Background(), "pauses", `{}`, nil) })
+	}
+	all.Wait()
+}
+
+// step makes one call, and does what happens beside calls.
+func (s *outcomeScene) step(r *rand.Rand, n int) {
+	switch {
+	case n == drainsAt:
+		s.drain()
+	case n%40 == 0 && (n < drainsAt || !s.cut): // those that are cut are not to die of it
+		s.kill(r)
+	case n%300 == 0:
+		s.reload(r)
+	case n%500 == 250:
+		s.crowd()
+	case n > outcomesOfALife-250 && n <= outcomesOfALife-170:
+		s.call(context.Background(), "big", `{"text":"`+strings.Repeat("x", 256<<10)+`"}`, nil)
+		return
+	}
+	total := 0
+	for _, act := range outcomeActs {
+		total += act.weight
+	}
+	pick := r.IntN(total)
+	for _, act := range outcomeActs {
+		if pick -= act.weight; pick < 0 {
+			act.do(s, r)
+			return
+		}
+	}
+}

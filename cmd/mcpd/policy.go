@@ -1,0 +1,23 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newPolicy(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Tell how policies decide",
+		Long: `Policy tells how the policies of the files decide about a call that you describe,
+and which calls of an audit log they would decide otherwise today. Nothing is run.`,
+		Example: `  mcpd policy explain refund order=O-7 amount=60
+  mcpd policy replay audit/mcpd.jsonl --with ./tools.d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownVerb(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(newPolicyExplain(e), newPolicyReplay(e))
+	return cmd
+}

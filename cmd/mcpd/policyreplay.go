@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/replay"
+)
+
+// policyReplay are the flags of policy replay.
+type policyReplay struct {
+	files        files
+	with         string
+	since, until string
+	unverified   bool
+	asJSON       bool
+}
+
+func newPolicyReplay(e env) *cobra.Command {
+	var x policyReplay
+	cmd := &cobra.Command{
+		Use:   "replay AUDIT --with DIR",
+		Short: "Print which calls of an audit log would be decided otherwise",
+		Long: `Replay reads the calls of an audit log, has the policies of the tool files in DIR
+judge them, and prints those that these decide otherwise than it was decided then.
+Each call is judged as of the time when it was made.
+
+What the log does not hold is not guessed: policies that read arguments can judge
+calls whose arguments were kept (capture), and all others are counted as unknown,
+with the reason. Limits are not replayed, and no body runs, so that policies over
+results judge nothing that was returned.
+
+The log is verified first; one that was changed is not replayed, unless you say
+--unverified. The exit code is 1 when a call would be decided otherwise, and 2 when
+that cannot be told.`,
+		Example: `  mcpd policy replay audit/mcpd.jsonl --with ./tools.d
+  mcpd policy replay audit --with ../branch/tools.d --config ../branch/mcpd.hcl --since 2026-07-01`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("name one audit log, or the folder that it is in: mcpd policy replay AUDIT --with DIR")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), e, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&x.with, "with", "", "judge by the policies of the tool files in `DIR`")
+	flags.StringVar(&x.files.config, "config", "./mcpd.hcl", "read the operator's `FILE`, where it exists")
+	_ = cmd.MarkFlagDirname("with")
+	_ = cmd.MarkFlagFilename("config", "hcl")
+	x.files.addVars(cmd)
+	flags.StringVar(&x.since, "since", "", "leave out what was before `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z")
+	flags.StringVar(&x.until, "until", "", "leave out what was at `TIME` or later")
+	flags.BoolVar(&x.unverified, "unverified", false, "replay a log that is not verified, be it for want of its key")
+	flags.BoolVar(&x.asJSON, "json", false, "print the calls and the counts as JSON")
+	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+	return cmd
+}
+
+func (x *policyReplay) run(ctx context.Context, e env, path string) error {
+	span, err := x.span()
+	if err != nil {
+		return err
+	}
+	if x.with == "" {
+		return usage("name the folder of the tool files whose policies judge, with --with DIR")
+	}
+	x.files.tools, x.files.toolsGiven = x.with, true
+	if path, err = logAt(e, path); err != nil {
+		return err
+	}
+	s, err := x.files.open(e, engine.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close(ctx)
+	if err := x.files.load(ctx, e, s, x.asJSON); err != nil {
+		return untold(err)
+	}
+	last, err := x.verified(path)
+	if err != nil {
+		return err
+	}
+	return x.compare(ctx, e, s, path, last, span)
+}
+
+func (x *policyReplay) span() (s audit.Span, err error) {
+	if s.Since, err = timeOf("--since", x.since); err != nil {
+		return s, err
+	}
+	s.Until, err = timeOf("--until", x.until)
+	return s, err
+}
+
+// verified returns the number of the last record of a log that nobody has changed.
+func (x *policyReplay) verified(path string) (last uint64, err error) {
+	if x.unverified {
+		return 0, nil
+	}
+	report, err := audit.Verify(path, nil)
+	if err != nil {
+		return 0, usage("%v", err)
+	}
+	if n := len(report.Findings) + report.More; n > 0 {
+		return 0, usage("the audit log has %s, which mcpd audit verify tells; replay it all the same with --unverified", count(n, "finding"))
+	}
+	return report.Last, nil
+}
+
+// compare judges the calls of a log up to a record, and prints those that are decided otherwise.
+func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.Span) error {
+	r := &replay.Replay{Judge: s.Explain}
+	out := changesPrinter(e, x.asJSON)
+	strange, err := audit.Calls(path, last, func(c *audit.Call) error {
+		if !span.Holds(c.Began) {
+			return nil
+		}
+		change, err := r.Compare(ctx, c)
+		if err != nil || change == nil {
+			return err
+		}
+		return out.change(change)
+	})
+	if err != nil {
+		return untold(err)
+	}
+	if err := out.end(r.Counts, strange); err != nil {
+		return err
+	}
+	if r.Counts.Different > 0 {
+		return &exitError{code: exitFindings} // the changes have said it
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/replay"
+)
+
+const replayed = `
+tool "free" {
+  run = "return 1;"
+}
+tool "args" {
+  input "n" { type = integer }
+  run = "return 1;"
+}
+tool "held" {
+  run = "return 1;"
+}
+tool "shown" {
+  run = "return 1;"
+}
+tool "shut" {
+  run = "return 1;"
+}
+tool "counted" {
+  run = "return 1;"
+}
+tool "nested" {
+  run = "return 1;"
+}
+tool "night" {
+  run = "return 1;"
+}
+policy "small" {
+  tools  = ["args"]
+  deny   = "args.n > 5"
+  reason = "no"
+}
+policy "asks" {
+  tools             = ["held"]
+  requires_approval = "true"
+  reason            = "why"
+}
+policy "results" {
+  on     = "result"
+  tools  = ["shown"]
+  deny   = "string(result) == '2'"
+  reason = "no"
+}
+policy "shut" {
+  tools  = ["shut"]
+  deny   = "true"
+  reason = "no"
+}
+limit "few" {
+  tools = ["counted"]
+  rate  = "3/h"
+  key   = "principal.id"
+}
+policy "parents" {
+  tools  = ["nested"]
+  deny   = "call.parent == 'bad'"
+  reason = "no"
+}
+policy "nights" {
+  tools  = ["night"]
+  deny   = "now.getHours() >= 20"
+  reason = "no"
+}
+`
+
+// withN has a record hold the argument n.
+func withN(n string) func(*audit.Call) {
+	return func(c *audit.Call) { c.Values, c.WholeArguments = json.RawMessage(`{"n":`+n+`}`), true }
+}
+
+func unkept(c *audit.Call)  { c.WholeArguments = false }
+func second(c *audit.Call)  { c.Leg = 2 }
+func limited(c *audit.Call) { c.Limited = true }
+
+// comparisons are what a record may say, and what comes of it today.
+var comparisons = []struct {
+	tool, outcome, deniedBy string
+	change                  func(*audit.Call)
+	want                    string
+}{
+	{"free", "ok", "", nil, "same"},
+	{"free", "TIMEOUT", "", nil, "same"},
+	{"free", "EXECUTION_ERROR", "", nil, "same"},
+	{"free", "EXECUTION_ERROR", "", func(c *audit.Call) { c.Message = "the server is overloaded; try again in a second" }, "unknown: the server refused it for want of room"},
+	{"free", "POLICY_DENIED", "gone", nil, "then denied by \"gone\", now allowed"},
+	{"free", "TOOL_NOT_FOUND", "gone", nil, "then denied by \"gone\", now allowed"},
+	{"free", "TOOL_NOT_FOUND", "", nil, "unknown: there was nothing of its name"},
+	{"free", "POLICY_DENIED", "", nil, "unknown: what denied it is not written down"},
+	{"free", "POLICY_DENIED", "", func(c *audit.Call) { c.Message = "no policy allows this call" }, "then denied by default, now allowed"},
+	{"free", "input_required", "", nil, "unknown: whether it waited for an approval"},
+	{"free", "INVALID_INPUT", "", nil, "unknown: its arguments were refused"},
+	{"free", "ok", "", func(c *audit.Call) { c.WholePrincipal, c.WholeAgent = false, false }, "same"},
+	{"free", "ok", "", func(c *audit.Call) { c.Kind = "completion" }, "unknown: what was to be completed"},
+	{"free", "ok", "", func(c *audit.Call) { c.WholeName = false }, "unknown: its name is not written down whole"},
+	{"free", "ok", "", func(c *audit.Call) { c.Kind, c.URI, c.WholeURI = "resource", "a://", false }, "unknown: its URI is not written down whole"},
+	{"free", "ok", "", func(c *audit.Call) { c.Name = "nowhere" }, "gone"},
+	{"args", "ok", "", withN("1"), "same"},
+	{"args", "ok", "", withN("9"), "then allowed, now denied by \"small\""},
+	{"args", "ok", "", withN(`"x"`), "unknown: its arguments do not fit any more"},
+	{"args", "ok", "", unkept, "unknown: policy \"small\" reads args"},
+	{"args", "POLICY_DENIED", "small", withN("9"), "same"},
+	{"args", "POLICY_DENIED", "other", withN("9"), "same"},
+	{"args", "INVALID_INPUT", "", withN(`"x"`), "same"},
+	{"args", "INVALID_INPUT", "", withN("9"), "unknown: its arguments were refused"},
+	{"shut", "INVALID_INPUT", "", nil, "then refused, now denied by \"shut\""},
+	{"shut", "input_required", "", nil, "then let ask its user, now denied by \"shut\""},
+	{"shut", "ok", "", unkept, "then allowed, now denied by \"shut\""},
+	{"held", "ok", "", nil, "then allowed, now held for approval by \"asks\""},
+	{"held", "ok", "", second, "unknown: whether its user was to approve it, or has,"},
+	{"held", "EXECUTION_ERROR", "", nil, "unknown: whether its user was to approve it"},
+	{"held", "POLICY_DENIED", "few", limited, "unknown: whether its user was to approve it"},
+	{"held", "POLICY_DENIED", "asks", nil, "same"},
+	{"held", "POLICY_DENIED", "gone", nil, "then denied by \"gone\", now held for approval by \"asks\""},
+	{"shown", "ok", "", nil, "unknown: policy \"results\" reads result"},
+	{"shown", "EXECUTION_ERROR", "", nil, "same"},
+	{"shown", "POLICY_DENIED", "results", nil, "unknown: policy \"results\" reads result"},
+	{"shown", "POLICY_DENIED", "gone", nil, "unknown: policy \"results\" reads result"},
+	{"counted", "POLICY_DENIED", "few", limited, "same"},
+	{"counted", "POLICY_DENIED", "few", nil, "unknown: a limit whose key could not be evaluated"},
+	{"nested", "ok", "", nil, "same"},
+	{"nested", "ok", "", func(c *audit.Call) { c.Depth = 1 }, "unknown: policy \"parents\" reads call.parent"},
+	{"night", "ok", "", nil, "same"},
+	{"night", "ok", "", func(c *audit.Call) { c.Began = c.Began.Add(12 * time.Hour) }, "then allowed, now denied by \"nights\""},
+}
+
+// TestEachRecordIsComparedByWhatItHolds goes through what a record may say and what
+// policies say today.
+func TestEachRecordIsComparedByWhatItHolds(t *testing.T) {
+	s, err := engine.New(engine.Options{Name: "t", Tools: fstest.MapFS{"a.hcl": {Data: []byte(replayed)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	if report, err := s.Load(t.Context()); err != nil {
+		t.Fatal(report.Problems)
+	}
+	for _, test := range comparisons {
+		c := &audit.Call{
+			Record:         audit.Record{Call: "c", Leg: 1, Via: "client", Kind: "tool", Name: test.tool, Outcome: test.outcome, DeniedBy: test.deniedBy, Caller: identity.Caller{Principal: identity.Anonymous()}, Values: json.RawMessage("{}")},
+			Began:          time.Date(2026, 7, 28, 9, 0, 0, 0, time.UTC),
+			WholePrincipal: true, WholeAgent: true, WholeName: true, WholeURI: true, WholeArguments: true,
+		}
+		if test.change != nil {
+			test.change(c)
+		}
+		if got := comparison(t, s, c); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s, %s by %q: %s, want %s", test.tool, test.outcome, test.deniedBy, got, test.want)
+		}
+	}
+}
+
+// comparison compares one call and says what came of it.
+func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
+	t.Helper()
+	r := &replay.Replay{Judge: s.Explain}
+	change, err := r.Compare(t.Context(), c)
+	n := r.Counts
+	switch {
+	case err != nil || n.Calls != 1 || n.Same+n.Different+n.Unknown+n.Gone != 1:
+		t.Fatalf("%v: %+v", err, n)
+	case change != nil:
+		return "then " + change.Then.String() + ", now " + change.Now.String()
+	case n.Unknown == 1:
+		return "unknown: " + strings.Join(slices.Collect(maps.Keys(n.Reasons)), "")
+	case n.Gone == 1:
+		return "gone"
+	}
+	return "same"
+}
+
+// TestReasonsAreCountedApartUpToABound keeps what a long log takes small.
+func TestReasonsAreCountedApartUpToABound(t *testing.T) {
+	r := &replay.Replay{Judge: func(context.Context, engine.Case) (engine.Explanation, error) { return engine.Explanation{}, nil }}
+	for i := range 1000 {
+		c := &audit.Call{Record: audit.Record{Kind: "tool", Name: strings.Repeat("x", i), Outcome: "ok"}, WholeName: true}
+		if _, err := r.Compare(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.Counts; n.Gone != 1000 || len(n.Names) != 101 || n.Names["…"] != 900 {
+		t.Errorf("%d gone under %d names, %d of them beyond", n.Gone, len(n.Names), n.Names["…"])
+	}
+}

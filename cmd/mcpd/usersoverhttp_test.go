@@ -1,0 +1,169 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
+	for _, scene := range []struct{ version, executor string }{{revisions[0], "worker"}, {revisions[1], "worker"}, {revisions[0], "inline"}} {
+		t.Run(scene.version+" "+scene.executor, func(t *testing.T) {
+			h, version := newHostel(t, "", "--executor", scene.executor), scene.version
+			for _, name := range []string{"ada", "bob"} {
+				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
+			}
+			h.stop(t)
+			h.start(t) // another process has them still
+			for _, name := range []string{"bob", "ada"} {
+				h.wantCall(t, name, version, `you are "`+name+`"`, asksNobody(t))
+			}
+			h.stop(t)
+			h.wantHidden(t)
+			if len(h.pages) != 2 || h.renewed.Load() != 0 {
+				t.Errorf("%d pages were opened and %d tokens renewed", len(h.pages), h.renewed.Load())
+			}
+		})
+	}
+}
+
+func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
+	h := newHostel(t, "")
+	h.life.Store(1)
+	h.wantCall(t, "ada", revisions[0], `you are "ada"`, h.honest(t, "ada"))
+	for deadline := time.Now().Add(patience); h.renewed.Load() == 0 && time.Now().Before(deadline); {
+		h.wantCall(t, "ada", revisions[0], `you are "ada"`, asksNobody(t))
+	}
+	if h.renewed.Load() == 0 {
+		t.Error("it was never renewed")
+	}
+	h.stop(t)
+	h.wantHidden(t)
+}
+
+// TestWhoOpensTheLinkOfAnotherJoinsNothing: bob is sent the link of ada, and allows
+// it, as he would his own.
+func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
+	for _, version := range revisions {
+		t.Run(version, func(t *testing.T) {
+			h := newHostel(t, "")
+			asked, fromBob := 0, ""
+			h.wantCall(t, "bob", version, "declined", func(asked *mcp.ElicitParams) (string, string) {
+				if asked.Mode != "url" {
+					return "decline", ""
+				}
+				fromBob = codeOn(h.open(t, asked.URL, "bob"))
+				return "accept", ""
+			})
+			h.wantCall(t, "ada", version, "the code was wrong three times", func(p *mcp.ElicitParams) (string, string) {
+				if asked++; p.Mode == "url" {
+					if shown := h.open(t, p.URL, "bob"); !strings.Contains(shown, `the holder of a key of "ada"`) || !strings.Contains(shown, "If somebody sent you the link") {
+						t.Errorf("bob is shown\n%s", shown)
+					}
+				}
+				return "accept", []string{"", "", "AAAA-AAAA", fromBob, "no code"}[asked]
+			})
+			if asked != 4 {
+				t.Errorf("ada was asked %d times", asked)
+			}
+			// Nothing of it is left: both begin anew, with what is their own.
+			for _, name := range []string{"ada", "bob"} {
+				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
+			}
+			h.stop(t)
+			h.wantHidden(t)
+		})
+	}
+}
+
+func TestWhoRefusesGivesNoToken(t *testing.T) {
+	h := newHostel(t, "")
+	for _, refusal := range []struct{ mode, action, want string }{{"url", "decline", "declined"}, {"url", "cancel", "cancelled"}, {"", "decline", "declined"}, {"", "cancel", "cancelled"}} {
+		link := ""
+		h.wantCall(t, "ada", revisions[1], refusal.want, func(asked *mcp.ElicitParams) (string, string) {
+			if asked.Mode == "url" {
+				link = asked.URL
+			}
+			if (asked.Mode == "url") == (refusal.mode == "url") {
+				return refusal.action, ""
+			}
+			h.open(t, asked.URL, "ada")
+			return "accept", ""
+		})
+		if shown := h.open(t, link, "ada"); !strings.HasPrefix(shown, "Nobody waits for this any more") {
+			t.Errorf("after %+v the link shows\n%s", refusal, shown)
+		}
+	}
+	h.wantCall(t, "ada", revisions[1], `you are "ada"`, h.honest(t, "ada"))
+}
+
+func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
+	h := newHostel(t, "auth \"anonymous\" \"all\" {}\n")
+	for _, version := range revisions {
+		h.wantCall(t, "", version, "the server does not know who the caller is", asksNobody(t))
+		if got := h.call(t, "ada", version, &mcp.ElicitationCapabilities{URL: everyForm.URL}, asksNobody(t)); !strings.Contains(got, "elicitation.form") {
+			t.Errorf("a client without forms is told %s", got)
+		}
+	}
+	if len(h.pages) != 0 {
+		t.Error("somebody was sent away")
+	}
+	// Where users come back to this machine, a caller over HTTP is told what helps.
+	config := filepath.Join(h.dir, "mcpd.hcl")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.Replace(string(text), "https://"+frontName+"/oauth/mine", "http://127.0.0.1:8976/back", 1)
+	if err := os.WriteFile(config, []byte(here), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.waitFor(regexp.MustCompile("reloaded")); err != nil {
+		t.Fatal(err)
+	}
+	h.wantCall(t, "ada", revisions[0], `redirect_url = "https://HOST/oauth/NAME"`, asksNobody(t))
+}
+
+// TestThePageToWhichUsersComeBackIsThatOfTheFiles alone: by its host and its path, and
+// as long as the files name it.
+func TestThePageToWhichUsersComeBackIsThatOfTheFiles(t *testing.T) {
+	h := newHostel(t, "")
+	for _, test := range []struct {
+		target, host, want string
+		status             int
+	}{
+		{"/oauth/mine", frontName, "Nobody waits for this", 400},
+		{"/oauth/mine?state=x&code=y", frontName, "Nobody waits for this", 400},
+		{"/oauth/other", frontName, "the Host header", 403}, {"/oauth/mine", "evil.example.com", "the Host header", 403},
+		{"/healthz", frontName, "the Host header", 403},
+	} {
+		if status, body := h.visit(t, test.target, test.host); status != test.status || !strings.Contains(body, test.want) {
+			t.Errorf("%s of %s: %d %s", test.target, test.host, status, body)
+		}
+	}
+	config := filepath.Join(h.dir, "mcpd.hcl")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := strings.Replace(string(text), h.secret(), "secret \"mine\" {\n  env = \"HOME\"\n}\n", 1)
+	if err := os.WriteFile(config, []byte(without), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.waitFor(regexp.MustCompile("reloaded")); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := h.visit(t, "/oauth/mine", frontName); status != http.StatusForbidden {
+		t.Errorf("without the block: %d %s", status, body)
+	}
+	status, body, err := h.exchange(http.MethodGet, "/oauth/mine", nil, nil)
+	if err != nil || status != http.StatusNotFound || !strings.Contains(string(body), "no such route") {
+		t.Errorf("without the block: %d %s, %v", status, body, err)
+	}
+}

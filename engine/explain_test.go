@@ -1,0 +1,231 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// court writes random policies for the tools of courtTools, and random calls of them.
+type court struct{ *rand.Rand }
+
+const courtTools = `
+tool "pay" {
+  input "amount" { type = integer }
+  input "note" {
+    type     = string
+    required = false
+  }
+  input "tenant" {
+    type = string
+    from = "principal.groups.exists(g, g == 'leads') ? 'lead' : agent.agent_id"
+  }
+  output "total" { type = integer }
+  run = <<JS
+    return { total: input.amount };
+  JS
+}
+`
+
+func (c court) pick(choices ...string) string { return choices[c.IntN(len(choices))] }
+
+func (c court) condition(depth int, onResult bool) string {
+	if depth > 0 {
+		return fmt.Sprintf("(%s %s %s(%s))", c.condition(depth-1, onResult), c.pick("&&", "||"), c.pick("", "!"), c.condition(depth-1, onResult))
+	}
+	if onResult && c.IntN(2) == 0 {
+		return c.pick("result.total > 1", "result.total == 2", "content.size() > 0")
+	}
+	return c.pick("args.amount > 1", "args.amount == 2", "has(args.note)", "args.tenant == 'lead'", "args.tenant == 'bot'", "principal.id == 'ada'",
+		"principal.groups.exists(g, g == 'leads')", "agent.agent_id == 'bot'", "call.parent == 'outer'", "call.depth > 0", "source.ip == '10.0.0.1'",
+		"principal.claims.nope == 1", "tool.read_only", "now.getHours() < 12", "true", "false")
+}
+
+// policies writes a file of policies.
+func (c court) policies(prefix string) string {
+	var b strings.Builder
+	for i := range c.IntN(4) {
+		onResult := c.IntN(4) == 0
+		verdict := c.pick("allow", "deny", "deny", "requires_approval")
+		on := ""
+		if onResult {
+			verdict, on = c.pick("allow", "deny"), "  on = \"result\"\n"
+		}
+		fmt.Fprintf(&b, "policy \"%s_%d\" {\n%s  tools = [\"pay\"]\n  %s = \"%s\"\n  reason = \"because %d\"\n  disclose = \"%s\"\n", prefix, i, on, verdict,
+			c.condition(c.IntN(3), onResult), i, c.pick("reason", "generic", "hide"))
+		if c.IntN(3) == 0 {
+			fmt.Fprintf(&b, "  when = \"%s\"\n", c.condition(c.IntN(2), onResult))
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+// request makes a call, now and then of what there is none, or with arguments that do not fit.
+func (c court) request() engine.Request {
+	caller := identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: c.pick("bot", "anonymous")}, Source: identity.Source{IP: c.pick("10.0.0.1", "")}}
+	if c.IntN(2) == 0 {
+		caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindKey, Groups: []string{c.pick("leads", "staff")}, Claims: map[string]any{}}
+	}
+	return engine.Request{
+		Name: c.pick("pay", "pay", "pay", "pay", "pya"), Caller: caller,
+		Arguments: json.RawMessage(c.pick(`{"amount":1}`, `{"amount":2}`, `{"amount":2,"note":"n"}`, `{"amount":3}`, `{"amount":"x"}`, `{}`)),
+	}
+}
+
+// TestExplainAgreesWithTheCall holds explanations, of calls of which all is known and of
+// such of which parts are not, against what becomes of the calls.
+func TestExplainAgreesWithTheCall(t *testing.T) {
+	c := court{rand.New(rand.NewPCG(3, 9))}
+	seen := map[engine.Verdict]int{}
+	for range 150 {
+		config := ""
+		if c.IntN(3) == 0 {
+			config = "server {\n  default_decision = \"deny\"\n}\n"
+		}
+		config += c.policies("first")
+		now := time.Date(2026, 7, 28, c.IntN(24), 0, 0, 0, time.UTC)
+		s := unloaded(t, engine.Options{
+			Config: files("mcpd.hcl", config), Tools: files("pay.hcl", courtTools+c.policies("last")), Now: func() time.Time { return now },
+			Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+				if args["amount"] == int64(3) {
+					return engine.Deny("three is too much")
+				}
+				return engine.Allow()
+			}},
+		})
+		if report, err := s.Load(t.Context()); err != nil {
+			t.Fatalf("%v\n%s", report.Problems, config)
+		}
+		for range 12 {
+			request := c.request()
+			result := s.Execute(t.Context(), request)
+			agree(t, s, request, result, seen)
+			soundWithout(t, s, request, result, policylang.Parts(1+c.IntN(63)), seen)
+		}
+	}
+	t.Logf("%v", seen)
+	for _, v := range []engine.Verdict{engine.Allowed, engine.Denied, engine.NeedsApproval, engine.Refused, engine.Undecided} {
+		if seen[v] < 20 {
+			t.Errorf("the calls hardly ever end as %s: the test shows nothing", v)
+		}
+	}
+}
+
+// agree holds the explanation of a call against its result.
+func agree(t *testing.T, s *engine.Server, request engine.Request, result engine.Result, seen map[engine.Verdict]int) {
+	t.Helper()
+	x := explain(t, s, engine.Case{Request: request, Returned: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
+	seen[x.Verdict]++
+	switch {
+	case x.Verdict == engine.Undecided || x.Shown == engine.Undecided:
+		t.Errorf("%s: all is known, and the verdict is not", request.Arguments)
+	case x.Verdict == engine.NeedsApproval:
+		asks := slices.ContainsFunc(x.Rulings, func(r engine.Ruling) bool {
+			return result.Err != nil && r.Policy.Name == result.Err.DeniedBy && r.Decision.Outcome == policylang.Consent
+		})
+		if !asks {
+			t.Errorf("%s: held for approval, and the call ends with %v", request.Arguments, result.Err)
+		}
+	case x.Verdict == engine.Allowed && (x.Shown == "" || x.Shown == engine.Allowed):
+		if result.Err != nil || x.Error != nil {
+			t.Errorf("%s: allowed, and the call ends with %v", request.Arguments, result.Err)
+		}
+	case result.Err == nil || x.Error == nil:
+		t.Errorf("%s: %s, and the call ends with %v", request.Arguments, x.Verdict, result.Err)
+	case x.Error.Code != result.Err.Code || x.Error.Message != result.Err.Message || x.Error.DeniedBy != result.Err.DeniedBy:
+		t.Errorf("%s: explained by %v, and the call ends with %v", request.Arguments, x.Error, result.Err)
+	case x.Decider >= 0 && x.Rulings[x.Decider].Policy.Compiled != nil && x.Rulings[x.Decider].Policy.Name != result.Err.DeniedBy:
+		t.Errorf("%s: decided by %s, and the call is denied by %s", request.Arguments, x.Rulings[x.Decider].Policy.Name, result.Err.DeniedBy)
+	}
+}
+
+// soundWithout holds the explanation of a call of which parts are not known, and are
+// something else, against its result: it says the same or nothing.
+func soundWithout(t *testing.T, s *engine.Server, request engine.Request, result engine.Result, lacking policylang.Parts, seen map[engine.Verdict]int) {
+	t.Helper()
+	of := engine.Case{Request: request, Unknown: lacking}
+	for part, hide := range map[policylang.Parts]func(){
+		policylang.PartArgs:      func() { of.Request.Arguments = nil },
+		policylang.PartPrincipal: func() { of.Request.Caller.Principal = identity.Anonymous() },
+		policylang.PartAgent:     func() { of.Request.Caller.Agent = identity.Agent{AgentID: "?"} },
+		policylang.PartSource:    func() { of.Request.Caller.Source = identity.Source{IP: "?"} },
+		policylang.PartParent:    func() { of.Parent = "?" },
+	} {
+		if lacking&part != 0 {
+			hide()
+		}
+	}
+	x := explain(t, s, of)
+	seen[x.Verdict]++
+	fits := result.Err == nil || result.Err.Code != engine.InvalidInput
+	denied := result.Err != nil && (result.Err.Code == engine.PolicyDenied || result.Err.DeniedBy != "")
+	switch {
+	case x.Verdict == engine.Denied && !denied && fits:
+		t.Errorf("%s without %s: denied by %v, and the call ends with %v", request.Arguments, lacking, x.Error, result.Err)
+	case x.Verdict == engine.Allowed && x.Shown != engine.Undecided && x.Shown != engine.Denied && denied:
+		t.Errorf("%s without %s: allowed, and the call is denied by %s", request.Arguments, lacking, result.Err.DeniedBy)
+	case x.Verdict == engine.Allowed && x.Shown == engine.Denied && !denied && fits:
+		t.Errorf("%s without %s: what it returns is denied, and the call ends with %v", request.Arguments, lacking, result.Err)
+	case x.Verdict == engine.NeedsApproval && !denied && fits:
+		t.Errorf("%s without %s: held for approval, and the call ends with %v", request.Arguments, lacking, result.Err)
+	}
+}
+
+func amountOf(r engine.Request) (amount int) {
+	var args struct{ Amount int }
+	_ = json.Unmarshal(r.Arguments, &args) // what does not fit is refused before it is looked at
+	return args.Amount
+}
+
+func explain(t *testing.T, s *engine.Server, of engine.Case) engine.Explanation {
+	t.Helper()
+	x, err := s.Explain(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestExplainMakesNoCall, counts none, and tells nobody.
+func TestExplainMakesNoCall(t *testing.T) {
+	told := 0
+	s := server(t, engine.Options{
+		Tools: files("a.hcl", `
+tool "once" {
+  run = "return 1;"
+}
+limit "once" {
+  tools = ["once"]
+  rate  = "1/h"
+}`),
+		Hooks: []engine.Hook{func(context.Context, engine.HookEvent) { told++ }},
+	})
+	for range 3 {
+		if x := explain(t, s, engine.Case{Request: engine.Request{Name: "once", Caller: anonymous()}}); x.Verdict != engine.Allowed || !slices.Equal(x.Limits, []string{"once"}) {
+			t.Fatalf("%+v", x)
+		}
+	}
+	if status := s.Status(); told != 0 || status.Calls != 0 {
+		t.Errorf("hooks were told %d times, and %d calls counted", told, status.Calls)
+	}
+	if r := s.Execute(t.Context(), engine.Request{Name: "once", Caller: anonymous()}); r.Err != nil {
+		t.Errorf("the limit has counted: %v", r.Err)
+	}
+}
+
+func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
+	s := unloaded(t, engine.Options{Tools: files("a.hcl", `tool "broken" {}`)})
+	if _, err := s.Explain(t.Context(), engine.Case{Request: engine.Request{Name: "broken"}}); err == nil {
+		t.Error("there is an explanation of what is not served")
+	}
+}

@@ -1,0 +1,284 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// theirs are rules of the operator for each kind of what can be called, of which all
+// calls in [heldCalls] are denied, counted or told.
+const theirs = `
+policy "closed" {
+  tools     = ["pay"]
+  resources = ["ledger", "row", "papers"]
+  prompts   = ["draft"]
+  deny      = "principal.id != 'root'"
+  reason    = "the operator says no"
+}
+policy "small" {
+  tools  = ["refund"]
+  deny   = "args.amount > 50.0"
+  reason = "the operator says less"
+}
+policy "approved" {
+  tools             = ["wipe"]
+  requires_approval = "tool.name == 'wipe'"
+  reason            = "the operator asks"
+}
+policy "kept" {
+  on     = "result"
+  tools  = ["tell"]
+  deny   = "result.secret"
+  reason = "the operator keeps it"
+}
+limit "few" {
+  tools = ["echo"]
+  rate  = "1/h"
+}
+hook "told" {
+  on  = ["start"]
+  run = "log.info('told of ' + event.kind + ' ' + event.tool)"
+}
+`
+
+// ours are tool files under these rules.
+var ours = map[string]string{
+	"tools.hcl": `
+tool "pay" { run = "return 'done'" }
+tool "refund" {
+  input "amount" { type = number }
+  run = "return 'done'"
+}
+tool "wipe" { run = "return 'done'" }
+tool "tell" {
+  output "secret" { type = bool }
+  run = "return { secret: true }"
+}
+tool "echo" { run = "return 'done'" }
+tool "calls" {
+  allow {
+    call { tools = ["*"] }
+  }
+  run = "return await tools.pay()"
+}
+`,
+	"others.hcl": `
+resource "ledger" {
+  uri  = "x://ledger"
+  text = "done"
+}
+resource_template "row" {
+  uri_template = "x://rows/{id}"
+  param "id" { pattern = "^[0-9]+$" }
+  complete "id" { values = ["done"] }
+  text = "done"
+}
+resource_folder "papers" {
+  root       = "papers"
+  uri_prefix = "x://papers/"
+}
+prompt "draft" {
+  argument "day" {
+    complete { values = ["done"] }
+  }
+  argument "hour" {}
+  message "user" { text = "done" }
+}
+`,
+	"papers/a.txt": "done",
+}
+
+// heldCalls are calls that the rules of the operator are against, and what their callers
+// are told. The last is the second of its limit.
+var heldCalls = []struct {
+	request engine.Request
+	told    string
+}{
+	{engine.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
+	{engine.Request{Name: "refund", Arguments: json.RawMessage(`{"amount":99}`)}, "POLICY_DENIED: the operator says less"},
+	{engine.Request{Name: "wipe"}, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks"},
+	{engine.Request{Name: "tell"}, "POLICY_DENIED: the operator keeps it"},
+	{engine.Request{Kind: engine.Resources, Name: "x://ledger"}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Resources, Name: "x://rows/7"}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Resources, Name: "x://papers/a.txt"}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Prompts, Name: "draft", Arguments: json.RawMessage(`{"day":"x","hour":"x"}`)}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Prompts, Name: "draft", Argument: "day", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Prompts, Name: "draft", Argument: "hour", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Prompts, Name: "draft", Argument: "nothing", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Kind: engine.Templates, Name: "x://rows/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{engine.Request{Name: "echo"}, "ok"},
+	{engine.Request{Name: "echo"}, "POLICY_DENIED: over the limit"},
+}
+
+// unseen is what callers are told of a failure where policies judge results.
+const unseen = "EXECUTION_ERROR: the tool failed, and what it said is not shown"
+
+// ways are edits of tool files by which their authors may want to get past the operator:
+// the files that they write ("" removes one), the mistake that this is, if it is one, and
+// what callers of some tools are told then, who get no result either.
+var ways = map[string]struct {
+	files   map[string]string
+	mistake string
+	told    map[string]string
+}{
+	"none": {},
+	"a policy of the same name": {files: map[string]string{"a.hcl": `policy "closed" {
+  allow  = "true"
+  reason = "open"
+}`}, mistake: `policy "closed" is defined twice`},
+	"a policy of the same name in JSON":       {files: map[string]string{"a.hcl.json": `{"policy": {"closed": {"allow": "true", "reason": "open"}}}`}, mistake: `policy "closed" is defined twice`},
+	"a policy over results of the same name":  {files: map[string]string{"a.hcl": "policy \"kept\" {\n  on = \"result\"\n  deny = \"false\"\n  reason = \"open\"\n}"}, mistake: `policy "kept" is defined twice`},
+	"a limit of the same name":                {files: map[string]string{"a.hcl": `limit "few" { rate = "1000/s" }`}, mistake: `limit "few" is defined twice`},
+	"a hook of the same name":                 {files: map[string]string{"a.hcl": "hook \"told\" {\n  on = [\"start\"]\n  run = \"1\"\n}"}, mistake: `hook "told" is defined twice`},
+	"a policy that allows all":                {files: map[string]string{"0.hcl": "policy \"a\" {\n  allow = \"true\"\n  reason = \"open\"\n}"}},
+	"a policy over results that denies none":  {files: map[string]string{"0.hcl": "policy \"a\" {\n  on = \"result\"\n  deny = \"false\"\n  reason = \"open\"\n}"}, told: map[string]string{"calls": unseen}},
+	"a generous limit":                        {files: map[string]string{"0.hcl": "limit \"a\" {\n  rate = \"1000/s\"\n  burst = 1000\n}"}},
+	"generous bounds of a tool":               {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `tool "echo" { run = "return 'done'" }`, "tool \"echo\" {\n  limits { concurrency = 1000 }\n  run = \"return 'done'\"\n}", 1)}},
+	"a cache":                                 {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `tool "echo" { run = "return 'done'" }`, "tool \"echo\" {\n  read_only = true\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'done'\"\n}", 1)}},
+	"a hook that throws":                      {files: map[string]string{"0.hcl": "hook \"a\" {\n  on = [\"start\"]\n  run = \"event.kind = 'x'; throw new Error('no')\"\n}"}},
+	"default_decision":                        {files: map[string]string{"a.hcl": "server {\n  default_decision = \"allow\"\n}"}, mistake: "server"},
+	"a ceiling":                               {files: map[string]string{"a.hcl": "ceiling {\n  env = [\"*\"]\n}"}, mistake: "ceiling"},
+	"a variable":                              {files: map[string]string{"a.hcl": "variable \"x\" {\n  type = string\n}"}, mistake: "variable"},
+	"an operator's file among the tools":      {files: map[string]string{"mcpd.hcl": "policy \"closed\" {\n  allow = \"true\"\n  reason = \"open\"\n}"}, mistake: `policy "closed" is defined twice`},
+	"locals of the names of globals":          {files: map[string]string{"a.hcl": "locals {\n  principal = { id = \"root\" }\n}"}},
+	"the tool is gone":                        {files: map[string]string{"tools.hcl": ""}, mistake: `there is no tool named "pay"`},
+	"the others are gone":                     {files: map[string]string{"others.hcl": ""}, mistake: `there is no prompt named "draft"`},
+	"a tool of another name":                  {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `tool "pay"`, `tool "pays"`)}, mistake: `there is no tool named "pay"`},
+	"a second tool of the name":               {files: map[string]string{"a.hcl": `tool "pay" { run = "return 'done'" }`}, mistake: `tool "pay" is defined twice`},
+	"a second prompt of the name":             {files: map[string]string{"a.hcl": "prompt \"draft\" {\n  message \"user\" { text = \"done\" }\n}"}, mistake: `prompt "draft" is defined twice`},
+	"a second resource of the address":        {files: map[string]string{"a.hcl": "resource \"other\" {\n  uri = \"x://ledger\"\n  text = \"done\"\n}"}, mistake: "x://ledger"},
+	"an argument of another name":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `"amount"`, `"money"`)}, mistake: `has no argument "amount"`},
+	"an argument of another type":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `type = number`, `type = string`)}, mistake: "cannot compare"},
+	"an argument that the tool makes":         {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `{ type = number }`, "{\n    type = number\n    from = \"1.0\"\n  }", 1)}, told: map[string]string{"refund": "INVALID_INPUT: "}},
+	"an output of another name":               {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `output "secret"`, `output "hidden"`)}, mistake: "secret"},
+	"no output":                               {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `output "secret" { type = bool }`, "", 1)}},
+	"content beside the output":               {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], "return { secret: true }", "return content.structured({ secret: false }, [content.text('done')])", 1)}, told: map[string]string{"tell": "POLICY_DENIED: denied by policy"}},
+	"what is told by an error":                {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], "return { secret: true }", "throw new ToolError('done', { details: { secret: true } })", 1)}, told: map[string]string{"tell": unseen}},
+	"a broken file":                           {files: map[string]string{"a.hcl": "policy \"a\" {"}, mistake: "a.hcl"},
+	"a broken file that names what is wanted": {files: map[string]string{"tools.hcl": "tool \"pay\" {\n", "others.hcl": "# \"ledger\" \"row\" \"papers\" \"draft\""}, mistake: "tools.hcl"},
+	"an empty file":                           {files: map[string]string{"tools.hcl": " "}, mistake: `there is no tool named "pay"`},
+}
+
+// TestNoToolFileGetsPastTheOperator tries each way by a reload of sound files, and as the
+// first load.
+func TestNoToolFileGetsPastTheOperator(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			for _, reload := range []bool{true, false} {
+				folder, log := fstest.MapFS{}, &logBuffer{}
+				write(folder, ours)
+				s := unloaded(t, engine.Options{Config: files("mcpd.hcl", theirs), Tools: folder, Logger: log.logger()})
+				if reload {
+					if _, err := s.Load(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				write(folder, way.files)
+				_, err := s.Load(t.Context())
+				if (err != nil) != (way.mistake != "") || err != nil && !strings.Contains(err.Error(), way.mistake) {
+					t.Errorf("the load ends with %v, want %q", err, way.mistake)
+				}
+				if reload || err == nil {
+					wantHeld(t, s, log, way.told)
+				} else if got := s.Execute(t.Context(), engine.Request{Name: "pay"}); got.Err == nil {
+					t.Error("files with a mistake serve")
+				}
+			}
+		})
+	}
+}
+
+// write changes files of a folder.
+func write(folder fstest.MapFS, changes map[string]string) {
+	for name, text := range changes {
+		folder[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+		if text == "" {
+			delete(folder, name)
+		}
+	}
+}
+
+// wantHeld makes calls that the operator's rules are against; otherwise says of some that
+// their callers are told something else.
+func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[string]string) {
+	t.Helper()
+	told := map[string]int{"told of tool pay": 1} // for the nested call
+	for _, held := range heldCalls {
+		held.request.Caller = anonymous()
+		got := "ok"
+		if result := s.Execute(t.Context(), held.request); result.Err != nil {
+			got = result.Err.Error()
+		}
+		want := held.told
+		if other, is := otherwise[held.request.Name]; is {
+			want = other
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s %s %s: %s, want %s", held.request.Kind, held.request.Name, held.request.Argument, got, want)
+		}
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tool pay", "tool calls", "tool refund", "tool wipe", "tool tell", "resource ledger", "resource row", "resource papers", "prompt draft", "completion draft", "completion row", "tool echo"} {
+		told["told of "+name]++
+	}
+	told["told of completion draft"] += 2
+	told["told of tool echo"]++
+	got := map[string]int{}
+	for line := range strings.Lines(log.String()) {
+		for name := range maps.Keys(told) {
+			if strings.Contains(line, fmt.Sprintf("msg=%q", name)) {
+				got[name]++
+			}
+		}
+	}
+	if diff := cmp.Diff(told, got); diff != "" {
+		t.Errorf("the operator's hook (-want +got)\n%s", diff)
+	}
+}
+
+// TestReasonsOfToolFilesTakeNothingFromTheOperators, whose user is shown only so much.
+func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
+	const reason = "All that is on the disk is lost, of this team and of all others that share it, and nobody can bring it back"
+	var more strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&more, "policy \"p%d\" {\n  requires_approval = \"true\"\n  reason = \"%s\"\n}\n", i, strings.Repeat(`Nothing to see\u0007 here. `, 20))
+	}
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", "policy \"asks\" {\n  requires_approval = \"tool.name == 'wipe'\"\n  reason = \""+reason+"\"\n}\n"),
+		Tools:  files("t.hcl", "tool \"wipe\" { run = \"return 1\" }\n"+more.String()),
+	})
+	ask := mustAsk(t, s.Execute(t.Context(), calls("wipe", `{}`)))
+	var shown string
+	var params struct{ Message string }
+	if err := json.Unmarshal(ask.Requests[0].Params, &params); err != nil {
+		t.Fatal(err)
+	}
+	if shown = params.Message; !strings.Contains(shown, reason+"\n") || len(shown) > 8<<10 {
+		t.Errorf("the user is shown %d bytes: %.300s", len(shown), shown)
+	}
+}
+
+// TestWhatIsHiddenCompletesNothing, and does not tell which arguments it has.
+func TestWhatIsHiddenCompletesNothing(t *testing.T) {
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", "policy \"hides\" {\n  prompts = [\"draft\"]\n  deny = \"principal.id != 'root'\"\n  reason = \"no\"\n  disclose = \"hide\"\n}\n"),
+		Tools:  files("others.hcl", ours["others.hcl"], "papers/a.txt", "x"),
+	})
+	for _, argument := range []string{"day", "hour", "nothing"} {
+		r := engine.Request{Kind: engine.Prompts, Name: "draft", Argument: argument, Caller: anonymous()}
+		if got := said(s.Execute(t.Context(), r)); got != `TOOL_NOT_FOUND: no prompt named "draft"` {
+			t.Errorf("%s: %s", argument, got)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package oauth
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// beside returns what the users of a second secret at the same server come to: they
+// come back by another path.
+func (h *hall) beside(id string) *hall {
+	h.t.Helper()
+	client := h.users.client
+	client.ID, client.RedirectURL = id, "https://mcp.example.com/oauth/"+id
+	c := &court{t: h.t, now: h.now, routed: true, desk: h.desk}
+	c.users = h.users.issuer.Users(id, client, h.users.secret, &c.vault)
+	return &hall{c, h.returns}
+}
+
+// shows comes back to the secret, and returns the code and the mark that are shown.
+func (h *hall) shows(page *url.URL) (code, mark string) {
+	h.t.Helper()
+	path := strings.TrimPrefix(h.users.client.RedirectURL, "https://mcp.example.com")
+	shown := h.visit("GET", path+"?"+allow(page).Encode(), "mcp.example.com")
+	found := regexp.MustCompile(`(?ms)beside the mark ([A-Z2-7]{4}),.*^ {4}([A-Z2-7]{4}-[A-Z2-7]{4})$`).FindStringSubmatch(shown)
+	if found == nil {
+		h.t.Fatalf("the page shows no code beside a mark:\n%s", shown)
+	}
+	return found[2], found[1]
+}
+
+// TestAnAnswerIsForOneVisit: of two secrets at one server, and of the next visit.
+func TestAnAnswerIsForOneVisit(t *testing.T) {
+	h := newHall(t)
+	other := h.beside("mail")
+	code, mark := h.shows(h.page("ada"))
+	_, otherMark := other.shows(other.page("ada"))
+	_, question, _ := h.token("ada", true)
+	_, otherQuestion, _ := other.token("ada", true)
+	if mark == otherMark || !strings.Contains(question, "beside the mark "+mark) || !strings.Contains(otherQuestion, "beside the mark "+otherMark) ||
+		!strings.Contains(question, `\"mcpd\"`) || !strings.Contains(otherQuestion, `\"mail\"`) {
+		t.Errorf("beside the marks %s and %s ada is asked\n%s\n%s", mark, otherMark, question, otherQuestion)
+	}
+	h.users.issuer.Answered("ada", []byte(otherQuestion), Answer{})
+	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.wantToken("ada", "access-1")
+	other.wantKept(0)
+
+	other.token("ada", true)       // who waited is told
+	other.shows(other.page("ada")) // and begins anew
+	other.users.issuer.Answered("ada", []byte(otherQuestion), Answer{})
+	if _, again, err := other.token("ada", true); !strings.Contains(again, `"requestedSchema"`) || again == otherQuestion {
+		t.Errorf("a question of the visit before has ended the next one: %s, %v", again, err)
+	}
+}
+
+func TestWhoHasComeBackDoesNotRefuseToOpenThePage(t *testing.T) {
+	h := newHall(t)
+	page := h.page("ada")
+	_, question, _ := h.token("ada", false)
+	code, _ := h.back(page)
+	h.users.issuer.Answered("ada", []byte(question), Answer{})
+	h.types("ada", code)
+	h.wantToken("ada", "access-1")
+}
+
+// TestTheTimeToTypeBeginsWithTheCode, and ends.
+func TestTheTimeToTypeBeginsWithTheCode(t *testing.T) {
+	h := newHall(t)
+	ada, bob := h.page("ada"), h.page("bob")
+	h.pass(life - time.Minute)
+	code, _ := h.back(ada)
+	late, _ := h.back(bob)
+	_, question, _ := h.token("bob", true)
+	h.pass(life - time.Minute)
+	h.types("ada", code)
+	h.wantToken("ada", "access-1")
+	h.pass(time.Minute)
+	h.users.leave()
+	h.users.issuer.Answered("bob", []byte(question), Answer{Accepted: true, Code: late})
+	h.wantKept(1)
+}

@@ -1,0 +1,146 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// holding is what is known of a user: what the vault keeps, and what has become of
+// it since.
+type holding struct {
+	kept
+	// came is when the token came; the zero time of one that the vault had.
+	came time.Time
+	// failure is why the token could not be renewed, nil when it could; nobody asks
+	// again before retry.
+	failure error
+	pause   time.Duration
+	retry   time.Time
+}
+
+// atHand returns the token, or why there is none, unless somebody has to renew or to
+// forget it first.
+func (h holding) atHand(now time.Time) (token string, ok bool, err error) {
+	lasts := now.Before(h.End)
+	switch {
+	case h.Access == "":
+		return "", true, nil
+	case h.Refresh == "":
+		return h.Access, lasts, nil
+	case now.Before(h.Renew), lasts && now.Before(h.retry):
+		return h.Access, true, nil
+	case now.Before(h.retry):
+		return "", true, fmt.Errorf("%w (it is asked again in %s)", h.failure, h.retry.Sub(now).Round(time.Second))
+	}
+	return "", false, nil
+}
+
+// recall returns what is known of a user, of whom the vault is asked once. It waits
+// for nobody who renews.
+func (u *Users) recall(user string) (holding, error) {
+	u.mu.Lock()
+	h, known := u.known[user]
+	u.mu.Unlock()
+	if known {
+		return h, nil
+	}
+	value, err := u.vault.Get(user)
+	if err != nil {
+		return holding{}, err
+	}
+	if value != nil && json.Unmarshal(value, &h.kept) != nil {
+		h = holding{}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if newer, known := u.known[user]; known { // it was kept while the vault was read
+		return newer, nil
+	}
+	u.know(user, h)
+	return h, nil
+}
+
+// know remembers what there is of a user; mu is held.
+func (u *Users) know(user string, h holding) {
+	if len(u.known) >= maxKnown {
+		clear(u.known)
+	}
+	u.known[user] = h
+}
+
+// keep puts a token into the vault. A server that gives no other refresh token
+// means the old one.
+func (u *Users) keep(user string, got token, refresh string) error {
+	if got.refresh == "" {
+		got.refresh = refresh
+	}
+	now := u.issuer.options.Now()
+	end := now.Add(got.life)
+	k := kept{Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end}
+	// Plain data always encodes.
+	value, _ := json.Marshal(k)
+	u.keeping.Lock()
+	defer u.keeping.Unlock()
+	if err := u.vault.Put(user, value); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.know(user, holding{kept: k, came: now})
+	return nil
+}
+
+// forget takes a token away that is of no use any more. When another one has come
+// meanwhile, it stays and is returned.
+func (u *Users) forget(user string, k kept) (string, error) {
+	u.keeping.Lock()
+	defer u.keeping.Unlock()
+	u.mu.Lock()
+	newer := u.known[user]
+	same := newer.Access == k.Access && newer.Refresh == k.Refresh
+	if same {
+		u.know(user, holding{})
+	}
+	u.mu.Unlock()
+	if !same {
+		return newer.Access, nil
+	}
+	return "", u.vault.Put(user, nil)
+}
+
+// failed remembers why the token of a user could not be renewed, if anything is
+// known of them still.
+func (u *Users) failed(user string, why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	h, known := u.known[user]
+	if !known {
+		return
+	}
+	h.failure, h.pause = why, longer(h.pause)
+	h.retry = u.issuer.options.Now().Add(h.pause)
+	u.known[user] = h
+}
+
+// Refused says that a host did not accept the token of the caller of the context
+// (see [For]), which may have been taken back: it is renewed when it is needed
+// again, or forgotten where it cannot be, so that the user is asked. As whoever
+// refuses may do so at will, no token is doubted for a minute after it came.
+func (u *Users) Refused(ctx context.Context) {
+	who, _ := ctx.Value(callerKey{}).(Caller)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	h, known := u.known[who.User]
+	now := u.issuer.options.Now()
+	switch {
+	case !known || now.Sub(h.came) < doubtPause:
+		return
+	case h.Refresh == "":
+		h.End = now
+	case now.Before(h.Renew):
+		h.Renew = now
+	}
+	u.known[who.User] = h
+}

@@ -1,0 +1,51 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestBlocksThatAreNotAppliedAreToldOf serves for a program that has no blocks checked
+// before they are loaded.
+func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
+	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
+	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := New(e, Options{})
+	defer func() { _ = f.Shutdown(context.Background()) }()
+	handler, err := f.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := f.Status(); !status.Synchronized || len(status.Problems) > 0 {
+		t.Errorf("at first: %+v", status)
+	}
+	block := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", filepath.Join(t.TempDir(), "keys.json"))
+	config["mcpd.hcl"] = &fstest.MapFile{Data: []byte(block), Mode: 0o600}
+	if _, err := e.Reload(t.Context(), engine.Change{Config: true}); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/mcp/capabilities", nil)
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, r)
+	if answer.Code != http.StatusUnauthorized {
+		t.Errorf("a caller got %d", answer.Code)
+	}
+	status := f.Status()
+	if status.Synchronized || len(status.Problems) != 1 || status.Health() == engine.Healthy {
+		t.Fatalf("status is %q: %+v", status.Health(), status)
+	}
+	if got := status.Problems[0].String(); !strings.HasPrefix(got, `mcpd.hcl:1:1: error: auth "api_key" "people" cannot be applied: `) {
+		t.Errorf("the problem is %s", got)
+	}
+}
