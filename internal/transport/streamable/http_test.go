@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -64,6 +65,20 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) *h
 	}
 	s.t.Cleanup(func() { response.Body.Close() })
 	return response
+}
+
+// send posts a body and reads nothing of the answer, not even its head.
+func (s *site) send(body string, header ...string) {
+	s.t.Helper()
+	c, err := net.Dial("tcp", s.web.Listener.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	head := append([]string{"POST / HTTP/1.1", "Host: " + s.web.Listener.Addr().String(), fmt.Sprint("Content-Length: ", len(body))}, header...)
+	if _, err := io.WriteString(c, strings.Join(head, "\r\n")+"\r\n\r\n"+body); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func read(t *testing.T, r *http.Response) string {
@@ -283,7 +298,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	log := make(lines, 10)
 	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, tool)
 	text, header := call("hello")
-	s.do(t.Context(), "POST", text, header...)
+	s.send(text, header...)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
