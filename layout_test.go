@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd", "internal/replay"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd", "internal/replay", "internal/timerslack"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry"},
@@ -24,7 +24,7 @@ var layout = map[string][]string{
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/cputime", "internal/toml", "internal/watchdog", "internal/yaml", "internal/wildcard"},
-	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/deadline", "internal/jsongate", "internal/sandbox", "internal/watchdog"},
+	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/deadline", "internal/jsongate", "internal/sandbox", "internal/timerslack", "internal/watchdog"},
 	"scripting/hosttest":       {"scripting"},
 	"policylang":               {"diag", "identity", "internal/jsongate", "internal/cputime"},
 	"internal/hclfile":         {"diag", "internal/wildcard", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate", "internal/sqltext"},
@@ -48,6 +48,7 @@ var layout = map[string][]string{
 	"internal/audit":           {"identity", "internal/jsongate", "internal/redact"},
 	"internal/ratelimit":       {},
 	"internal/watchdog":        {},
+	"internal/timerslack":      {},
 	"internal/resultcache":     {},
 	"internal/sandbox":         {},
 	"internal/supervisor":      {"internal/sandbox"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/systemd"
+	"github.com/mcpd/mcpd/internal/timerslack"
 )
 
 // env is the outside world as the verbs see it.
@@ -38,6 +39,9 @@ type env struct {
 	// manager is how the service manager talks to the process. What the process
 	// starts does not have these variables.
 	manager systemd.Variables
+	// beginLate begins the process anew with threads that may wake late, before it has
+	// done anything, or returns where that is of no use.
+	beginLate func()
 	// signals returns a context that ends with the first signal to stop, and a
 	// channel of the signals to reload. A second signal to stop ends the process
 	// at once, with exit code 1.
@@ -65,6 +69,8 @@ func (e env) telemetry() *engine.Telemetry {
 }
 
 func processEnv() env {
+	started := os.Environ()
+	_ = taken(timerslack.Mark)
 	manager := systemd.Variables{Socket: taken("NOTIFY_SOCKET"), Interval: taken("WATCHDOG_USEC"), Process: taken("WATCHDOG_PID")}
 	_, plain := os.LookupEnv("NO_COLOR")
 	e := env{
@@ -80,6 +86,7 @@ func processEnv() env {
 		},
 	}
 	e.self, e.name = self(), os.Args[0]
+	e.beginLate = func() { timerslack.Again(e.self, os.Args, started) }
 	if who, err := user.Current(); err == nil {
 		e.uid, e.user = who.Uid, who.Username
 	}

@@ -75,6 +75,7 @@ func runServe(e env, f *serveFlags) error {
 	if !isListenAddress(f.listen) {
 		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
 	}
+	e.beginLate()
 	logger, err := f.log.open(e)
 	if err != nil {
 		return err

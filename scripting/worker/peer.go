@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -79,7 +80,7 @@ func (e *Executor) start() (*peer, error) {
 		return nil, err
 	}
 	if p.words, err = p.cmd.StderrPipe(); err == nil {
-		err = begin(p.cmd)
+		err = timerslack.Start(p.cmd)
 	}
 	if err == nil {
 		e.counts.Started++

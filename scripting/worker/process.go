@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -31,7 +32,7 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	if err := begin(cmd); err != nil {
+	if err := timerslack.Start(cmd); err != nil {
 		return nil, err
 	}
 	killed, ended := make(chan struct{}), make(chan struct{})

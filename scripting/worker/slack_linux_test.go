@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/timerslack"
 )
 
 // slackOf returns the slack of a thread in nanoseconds.
@@ -27,15 +29,15 @@ func slackOf(t *testing.T, id int) int64 {
 	return got
 }
 
-// TestProcessesOfBodiesWakeSeldom, and no thread of this process does.
+// TestProcessesOfBodiesWakeSeldom starts one, and leaves the threads of this process as they were.
 func TestProcessesOfBodiesWakeSeldom(t *testing.T) {
 	usual := slackOf(t, os.Getpid())
 	e := executor(t, Options{Processes: 1})
 	p := taken(t, e, true)
 	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start it
 	for _, id := range threadsOf(t, p.cmd.Process.Pid) {
-		if got := slackOf(t, id); got != int64(slack) {
-			t.Errorf("a thread of the process may be late by %d ns, want %d", got, slack)
+		if got := slackOf(t, id); got != int64(timerslack.Late) {
+			t.Errorf("a thread of the process may be late by %d ns, want %d", got, timerslack.Late)
 		}
 	}
 	for _, id := range threadsOf(t, os.Getpid()) {

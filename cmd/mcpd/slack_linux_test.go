@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAServerWakesSeldom looks at each thread of a running server: those that the runtime
+// of Go begins before any code of ours are among them.
+func TestAServerWakesSeldom(t *testing.T) {
+	usual := slackOf(t, os.Getpid())
+	if usual != "50000" {
+		t.Skipf("SKIPPED: the tests were started with a timer slack of %s ns", usual)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--control", "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.kill()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", d.cmd.Process.Pid))
+	if err != nil || len(threads) < 3 {
+		t.Fatalf("the server has the threads %q: %v", threads, err)
+	}
+	for _, thread := range threads {
+		var id int
+		if _, err := fmt.Sscan(filepath.Base(thread), &id); err != nil {
+			t.Fatal(err)
+		}
+		if got := slackOf(t, id); got != "1000000" {
+			t.Errorf("a thread may be late by %s ns", got)
+		}
+	}
+}
+
+// slackOf returns the slack of a thread in nanoseconds.
+func slackOf(t *testing.T, id int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", id))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("SKIPPED: only root sees the slack of other threads, where the kernel tells it: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
