@@ -86,7 +86,7 @@ func processEnv() env {
 		},
 	}
 	e.self, e.name = self(), os.Args[0]
-	e.beginLate = func() { timerslack.Again(e.self, os.Args, started) }
+	e.beginLate = func() { timerslack.Again(os.Args, started) }
 	if who, err := user.Current(); err == nil {
 		e.uid, e.user = who.Uid, who.Username
 	}

@@ -1,6 +1,7 @@
 package timerslack
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -28,13 +29,13 @@ func Start(cmd *exec.Cmd) error {
 }
 
 // Again begins this program anew, as the same process, so that all of its threads may be
-// late: the runtime has begun its own before any code of ours. path is that of the
-// program, and args and environ are what it was started with.
+// late: the runtime has begun its own before any code of ours. args and environ are what it
+// was started with.
 //
 // It returns without an effect where there is nothing to gain, or where it cannot be had:
 // where somebody has chosen another slack, as TimerSlackNSec= of systemd does, and where
 // the environment has [Mark]. It must be called before anything is opened.
-func Again(path string, args, environ []string) {
+func Again(args, environ []string) {
 	mark := Mark + "=1"
 	if get() != usual || slices.Contains(environ, mark) {
 		return
@@ -43,7 +44,25 @@ func Again(path string, args, environ []string) {
 	defer runtime.UnlockOSThread()
 	defer set(usual)
 	set(Late)
-	_ = syscall.Exec(path, args, append(slices.Clip(environ), mark)) // where it fails, threads wake more often
+	_ = syscall.Exec(program(), args, append(slices.Clip(environ), mark)) // where it fails, threads wake more often
+}
+
+// program returns a path of the running program: its name, after which the system names the
+// process, unless another program has that by now.
+func program() string {
+	const running = "/proc/self/exe"
+	path, err := os.Readlink(running)
+	if err != nil {
+		return running
+	}
+	named, err := os.Stat(path)
+	if err != nil {
+		return running
+	}
+	if file, err := os.Stat(running); err != nil || !os.SameFile(named, file) {
+		return running
+	}
+	return path
 }
 
 // set sets the slack of this thread; where the kernel has none, or d is below 0, it does

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 // state is what a program says that was asked to begin anew.
 type state struct {
 	Pid     int
+	Name    string
 	Slack   time.Duration
 	Args    []string
 	Environ []string
@@ -24,12 +26,19 @@ type state struct {
 // TestMain is that program, too: it begins anew, starts another and says how it is.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "begin-anew") {
+		if path := os.Getenv("REMOVE"); path != "" {
+			_ = os.Remove(path) // the second time there is nothing to remove
+		}
 		runtime.LockOSThread() // the first thread is the one that lived before, too
-		Again("/proc/self/exe", os.Args, os.Environ())
+		Again(os.Args, os.Environ())
 		if err := Start(exec.Command("/proc/self/exe", "-test.run=^$")); err != nil {
 			panic(err)
 		}
-		_ = json.NewEncoder(os.Stdout).Encode(state{os.Getpid(), get(), os.Args, os.Environ()})
+		name, err := os.ReadFile("/proc/self/comm")
+		if err != nil {
+			panic(err)
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(state{os.Getpid(), strings.TrimSpace(string(name)), get(), os.Args, os.Environ()})
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -38,7 +47,13 @@ func TestMain(m *testing.M) {
 // begun runs the program with an environment and says how it was in the end.
 func begun(t *testing.T, environ ...string) (pid int, s state) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", "begin-anew", "--", "x y")
+	return begunFrom(t, "/proc/self/exe", environ...)
+}
+
+// begunFrom runs the program from a path.
+func begunFrom(t *testing.T, path string, environ ...string) (pid int, s state) {
+	t.Helper()
+	cmd := exec.Command(path, "begin-anew", "--", "x y")
 	cmd.Env, cmd.Stderr = environ, os.Stderr
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -64,6 +79,9 @@ func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
 	pid, s := begun(t, "A=b")
 	if s.Slack != Late || s.Pid != pid {
 		t.Errorf("process %d may be late by %v, want process %d by %v", s.Pid, s.Slack, pid, Late)
+	}
+	if want := filepath.Base(os.Args[0]); s.Name != want {
+		t.Errorf("it has the name %q, want %q", s.Name, want)
 	}
 	if want := []string{"A=b", Mark + "=1"}; !slices.Equal(s.Environ, want) {
 		t.Errorf("it has the environment %q, want %q", s.Environ, want)
@@ -114,5 +132,21 @@ func TestStartLeavesTheThreadAsItWas(t *testing.T) {
 	}
 	if after := get(); after != before {
 		t.Errorf("this thread may be late by %v, and before by %v", after, before)
+	}
+}
+
+// TestAProgramWhoseFileIsGoneBeginsAnew, as one does that was replaced since.
+func TestAProgramWhoseFileIsGoneBeginsAnew(t *testing.T) {
+	usually(t)
+	path := filepath.Join(t.TempDir(), "gone")
+	text, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, s := begunFrom(t, path, "REMOVE="+path); s.Slack != Late {
+		t.Errorf("it may be late by %v", s.Slack)
 	}
 }

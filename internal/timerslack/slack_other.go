@@ -8,4 +8,4 @@ import "os/exec"
 func Start(cmd *exec.Cmd) error { return cmd.Start() }
 
 // Again does nothing: how late a program wakes is up to the system.
-func Again(string, []string, []string) {}
+func Again([]string, []string) {}
