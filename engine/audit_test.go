@@ -90,7 +90,7 @@ func linesOf(t *testing.T, path string) (lines []line, text string) {
 func TestEveryCallIsWrittenDown(t *testing.T) {
 	s, path := auditedServer(t, "")
 	for _, r := range []engine.Request{
-		calls("pay", `{"amount":7,"card":"4111-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
+		calls("pay", `{"amount":7,"card":"VISA-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
 		calls("pya", `{}`), calls("twice", `{}`),
 	} {
 		s.Execute(t.Context(), r)
@@ -111,7 +111,8 @@ func TestEveryCallIsWrittenDown(t *testing.T) {
 	if inner, outer := lines[len(lines)-4], lines[len(lines)-3]; inner.Parent != outer.Call || inner.Parent == "" {
 		t.Errorf("the nested call %+v is not that of %+v", inner, outer)
 	}
-	if strings.Contains(text, "4111") || strings.Contains(text, "seven") {
+	// What is looked for is in no digest, which are random.
+	if strings.Contains(text, "VISA") || strings.Contains(text, "-1111") || strings.Contains(text, "seven") {
 		t.Errorf("the log holds arguments: %s", text)
 	}
 	if first, last := lines[0], lines[len(lines)-1]; first.Kind != "event" || last.Kind != "event" {
@@ -122,11 +123,11 @@ func TestEveryCallIsWrittenDown(t *testing.T) {
 // TestArgumentsAreCapturedWhereTheOperatorWantsThem, but for those that are sensitive.
 func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
 	s, path := auditedServer(t, "  capture = [\"p*\"]\n")
-	s.Execute(t.Context(), calls("pay", `{"amount":7654,"card":"4111-1111"}`))
+	s.Execute(t.Context(), calls("pay", `{"amount":7654321,"card":"VISA-1111"}`))
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if _, text := linesOf(t, path); !strings.Contains(text, "7654") || strings.Contains(text, "4111") {
+	if _, text := linesOf(t, path); !strings.Contains(text, "7654321") || strings.Contains(text, "VISA") || strings.Contains(text, "-1111") {
 		t.Errorf("the log is %s", text)
 	}
 }
