@@ -165,8 +165,12 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 		Tools: files("add.hcl", addTool, "p.hcl", "policy \"no\" {\n  tools = [\"denied\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"),
 		Hooks: []engine.Hook{seen.hook, func(context.Context, engine.HookEvent) { panic("hooks may fail") }},
 	})
-	for name, run := range map[string]engine.Func[struct{}, struct{}]{"panics": panicking, "waits": waiting, "denied": waiting} {
-		if err := engine.AddTool(s, engine.ToolOptions{Name: name, Timeout: 10 * time.Millisecond}, run); err != nil {
+	for options, run := range map[*engine.ToolOptions]engine.Func[struct{}, struct{}]{
+		{Name: "panics", Timeout: time.Minute}:          panicking,
+		{Name: "denied", Timeout: time.Minute}:          waiting,
+		{Name: "waits", Timeout: 10 * time.Millisecond}: waiting,
+	} {
+		if err := engine.AddTool(s, *options, run); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -341,14 +341,14 @@ func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
 	type none struct{}
 	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")})
 	end := make(chan struct{})
-	for name, run := range map[string]engine.Func[none, none]{
-		"panics": func(context.Context, identity.Agent, none) (none, error) { panic("oh") },
-		"stuck": func(context.Context, identity.Agent, none) (none, error) {
+	for options, run := range map[*engine.ToolOptions]engine.Func[none, none]{
+		{Name: "panics", Timeout: time.Minute}: func(context.Context, identity.Agent, none) (none, error) { panic("oh") },
+		{Name: "stuck", Timeout: 10 * time.Millisecond}: func(context.Context, identity.Agent, none) (none, error) {
 			<-end
 			return none{}, nil
 		},
 	} {
-		if err := engine.AddTool(s, engine.ToolOptions{Name: name, Timeout: 10 * time.Millisecond}, run); err != nil {
+		if err := engine.AddTool(s, *options, run); err != nil {
 			t.Fatal(err)
 		}
 	}
