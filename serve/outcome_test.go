@@ -23,6 +23,7 @@ tool "add" {
   input "a" { type = integer }
   input "b" { type = integer }
   output "sum" { type = integer }
+  timeout = "5m"
   run = <<JS
     return { sum: input.a + input.b };
   JS
@@ -32,17 +33,20 @@ tool "shout" {
     type       = string
     max_length = 20
   }
+  timeout = "5m"
   run = <<JS
     return input.text.toUpperCase();
   JS
 }
 tool "throws" {
   input "why" { type = string }
+  timeout = "5m"
   run = <<JS
     throw new Error(input.why);
   JS
 }
 tool "polite" {
+  timeout = "5m"
   run = <<JS
     throw new ToolError("not today", { details: { retry: false } });
   JS
@@ -54,13 +58,14 @@ tool "endless" {
   JS
 }
 tool "huge" {
-  timeout = "5s"
+  timeout = "5m"
   run = <<JS
     return "x".repeat(5 * 1024 * 1024);
   JS
 }
 tool "denied" {
   input "n" { type = integer }
+  timeout = "5m"
   run = <<JS
     return 1;
   JS
@@ -71,6 +76,7 @@ policy "denied" {
   reason = "Blocked in prod"
 }
 tool "closed" {
+  timeout = "5m"
   run = <<JS
     return 1;
   JS
@@ -83,6 +89,7 @@ policy "closed" {
 }
 tool "visible" {
   description = "Returns everything that a script can see of its call."
+  timeout = "5m"
   run = <<JS
     const seen = { agent, via: call.via, tool: call.tool, keys: Object.keys(call).sort() };
     return { ...seen, globals: Object.getOwnPropertyNames(globalThis).sort(), input };
@@ -230,14 +237,15 @@ func addGoTools(t *testing.T, s *engine.Server) {
 		B int `json:"b"`
 	}
 	type none struct{}
+	named := func(name string) engine.ToolOptions { return engine.ToolOptions{Name: name, Timeout: 5 * time.Minute} }
 	for _, err := range []error{
-		engine.AddTool(s, engine.ToolOptions{Name: "go_add"}, func(_ context.Context, _ identity.Agent, in pair) (int, error) { return in.A + in.B, nil }),
+		engine.AddTool(s, named("go_add"), func(_ context.Context, _ identity.Agent, in pair) (int, error) { return in.A + in.B, nil }),
 		engine.AddTool(s, engine.ToolOptions{Name: "go_stuck", Timeout: 20 * time.Millisecond}, func(context.Context, identity.Agent, none) (int, error) {
 			<-end
 			return 1, nil
 		}),
-		engine.AddTool(s, engine.ToolOptions{Name: "go_panics"}, func(context.Context, identity.Agent, none) (int, error) { panic("boom") }),
-		engine.AddTool(s, engine.ToolOptions{Name: "go_exits"}, func(context.Context, identity.Agent, none) (int, error) {
+		engine.AddTool(s, named("go_panics"), func(context.Context, identity.Agent, none) (int, error) { panic("boom") }),
+		engine.AddTool(s, named("go_exits"), func(context.Context, identity.Agent, none) (int, error) {
 			runtime.Goexit()
 			return 1, nil
 		}),

@@ -26,7 +26,8 @@ func assembled(version int) fstest.MapFS {
     type    = integer
     default = local.version
   }
-  run = file("body.js")
+  timeout = "5m"
+  run     = file("body.js")
 }
 `),
 		"body.js": file(fmt.Sprintf("import { part } from './part.js';\nreturn { local: input.local, body: %d, part };\n", version)),
