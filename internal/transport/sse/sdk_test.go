@@ -27,7 +27,7 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 					steps <- r.Params.Progress
 				},
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			session, err := client.Connect(ctx, &sdk.SSEClientTransport{Endpoint: web.URL + "/sse", HTTPClient: web.Client()},
 				&sdk.ClientSessionOptions{ProtocolVersion: version})

@@ -41,7 +41,7 @@ func connect(t *testing.T, s *site, version string, updated chan<- string) *sdk.
 		CreateMessageHandler: func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
 			return &sdk.CreateMessageResult{Role: "assistant", Model: "m", Content: &sdk.TextContent{Text: "Paris"}}, nil
 		},
-		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { tell(updated, r.Params.URI) },
 	})
 	client.AddRoots(&sdk.Root{URI: "file:///home", Name: "home"})
 	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.web.URL, HTTPClient: s.web.Client()},
