@@ -31,8 +31,10 @@ type outcomeLedger struct {
 	panics             maphash.Seed
 	// release lets the runs of the hook that lags end.
 	release chan struct{}
-	// closed says that the executor is, and lost are the hooks that were begun after that.
+	// closed says that the executor is, when early runs of hooks that were due had not
+	// ended, and lost are the hooks that were begun after that.
 	closed bool
+	early  int
 	lost   []string
 }
 
@@ -135,9 +137,15 @@ func (l *outcomeLedger) Run(ctx context.Context, c scripting.Call, h scripting.H
 // Close closes the processes: no hook is to be begun any more.
 func (l *outcomeLedger) Close() error {
 	l.mu.Lock()
-	l.closed = true
+	l.closed, l.early = true, l.due-l.ended
 	l.mu.Unlock()
 	return l.Executor.Close()
+}
+
+func (l *outcomeLedger) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }
 
 // module is what the hook "all" ends with, and what the hook "lags" waits for.
@@ -243,6 +251,9 @@ func (l *outcomeLedger) check(t *testing.T, status engine.Status, seen map[strin
 	}
 	if int(status.HookFailures) != l.failed {
 		t.Errorf("%d runs of hooks have failed; the server counts %d", l.failed, status.HookFailures)
+	}
+	if l.early != 0 {
+		t.Errorf("%d runs of hooks had not ended when there was nothing to run them any more", l.early)
 	}
 	if len(l.lost) > 0 {
 		t.Errorf("hooks were begun once there was nothing to run them: %q", l.lost)

@@ -65,7 +65,7 @@ func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
 	if _, err := s.server.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	grace := 4 * patience
+	grace := patience
 	if cut {
 		grace = 100 * time.Millisecond
 	}
@@ -255,12 +255,25 @@ func (s *outcomeScene) drain() {
 
 // await waits until something is so.
 func (s *outcomeScene) await(what string, so func() bool) {
-	for end := time.Now().Add(4 * patience); !so(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Errorf("%s have not come: %s", what, s.ledger)
 			return
 		}
 	}
+}
+
+// shutdownWaitsForHooks reports whether a goroutine that a front drains the server with
+// waits for hooks: nothing else tells that from one which has not come so far.
+func shutdownWaitsForHooks() bool {
+	text := make([]byte, 16<<20)
+	text = text[:runtime.Stack(text, true)]
+	for of := range bytes.SplitSeq(text, []byte("\n\n")) {
+		if bytes.Contains(of, []byte("hooks.(*Runner).Flush")) && bytes.Contains(of, []byte("created by github.com/mcpd/mcpd/serve.(*Front).drain")) {
+			return true
+		}
+	}
+	return false
 }
 
 // shutDown ends the server, and returns what it says of itself then.
@@ -272,8 +285,10 @@ func (s *outcomeScene) shutDown() engine.Status {
 		if s.ledger.settled() {
 			s.Error("no hook is late: there is nothing to wait for")
 		}
-		// A server that does not wait for hooks is closed by then.
-		time.AfterFunc(100*time.Millisecond, func() { close(s.ledger.release) })
+		s.stalled.Go(func() {
+			s.await("who waits for hooks", func() bool { return s.ledger.isClosed() || shutdownWaitsForHooks() })
+			close(s.ledger.release)
+		})
 	}
 	begun, ended := s.ledger.count("stalls")
 	if err := s.front.Shutdown(context.Background()); (err != nil) != (begun > ended) {
