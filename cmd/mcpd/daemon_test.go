@@ -22,7 +22,7 @@ import (
 
 // patience is how long a test waits for what should take milliseconds. It is a
 // failsafe: nothing is judged by it.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // daemon is a background mcpd serve. Its log is read as it is written, so that
 // tests wait for what happened instead of for time to pass.

@@ -13,7 +13,7 @@ import (
 
 // patience is when a test that waits for a change gives up: it is never
 // reached unless the change is missed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // disk is a folder to change while it is watched.
 type disk struct {

@@ -11,7 +11,7 @@ import (
 
 // patience is how long a test waits for what should take milliseconds. It is a
 // failsafe: nothing is judged by it.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 type object = map[string]any
 
