@@ -74,7 +74,7 @@ func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
 		all.Go(func() {
 			l := &ledger{counts: map[string]int{}, asked: kill}
 			journal := scripting.NewJournal()
-			out, err := e.Run(t.Context(), scripting.Call{Program: p, Seed: scripting.Seed{byte(n)}, Journal: journal}, l)
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Seed: scripting.Seed{byte(n)}, Journal: journal, Patient: true}, l)
 			if err != nil || out.Result == nil || string(out.Result.JSON) != "24" {
 				t.Errorf("%v, %+v", err, out.Failure)
 				return
