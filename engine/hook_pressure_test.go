@@ -51,6 +51,7 @@ func TestAHookThatHangsIsToldOfTheStartAndTheEndOfEveryCall(t *testing.T) {
 	x := &hangingHooks{Executor: scripting.Inline(), release: make(chan struct{}), told: map[string][]string{}}
 	s := server(t, engine.Options{Executor: x, Tools: files("t.hcl", `
 tool "size" {
+  timeout = "1m"
   input "text" { type = string }
   run = "if (input.text[0] === 'x') throw new Error('no'); return input.text.length;"
 }

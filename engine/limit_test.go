@@ -43,6 +43,7 @@ func came(r engine.Result) string {
 
 const echo = `
 tool "echo" {
+  timeout = "1m"
   input "n" {
     type     = integer
     required = true

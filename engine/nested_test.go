@@ -212,7 +212,7 @@ func TestAsManyCallsAsOneMayMakeAreMade(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`
     let sum = 0;
     for (let i = 0; i < 4; i++) for (const n of await Promise.all(Array.from({ length: 64 }, () => tools.one()))) sum += n;
-    return sum;`), "one.hcl", `tool "one" { run = "return 1;" }`)})
+    return sum;`), "one.hcl", "tool \"one\" {\n  timeout = \"20s\"\n  run     = \"return 1;\"\n}\n")})
 	wantValue(t, s, engine.Request{Name: "outer"}, `256`)
 }
 

@@ -259,7 +259,8 @@ tool "bare" {
 func TestNobodyKeepsTooManyTasks(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "asks" {
-  task = "optional"
+  timeout = "1m"
+  task    = "optional"
   allow {
     ask { elicit = true }
   }
