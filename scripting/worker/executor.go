@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,9 @@ type Options struct {
 	// share one: by their memory, their program or its record, or since they were in
 	// one that died; and one more for each memory that has none.
 	Processes int
-	// Memory is how many bytes a process may have resident; by default 256 MiB. Tool
-	// files under a ceiling of memory that say nothing have 256 MiB of it at most.
+	// Memory is how many bytes a process may have resident beside the program that it
+	// runs; by default 256 MiB. Tool files under a ceiling of memory that say nothing
+	// have 256 MiB of it at most.
 	Memory int64
 	// Grace is how long past its end a call may hold its process before that is
 	// killed; by default 100 ms.
@@ -101,7 +103,8 @@ type Executor struct {
 	room *admission
 	// passed is how many bytes the host calls pass that wait for their answers.
 	passed atomic.Int64
-	// resident returns how many bytes of memory a process has; 0 when that is not known.
+	// resident returns how many bytes of memory a process has beside its program; 0 when
+	// that is not known.
 	resident func(pid int) int64
 	// allowance is fixed at creation (see [allowance]), and spent returns how much
 	// processor time a process has spent.
@@ -119,7 +122,9 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, resident: resident, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	size := sizeOf(path)
+	e.resident = func(pid int) int64 { return resident(pid, size) }
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,6 +134,16 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	}
 	e.spare = spare
 	return e, nil
+}
+
+// sizeOf returns how many bytes a program has; 0 when that is not known, and all of it
+// counts as memory of its processes.
+func sizeOf(path string) int64 {
+	file, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return file.Size()
 }
 
 var errClosed = errors.New("the executor is closed")

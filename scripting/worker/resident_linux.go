@@ -6,19 +6,31 @@ import (
 	"strconv"
 )
 
-// resident returns how many bytes of memory a process has; 0 when it has ended.
-func resident(pid int) int64 {
+// resident returns how many bytes of memory a process has beside the program that it
+// runs, which has so many; 0 when it has ended.
+func resident(pid int, program int64) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
 		return 0
 	}
-	fields := bytes.Fields(text)
-	if len(fields) < 2 {
+	return ownMemory(text, program)
+}
+
+// ownMemory returns what statm says. The pages of a program are there once for all its
+// processes; what else a process could share with others counts.
+func ownMemory(statm []byte, program int64) int64 {
+	fields := bytes.Fields(statm)
+	if len(fields) < 3 {
 		return 0
 	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	all, err := strconv.ParseInt(string(fields[1]), 10, 64)
 	if err != nil {
 		return 0
 	}
-	return pages * int64(os.Getpagesize())
+	shared, err := strconv.ParseInt(string(fields[2]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	size := int64(os.Getpagesize())
+	return all*size - min(shared*size, program)
 }

@@ -3,4 +3,4 @@
 package worker
 
 // resident is not known on this system.
-func resident(int) int64 { return 0 }
+func resident(int, int64) int64 { return 0 }
