@@ -1,35 +1,270 @@
-package engine
+package engine_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/fstest"
+	"time"
 
-	"github.com/mcpd/mcpd/internal/ratelimit"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
 )
 
-// deaf is a store that cannot be asked.
-type deaf struct{ released int }
-
-func (*deaf) Take(context.Context, []ratelimit.Charge) (*ratelimit.Refusal, error) {
-	return nil, errors.New("no route to host")
+// tally is a store as a program may have one that several servers share: it counts the
+// calls of the burst, which it never gives back, and names of places.
+type tally struct {
+	mu     sync.Mutex
+	spent  map[string]int
+	places map[string]map[string]bool
+	asked  []engine.LimitCharge // all that came to Take
 }
-func (d *deaf) Release([]ratelimit.Charge) { d.released++ }
-func (*deaf) Keep([]*ratelimit.Limit)      {}
 
-func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
-	text := "tool \"t\" {\n  run = \"return 1\"\n}\nlimit \"l\" { rate = \"1/s\" }\n"
-	s, err := New(Options{Name: "test", Tools: fstest.MapFS{"t.hcl": {Data: []byte(text), Mode: 0o644}}})
-	if err != nil {
+func newTally() *tally {
+	return &tally{spent: map[string]int{}, places: map[string]map[string]bool{}}
+}
+
+func (l *tally) Take(_ context.Context, charges []engine.LimitCharge) (engine.LimitVerdict, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, charges...)
+	for i, c := range charges {
+		switch {
+		case c.Calls > 0 && l.spent[c.Key] >= c.Burst:
+			return engine.LimitVerdict{Over: i, Wait: c.Per / time.Duration(c.Calls)}, nil
+		case c.Concurrency > 0 && len(l.places[c.Key]) >= c.Concurrency:
+			return engine.LimitVerdict{Over: i, Busy: true}, nil
+		}
+	}
+	for _, c := range charges {
+		if c.Calls > 0 {
+			l.spent[c.Key]++
+		}
+		if c.Place != "" {
+			if l.places[c.Key] == nil {
+				l.places[c.Key] = map[string]bool{}
+			}
+			l.places[c.Key][c.Place] = true
+		}
+	}
+	return engine.LimitVerdict{Taken: true}, nil
+}
+
+func (l *tally) Release(_ context.Context, charges []engine.LimitCharge) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range charges {
+		delete(l.places[c.Key], c.Place)
+	}
+	return nil
+}
+
+// held counts the places that calls hold.
+func (l *tally) held() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, places := range l.places {
+		n += len(places)
+	}
+	return n
+}
+
+const limitSecret = "0123456789abcdef0123456789abcdef"
+
+// shared counts by a store.
+func shared(store engine.LimitStore) *engine.SharedLimits {
+	return &engine.SharedLimits{Store: store, Secret: []byte(limitSecret), Timeout: time.Minute}
+}
+
+const fiftyAnHour = "limit \"fifty\" {\n  key   = \"principal.id\"\n  rate  = \"60/h\"\n  burst = 50\n}\n"
+
+func TestTwoServersGiveTogetherWhatALimitSays(t *testing.T) {
+	store := newTally()
+	var servers []*engine.Server
+	for range 2 {
+		servers = append(servers, server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store)}))
+	}
+	var let, refused atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 8 {
+		callers.Go(func() {
+			for range 20 {
+				switch got := came(servers[i%2].Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got {
+				case "ok":
+					let.Add(1)
+				case "POLICY_DENIED: over the limit of 60 calls an hour; try again in 60 s":
+					refused.Add(1)
+				default:
+					t.Error(got)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if let.Load() != 50 || refused.Load() != 110 {
+		t.Errorf("%d calls are let through and %d refused, want 50 and 110", let.Load(), refused.Load())
+	}
+	if got := came(servers[0].Execute(t.Context(), by("bob", "echo", `{"n":1}`))); got != "ok" {
+		t.Errorf("another caller: %s", got)
+	}
+}
+
+func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
+	const config = "limit \"by_number\" {\n  key = \"principal.id + string(args.n)\"\n  rate = \"10/m\"\n  concurrency = 3\n}\n"
+	told := func(config, who, n string, secret string) engine.LimitCharge {
+		store := newTally()
+		limits := shared(store)
+		limits.Secret = []byte(secret)
+		s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", config), Limits: limits})
+		if got := came(s.Execute(t.Context(), by(who, "echo", `{"n":`+n+`}`))); got != "ok" {
+			t.Fatal(got)
+		}
+		if len(store.asked) != 1 || store.held() != 0 {
+			t.Fatalf("asked %+v, and %d places are held", store.asked, store.held())
+		}
+		return store.asked[0]
+	}
+	first := told(config, "ada", "4711", limitSecret)
+	if text := fmt.Sprintf("%+v", first); strings.Contains(text, "ada") || strings.Contains(text, "4711") || !regexp.MustCompile(`^[\w-]{43}$`).MatchString(first.Key) {
+		t.Errorf("told is %s", text)
+	}
+	want := engine.LimitCharge{Limit: "by_number", Key: first.Key, Calls: 10, Per: time.Minute, Burst: 10, Concurrency: 3, Place: first.Place, Hold: 6 * time.Second}
+	if diff := cmp.Diff(want, first); diff != "" || first.Place == "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, c := range []struct {
+		name, config, who, n, secret string
+		same                         bool
+	}{
+		{"another server", config, "ada", "4711", limitSecret, true},
+		{"another burst", strings.Replace(config, "concurrency = 3", "burst = 2", 1), "ada", "4711", limitSecret, true},
+		{"another argument", config, "ada", "4712", limitSecret, false},
+		{"another caller", config, "bob", "4711", limitSecret, false},
+		{"another rate", strings.Replace(config, "10/m", "11/m", 1), "ada", "4711", limitSecret, false},
+		{"another name", strings.Replace(config, "by_number", "by_count", 1), "ada", "4711", limitSecret, false},
+		{"another secret", config, "ada", "4711", strings.ToUpper(limitSecret), false},
+	} {
+		got := told(c.config, c.who, c.n, c.secret)
+		if (got.Key == first.Key) != c.same {
+			t.Errorf("%s: the same key: %v, want %v", c.name, !c.same, c.same)
+		}
+		if got.Place == first.Place {
+			t.Errorf("%s: the place has the name of another", c.name)
+		}
+	}
+}
+
+// TestPlacesOfASharedStoreAreGivenBack when the call has ended, or when nobody waited for
+// the answer that gave them; and what bounds one process is counted there.
+func TestPlacesOfASharedStoreAreGivenBack(t *testing.T) {
+	store := newTally()
+	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n"), Limits: shared(store)})
+	entered, leave := make(chan struct{}), make(chan struct{})
+	goTool(t, s, "slow", func(context.Context) (string, error) {
+		entered <- struct{}{}
+		<-leave
+		return "done", nil
+	})
+	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	store := &deaf{}
-	s.limits = store
-	s.pipeline = s.newPipeline()
-	r := s.Execute(t.Context(), Request{Name: "t"})
-	if r.Err == nil || r.Err.Error() != "POLICY_DENIED: the server cannot count the call" || r.Err.Limited || store.released != 0 {
-		t.Errorf("got %+v; %d releases", r.Err, store.released)
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() { wantSaid(t, s.Execute(t.Context(), calls("slow", `{}`)), `"done"`) })
+		<-entered
+	}
+	wantSaid(t, s.Execute(t.Context(), calls("slow", `{}`)), "POLICY_DENIED: over the limit of 2 calls at once; try again in 1 s")
+	if store.held() != 2 {
+		t.Errorf("%d places are held, want 2", store.held())
+	}
+	close(leave)
+	running.Wait()
+	if store.held() != 0 {
+		t.Errorf("%d places are held when all calls have ended", store.held())
+	}
+}
+
+func TestTheBoundOfOneToolIsCountedWhereItRuns(t *testing.T) {
+	store := newTally()
+	s := server(t, engine.Options{
+		Tools:  files("t.hcl", strings.Replace(echo, "run =", "limits { concurrency = 1 }\nrun =", 1)),
+		Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store),
+	})
+	for range 3 {
+		if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "ok" {
+			t.Fatal(got)
+		}
+	}
+	for _, c := range store.asked {
+		if c.Limit != "fifty" {
+			t.Errorf("the store is asked for %q", c.Limit)
+		}
+	}
+	if len(store.asked) != 3 {
+		t.Errorf("the store is asked %d times, want 3", len(store.asked))
+	}
+}
+
+func TestALaterLegAsksASharedStoreForItsPlaceAlone(t *testing.T) {
+	store := newTally()
+	s := unloaded(t, engine.Options{Limits: shared(store), Tools: files("t.hcl", `
+policy "all" {
+  requires_approval = "true"
+  reason            = "Slow"
+}
+limit "rate" { rate = "1/h" }
+limit "both" {
+  rate        = "2/h"
+  concurrency = 1
+}
+`)})
+	goTool(t, s, "slow", func(context.Context) (string, error) { return "done", nil })
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := calls("slow", `{}`)
+	first.Resume = acts(mustAsk(t, s.Execute(t.Context(), first)), "accept")
+	wantSaid(t, s.Execute(t.Context(), first), `"done"`)
+	var got []string
+	for _, c := range store.asked {
+		got = append(got, fmt.Sprint(c.Limit, " ", c.Calls, " ", c.Concurrency))
+	}
+	if diff := cmp.Diff([]string{"rate 1 0", "both 2 1", "both 0 1"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if store.held() != 0 {
+		t.Errorf("%d places are held", store.held())
+	}
+}
+
+func TestAReloadGivesNothingBackInASharedStore(t *testing.T) {
+	store, config := newTally(), files("mcpd.hcl", fiftyAnHour)
+	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: config, Limits: shared(store)})
+	for i := range 51 {
+		if i == 25 {
+			config["mcpd.hcl"].Data = []byte(fiftyAnHour + "limit \"other\" { rate = \"1000/s\" }\n")
+			if _, err := s.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); (got == "ok") != (i < 50) {
+			t.Fatalf("call %d: %s", i, got)
+		}
+	}
+}
+
+func TestASharedStoreWantsASecret(t *testing.T) {
+	for want, limits := range map[string]*engine.SharedLimits{
+		"new server: the store of the limits is nil":                                         {Secret: []byte(limitSecret)},
+		"new server: the secret of the limits has 15 bytes; give it 16 random ones at least": {Store: newTally(), Secret: []byte(limitSecret[:15])},
+		"new server: the timeout of the limits is negative":                                  {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
+	} {
+		if _, err := engine.New(engine.Options{Name: "test", Limits: limits}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

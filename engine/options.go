@@ -90,6 +90,9 @@ type Options struct {
 	Supervisor []string
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
+	// Limits has the limit blocks of the files counted by a store of the program, which
+	// several servers may share. Nil counts in the memory of this server.
+	Limits *SharedLimits
 	// Hooks fire in order, in line, before the hooks in files.
 	Hooks []Hook
 	// OnEvent is told what happens to the server. Of the server's methods it may

@@ -80,6 +80,10 @@ func New(o Options) (*Server, error) {
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
 	}
+	limits, err := o.limits()
+	if err != nil {
+		return nil, err
+	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	objects, err := modules.New(o.Modules, o.Logger)
 	if err != nil {
@@ -96,7 +100,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
-	s.limits = ratelimit.NewMemory(o.Now)
+	s.limits = limits
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
 	s.pipeline = s.newPipeline()
@@ -170,7 +174,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // second Close returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close())
+		s.closeErr = errors.Join(s.Drain(ctx), s.closeLimits(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close())
 		s.tell(Stopped, 0)
 		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
 	})

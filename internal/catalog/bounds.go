@@ -74,7 +74,7 @@ func (k *linker) addOwnLimits(entries []*Entry) {
 		own := &ratelimit.Limit{
 			// The blank keeps it apart from limit blocks, whose names have none.
 			ID:          ratelimit.ID{Name: e.Kind.String() + " " + e.Name},
-			Concurrency: e.Concurrency,
+			Concurrency: e.Concurrency, Local: true,
 		}
 		e.Limits = append(e.Limits, Limit{Limit: own})
 		k.catalog.OwnLimits = append(k.catalog.OwnLimits, own)

@@ -24,7 +24,7 @@ type Limit struct {
 func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []ratelimit.Charge, name string, err error) {
 	charges = make([]ratelimit.Charge, len(e.Limits))
 	for i, l := range e.Limits {
-		charges[i].Limit = l.Limit
+		charges[i].Limit, charges[i].Hold = l.Limit, e.Timeout
 		if l.key == nil {
 			continue
 		}

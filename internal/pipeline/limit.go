@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/policylang"
@@ -26,11 +27,24 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.R
 	}
 	refusal, err := x.pipeline.options.Limits.Take(ctx, charges)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return call.Result{}, canceled(ctx)
 	case err != nil:
-		return call.Result{}, failed(call.PolicyDenied, err, "the server cannot count the call")
+		return call.Result{}, uncounted(err)
 	case refusal != nil:
 		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, DeniedBy: refusal.Limit.Name}
 	}
 	x.charges = charges
 	return x.runBody(ctx)
+}
+
+// uncountedWait is when to come back where calls could not be counted.
+const uncountedWait = time.Second
+
+// uncounted is the error of a call that cannot be counted. No policy is against it,
+// and it may go through when it is made again.
+func uncounted(cause error) *call.Error {
+	err := failed(call.PolicyDenied, cause, "the server cannot count the call; try again in a second")
+	err.Limited, err.RetryAfter = true, uncountedWait
+	return err
 }

@@ -2,8 +2,8 @@
 //
 // A [Limit] says how many calls may be made in a time, how many of them in a
 // burst, and how many may run at once. A [Store] counts a [Charge], which is a
-// call under one key of one limit. [Memory] is the store of one process; one
-// that several processes share would implement the same interface.
+// call under one key of one limit. [Memory] is the store of one process; that of
+// a program which has several processes count together is asked by package engine.
 //
 // A call that several limits are about is charged to all of them or to none.
 // What is counted under a key is forgotten only when that changes nothing: when

@@ -62,6 +62,9 @@ type Limit struct {
 	// Reason is what a refused caller is told; empty for words that are made of
 	// the limit.
 	Reason string
+	// Local says that the limit is about what this process runs, and no other
+	// process counts for it.
+	Local bool
 }
 
 // Charge is one call under one key of a limit.
@@ -72,6 +75,10 @@ type Charge struct {
 	// Paid says that the rate has counted the call already, which goes on: only how
 	// many calls run is asked.
 	Paid bool
+	// Hold is how long the call may run.
+	Hold time.Duration
+	// Place is for stores beside Memory: what Take leaves here, Release finds.
+	Place uint64
 
 	// counters are where Memory has found the key at slot, or in the bucket for
 	// what there is no room for.

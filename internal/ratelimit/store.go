@@ -6,8 +6,8 @@ import "context"
 type Store interface {
 	// Take makes all charges, which are of different limits, or none. A refusal
 	// names, of the limits that are against the call, the one with the longest
-	// wait. An error, of a store that cannot be asked, makes no charge, and the
-	// call must not be made. The store may reorder the charges.
+	// wait. After an error, of a store that cannot be asked, the call must not be
+	// made, and Release is not called. The store may reorder the charges.
 	Take(ctx context.Context, charges []Charge) (*Refusal, error)
 	// Release says that a call for which Take made the charges has ended. It is
 	// called once for each.

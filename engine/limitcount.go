@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/ratelimit"
+)
+
+const (
+	// limitPatience is the default of [SharedLimits].Timeout.
+	limitPatience = time.Second
+	// limitSecret is how many bytes a secret has at least.
+	limitSecret = 16
+	// limitQuestions bounds what a store is asked at the same time.
+	limitQuestions = 1 << 10
+	// holdMargin is for what a call does beside running its body.
+	holdMargin = 5 * time.Second
+	// maxLimitWait bounds what a store may have callers wait.
+	maxLimitWait = 365 * 24 * time.Hour
+)
+
+// limits returns what counts the calls of a server.
+func (o Options) limits() (ratelimit.Store, error) {
+	memory := ratelimit.NewMemory(o.Now)
+	if o.Limits == nil {
+		return memory, nil
+	}
+	shared := *o.Limits
+	switch {
+	case shared.Store == nil:
+		return nil, errors.New("new server: the store of the limits is nil")
+	case len(shared.Secret) < limitSecret:
+		return nil, fmt.Errorf("new server: the secret of the limits has %d bytes; give it %d random ones at least", len(shared.Secret), limitSecret)
+	case shared.Timeout < 0:
+		return nil, errors.New("new server: the timeout of the limits is negative")
+	case shared.Timeout == 0:
+		shared.Timeout = limitPatience
+	}
+	shared.Secret = slices.Clone(shared.Secret)
+	return &limitCount{SharedLimits: shared, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: o.Logger}, nil
+}
+
+// closeLimits waits until a store is asked nothing any more, and has it asked nothing
+// again.
+func (s *Server) closeLimits(ctx context.Context) error {
+	count, ok := s.limits.(*limitCount)
+	if !ok {
+		return nil
+	}
+	for range limitQuestions {
+		select {
+		case count.room <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("the store of the limits has not answered: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// limitCount counts by a store of the program, and in memory what is local.
+type limitCount struct {
+	// Fixed at creation.
+	SharedLimits
+	memory *ratelimit.Memory
+	prefix string // what the names of places begin with
+	logger *slog.Logger
+
+	// room is held by what the store is asked.
+	room  chan struct{}
+	calls atomic.Uint64
+}
+
+// Take implements [ratelimit.Store]. The store is asked last: what is refused here
+// costs it nothing, and what it refuses can be given back here.
+func (c *limitCount) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Refusal, error) {
+	shared, local := apart(charges)
+	if refusal, err := c.memory.Take(ctx, local); refusal != nil || err != nil {
+		return refusal, err
+	}
+	place := c.calls.Add(1)
+	for i := range shared {
+		shared[i].Place = place
+	}
+	refusal, err := c.take(ctx, shared)
+	if refusal != nil || err != nil {
+		c.memory.Release(local)
+	}
+	return refusal, err
+}
+
+// Release implements [ratelimit.Store]. It waits for the store, so that who calls again
+// finds the place that it had.
+func (c *limitCount) Release(charges []ratelimit.Charge) {
+	shared, local := apart(charges)
+	c.memory.Release(local)
+	asked, _ := c.asked(shared)
+	if held := places(asked); len(held) > 0 {
+		c.giveBack(held)
+	}
+}
+
+// Keep implements [ratelimit.Store]. What the store of the program holds ends by itself.
+func (c *limitCount) Keep(limits []*ratelimit.Limit) {
+	c.memory.Keep(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
+}
+
+// apart puts what is local behind what is shared.
+func apart(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
+	n := 0
+	for i := range charges {
+		if !charges[i].Limit.Local {
+			charges[n], charges[i] = charges[i], charges[n]
+			n++
+		}
+	}
+	return charges[:n], charges[n:]
+}
+
+// take asks the store for charges, if there are any.
+func (c *limitCount) take(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Refusal, error) {
+	asked, limits := c.asked(shared)
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].Hold), errLimitSilence)
+	defer cancel()
+	var verdict LimitVerdict
+	held := places(asked)
+	err := c.ask(ctx, func(ctx context.Context) (err error) {
+		verdict, err = c.Store.Take(ctx, asked)
+		return err
+	}, func() { c.drop(held) })
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("limit store: %w", err)
+	case verdict.Taken:
+		return nil, nil
+	case verdict.Over < 0 || verdict.Over >= len(limits):
+		return nil, fmt.Errorf("limit store: it refuses charge %d of %d", verdict.Over, len(limits))
+	}
+	refusal := &ratelimit.Refusal{Limit: limits[verdict.Over], Busy: verdict.Busy, Wait: min(verdict.Wait, maxLimitWait)}
+	if refusal.Wait <= 0 {
+		refusal.Wait = time.Second
+	}
+	return refusal, nil
+}
+
+// asked returns charges as a store knows them, and their limits. A call that has paid
+// is nothing to those that count a rate alone.
+func (c *limitCount) asked(shared []ratelimit.Charge) (asked []LimitCharge, limits []*ratelimit.Limit) {
+	for i := range shared {
+		charge := &shared[i]
+		l := charge.Limit
+		if charge.Paid && l.Concurrency == 0 {
+			continue
+		}
+		a := LimitCharge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
+		if !charge.Paid {
+			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
+		}
+		if l.Concurrency > 0 {
+			a.Place = c.prefix + strconv.FormatUint(charge.Place, 36)
+		}
+		asked, limits = append(asked, a), append(limits, l)
+	}
+	return asked, limits
+}
+
+// key returns what a charge is counted under.
+func (c *limitCount) key(charge *ratelimit.Charge) string {
+	id := charge.Limit.ID
+	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
+	mac := hmac.New(sha256.New, c.Secret)
+	mac.Write(text)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// places returns the charges that hold a place.
+func places(asked []LimitCharge) []LimitCharge {
+	return slices.DeleteFunc(slices.Clone(asked), func(a LimitCharge) bool { return a.Place == "" })
+}

@@ -1,0 +1,155 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// broken is a store that does as its functions say.
+type broken struct {
+	take     func(context.Context) (engine.LimitVerdict, error)
+	release  func() error
+	released atomic.Int64
+}
+
+func (b *broken) Take(ctx context.Context, _ []engine.LimitCharge) (engine.LimitVerdict, error) {
+	return b.take(ctx)
+}
+
+func (b *broken) Release(context.Context, []engine.LimitCharge) error {
+	b.released.Add(1)
+	if b.release != nil {
+		return b.release()
+	}
+	return nil
+}
+
+const uncounted = "POLICY_DENIED: the server cannot count the call; try again in a second"
+
+func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
+	hang := make(chan struct{})
+	for _, c := range []struct {
+		name    string
+		take    func(context.Context) (engine.LimitVerdict, error)
+		timeout time.Duration // of the store
+		bound   string        // of the tool
+		cause   string
+	}{
+		{"by a store that fails", func(context.Context) (engine.LimitVerdict, error) {
+			return engine.LimitVerdict{Taken: true}, errors.New("no route to host")
+		}, time.Minute, "1m", "limit store: no route to host"},
+		{"by a store that panics", func(context.Context) (engine.LimitVerdict, error) { panic("oh") }, time.Minute, "1m", "limit store: it panicked: oh"},
+		{"by a store that hangs", func(context.Context) (engine.LimitVerdict, error) {
+			<-hang
+			return engine.LimitVerdict{Taken: true}, nil
+		}, 10 * time.Millisecond, "1m", "limit store: the store has not answered in time"},
+		{"by a store that has longer than the call", func(ctx context.Context) (engine.LimitVerdict, error) {
+			<-ctx.Done()
+			return engine.LimitVerdict{Taken: true}, ctx.Err()
+		}, time.Hour, "20ms", "limit store: the store has not answered in time"},
+		{"by a store that refuses what was not asked", func(context.Context) (engine.LimitVerdict, error) {
+			return engine.LimitVerdict{Over: 1}, nil
+		}, time.Minute, "1m", "limit store: it refuses charge 1 of 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log strings.Builder
+			store := &broken{take: c.take}
+			limits := shared(store)
+			limits.Timeout = c.timeout
+			s := unloaded(t, engine.Options{
+				Tools:  files("t.hcl", strings.Replace(echo, "run =", "timeout = \""+c.bound+"\"\nrun =", 1)),
+				Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/s\"\n  concurrency = 1\n}\n"), Limits: limits,
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
+			if came(r) != uncounted || !r.Err.Limited || r.Err.RetryAfter != time.Second || r.Err.DeniedBy != "" {
+				t.Errorf("got %+v", r.Err)
+			}
+			if !strings.Contains(log.String(), c.cause) {
+				t.Errorf("the log lacks %q:\n%s", c.cause, log.String())
+			}
+			if c.name == "by a store that hangs" {
+				close(hang)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			// Nobody knows whether the place is held, but where the store has answered.
+			want := int64(1)
+			if strings.HasSuffix(c.name, "was not asked") {
+				want = 0
+			}
+			if got := store.released.Load(); got != want {
+				t.Errorf("the place is given back %d times, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestAStoreThatRefusesSaysWhenToComeBack, or a second where it does not say so.
+func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
+	for _, c := range []struct {
+		verdict engine.LimitVerdict
+		want    string
+		wait    time.Duration
+	}{
+		{engine.LimitVerdict{Wait: 90 * time.Second}, "over the limit of 60 calls a minute; try again in 90 s", 90 * time.Second},
+		{engine.LimitVerdict{Over: 1, Busy: true, Wait: 1}, "over the limit of 2 calls at once; try again in 1 s", 1},
+		{engine.LimitVerdict{}, "over the limit of 60 calls a minute; try again in 1 s", time.Second},
+		{engine.LimitVerdict{Wait: -1}, "over the limit of 60 calls a minute; try again in 1 s", time.Second},
+		{engine.LimitVerdict{Wait: 1<<63 - 1}, "over the limit of 60 calls a minute; try again in 31536000 s", 365 * 24 * time.Hour},
+	} {
+		s := server(t, engine.Options{
+			Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"rate\" { rate = \"60/m\" }\nlimit \"at_once\" { concurrency = 2 }\n"),
+			Limits: shared(&broken{take: func(context.Context) (engine.LimitVerdict, error) { return c.verdict, nil }}),
+		})
+		r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
+		if came(r) != "POLICY_DENIED: "+c.want || r.Err.RetryAfter != c.wait || !r.Err.Limited {
+			t.Errorf("%+v: got %+v", c.verdict, r.Err)
+		}
+	}
+}
+
+func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
+	asked := make(chan struct{})
+	store := &broken{take: func(ctx context.Context) (engine.LimitVerdict, error) {
+		close(asked)
+		<-ctx.Done()
+		return engine.LimitVerdict{}, ctx.Err()
+	}}
+	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store)})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if got := came(s.Execute(ctx, by("ada", "echo", `{"n":1}`))); got != "EXECUTION_ERROR: the call was canceled" {
+		t.Error(got)
+	}
+}
+
+// TestAStoreThatNeverAnswersKeepsNoServerFromClosing beyond the time it has.
+func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
+	hang := make(chan struct{})
+	store := &broken{take: func(context.Context) (engine.LimitVerdict, error) { <-hang; return engine.LimitVerdict{}, nil }}
+	limits := shared(store)
+	limits.Timeout = time.Millisecond
+	s, err := engine.New(engine.Options{Name: "test", Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := came(s.Execute(t.Context(), engine.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
+		t.Error(got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the store of the limits has not answered") {
+		t.Errorf("close: %v", err)
+	}
+	close(hang)
+}
