@@ -50,8 +50,11 @@ type controlAnswer struct {
 
 // answer answers a request on the control socket.
 func (o *operation) answer(ctx context.Context, r control.Request) (any, error) {
-	if r.Do == control.Status {
+	switch r.Do {
+	case control.Status:
 		return o.answerStatus(r)
+	case control.Tokens, control.DropTokens:
+		return answerTokens(o.server, r)
 	}
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down; nothing is read any more")
@@ -116,22 +119,29 @@ func (a *asking) ask(ctx context.Context, e env, do control.Verb, patience time.
 	if path == "" {
 		return usage("name the socket of the server with --control PATH: there is no folder in which it would have one")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not controlAnswer within %s", patience))
-	defer cancel()
-	var got controlAnswer
-	err := control.Ask(ctx, path, control.Request{Do: do, Color: e.colour && !a.asJSON}, &got)
+	got, err := reach(ctx, path, control.Request{Do: do, Color: e.colour && !a.asJSON}, patience, row)
 	if errors.Is(err, control.ErrNobody) {
 		return findings("no server of %s with %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
 	}
 	if err != nil {
 		return findings("%v", err)
 	}
-	if err := json.Unmarshal(got.Said, row); err != nil {
-		return findings("read the answer of the server: %v", err)
-	}
 	if a.asJSON {
 		return printJSON(e.stdout, got.Said)
 	}
 	_, err = fmt.Fprint(e.stderr, got.Printed)
 	return err
+}
+
+// reach asks the server at a socket, and decodes what it says to machines.
+func reach(ctx context.Context, path string, r control.Request, patience time.Duration, row any) (got controlAnswer, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered within %s", patience))
+	defer cancel()
+	if err := control.Ask(ctx, path, r, &got); err != nil {
+		return got, err
+	}
+	if err := json.Unmarshal(got.Said, row); err != nil {
+		return got, fmt.Errorf("read the answer of the server: %w", err)
+	}
+	return got, nil
 }

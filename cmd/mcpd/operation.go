@@ -71,9 +71,9 @@ func (o *operation) listen() error {
 	case o.flags.control.given():
 		return findings("%v", err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		o.logger.Info("mcpd status and mcpd reload ask another server of these files", slog.String("cause", err.Error()))
+		o.logger.Info("mcpd status, reload and token ask another server of these files", slog.String("cause", err.Error()))
 	default:
-		o.logger.Warn("mcpd status and mcpd reload cannot ask this server; name a socket with --control, or --control off", slog.String("error", err.Error()))
+		o.logger.Warn("mcpd status, reload and token cannot ask this server; name a socket with --control, or --control off", slog.String("error", err.Error()))
 	}
 	return nil
 }

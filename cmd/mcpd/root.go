@@ -108,7 +108,7 @@ a mistake leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newKey(e), newAudit(e), newPolicy(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	return root

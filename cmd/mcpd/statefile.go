@@ -23,9 +23,13 @@ func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 	default:
 		return f.state, false
 	}
-	path = f.files.kept(e, ".db")
+	path = f.files.state(e)
 	return path, path != ""
 }
+
+// state returns the file that a server of these files keeps its state in when it is
+// told no other; empty when there is no folder for it.
+func (f *files) state(e env) string { return f.kept(e, ".db") }
 
 // kept returns the path of a file with this ending that a server of these files
 // has for itself; empty when there is no folder for such files.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,32 +110,44 @@ func (s *userScene) open(t *testing.T, page string) {
 func (s *userScene) converse(t *testing.T, capabilities string) (answer string, pages int) {
 	t.Helper()
 	s.talk(t, func(send func(string), hear func() (string, bool)) {
-		send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":` + capabilities + `}}`)
-		send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mine","arguments":{}}}`)
-		for answer == "" {
-			line, ok := hear()
-			if !ok {
-				return
-			}
-			var message struct {
-				ID     json.RawMessage
-				Method string
-				Params struct{ Mode, URL string }
-			}
-			if err := json.Unmarshal([]byte(line), &message); err != nil {
-				t.Fatal(err)
-			}
-			switch {
-			case message.Method == "elicitation/create" && message.Params.Mode == "url":
-				pages++
-				s.open(t, message.Params.URL)
-				send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, message.ID))
-			case string(message.ID) == "2" && message.Method == "":
-				answer = line
-			}
-		}
+		s.greet(send, capabilities)
+		answer, pages = s.call(t, send, hear, 2)
 	})
+	return answer, pages
+}
+
+// greet begins a session of 2025-11-25.
+func (s *userScene) greet(send func(string), capabilities string) {
+	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":` + capabilities + `}}`)
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+// call calls the tool in a session, as converse does.
+func (s *userScene) call(t *testing.T, send func(string), hear func() (string, bool), id int) (answer string, pages int) {
+	t.Helper()
+	send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mine","arguments":{}}}`, id))
+	for answer == "" {
+		line, ok := hear()
+		if !ok {
+			return
+		}
+		var message struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Mode, URL string }
+		}
+		if err := json.Unmarshal([]byte(line), &message); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case message.Method == "elicitation/create" && message.Params.Mode == "url":
+			pages++
+			s.open(t, message.Params.URL)
+			send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, message.ID))
+		case string(message.ID) == strconv.Itoa(id) && message.Method == "":
+			answer = line
+		}
+	}
 	return answer, pages
 }
 

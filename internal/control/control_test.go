@@ -181,15 +181,16 @@ func TestWhatIsNoRequestIsToldSo(t *testing.T) {
 	serving(t, path, echo)
 	got := map[string]string{}
 	want := map[string]string{
-		`{"control":1,"do":"status"}` + "\n":              `{"control":1,"result":{"do":"status"}}` + "\n",
-		`{"control":1,"do":"status","later":true}` + "\n": `{"control":1,"result":{"do":"status"}}` + "\n",
-		`{"control":2,"do":"status"}` + "\n":              `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
-		`{"do":"status"}` + "\n":                          `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
-		`{"control":1,"do":"stop"}` + "\n":                `{"control":1,"error":"there is no such request; ask for status or reload"}` + "\n",
-		strings.Repeat("x", maxRequest):                   `{"control":1,"error":"a request is a line of 4096 bytes at most, and comes within 5s"}` + "\n",
-		`{"control":1,"control":1,"do":"status"}` + "\n":  `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
-		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":  `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
-		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":       `{"control":1,"error":"read request: the JSON text has something else where a value should be (at byte 0)"}` + "\n",
+		`{"control":1,"do":"status"}` + "\n":                   `{"control":1,"result":{"do":"status"}}` + "\n",
+		`{"control":1,"do":"status","later":true}` + "\n":      `{"control":1,"result":{"do":"status"}}` + "\n",
+		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
+		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
+		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"whose tokens are to be dropped is not said; name a secret or a principal"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"there is no such request; ask for status, reload, tokens or drop_tokens"}` + "\n",
+		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request is a line of 4096 bytes at most, and comes within 5s"}` + "\n",
+		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
+		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":            `{"control":1,"error":"read request: the JSON text has something else where a value should be (at byte 0)"}` + "\n",
 	}
 	for text := range want {
 		got[text] = talk(t, path, text)

@@ -1,5 +1,5 @@
-// Package control lets the user who runs a server ask it how it is, and have it
-// read its files again.
+// Package control lets the user who runs a server ask it how it is and whose tokens
+// it has, and have it read its files again or drop such tokens.
 //
 // A [Server] listens on a Unix socket; [Ask] is the other end. A connection
 // carries one [Request] and its answer, a line of JSON each, which name the
@@ -17,5 +17,6 @@
 // they may take and the connections at once are bounded.
 //
 // There is no request that stops a server, and none that changes what it serves
-// otherwise than its files do. Nothing here listens on a network.
+// otherwise than its files do; what a user let it have can be dropped, and not be
+// had. Nothing here listens on a network.
 package control

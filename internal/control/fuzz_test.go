@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// FuzzRequests holds that a request which is understood is one of the two, and is
-// read again as it was written.
+// FuzzRequests holds that a request which is understood is one of those that there are,
+// says what it drops, and is read again as it was written.
 func FuzzRequests(f *testing.F) {
-	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
+	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `{"control":1,"do":"tokens"}`, `{"control":1,"do":"drop_tokens","principal":"ada"}`, `{"control":1,"do":"drop_tokens","kind":"key"}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -20,8 +20,8 @@ func FuzzRequests(f *testing.F) {
 			}
 			return
 		}
-		if r.Do != Status && r.Do != Reload {
-			t.Errorf("%q is understood as %q", line, r.Do)
+		if r.Do != Status && r.Do != Reload && r.Do != Tokens && (r.Do != DropTokens || r.Secret+r.Principal == "") {
+			t.Errorf("%q is understood as %+v", line, r)
 		}
 		again, err := json.Marshal(asked{Control: Version, Request: r})
 		if err != nil {

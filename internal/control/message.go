@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
@@ -20,13 +21,30 @@ const (
 	Status Verb = "status"
 	// Reload has it read all files again, and asks what came of it.
 	Reload Verb = "reload"
+	// Tokens asks whose OAuth tokens the server has.
+	Tokens Verb = "tokens"
+	// DropTokens has it drop some of them, and asks which those were.
+	DropTokens Verb = "drop_tokens"
 )
+
+// verbs are all that there are.
+var verbs = [...]Verb{Status, Reload, Tokens, DropTokens}
 
 // Request is what a server is asked.
 type Request struct {
 	Do Verb `json:"do"`
 	// Color says that text for people may have the colours of a terminal.
 	Color bool `json:"color,omitempty"`
+	Which
+}
+
+// Which says which tokens are meant: empty members mean any. Where tokens are dropped,
+// it names a secret or a principal.
+type Which struct {
+	Secret    string `json:"secret,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Issuer    string `json:"issuer,omitempty"`
 }
 
 // The bounds of what crosses.
@@ -57,8 +75,10 @@ func parseRequest(line []byte) (Request, error) {
 	switch {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the mcpd that serves", Version)
-	case r.Do != Status && r.Do != Reload:
-		return Request{}, errors.New("there is no such request; ask for status or reload")
+	case !slices.Contains(verbs[:], r.Do):
+		return Request{}, errors.New("there is no such request; ask for status, reload, tokens or drop_tokens")
+	case r.Do == DropTokens && r.Secret == "" && r.Principal == "":
+		return Request{}, errors.New("whose tokens are to be dropped is not said; name a secret or a principal")
 	}
 	return r.Request, nil
 }

@@ -32,6 +32,7 @@ type Brokers struct {
 	Logger *slog.Logger
 
 	tokens *oauth.Issuer
+	open   func() (state.Store, error)
 }
 
 // Options say what brokers are made of.
@@ -65,7 +66,7 @@ func NewBrokers(o Options) Brokers {
 	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
 	return Brokers{
-		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens,
+		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.Open,
 		Values:   kv.New(o.Open, o.Logger),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
 		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},

@@ -67,17 +67,48 @@ func (v vault) Put(user string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("open the tokens of users: %w", err)
 	}
-	var sealed []byte
-	if value != nil {
-		seal, err := sealOf(store)
-		if err != nil {
-			return err
-		}
-		sealed = seal.Seal(nil, nil, value, []byte(v.name(user)))
+	if value == nil {
+		_, err := dropRow(store, v.name(user))
+		return err
 	}
-	return store.ChangePair(vaultSpace, v.name(user), vaultRoom, func(_ state.Pair, now time.Time) (state.Pair, error) {
+	return v.seal(store, user, value, func(state.Pair) bool { return true })
+}
+
+// Replace keeps a value of a user where there is one, for vaultLife.
+func (v vault) Replace(user string, value []byte) (there bool, err error) {
+	store, err := v.open()
+	if err != nil {
+		return false, fmt.Errorf("open the tokens of users: %w", err)
+	}
+	err = v.seal(store, user, value, func(old state.Pair) bool {
+		there = old.Value != nil
+		return there
+	})
+	return there, err
+}
+
+// seal keeps a value of a user, for vaultLife, if it may take the place of what there is.
+func (v vault) seal(store state.Store, user string, value []byte, may func(old state.Pair) bool) error {
+	seal, err := sealOf(store)
+	if err != nil {
+		return err
+	}
+	sealed := seal.Seal(nil, nil, value, []byte(v.name(user)))
+	return store.ChangePair(vaultSpace, v.name(user), vaultRoom, func(old state.Pair, now time.Time) (state.Pair, error) {
+		if !may(old) {
+			return old, nil
+		}
 		return state.Pair{Value: sealed, Expires: now.Add(vaultLife)}, nil
 	})
+}
+
+// dropRow takes a row out of a store, and reports whether there was one.
+func dropRow(store state.Store, name string) (there bool, err error) {
+	err = store.ChangePair(vaultSpace, name, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
+		there = old.Value != nil
+		return state.Pair{}, nil
+	})
+	return there, err
 }
 
 // name is what stands in the clear: the secret and the user, of which the key

@@ -140,7 +140,7 @@ func (u *Users) answered(user string, params []byte, a Answer) {
 	if !right {
 		return
 	}
-	err := u.keep(user, got, "")
+	err := u.join(v, got)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if v.stage == joining {

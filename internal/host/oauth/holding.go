@@ -40,26 +40,40 @@ func (h holding) atHand(now time.Time) (token string, ok bool, err error) {
 // recall returns what is known of a user, of whom the vault is asked once. It waits
 // for nobody who renews.
 func (u *Users) recall(user string) (holding, error) {
-	u.mu.Lock()
-	h, known := u.known[user]
-	u.mu.Unlock()
-	if known {
-		return h, nil
+	for {
+		u.mu.Lock()
+		h, known := u.known[user]
+		drops := u.drops
+		u.mu.Unlock()
+		if known {
+			return h, nil
+		}
+		value, err := u.vault.Get(user)
+		if err != nil {
+			return holding{}, err
+		}
+		if value != nil && json.Unmarshal(value, &h.kept) != nil {
+			h = holding{}
+		}
+		if h, read := u.remember(user, h, drops); read {
+			return h, nil
+		}
 	}
-	value, err := u.vault.Get(user)
-	if err != nil {
-		return holding{}, err
-	}
-	if value != nil && json.Unmarshal(value, &h.kept) != nil {
-		h = holding{}
-	}
+}
+
+// remember takes up what the vault had of a user when so many drops had been, and
+// returns what there is. It reports false when the vault must be asked again.
+func (u *Users) remember(user string, h holding, drops uint64) (holding, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if newer, known := u.known[user]; known { // it was kept while the vault was read
-		return newer, nil
+		return newer, true
+	}
+	if u.drops != drops {
+		return holding{}, false
 	}
 	u.know(user, h)
-	return h, nil
+	return h, true
 }
 
 // know remembers what there is of a user; mu is held.
@@ -70,26 +84,59 @@ func (u *Users) know(user string, h holding) {
 	u.known[user] = h
 }
 
-// keep puts a token into the vault. A server that gives no other refresh token
-// means the old one.
-func (u *Users) keep(user string, got token, refresh string) error {
-	if got.refresh == "" {
-		got.refresh = refresh
-	}
-	now := u.issuer.options.Now()
-	end := now.Add(got.life)
-	k := kept{Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end}
-	// Plain data always encodes.
-	value, _ := json.Marshal(k)
+// join keeps the first token of the user of a visit, unless that was ended meanwhile.
+func (u *Users) join(v *visit, got token) error {
 	u.keeping.Lock()
 	defer u.keeping.Unlock()
-	if err := u.vault.Put(user, value); err != nil {
+	u.mu.Lock()
+	ended := v.stage == over
+	u.mu.Unlock()
+	if ended {
+		return errReturn
+	}
+	k, value := u.made(got, kept{Given: u.issuer.options.Now()})
+	if err := u.vault.Put(v.caller.User, value); err != nil {
 		return err
 	}
+	u.take(v.caller.User, k)
+	return nil
+}
+
+// replace keeps the token that comes after another one, unless that was dropped: then
+// there is none, and it reports false.
+func (u *Users) replace(user string, got token, before kept) (bool, error) {
+	u.keeping.Lock()
+	defer u.keeping.Unlock()
+	k, value := u.made(got, before)
+	there, err := u.vault.Replace(user, value)
+	switch {
+	case err != nil:
+		return false, err
+	case !there:
+		k = kept{}
+	}
+	u.take(user, k)
+	return there, nil
+}
+
+// made returns what is kept of a token, and as bytes. A server that gives no other
+// refresh token means the one of before.
+func (u *Users) made(got token, before kept) (kept, []byte) {
+	if got.refresh == "" {
+		got.refresh = before.Refresh
+	}
+	end := u.issuer.options.Now().Add(got.life)
+	k := kept{Given: before.Given, Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end}
+	// Plain data always encodes.
+	value, _ := json.Marshal(k)
+	return k, value
+}
+
+// take remembers what has just come of a user.
+func (u *Users) take(user string, k kept) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.know(user, holding{kept: k, came: now})
-	return nil
+	u.know(user, holding{kept: k, came: u.issuer.options.Now()})
 }
 
 // forget takes a token away that is of no use any more. When another one has come

@@ -19,7 +19,7 @@ func (c *court) count() int {
 // hold has a user hold a token since now.
 func (c *court) hold(user string, got token) {
 	c.t.Helper()
-	if err := c.users.keep(user, got, ""); err != nil {
+	if err := c.users.join(&visit{caller: Caller{User: user}, stage: joining}, got); err != nil {
 		c.t.Error(err)
 	}
 }

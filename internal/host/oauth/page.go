@@ -67,7 +67,7 @@ func (u *Users) returned(ctx context.Context, v *visit, query url.Values) (statu
 		got, err = u.redeem(ctx, code, v.verifier)
 	}
 	if err == nil && !u.client.Routed() {
-		err = u.keep(v.caller.User, got, "")
+		err = u.join(v, got)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

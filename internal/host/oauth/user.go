@@ -19,10 +19,14 @@ type Vault interface {
 	Get(user string) ([]byte, error)
 	// Put keeps a value of a user, and nothing when it is nil.
 	Put(user string, value []byte) error
+	// Replace keeps a value of a user in the place of another, in one step, and reports
+	// false where there is none any more.
+	Replace(user string, value []byte) (bool, error)
 }
 
 // kept is what a vault keeps of a user.
 type kept struct {
+	Given   time.Time `json:"given,omitzero"` // when the user let the client have it
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
 	Renew   time.Time `json:"renew"`
@@ -175,8 +179,12 @@ func (u *Users) next(ctx context.Context, user string, k kept) (string, error) {
 	var refused *refusal
 	switch {
 	case err == nil:
-		if err = u.keep(user, got, k.Refresh); err == nil {
+		var there bool
+		if there, err = u.replace(user, got, k); err == nil && there {
 			return got.value, nil
+		}
+		if err == nil {
+			return "", nil // it was dropped meanwhile
 		}
 	case errors.As(err, &refused) && refused.code == "invalid_grant":
 		return u.forget(user, k)
@@ -184,7 +192,10 @@ func (u *Users) next(ctx context.Context, user string, k kept) (string, error) {
 		err = fmt.Errorf("%s: %w", u.client.TokenURL, err)
 	}
 	u.failed(user, err)
-	if u.issuer.options.Now().Before(k.End) {
+	switch now, lost := u.recall(user); {
+	case lost == nil && now.Access != k.Access:
+		return now.Access, nil // "" of one that was dropped meanwhile
+	case lost == nil && u.issuer.options.Now().Before(k.End):
 		return k.Access, nil
 	}
 	return "", err

@@ -31,6 +31,7 @@ type Users struct {
 	mu     sync.Mutex
 	visits map[[sha256.Size]byte]*visit // by the hash of their state
 	known  map[string]holding           // what there is of users who were asked for
+	drops  uint64                       // how often tokens were dropped
 	server *http.Server                 // nil while nobody is on the way to this machine
 	door   net.Listener                 // that of the server
 	idle   *time.Timer                  // forgets who does not come back; nil before anybody left

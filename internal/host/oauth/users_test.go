@@ -64,6 +64,16 @@ func (v *memoryVault) Put(user string, value []byte) error {
 	return nil
 }
 
+func (v *memoryVault) Replace(user string, value []byte) (bool, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.kept[user] == nil {
+		return false, nil
+	}
+	v.kept[user] = value
+	return true, nil
+}
+
 func newCourt(t *testing.T) *court {
 	t.Helper()
 	return (&court{t: t, now: time.Now()}).open()
@@ -127,15 +137,15 @@ func (c *court) token(w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm()
 	c.asked = append(c.asked, r.PostForm.Get("grant_type")+" "+r.PostForm.Get("refresh_token"))
 	w.Header().Set("Content-Type", "application/json")
+	if c.during != nil {
+		c.during()
+	}
 	verifier := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
 	proved := "good"+base64.RawURLEncoding.EncodeToString(verifier[:]) == r.PostForm.Get("code")
 	if c.code != "" || r.PostForm.Get("grant_type") == "authorization_code" && !proved {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, `{"error":%q,"error_description":"hunter2"}`, cmp.Or(c.code, "invalid_grant"))
 		return
-	}
-	if c.during != nil {
-		c.during()
 	}
 	c.number++
 	_, _ = fmt.Fprintf(w, `{"access_token":"access-%d","refresh_token":"refresh-%d","token_type":"bearer","expires_in":3600}`, c.number, c.number)

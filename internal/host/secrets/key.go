@@ -33,3 +33,13 @@ func nameOf(id string) string {
 	name, _, _ := strings.Cut(id, keyMark)
 	return name
 }
+
+// SplitKey returns the name of a secret, and what tells definitions of that name
+// apart, of which [Def.Key] is made.
+func SplitKey(key string) (name, definition string) {
+	name, definition, _ = strings.Cut(key, keyMark)
+	return name, definition
+}
+
+// JoinKey is the key of which SplitKey returns these parts.
+func JoinKey(name, definition string) string { return name + keyMark + definition }

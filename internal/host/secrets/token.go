@@ -2,7 +2,10 @@ package secrets
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
 // token returns a token as it is now, and hides it before anyone
@@ -36,4 +39,34 @@ func (s *Store) Refused(ctx context.Context, id string) {
 	case e.users != nil:
 		e.users.Refused(ctx)
 	}
+}
+
+// UserOf names the token of a user: by the key of the secret, and the user.
+type UserOf struct{ Key, User string }
+
+// DropTokens drops the tokens of users of which the function says so by the key of
+// their secret (see [oauth.Users.Drop]), also where calls that began before a reload
+// use a definition that is gone. It returns those that it has found.
+func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserOf, err error) {
+	for key, users := range s.ofUsers() {
+		had, failed := users.Drop(func(user string) bool { return of(key, user) })
+		err = errors.Join(err, failed)
+		for _, user := range had {
+			dropped = append(dropped, UserOf{key, user})
+		}
+	}
+	return dropped, err
+}
+
+// ofUsers returns the clients of users by the keys of their secrets.
+func (s *Store) ofUsers() map[string]*oauth.Users {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[string]*oauth.Users{}
+	for id, e := range s.entries {
+		if e.users != nil && id == e.def.Key() {
+			found[id] = e.users
+		}
+	}
+	return found
 }

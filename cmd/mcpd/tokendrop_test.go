@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// token runs mcpd token beside the server of the scene, and wants a code and what
+// matches on both streams. It returns standard output.
+func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ...string) string {
+	t.Helper()
+	program, err := exec.LookPath("mcpd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, log strings.Builder
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"token"}, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state), &out, &log
+	got, err := 0, cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	for want, text := range map[string]string{stdout: out.String(), stderr: log.String()} {
+		if !regexp.MustCompile(`\A(?:` + want + `)\z`).MatchString(text) {
+			t.Errorf("mcpd token %v says %q, want %q", args, text, want)
+		}
+	}
+	if got != code {
+		t.Errorf("mcpd token %v exits with %d, want %d: %s", args, got, code, log.String())
+	}
+	s.see("mcpd token", out.String()+log.String())
+	return out.String()
+}
+
+// listed wants one token, and returns what is said of it.
+func (s *userScene) listed(t *testing.T) tokenRow {
+	t.Helper()
+	var rows []tokenRow
+	if err := json.Unmarshal([]byte(s.token(t, 0, `(?s).+`, ``, "list", "--json")), &rows); err != nil || len(rows) != 1 {
+		t.Fatalf("listed are %+v, %v", rows, err)
+	}
+	return rows[0]
+}
+
+const (
+	opensPages = `{"elicitation":{"url":{}}}`
+	noToken    = `mcpd: there is no such token at .+; mcpd token list tells which there are\n`
+	noneListed = `SECRET +PRINCIPAL +KIND +SINCE +RENEWED +ISSUER\n`
+)
+
+func (s *userScene) wantPages(t *testing.T, answer string, pages, want int) {
+	t.Helper()
+	if pages != want || !strings.Contains(answer, `known: true`) {
+		t.Errorf("after %d pages, of which there should be %d, the answer is %s", pages, want, answer)
+	}
+}
+
+// TestTokensAreListedAndDroppedWhileNoServerRuns, those of secrets that are gone too.
+func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
+	s := newUserScene(t)
+	s.token(t, 0, noneListed, ``, "list")
+	s.token(t, 1, ``, noToken, "drop", "--secret", "mine")
+	if files, _ := os.ReadDir(s.state); len(files) != 0 {
+		t.Errorf("asking has made %v", files)
+	}
+	answer, pages := s.converse(t, opensPages)
+	s.wantPages(t, answer, pages, 1)
+	row := s.listed(t)
+	age := time.Since(row.Given)
+	if row.Secret != "mine" || row.Kind != "local" || row.Principal == "" || len(row.Definition) != 16 || age < 0 || age > time.Hour || row.Until.Sub(row.Renewed) != 90*24*time.Hour {
+		t.Errorf("listed is %+v", row)
+	}
+	for _, other := range [][]string{{"--secret", "yours"}, {"--principal", "nobody"}, {"--secret", "mine", "--principal", "nobody"}, {"--principal", row.Principal, "--kind", "key"}, {"--secret", "mine", "--issuer", "x"}} {
+		s.token(t, 1, ``, noToken, append([]string{"drop"}, other...)...)
+	}
+	answer, pages = s.converse(t, opensPages)
+	s.wantPages(t, answer, pages, 0)
+
+	// The definition goes, and the row stays.
+	config := filepath.Join(s.dir, "mcpd.hcl")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.token(t, 0, noneListed+`mine +\S+ +local +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d +\n`, ``, "list")
+	s.token(t, 0, `dropped mine of \S+ \(local\)\n`, ``, "drop", "--principal", row.Principal, "--secret", "mine")
+	s.token(t, 1, ``, noToken, "drop", "--principal", row.Principal)
+	s.token(t, 0, `\[\]\n`, ``, "list", "--json")
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer, pages = s.converse(t, opensPages)
+	s.wantPages(t, answer, pages, 1)
+	if found := s.found(); len(found) > 0 {
+		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+	}
+}
+
+// TestAServerThatRunsForgetsWhatIsDropped: what it holds in memory, and the file.
+func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
+	s := newUserScene(t)
+	s.talk(t, func(send func(string), hear func() (string, bool)) {
+		s.greet(send, opensPages)
+		answer, pages := s.call(t, send, hear, 2)
+		s.wantPages(t, answer, pages, 1)
+		answer, pages = s.call(t, send, hear, 3)
+		s.wantPages(t, answer, pages, 0)
+		row := s.listed(t)
+		s.token(t, 1, ``, noToken, "drop", "--principal", "nobody")
+		s.token(t, 1, ``, `mcpd: open the state store: (?s).+; a server that runs and has it is asked by its socket, which --control names\n`, "list", "--control", "off")
+		s.token(t, 0, `dropped mine of \S+ \(local\)\n`, ``, "drop", "--principal", row.Principal)
+		s.token(t, 1, `\[\]\n`, noToken, "drop", "--secret", "mine", "--json")
+		s.token(t, 0, noneListed, ``, "list")
+		answer, pages = s.call(t, send, hear, 4)
+		s.wantPages(t, answer, pages, 1)
+		s.listed(t)
+	})
+	if s.tokens.Load() != 2 {
+		t.Errorf("%d tokens were given, want 2", s.tokens.Load())
+	}
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"cmp"
+	"log/slog"
+
+	"github.com/mcpd/mcpd/internal/host"
+)
+
+// UserToken says whose OAuth token there is, which a user has let the server have, and
+// nothing of the token.
+type UserToken = host.UserToken
+
+// UserTokenFilter says of which tokens something is meant. Empty members mean any.
+type UserTokenFilter struct {
+	// Secret is the name of a secret, of every definition that it has had.
+	Secret string
+	// Principal is the id of a principal; Kind and Issuer tell those of one id apart.
+	Principal, Kind, Issuer string
+}
+
+// TokenDropped is the event of the audit log that tells of a token which was dropped.
+const TokenDropped = "token.dropped"
+
+// UserTokens returns whose tokens there are in [Options.StatePath], of secrets that are
+// gone too. Nothing needs to be loaded.
+func (s *Server) UserTokens() ([]UserToken, error) { return s.brokers.UserTokens() }
+
+// DropUserTokens drops tokens, and returns whose: no call is given one of them from then
+// on, and their users are asked again. Who has let the server have one keeps that with
+// the authorization server, which is not told. What was dropped is returned beside an
+// error, too.
+func (s *Server) DropUserTokens(of UserTokenFilter) ([]UserToken, error) {
+	dropped, err := s.brokers.DropUserTokens(of.covers)
+	for _, t := range dropped {
+		s.options.Logger.Info("dropped the token of a user", slog.String("secret", t.Secret), slog.String("principal", t.ID), slog.String("kind", string(t.Kind)), slog.String("issuer", t.Issuer))
+		s.Audit(TokenDropped, map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer})
+	}
+	return dropped, err
+}
+
+// covers reports whether a token is meant.
+func (f UserTokenFilter) covers(t UserToken) bool {
+	meant := UserTokenFilter{
+		Secret: cmp.Or(f.Secret, t.Secret), Principal: cmp.Or(f.Principal, t.ID),
+		Kind: cmp.Or(f.Kind, string(t.Kind)), Issuer: cmp.Or(f.Issuer, t.Issuer),
+	}
+	return meant == UserTokenFilter{Secret: t.Secret, Principal: t.ID, Kind: string(t.Kind), Issuer: t.Issuer}
+}

@@ -1,0 +1,149 @@
+package oauth
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// drop drops the tokens of a user, and wants so many to have been.
+func (c *court) drop(user string, want int) {
+	c.t.Helper()
+	dropped, err := c.users.Drop(func(u string) bool { return u == user })
+	if err != nil || len(dropped) != want || want == 1 && dropped[0] != user {
+		c.t.Errorf("dropped are %q, %v; want %d of %s", dropped, err, want, user)
+	}
+}
+
+func TestADroppedTokenIsOfNoUseAnyMore(t *testing.T) {
+	c := newCourt(t)
+	c.hold("ada", token{value: "first", life: time.Hour})
+	c.hold("bob", token{value: "other", life: time.Hour})
+	c.wantAsked("ada", "first", 0)
+	c.drop("ada", 1)
+	c.drop("ada", 0)
+	if token, page, _ := c.get("ada"); token != "" || page == nil {
+		t.Errorf("ada has %q and is sent to %v", token, page)
+	}
+	if value, err := c.vault.Get("ada"); value != nil || err != nil {
+		t.Errorf("of ada is kept %s, %v", value, err)
+	}
+	c.wantAsked("bob", "other", 0)
+}
+
+// TestATokenThatIsDroppedWhileItIsRenewed stays dropped, whatever its server says.
+func TestATokenThatIsDroppedWhileItIsRenewed(t *testing.T) {
+	for _, code := range []string{"", "server_error", "invalid_grant"} {
+		c := newCourt(t)
+		c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
+		c.refuse(code)
+		c.pass(time.Hour - time.Second) // it is to be renewed, and would hold still
+		c.during = func() { c.drop("ada", 1) }
+		if token, page, err := c.get("ada"); token != "" || page == nil {
+			t.Errorf("%q: ada has %q and is sent to %v: %v", code, token, page, err)
+		}
+		if value, err := c.vault.Get("ada"); value != nil || err != nil {
+			t.Errorf("%q: of ada is kept %s, %v", code, value, err)
+		}
+		if c.count() != 1 {
+			t.Errorf("%q: the server was asked %d times", code, c.count())
+		}
+	}
+}
+
+// TestARowThatIsTakenOutIsNotPutBackByARenewal, as by a client of a definition that
+// is gone.
+func TestARowThatIsTakenOutIsNotPutBackByARenewal(t *testing.T) {
+	c := newCourt(t)
+	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
+	if err := c.vault.Put("ada", nil); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(time.Hour)
+	if token, page, _ := c.get("ada"); token != "" || page == nil {
+		t.Errorf("ada has %q and is sent to %v", token, page)
+	}
+	if value, _ := c.vault.Get("ada"); value != nil {
+		t.Errorf("of ada is kept %s", value)
+	}
+}
+
+// hurried is a vault of which something is done while it is read.
+type hurried struct {
+	memoryVault
+	during func()
+}
+
+func (v *hurried) Get(user string) ([]byte, error) {
+	value, err := v.memoryVault.Get(user)
+	if during := v.during; during != nil {
+		v.during = nil
+		during()
+	}
+	return value, err
+}
+
+func TestATokenThatIsDroppedWhileTheVaultIsReadIsNotRemembered(t *testing.T) {
+	c := newCourt(t)
+	v := &hurried{}
+	c.users.vault = v
+	c.hold("ada", token{value: "first", life: time.Hour})
+	c.users.mu.Lock()
+	clear(c.users.known) // as after a restart
+	c.users.mu.Unlock()
+	v.during = func() {
+		_ = v.Put("ada", nil)
+		c.drop("ada", 0)
+	}
+	if token, page, _ := c.get("ada"); token != "" || page == nil {
+		t.Errorf("ada has %q and is sent to %v", token, page)
+	}
+}
+
+func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
+	h := newHall(t)
+	code, _ := h.back(h.page("ada"))
+	other, _ := h.back(h.page("bob"))
+	_, question, _ := h.token("ada", true)
+	h.drop("ada", 0)
+	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.wantKept(0)
+	if _, question, _ := h.token("ada", false); !strings.Contains(question, `"mode":"url"`) {
+		t.Errorf("ada is asked %q", question)
+	}
+	h.types("bob", other)
+	h.wantToken("bob", "access-2")
+}
+
+// TestATokenThatIsDroppedBeforeItIsJoinedIsNot: it is about to be kept.
+func TestATokenThatIsDroppedBeforeItIsJoinedIsNot(t *testing.T) {
+	c := newCourt(t)
+	v, state := c.users.newVisit(Caller{User: "ada"})
+	c.users.visits[state] = v
+	c.users.advance(v, joining)
+	c.drop("ada", 0)
+	if err := c.users.join(v, token{value: "first", life: time.Hour}); err != errReturn {
+		t.Errorf("joined: %v", err)
+	}
+	if value, _ := c.vault.Get("ada"); value != nil {
+		t.Errorf("of ada is kept %s", value)
+	}
+}
+
+func TestARenewedTokenIsOfTheTimeWhenItWasGiven(t *testing.T) {
+	c := newCourt(t)
+	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
+	given := c.clock()
+	c.pass(time.Hour)
+	c.wantAsked("ada", "access-1", 1)
+	value, _ := c.vault.Get("ada")
+	if got := Given(value); !got.Equal(given) {
+		t.Errorf("given at %s, want %s", got, given)
+	}
+	old, _ := json.Marshal(map[string]string{"access": "a"})
+	if got := []time.Time{Given(old), Given(nil), Given([]byte("{"))}; slices.ContainsFunc(got, func(t time.Time) bool { return !t.IsZero() }) {
+		t.Errorf("what does not say was given at %v", got)
+	}
+}

@@ -1,0 +1,202 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/host/oauth"
+	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+// lodge is brokers, and a store with tokens of users.
+type lodge struct {
+	t       *testing.T
+	store   state.Store
+	brokers Brokers
+	now     time.Time
+}
+
+func newLodge(t *testing.T) *lodge {
+	l := &lodge{t: t, now: time.Now().Truncate(time.Millisecond)}
+	l.store = state.NewMemory(state.Options{Now: func() time.Time { return l.now }})
+	l.brokers = NewBrokers(Options{Open: func() (state.Store, error) { return l.store, nil }, LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { _ = l.brokers.Close() })
+	return l
+}
+
+// keep keeps a token that holds for long, of a secret by its key.
+func (l *lodge) keep(key, user string) {
+	l.t.Helper()
+	end := l.now.AddDate(1, 0, 0).Format(time.RFC3339Nano)
+	text := fmt.Sprintf(`{"given":%q,"access":"hunter2","renew":%q,"end":%q}`, l.now.Format(time.RFC3339Nano), end, end)
+	if err := vaults(l.brokers.open)(key).Put(user, []byte(text)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// rows returns tokens as texts.
+func rows(tokens []UserToken) (texts []string) {
+	for _, t := range tokens {
+		texts = append(texts, fmt.Sprint(t.Secret, " ", t.Definition, " ", t.Kind, " ", t.Issuer, " ", t.ID))
+	}
+	return texts
+}
+
+func (l *lodge) wantRows(want ...string) {
+	l.t.Helper()
+	tokens, err := l.brokers.UserTokens()
+	if diff := cmp.Diff(want, rows(tokens)); diff != "" || err != nil {
+		l.t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+func TestTokensAreListedByWhoseTheyAre(t *testing.T) {
+	l := newLodge(t)
+	l.wantRows()
+	given := l.now
+	l.keep("crm#1", "key\x00\x00ada")
+	l.now = l.now.Add(time.Hour)
+	l.keep("mail#2", "jwt\x00https://i\x00ada")
+	// What is damaged is listed: it can be dropped.
+	row, _ := l.store.Pair(vaultSpace, "crm#1\x00key\x00\x00ada")
+	if err := l.store.ChangePair(vaultSpace, "crm#1\x00key\x00\x00bob", vaultRoom, func(state.Pair, time.Time) (state.Pair, error) { return row, nil }); err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.brokers.UserTokens()
+	want := []UserToken{
+		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "ada", Given: given, Renewed: given, Until: given.Add(vaultLife)},
+		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "bob", Renewed: given, Until: given.Add(vaultLife)},
+		{Secret: "mail", Definition: "2", Kind: identity.KindToken, Issuer: "https://i", ID: "ada", Given: l.now, Renewed: l.now, Until: l.now.Add(vaultLife)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+func TestAllPagesOfTokensAreListed(t *testing.T) {
+	l := newLodge(t)
+	for i := range 2*rowPage + 1 {
+		l.keep("crm#1", fmt.Sprintf("key\x00\x00%04d", i))
+	}
+	if tokens, err := l.brokers.UserTokens(); len(tokens) != 2*rowPage+1 || err != nil {
+		t.Errorf("%d tokens are listed, %v", len(tokens), err)
+	}
+	if dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.ID != "0007" }); len(dropped) != 2*rowPage || err != nil {
+		t.Errorf("%d tokens are dropped, %v", len(dropped), err)
+	}
+	l.wantRows("crm 1 key  0007")
+}
+
+// TestADropReachesWhatIsInMemory, of definitions that are gone as well, and the rows of
+// secrets that nobody knows.
+func TestADropReachesWhatIsInMemory(t *testing.T) {
+	l := newLodge(t)
+	def := func(id string) secrets.Def {
+		return secrets.Def{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/" + id, TokenURL: "https://l.example.com/t", ID: id}}
+	}
+	old, now := def("old"), def("now")
+	_, first := secrets.SplitKey(old.Key())
+	_, second := secrets.SplitKey(now.Key())
+	const ada, bob = "key\x00\x00ada", "key\x00\x00bob"
+	for _, key := range []string{old.Key(), now.Key()} {
+		l.keep(key, ada)
+		l.keep(key, bob)
+	}
+	l.keep("gone#1", ada)
+	l.brokers.Secrets.Set([]secrets.Def{old})
+	value := func(key, user string) string {
+		got, _ := l.brokers.Secrets.Resolve(oauth.For(t.Context(), oauth.Caller{User: user, Shown: user, Form: true}), key)
+		return got
+	}
+	if value(old.Key(), ada) != "hunter2" {
+		t.Fatal("there is no token")
+	}
+	l.brokers.Secrets.Set([]secrets.Def{now}) // calls that began before use the other one still
+	for _, key := range []string{old.Key(), now.Key()} {
+		for _, user := range []string{ada, bob} {
+			if value(key, user) != "hunter2" {
+				t.Fatalf("there is no token of %q", user)
+			}
+		}
+	}
+	dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.ID == "ada" })
+	want := []string{"crm " + first + " key  ada", "crm " + second + " key  ada", "gone 1 key  ada"}
+	if first > second {
+		want[0], want[1] = want[1], want[0]
+	}
+	if diff := cmp.Diff(want, rows(dropped)); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	for _, key := range []string{old.Key(), now.Key()} {
+		if value(key, ada) != "" || value(key, bob) != "hunter2" {
+			t.Errorf("ada has %q and bob %q", value(key, ada), value(key, bob))
+		}
+	}
+	if tokens, _ := l.brokers.UserTokens(); len(tokens) != 2 {
+		t.Errorf("left are %v", rows(tokens))
+	}
+}
+
+// TestATokenWhoseRowHasExpiredIsDroppedFromMemory: it is used until then.
+func TestATokenWhoseRowHasExpiredIsDroppedFromMemory(t *testing.T) {
+	l := newLodge(t)
+	def := secrets.Def{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t"}}
+	l.brokers.Secrets.Set([]secrets.Def{def})
+	const ada = "key\x00\x00ada"
+	l.keep(def.Key(), ada)
+	value := func() string {
+		got, _ := l.brokers.Secrets.Resolve(oauth.For(t.Context(), oauth.Caller{User: ada, Shown: "ada", Form: true}), "crm")
+		return got
+	}
+	if value() != "hunter2" {
+		t.Fatal("there is no token")
+	}
+	l.now = l.now.Add(vaultLife)
+	l.wantRows()
+	dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.Secret == "crm" })
+	if len(dropped) != 1 || dropped[0].ID != "ada" || err != nil {
+		t.Errorf("dropped are %v, %v", rows(dropped), err)
+	}
+	if got := value(); got != "" {
+		t.Errorf("there is %q still", got)
+	}
+}
+
+func TestAStoreThatCannotBeHadIsToldOf(t *testing.T) {
+	refused := errors.New("no disk")
+	b := NewBrokers(Options{Open: func() (state.Store, error) { return nil, refused }, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { _ = b.Close() })
+	if _, err := b.UserTokens(); !errors.Is(err, refused) {
+		t.Errorf("listed: %v", err)
+	}
+	if _, err := b.DropUserTokens(func(UserToken) bool { return true }); !errors.Is(err, refused) {
+		t.Errorf("dropped: %v", err)
+	}
+}
+
+func TestARenewalPutsNothingInThePlaceOfARowThatIsGone(t *testing.T) {
+	l := newLodge(t)
+	v := vaults(l.brokers.open)("crm#1")
+	if there, err := v.Replace("ada", []byte("next")); there || err != nil {
+		t.Errorf("%v, %v", there, err)
+	}
+	if value, err := v.Get("ada"); value != nil || err != nil {
+		t.Errorf("kept is %q, %v", value, err)
+	}
+	if err := v.Put("ada", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := v.Replace("ada", []byte("next")); !there || err != nil {
+		t.Errorf("%v, %v", there, err)
+	}
+	if value, err := v.Get("ada"); string(value) != "next" || err != nil {
+		t.Errorf("kept is %q, %v", value, err)
+	}
+}
