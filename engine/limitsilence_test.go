@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,7 +66,7 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 			limits := shared(store)
 			limits.Timeout = c.timeout
 			s := unloaded(t, engine.Options{
-				Tools:  files("t.hcl", strings.Replace(echo, "run =", "timeout = \""+c.bound+"\"\nrun =", 1)),
+				Tools:  files("t.hcl", strings.Replace(echo, `"1m"`, strconv.Quote(c.bound), 1)),
 				Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/s\"\n  concurrency = 1\n}\n"), Limits: limits,
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})

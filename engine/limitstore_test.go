@@ -132,7 +132,7 @@ func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
 	if text := fmt.Sprintf("%+v", first); strings.Contains(text, "ada") || strings.Contains(text, "4711") || !regexp.MustCompile(`^[\w-]{43}$`).MatchString(first.Key) {
 		t.Errorf("told is %s", text)
 	}
-	want := engine.LimitCharge{Limit: "by_number", Key: first.Key, Calls: 10, Per: time.Minute, Burst: 10, Concurrency: 3, Place: first.Place, Hold: 6 * time.Second}
+	want := engine.LimitCharge{Limit: "by_number", Key: first.Key, Calls: 10, Per: time.Minute, Burst: 10, Concurrency: 3, Place: first.Place, Hold: 65 * time.Second}
 	if diff := cmp.Diff(want, first); diff != "" || first.Place == "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
