@@ -28,6 +28,9 @@ type access struct {
 	// whatever a reload says.
 	guarded atomic.Bool
 
+	// listener is the address that is listened on, as it was configured.
+	listener atomic.Pointer[string]
+
 	applied atomic.Pointer[engine.Snapshot]
 
 	refusals, contradictions authn.Sparing // bound what is logged of those
@@ -60,7 +63,17 @@ func (a *access) close() error {
 
 // door returns the door of all HTTP transports.
 func (a *access) door() authn.Door {
-	return authn.Door{Authenticate: a.authenticate, Logger: a.engine.Logger(), Refusals: &a.refusals, Contradicted: a.contradicted}
+	return authn.Door{Authenticate: a.authenticate, Source: a.source, Logger: a.engine.Logger(), Refusals: &a.refusals, Contradicted: a.contradicted}
+}
+
+// source says where a request came in: by no listener of the front where a program
+// serves its handler by itself.
+func (a *access) source(r *http.Request) identity.Source {
+	s := authn.Peer(r)
+	if listener := a.listener.Load(); listener != nil {
+		s.Listener = *listener
+	}
+	return s
 }
 
 // contradicted has it logged and written down who claims to be another agent than its

@@ -230,6 +230,7 @@ func (f *Front) runHTTP(ctx context.Context) error {
 		f.engine.Logger().Warn("callers from other machines are told where bodies fail; remove expose_traces unless that is meant")
 	}
 	defer f.compare(listen)()
+	f.access.listener.Store(&listen.Address)
 	listener, err := f.bind(listen)
 	if err != nil {
 		return err

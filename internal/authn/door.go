@@ -35,7 +35,7 @@ var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
 func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, *Pass, error) {
 	source := d.Source
 	if source == nil {
-		source = peerAddress
+		source = Peer
 	}
 	if d.Authenticate == nil {
 		p, _ := Anonymous()(r)
@@ -89,11 +89,12 @@ func (d Door) tell(r *http.Request, refusal *Refusal) {
 // log tells the operator of a request.
 func (d Door) log(r *http.Request, what string, attributes ...slog.Attr) {
 	if d.Logger != nil {
-		d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", peerAddress(r).IP))...)
+		d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", Peer(r).IP))...)
 	}
 }
 
-func peerAddress(r *http.Request) identity.Source {
+// Peer returns the address of who sent the request; that of nobody who came by a socket.
+func Peer(r *http.Request) identity.Source {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = ""
