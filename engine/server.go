@@ -37,6 +37,8 @@ type Server struct {
 	observed observed
 	// clients counts those of the front; nil before it says how.
 	clients atomic.Pointer[func() []Clients]
+	// judge adds what the front knows to a status; nil before there is one.
+	judge atomic.Pointer[func(Status) Status]
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]

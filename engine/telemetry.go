@@ -80,9 +80,16 @@ func (s *Server) Metrics() http.Handler {
 // somebody looks.
 func (s *Server) CountClients(count func() []Clients) { s.clients.Store(&count) }
 
+// JudgeStatus has the metrics tell of the status as a front sees it, which knows whether
+// callers can be let in.
+func (s *Server) JudgeStatus(judge func(Status) Status) { s.judge.Store(&judge) }
+
 // stats is what metrics fetch when somebody looks.
 func (s *Server) stats() telemetry.Stats {
 	now := s.Status()
+	if judge := s.judge.Load(); judge != nil {
+		now = (*judge)(now)
+	}
 	stats := telemetry.Stats{
 		Snapshot: telemetry.SnapshotStats{
 			Revision: now.Revision, Since: now.Since, Synchronized: now.Synchronized, Tools: now.Tools, Resources: now.Resources,

@@ -3,6 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +57,58 @@ policy "small" {
 		{"mcpd.policy.decision": "deny", "mcpd.policy.name": "small", "error.type": "POLICY_DENIED"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestARecordOfTheAuditLogNamesTheSpanOfItsCall, and the method of MCP, so that one is
+// found from the other.
+func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var console bytes.Buffer
+	s := server(t, engine.Options{
+		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", fmt.Sprintf("audit {\n  path = %q\n}\n", path)),
+		Telemetry: &engine.Telemetry{Console: &console},
+		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+	})
+	_, _ = s.Call(t.Context(), "one", nil)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	type ids struct{ Trace, Span, Method string }
+	var want, got []ids
+	for lines := json.NewDecoder(&console); lines.More(); {
+		var span struct {
+			Name  string
+			Trace string `json:"trace_id"`
+			Span  string `json:"span_id"`
+		}
+		if err := lines.Decode(&span); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(span.Name, "tools/call") {
+			want = append(want, ids{span.Trace, span.Span, "tools/call"})
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var record struct {
+			Kind  string
+			Trace string `json:"trace_id"`
+			Span  string `json:"span_id"`
+			MCP   string `json:"mcp.method.name"`
+		}
+		if err := json.Unmarshal(line, &record); err != nil {
+			t.Fatal(err)
+		}
+		if record.Kind == "outcome" {
+			got = append(got, ids{record.Trace, record.Span, record.MCP})
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 1 || want[0].Span == "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

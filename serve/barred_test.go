@@ -17,7 +17,7 @@ import (
 // before they are loaded.
 func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
-	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl"})
+	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl", Telemetry: &engine.Telemetry{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +26,19 @@ func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	handler, err := f.Handler()
 	if err != nil {
 		t.Fatal(err)
+	}
+	synchronized := func() string {
+		metrics := httptest.NewRecorder()
+		e.Metrics().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for line := range strings.Lines(metrics.Body.String()) {
+			if value, ok := strings.CutPrefix(line, "mcpd_config_synchronized "); ok {
+				return strings.TrimSpace(value)
+			}
+		}
+		return "absent"
+	}
+	if got := synchronized(); got != "1" {
+		t.Errorf("at first the metric is %s", got)
 	}
 	if status := f.Status(); !status.Synchronized || len(status.Problems) > 0 {
 		t.Errorf("at first: %+v", status)
@@ -44,6 +57,9 @@ func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	status := f.Status()
 	if status.Synchronized || len(status.Problems) != 1 || status.Health() == engine.Healthy {
 		t.Fatalf("status is %q: %+v", status.Health(), status)
+	}
+	if got := synchronized(); got != "0" {
+		t.Errorf("the metric is %s", got)
 	}
 	if got := status.Problems[0].String(); !strings.HasPrefix(got, `mcpd.hcl:1:1: error: auth "api_key" "people" cannot be applied: `) {
 		t.Errorf("the problem is %s", got)

@@ -82,6 +82,7 @@ func New(e *engine.Server, o Options) *Front {
 	who := newAccess(e)
 	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
 	e.CountClients(f.clients)
+	e.JudgeStatus(f.access.judge)
 	return f
 }
 

@@ -52,7 +52,9 @@ func (x *execution) record() *audit.Record {
 	r := &audit.Record{
 		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via),
 		Kind: x.eventKind(), Name: x.name(), URI: x.uri(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
+		Method: x.method(),
 	}
+	r.TraceID, r.SpanID = x.span.IDs()
 	if x.entry == nil {
 		return r
 	}

@@ -9,8 +9,16 @@ import (
 )
 
 // methods are those of MCP by which calls of a kind are made (Semantic conventions for
-// MCP): what traces call them, whatever brought them.
+// MCP): what traces and the audit log call them, whatever brought them.
 var methods = [...]string{call.Tools: "tools/call", call.Resources: "resources/read", call.Templates: "resources/read", call.Prompts: "prompts/get"}
+
+// method returns that of the call.
+func (x *execution) method() string {
+	if x.req.Argument != "" {
+		return "completion/complete"
+	}
+	return methods[x.req.Kind]
+}
 
 // trace begins the span of the call. The context is for what the call does.
 func (x *execution) trace(ctx context.Context) context.Context {
@@ -20,11 +28,8 @@ func (x *execution) trace(ctx context.Context) context.Context {
 	}
 	t := &x.req.Trace
 	c := telemetry.Call{
-		Method: methods[x.req.Kind], ID: x.id, RequestID: x.req.Caller.Agent.RequestID, Via: string(x.req.Via),
+		Method: x.method(), ID: x.id, RequestID: x.req.Caller.Agent.RequestID, Via: string(x.req.Via),
 		Parent: telemetry.Parent(t.Parent, t.State), Carrier: telemetry.Parent(t.CarrierParent, t.CarrierState),
-	}
-	if x.req.Argument != "" {
-		c.Method = "completion/complete"
 	}
 	if !c.Parent.Valid() {
 		c.Parent, c.Carrier = c.Carrier, telemetry.Remote{}

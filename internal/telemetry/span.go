@@ -37,6 +37,16 @@ const (
 	Denied  = "deny"
 )
 
+// IDs returns the ids of the trace and of the span in hexadecimal, which are empty for
+// the zero Span.
+func (s Span) IDs() (trace, span string) {
+	if s.span == nil {
+		return "", ""
+	}
+	of := s.span.SpanContext()
+	return of.TraceID().String(), of.SpanID().String()
+}
+
 // describe sets what is known of a call when it begins.
 func (s Span) describe(c Call) {
 	set := make([]attribute.KeyValue, 0, 8)
