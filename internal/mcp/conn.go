@@ -50,9 +50,11 @@ func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
 }
 
 // Deliver is [Conn.Receive] for a text that came in on a side channel, which is
-// told when the text cannot be taken in: the reply is zero when it was.
-func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
-	b, f := c.receive(ctx, text, served)
+// told when the text cannot be taken in: the reply is zero when it was. Its calls
+// are those of the sender, for whom [Conn.BelongsTo] holds: another credential of
+// the same principal may be worth less than the one that the connection has.
+func (c *Conn) Deliver(ctx context.Context, sender Peer, text []byte, served func()) Reply {
+	b, f := c.receive(ctx, &sender, text, served)
 	if f != nil {
 		if b != nil {
 			b.served()
@@ -68,7 +70,7 @@ func (c *Conn) Deliver(ctx context.Context, text []byte, served func()) Reply {
 // take takes the next text in and answers it, unless that may take long: then
 // it returns what is to be served.
 func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
-	b, f := c.receive(ctx, text, served)
+	b, f := c.receive(ctx, &c.origin.peer, text, served)
 	switch {
 	case f == nil:
 		return b
@@ -81,10 +83,10 @@ func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
 	return nil
 }
 
-// receive takes the next text in, and returns the batch when to serve it may
+// receive takes the next text of a sender in, and returns the batch when to serve it may
 // take long. The fault is that of the text as a whole, or, where there is a
 // batch, says that nothing new may begin.
-func (c *Conn) receive(ctx context.Context, text []byte, served func()) (*batch, *fault) {
+func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served func()) (*batch, *fault) {
 	if served == nil {
 		served = func() {}
 	}
@@ -100,7 +102,9 @@ func (c *Conn) receive(ctx context.Context, text []byte, served func()) (*batch,
 	if !c.work.begin() {
 		return b, draining()
 	}
-	f = c.server.accept(ctx, c.origin, b)
+	o := c.origin
+	o.peer.Principal, o.peer.Source = sender.Principal, sender.Source
+	f = c.server.accept(ctx, o, b)
 	if f == nil && b.slow() {
 		return b, nil
 	}

@@ -26,7 +26,8 @@ type client struct {
 
 // delivery is a text that a request has brought.
 type delivery struct {
-	text []byte
+	sender mcp.Peer
+	text   []byte
 	// served is called once the text is not used any more.
 	served func()
 	reply  chan<- mcp.Reply // has room for one
@@ -93,7 +94,7 @@ func (c *client) receive(ctx context.Context) {
 	for {
 		select {
 		case d := <-c.texts:
-			d.reply <- c.conn.Deliver(ctx, d.text, d.served)
+			d.reply <- c.conn.Deliver(ctx, d.sender, d.text, d.served)
 		case <-c.conn.Done():
 			return
 		case <-ctx.Done():

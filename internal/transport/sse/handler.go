@@ -117,7 +117,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		exchange.Crowded(w)
 		return
 	}
-	if reply, ok := c.deliver(r.Context(), delivery{text: text, served: share.Give}); ok {
+	if reply, ok := c.deliver(r.Context(), delivery{sender: peer, text: text, served: share.Give}); ok {
 		exchange.New(w, h.bounds(pass), func() {}).Finish(reply)
 		return
 	}

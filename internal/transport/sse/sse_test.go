@@ -153,6 +153,29 @@ func TestASessionBelongsToItsPrincipal(t *testing.T) {
 	}
 }
 
+// TestAMessageIsOfWhoSendsIt: two credentials of one principal share a stream, and
+// neither does what only the other may.
+func TestAMessageIsOfWhoSendsIt(t *testing.T) {
+	tool := mcptest.Tools()[0]
+	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+		return mcptest.Text("scopes: " + strings.Join(r.Caller.Principal.Scopes, " "))
+	}
+	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+		p := identity.Anonymous()
+		p.ID, p.Scopes = "alice", strings.Fields(r.Header.Get("X-Scopes"))
+		return p, nil
+	}}}, tool)
+	l := open(t, web, "X-Scopes: admin")
+	for _, scopes := range []string{"admin", "read", ""} {
+		if r := do(t, web, "POST", l.endpoint, call, jsonType, "X-Scopes: "+scopes); r.StatusCode != http.StatusAccepted {
+			t.Fatalf("the call with %q got %s", scopes, r.Status)
+		}
+		if got := <-l.lines; !strings.Contains(got, `"text":"scopes: `+scopes+`"`) {
+			t.Errorf("a call with the scopes %q is answered with %s", scopes, got)
+		}
+	}
+}
+
 func TestASessionEndsWithItsStream(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
