@@ -18,11 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
-	"github.com/mcpd/mcpd/internal/transport/rest"
-	"github.com/mcpd/mcpd/internal/transport/sse"
 	"github.com/mcpd/mcpd/internal/transport/stdio"
-	"github.com/mcpd/mcpd/internal/transport/streamable"
-	"github.com/mcpd/mcpd/internal/transport/websocket"
 )
 
 // DefaultAddress is where HTTP listens unless the options or the operator's
@@ -109,28 +105,14 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	if err := f.access.follow(); err != nil {
 		return nil, err
 	}
-	who := f.access.door()
-	mux := http.NewServeMux()
-	endpoint := streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: f.engine.Logger()})
-	mux.Handle("/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()}))
-	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: door.Room(), Logger: f.engine.Logger()})
-	mux.Handle("/sse", streams)
-	mux.Handle("/mcp/sse", streams)
-	mux.Handle("/messages", messages)
-	wire := rest.New(f.backend, rest.Options{Door: who})
-	mux.Handle("/mcp/capabilities", wire)
-	mux.Handle("/mcp/execute", wire)
-	if metrics := f.engine.Metrics(); metrics != nil {
-		mux.Handle("/metrics", f.access.watchers(metrics))
+	mux, endpoint := http.NewServeMux(), http.Handler(nil)
+	for _, r := range f.routes(door.Room()) {
+		if mux.Handle(r.pattern, r.handler); r.pattern == endpointPath {
+			endpoint = r.handler
+		}
 	}
-	mux.HandleFunc("/healthz", f.healthz)
-	mux.HandleFunc("/readyz", f.readyz)
-	mux.HandleFunc(authn.MetadataPath, f.access.metadata)
-	mux.HandleFunc(authn.MetadataPath+"/", f.access.metadata)
-	mux.HandleFunc("/oauth/", func(w http.ResponseWriter, r *http.Request) { takeBack(w, r, returns(r)) })
-	mux.HandleFunc("/", notFound)
 	return door.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/mcp" { // which most go to, and a mux takes its time to find
+		if r.URL.Path == endpointPath { // which most go to, and a mux takes its time to find
 			endpoint.ServeHTTP(w, r)
 			return
 		}

@@ -1,0 +1,50 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/transport/gate"
+	"github.com/mcpd/mcpd/internal/transport/rest"
+	"github.com/mcpd/mcpd/internal/transport/sse"
+	"github.com/mcpd/mcpd/internal/transport/streamable"
+	"github.com/mcpd/mcpd/internal/transport/websocket"
+)
+
+// endpointPath is that of the endpoint of MCP.
+const endpointPath = "/mcp"
+
+// route is a pattern of paths, and who answers there.
+type route struct {
+	pattern string
+	handler http.Handler
+}
+
+// routes returns all that there is over HTTP. Messages that are no bodies of requests
+// share the room. Who answers lets callers in by the door itself, but for what is
+// open to all: the probes, the metadata, and the pages to which users come back.
+func (f *Front) routes(room *gate.Room) []route {
+	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
+	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: room, Logger: log})
+	wire := rest.New(f.backend, rest.Options{Door: who})
+	metadata := http.HandlerFunc(f.access.metadata)
+	all := []route{
+		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: log})},
+		{"/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: room, Logger: log})},
+		{"/sse", streams},
+		{"/mcp/sse", streams},
+		{"/messages", messages},
+		{rest.CapabilitiesPath, wire},
+		{rest.ExecutePath, wire},
+		{"/healthz", http.HandlerFunc(f.healthz)},
+		{"/readyz", http.HandlerFunc(f.readyz)},
+		{authn.MetadataPath, metadata},
+		{authn.MetadataPath + "/", metadata},
+		{"/oauth/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { takeBack(w, r, returns(r)) })},
+		{"/", http.HandlerFunc(notFound)},
+	}
+	if metrics := f.engine.Metrics(); metrics != nil {
+		all = append(all, route{"/metrics", f.access.watchers(metrics)})
+	}
+	return all
+}
