@@ -1,0 +1,155 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+)
+
+// foreigners are those who may enter and are not "ada" of the first provider, or not
+// for the same agent.
+func (m *matrix) foreigners() map[string]http.Header {
+	return map[string]http.Header{
+		"another of her provider":      m.corp.token(map[string]any{"sub": "bob"}),
+		"her namesake of another":      m.other.token(nil),
+		"an agent of hers":             m.corp.token(map[string]any{"agent": "bot-7"}),
+		"who has no credential at all": {}, // anonymous, and on a socket the user of this machine
+	}
+}
+
+// welcome are the blocks that let all foreigners in.
+func welcome() string { return "auth \"anonymous\" \"all\" {}\n" + usersOf(os.Getuid()) }
+
+const pingText = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// TestNoMethodReachesTheSessionOfAnother: to all others a session does not exist, nor
+// the stream of HTTP+SSE, whatever is sent on it.
+func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
+	m := newMatrix(t, welcome())
+	ada := m.corp.token(nil)
+	texts := map[string]string{
+		"a notification": `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		"a response":     `{"jsonrpc":"2.0","id":"1","result":{}}`,
+		"a batch":        `[` + pingText + `]`,
+	}
+	for _, r := range mcptest.Requests() {
+		if r.Legacy {
+			texts[r.Method] = messageOf(1, r, "")
+		}
+	}
+	for _, at := range m.sites() {
+		endpoint, next := m.listen(at, ada)
+		m.send(at, http.MethodPost, endpoint, initialize, ada)
+		next()
+		for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+			session := m.begin(at, version, ada)
+			before := m.traces()
+			for name, credential := range m.foreigners() {
+				for what, text := range texts {
+					for path, header := range map[string]http.Header{"/mcp": joined(session, credential), endpoint: credential} {
+						if got := m.send(at, http.MethodPost, path, text, header); got.status != http.StatusNotFound {
+							t.Errorf("%s by %s on a session of %s, from %s: %d %s", what, at.name, version, name, got.status, got.text)
+						}
+					}
+				}
+				for _, method := range []string{http.MethodGet, http.MethodDelete} {
+					if got := m.send(at, method, "/mcp", "", joined(session, credential)); got.status != http.StatusNotFound {
+						t.Errorf("%s by %s of a session of %s, from %s: %d %s", method, at.name, version, name, got.status, got.text)
+					}
+				}
+			}
+			if diff := cmp.Diff(before, m.traces()); diff != "" {
+				t.Errorf("by %s: foreigners leave traces on a session of %s (-before +after)\n%s", at.name, version, diff)
+			}
+			if still := m.send(at, http.MethodPost, "/mcp", pingText, joined(session, ada)); still.status != http.StatusOK {
+				t.Errorf("by %s the session of %s is gone: %d", at.name, version, still.status)
+			}
+		}
+		m.send(at, http.MethodPost, endpoint, pingText, ada)
+		if answer := string(next()); !strings.Contains(answer, `"id":1,"result"`) {
+			t.Errorf("by %s the stream says %s", at.name, answer)
+		}
+	}
+}
+
+// TestNobodyAnswersForAnother: a call that waits for its client is neither answered nor
+// cancelled nor read on the sessions of others, who know all of its ids.
+func TestNobodyAnswersForAnother(t *testing.T) {
+	m := newMatrix(t, welcome())
+	ada := m.corp.token(nil)
+	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
+	const answer = `{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"name":%q}}}`
+	for _, at := range m.sites() {
+		hers := m.begin(at, "2025-11-25", ada)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		response, events := m.open(ctx, at, http.MethodPost, "/mcp", call, joined(hers, ada))
+		defer response.Body.Close()
+		asked := decoded[struct{ ID, Method string }](t, string(events()))
+		if asked.Method != "elicitation/create" {
+			t.Fatalf("the call asks %+v", asked)
+		}
+		for name, credential := range m.foreigners() {
+			own := m.begin(at, "2025-11-25", credential)
+			for _, text := range []string{fmt.Sprintf(answer, asked.ID, "nobody"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`} {
+				if got := m.send(at, http.MethodPost, "/mcp", text, joined(own, credential)); got.status != http.StatusAccepted {
+					t.Errorf("%s by %s: %d %s", name, at.name, got.status, got.text)
+				}
+			}
+		}
+		if got := m.send(at, http.MethodPost, "/mcp", fmt.Sprintf(answer, asked.ID, "Ann"), joined(hers, ada)); got.status != http.StatusAccepted {
+			t.Fatalf("the answer got %d %s", got.status, got.text)
+		}
+		if got := string(events()); !strings.Contains(got, "told Ann") {
+			t.Errorf("by %s the call ends with %s", at.name, got)
+		}
+	}
+}
+
+// TestNobodyResumesTheStreamOfAnother: who knows the id of an event reads what followed
+// it neither on their own session nor on that of its owner.
+func TestNobodyResumesTheStreamOfAnother(t *testing.T) {
+	m := newMatrix(t, welcome())
+	ada := m.corp.token(nil)
+	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
+	for _, at := range m.sites() {
+		hers := m.begin(at, "2025-11-25", ada)
+		last := m.lose(at, call, joined(hers, ada))
+		for name, credential := range m.foreigners() {
+			own := m.begin(at, "2025-11-25", credential)
+			for want, session := range map[int]http.Header{http.StatusBadRequest: own, http.StatusNotFound: hers} {
+				got := m.send(at, http.MethodGet, "/mcp", "", joined(session, http.Header{"Last-Event-Id": {last}}, credential))
+				if got.status != want || strings.Contains(got.text, "elicitation") {
+					t.Errorf("%s by %s: %d %s, want %d", name, at.name, got.status, got.text, want)
+				}
+			}
+		}
+		if got := m.send(at, http.MethodGet, "/mcp", "", joined(hers, http.Header{"Last-Event-Id": {last}}, ada)); !strings.Contains(got.text, "elicitation/create") {
+			t.Errorf("by %s its owner reads %d %s", at.name, got.status, got.text)
+		}
+	}
+}
+
+// lose makes a call that asks, leaves its stream, and returns the id of its first event,
+// which says nothing.
+func (m *matrix) lose(at site, call string, header http.Header) (last string) {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(m.t.Context())
+	defer cancel()
+	response, _ := m.open(ctx, at, http.MethodPost, "/mcp", call, header)
+	defer response.Body.Close()
+	line, err := bufio.NewReader(response.Body).ReadString('\n')
+	last, ok := strings.CutPrefix(strings.TrimSpace(line), "id: ")
+	if err != nil || !ok {
+		m.t.Fatalf("the stream begins with %q, %v", line, err)
+	}
+	return last
+}
