@@ -153,3 +153,28 @@ func (m *matrix) lose(at site, call string, header http.Header) (last string) {
 	}
 	return last
 }
+
+// TestALesserCredentialDoesNoMoreOnASessionOfAGreater: both are of one principal, who has
+// opened the session and the stream with either, and each call is judged by its own.
+func TestALesserCredentialDoesNoMoreOnASessionOfAGreater(t *testing.T) {
+	m := newMatrix(t, usersOf(0))
+	lesser, greater := m.corp.token(nil), m.corp.token(map[string]any{"scope": "admin"})
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin","arguments":{}}}`
+	for _, at := range m.sites() {
+		for _, opener := range []http.Header{lesser, greater} {
+			session := m.begin(at, "2025-11-25", opener)
+			endpoint, next := m.listen(at, opener)
+			m.send(at, http.MethodPost, endpoint, initialize, opener)
+			next()
+			for want, sender := range map[string]http.Header{"POLICY_DENIED": lesser, `"text":"admin"`: greater} {
+				if got := m.send(at, http.MethodPost, "/mcp", call, joined(session, sender)).text; !strings.Contains(got, want) {
+					t.Errorf("by %s the call on a session is answered with %s, want %s", at.name, got, want)
+				}
+				m.send(at, http.MethodPost, endpoint, call, sender)
+				if got := string(next()); !strings.Contains(got, want) {
+					t.Errorf("by %s the call over HTTP+SSE is answered with %s, want %s", at.name, got, want)
+				}
+			}
+		}
+	}
+}
