@@ -126,12 +126,11 @@ func (m *matrix) serves(at site, r mcptest.Request, w way, credential http.Heade
 // httpMethods are the columns of what routes answer.
 var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
 
-// TestNoRouteIsOpenThatIsNotMeantToBe: what strangers get on each route by each method
-// of HTTP, with the session and the stream of somebody else.
-func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
-	m := newMatrix(t, usersOf(os.Getuid()+1))
-	const wellKnown = "/.well-known/oauth-protected-resource"
-	want := map[string]string{ // by httpMethods
+const wellKnown = "/.well-known/oauth-protected-resource"
+
+// toStrangers is what routes answer to them, by httpMethods.
+func toStrangers() map[string]string {
+	return map[string]string{
 		"/mcp":              "401 405 401 405 405 401 405 405",
 		"/ws":               "401 401 401 401 401 401 401 401",
 		"/sse":              "401 405 405 405 405 405 405 405",
@@ -147,6 +146,12 @@ func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
 		"/oauth/":           "404 404 404 404 404 404 404 404",
 		"/":                 "404 404 404 404 404 404 404 404",
 	}
+}
+
+// TestNoRouteIsOpenThatIsNotMeantToBe: what strangers get on each route by each method
+// of HTTP, with the session and the stream of somebody else.
+func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
+	m := newMatrix(t, usersOf(os.Getuid()+1))
 	for _, at := range m.sites() {
 		ada := m.corp.token(nil)
 		session := m.begin(at, "2025-11-25", ada)
@@ -173,7 +178,7 @@ func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
 			}
 			got[pattern] = strings.Join(row, " ")
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(toStrangers(), got); diff != "" {
 			t.Errorf("by %s strangers get, by %v (-want +got)\n%s", at.name, httpMethods, diff)
 		}
 		if diff := cmp.Diff(before, m.traces()); diff != "" {
