@@ -182,9 +182,10 @@ func TestAStoreThatCannotBeHadIsToldOf(t *testing.T) {
 }
 
 func TestARenewalPutsNothingInThePlaceOfARowThatIsGone(t *testing.T) {
+	first := func(old []byte) bool { return string(old) == "first" }
 	l := newLodge(t)
 	v := vaults(l.brokers.open)("crm#1")
-	if there, err := v.Replace("ada", []byte("next")); there || err != nil {
+	if there, err := v.Replace("ada", []byte("next"), first); there || err != nil {
 		t.Errorf("%v, %v", there, err)
 	}
 	if value, err := v.Get("ada"); value != nil || err != nil {
@@ -193,8 +194,14 @@ func TestARenewalPutsNothingInThePlaceOfARowThatIsGone(t *testing.T) {
 	if err := v.Put("ada", []byte("first")); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := v.Replace("ada", []byte("next")); !there || err != nil {
+	if there, err := v.Replace("ada", []byte("next"), first); !there || err != nil {
 		t.Errorf("%v, %v", there, err)
+	}
+	if value, err := v.Get("ada"); string(value) != "next" || err != nil {
+		t.Errorf("kept is %q, %v", value, err)
+	}
+	if there, err := v.Replace("ada", []byte("other"), first); there || err != nil {
+		t.Errorf("after another: %v, %v", there, err)
 	}
 	if value, err := v.Get("ada"); string(value) != "next" || err != nil {
 		t.Errorf("kept is %q, %v", value, err)

@@ -74,14 +74,19 @@ func (v vault) Put(user string, value []byte) error {
 	return v.seal(store, user, value, func(state.Pair) bool { return true })
 }
 
-// Replace keeps a value of a user where there is one, for vaultLife.
-func (v vault) Replace(user string, value []byte) (there bool, err error) {
+// Replace keeps a value of a user in the place of one that it follows, for vaultLife.
+func (v vault) Replace(user string, value []byte, follows func(old []byte) bool) (there bool, err error) {
 	store, err := v.open()
 	if err != nil {
 		return false, fmt.Errorf("open the tokens of users: %w", err)
 	}
+	seal, err := sealOf(store)
+	if err != nil {
+		return false, err
+	}
 	err = v.seal(store, user, value, func(old state.Pair) bool {
-		there = old.Value != nil
+		text, err := seal.Open(nil, nil, old.Value, []byte(v.name(user)))
+		there = old.Value != nil && err == nil && follows(text)
 		return there
 	})
 	return there, err

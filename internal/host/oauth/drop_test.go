@@ -147,3 +147,35 @@ func TestARenewedTokenIsOfTheTimeWhenItWasGiven(t *testing.T) {
 		t.Errorf("what does not say was given at %v", got)
 	}
 }
+
+// TestARenewalLeavesAnotherConsent that came after its own token was dropped, while the
+// server of tokens took its time.
+func TestARenewalLeavesAnotherConsent(t *testing.T) {
+	c := newCourt(t)
+	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
+	c.refuse("")
+	c.pass(time.Hour - time.Second)
+	c.during = func() {
+		c.mu.Unlock()
+		defer c.mu.Lock()
+		c.during = nil
+		c.drop("ada", 1)
+		v, state := c.users.newVisit(Caller{User: "ada"})
+		c.users.mu.Lock()
+		c.users.visits[state] = v
+		c.users.advance(v, joining)
+		c.users.mu.Unlock()
+		if err := c.users.join(v, token{value: "anew", life: time.Hour, refresh: "another"}); err != nil {
+			t.Error(err)
+		}
+		c.users.mu.Lock()
+		c.users.end(v, nil)
+		c.users.mu.Unlock()
+	}
+	if got, _, err := c.get("ada"); got != "anew" || err != nil {
+		t.Errorf("the token is %q, %v", got, err)
+	}
+	if kept, err := c.vault.Get("ada"); !strings.Contains(string(kept), `"anew"`) || err != nil {
+		t.Errorf("the vault has %s, %v", kept, err)
+	}
+}

@@ -102,21 +102,27 @@ func (u *Users) join(v *visit, got token) error {
 	return nil
 }
 
-// replace keeps the token that comes after another one, unless that was dropped: then
-// there is none, and it reports false.
+// replace keeps the token that comes after another one, unless that is not there any
+// more, as it was dropped: then it reports false, and the vault knows what there is.
 func (u *Users) replace(user string, got token, before kept) (bool, error) {
 	u.keeping.Lock()
 	defer u.keeping.Unlock()
 	k, value := u.made(got, before)
-	there, err := u.vault.Replace(user, value)
-	switch {
-	case err != nil:
+	there, err := u.vault.Replace(user, value, func(old []byte) bool {
+		var is kept
+		return json.Unmarshal(old, &is) == nil && is.Access == before.Access && is.Refresh == before.Refresh
+	})
+	if err != nil {
 		return false, err
-	case !there:
-		k = kept{}
+	}
+	if !there {
+		u.mu.Lock()
+		delete(u.known, user)
+		u.mu.Unlock()
+		return false, nil
 	}
 	u.take(user, k)
-	return there, nil
+	return true, nil
 }
 
 // made returns what is kept of a token, and as bytes. A server that gives no other

@@ -19,9 +19,9 @@ type Vault interface {
 	Get(user string) ([]byte, error)
 	// Put keeps a value of a user, and nothing when it is nil.
 	Put(user string, value []byte) error
-	// Replace keeps a value of a user in the place of another, in one step, and reports
-	// false where there is none any more.
-	Replace(user string, value []byte) (bool, error)
+	// Replace keeps a value of a user in the place of another that it follows, in one
+	// step, and reports false where that is not there any more.
+	Replace(user string, value []byte, follows func(old []byte) bool) (bool, error)
 }
 
 // kept is what a vault keeps of a user.
@@ -183,8 +183,9 @@ func (u *Users) next(ctx context.Context, user string, k kept) (string, error) {
 		if there, err = u.replace(user, got, k); err == nil && there {
 			return got.value, nil
 		}
-		if err == nil {
-			return "", nil // it was dropped meanwhile
+		if err == nil { // it was dropped meanwhile; there may be one of another consent
+			now, err := u.recall(user)
+			return now.Access, err
 		}
 	case errors.As(err, &refused) && refused.code == "invalid_grant":
 		return u.forget(user, k)

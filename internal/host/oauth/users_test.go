@@ -64,10 +64,10 @@ func (v *memoryVault) Put(user string, value []byte) error {
 	return nil
 }
 
-func (v *memoryVault) Replace(user string, value []byte) (bool, error) {
+func (v *memoryVault) Replace(user string, value []byte, follows func([]byte) bool) (bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.kept[user] == nil {
+	if v.kept[user] == nil || !follows(v.kept[user]) {
 		return false, nil
 	}
 	v.kept[user] = value

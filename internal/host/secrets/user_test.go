@@ -19,7 +19,7 @@ func (safe) Get(user string) ([]byte, error) {
 
 func (safe) Put(string, []byte) error { return nil }
 
-func (safe) Replace(string, []byte) (bool, error) { return true, nil }
+func (safe) Replace(string, []byte, func([]byte) bool) (bool, error) { return true, nil }
 
 // TestTokensOfManyUsersStayHidden, as their calls run side by side.
 func TestTokensOfManyUsersStayHidden(t *testing.T) {
