@@ -51,14 +51,21 @@ func (o Options) limits() (ratelimit.Store, error) {
 	return &limitCount{SharedLimits: shared, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: o.Logger}, nil
 }
 
-// closeLimits waits until a store is asked nothing any more, and has it asked nothing
-// again.
+// closeLimits waits until a store is asked nothing any more, for as long as a question
+// and what gives its places back may take, and has it asked nothing again.
 func (s *Server) closeLimits(ctx context.Context) error {
 	count, ok := s.limits.(*limitCount)
 	if !ok {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, 2*count.Timeout)
+	defer cancel()
 	for range limitQuestions {
+		select {
+		case count.room <- struct{}{}:
+			continue // also where ctx has ended: a store that is asked nothing is not slow
+		default:
+		}
 		select {
 		case count.room <- struct{}{}:
 		case <-ctx.Done():

@@ -134,7 +134,7 @@ func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
 	}
 }
 
-// TestAStoreThatNeverAnswersKeepsNoServerFromClosing beyond the time it has.
+// TestAStoreThatNeverAnswersKeepsNoServerFromClosing, though whoever closes it would wait.
 func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
 	hang := make(chan struct{})
 	store := &broken{take: func(context.Context) (engine.LimitVerdict, error) { <-hang; return engine.LimitVerdict{}, nil }}
@@ -147,9 +147,7 @@ func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
 	if got := came(s.Execute(t.Context(), engine.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
 		t.Error(got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the store of the limits has not answered") {
+	if err := s.Close(context.Background()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the store of the limits has not answered") {
 		t.Errorf("close: %v", err)
 	}
 	close(hang)

@@ -72,8 +72,8 @@ type LimitCharge struct {
 	// any server has the same. It is empty where there is no Concurrency.
 	Place string
 	// Hold is how long the call holds its place at most. Then the store takes it back,
-	// as of a server that was killed. Only a function in Go that ignores its ctx may
-	// run on.
+	// as of a server that was killed. What may go on after that is a function in Go that
+	// ignores its ctx, and hooks that hear of the end of the call.
 	Hold time.Duration
 }
 

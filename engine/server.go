@@ -176,7 +176,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // second Close returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		s.closeErr = errors.Join(s.Drain(ctx), s.closeLimits(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close())
+		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close(), s.closeLimits(ctx))
 		s.tell(Stopped, 0)
 		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
 	})

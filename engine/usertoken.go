@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 
 	"github.com/mcpd/mcpd/internal/host"
@@ -29,8 +30,12 @@ func (s *Server) UserTokens() ([]UserToken, error) { return s.brokers.UserTokens
 // DropUserTokens drops tokens, and returns whose: no call is given one of them from then
 // on, and their users are asked again. Who has let the server have one keeps that with
 // the authorization server, which is not told. What was dropped is returned beside an
-// error, too.
+// error, too. A filter that names neither a secret nor a principal drops nothing, and is an
+// error.
 func (s *Server) DropUserTokens(of UserTokenFilter) ([]UserToken, error) {
+	if of.Secret == "" && of.Principal == "" {
+		return nil, errors.New("drop the tokens of users: the filter names neither a secret nor a principal")
+	}
 	dropped, err := s.brokers.DropUserTokens(of.covers)
 	for _, t := range dropped {
 		s.options.Logger.Info("dropped the token of a user", slog.String("secret", t.Secret), slog.String("principal", t.ID), slog.String("kind", string(t.Kind)), slog.String("issuer", t.Issuer))

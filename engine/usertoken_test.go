@@ -33,6 +33,11 @@ func TestADroppedTokenIsWrittenDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, of := range []engine.UserTokenFilter{{}, {Kind: "key", Issuer: "https://i"}} {
+		if dropped, err := s.DropUserTokens(of); len(dropped) != 0 || err == nil {
+			t.Errorf("%+v: dropped are %+v, without an error", of, dropped)
+		}
+	}
 	for _, of := range []engine.UserTokenFilter{{Principal: "ada", Kind: "jwt", Issuer: "https://j"}, {Principal: "eve"}, {Secret: "crm", Principal: "ada", Kind: "jwt"}} {
 		if dropped, err := s.DropUserTokens(of); len(dropped) != 0 || err != nil {
 			t.Errorf("%+v: dropped are %+v, %v", of, dropped, err)
