@@ -287,14 +287,29 @@ func checkout(from, to string) error {
 	return nil
 }
 
+// built is the folder of the mcpd that tests run outside of a script. [tests.Run]
+// removes it.
+var built string
+
+// build builds it, once for all tests: linking takes seconds.
+var build = sync.OnceValues(func() (program string, err error) {
+	if built, err = os.MkdirTemp("", "mcpd-test"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(built, "mcpd")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build mcpd: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
 // buildDaemon returns the path of a mcpd binary for tests that run it outside
-// of a script.
+// of a script. They do not change it.
 func buildDaemon(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "mcpd")
-	build := exec.Command("go", "build", "-o", program, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build mcpd: %v\n%s", err, out)
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

@@ -11,7 +11,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"mcpd": main, "curl": curl})
+	testscript.Main(tests{m}, map[string]func(){"mcpd": main, "curl": curl})
+}
+
+// tests are all tests of the package.
+type tests struct{ *testing.M }
+
+// Run runs them, and leaves nothing that they share behind.
+func (all tests) Run() int {
+	defer func() { _ = os.RemoveAll(built) }() // nothing, if nobody wanted it: RemoveAll("") does nothing
+	return all.M.Run()
 }
 
 // TestScripts runs every scenario of testdata/script against the real binary.
