@@ -71,15 +71,24 @@ need_postgres() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends postgresql
 }
 
-# fuzz SECONDS: each fuzz target for so long, four at a time with one worker each.
+# fuzz SECONDS [PACKAGES]: each fuzz target for so long, four at a time with one worker
+# each. Coverage guides through PACKAGES, our own by default: go test -fuzz would link
+# each target and compile all dependencies anew, which took longer than the fuzzing.
 # Inputs that are merely interesting are hardly minimized, which would take all of
 # the time. A target that is cut off by the clock alone (go.dev/issue/75804) runs again.
 fuzz() {
-  grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | while read -r file; do
-    grep -oE '^func Fuzz[A-Za-z0-9_]*' "$file" | sed "s|^func |$(dirname "$file") |"
-  done | sort -u | xargs -P 4 -L 1 bash -c '
+  local tests found result
+  tests=$(mktemp -d)
+  found=$(grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci .)
+  # shellcheck disable=SC2046 # no folder of ours has a space in its name
+  go test -c -gcflags="${2:-github.com/mcpd/mcpd/...}=-d=libfuzzer" -o "$tests/" $(xargs -n 1 dirname <<<"$found" | sort -u) &&
+    while read -r file; do
+      grep -oE '^func Fuzz[A-Za-z0-9_]*' "$file" | sed "s|^func |$(dirname "$file") |"
+    done <<<"$found" | sort -u | xargs -P 4 -L 1 bash -c '
+    cd "$0"
     for try in 1 2 3; do
-      if out=$(go test -run "^$" -fuzz "^$1\$" -fuzztime '"$1"'s -fuzzminimizetime 100x -parallel 1 "$0" 2>&1); then
+      if out=$("'"$tests"'/${0##*/}.test" -test.run "^$" -test.fuzz "^$1\$" -test.fuzztime '"$1"'s -test.fuzzminimizetime 100x -test.parallel 1 -test.fuzzcachedir "'"$tests"'/found/$0" 2>&1); then
+        if echo "$out" | grep -q "without coverage guidance"; then echo "$0 $1 is fuzzed without guidance"; exit 255; fi
         echo "fuzzed $0 $1: $(echo "$out" | grep -oE "execs: [0-9]+" | tail -1)"
         exit 0
       fi
@@ -87,6 +96,9 @@ fuzz() {
     done
     echo "$out"
     exit 255'
+  result=$?
+  rm -rf "$tests"
+  return $result
 }
 
 # cross_builds TARGET...: builds mcpd for other systems, such as linux/arm64.

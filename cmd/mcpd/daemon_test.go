@@ -291,13 +291,15 @@ func checkout(from, to string) error {
 // removes it.
 var built string
 
-// build builds it, once for all tests: linking takes seconds.
+// build builds it, once for all tests: linking takes seconds. It is built as releases are.
 var build = sync.OnceValues(func() (program string, err error) {
 	if built, err = os.MkdirTemp("", "mcpd-test"); err != nil {
 		return "", err
 	}
 	program = filepath.Join(built, "mcpd")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	command := exec.Command("go", "build", "-o", program, ".")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build mcpd: %w\n%s", err, out)
 	}
 	return program, nil
