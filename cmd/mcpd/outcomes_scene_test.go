@@ -37,6 +37,9 @@ type outcomeScene struct {
 	dir     string
 	end     chan struct{} // closed when functions that ignore their contexts may return
 	loading sync.Mutex
+	// auditDir is where the audit log is, and kept are the kinds of calls whose arguments it has.
+	auditDir string
+	kept     map[string]bool
 
 	// stalled are calls over HTTP that do not end by themselves, and the drain that
 	// waits for them.
@@ -50,10 +53,11 @@ func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &outcomeScene{T: t, cut: cut, ledger: newOutcomeLedger(processes), dir: t.TempDir(), end: make(chan struct{})}
+	s := &outcomeScene{T: t, cut: cut, ledger: newOutcomeLedger(processes), dir: t.TempDir(), end: make(chan struct{}), auditDir: t.TempDir(), kept: map[string]bool{}}
 	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join("..", "..", "testdata", "outcomes"))); err != nil {
 		t.Fatal(err)
 	}
+	s.addAudit()
 	s.server, err = engine.New(engine.Options{
 		Name: "outcomes", Config: os.DirFS(s.dir), Tools: os.DirFS(filepath.Join(s.dir, "tools.d")), Executor: s.ledger,
 		Hooks: []engine.Hook{s.ledger.hook}, Modules: []engine.HostModule{s.ledger.module()},
@@ -76,6 +80,18 @@ func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
 	}
 	s.web = httptest.NewServer(handler)
 	return s
+}
+
+// addAudit has the server write down calls.
+func (s *outcomeScene) addAudit() {
+	config := filepath.Join(s.dir, "mcpd.hcl")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(config, append(text, s.auditBlock()...), 0o600); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // addFunctions adds tools in Go.

@@ -184,6 +184,10 @@ func liveThroughOutcomes(t *testing.T, seed uint64, seen map[string]int) {
 	clients.Wait()
 	status := s.shutDown()
 	s.ledger.check(t, status, seen)
+	s.checkAudit(t)
+	if len(s.kept) < 3 {
+		t.Errorf("arguments of %v alone are kept", s.kept)
+	}
 	if s.killed.Load() == 0 || status.HookWaits == 0 {
 		t.Errorf("%d processes were killed, and calls waited %d times for hooks", s.killed.Load(), status.HookWaits)
 	}
