@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -39,9 +40,28 @@ policy "kept" {
   deny   = "result.secret"
   reason = "the operator keeps it"
 }
+policy "signed" {
+  resources         = ["vault", "cell"]
+  prompts           = ["letter"]
+  requires_approval = "tool.kind != ''"
+  reason            = "the operator asks"
+}
+policy "sealed" {
+  on        = "result"
+  resources = ["diary", "page"]
+  prompts   = ["poem"]
+  deny      = "size(result) > 0"
+  reason    = "the operator keeps it"
+}
 limit "few" {
   tools = ["echo"]
   rate  = "1/h"
+}
+limit "scarce" {
+  key       = "tool.name"
+  resources = ["news", "story"]
+  prompts   = ["joke"]
+  rate      = "1/h"
 }
 hook "told" {
   on  = ["start"]
@@ -92,16 +112,51 @@ prompt "draft" {
   argument "hour" {}
   message "user" { text = "done" }
 }
-`,
+` + three("vault", "cell", "letter") + three("diary", "page", "poem") + three("news", "story", "joke"),
 	"papers/a.txt": "done",
+}
+
+// three are a resource, a template and a prompt of these names.
+func three(resource, template, prompt string) string {
+	return fmt.Sprintf(`
+resource %[1]q {
+  uri  = "x://%[1]s"
+  text = "done"
+}
+resource_template %[2]q {
+  uri_template = "x://%[2]s/{id}"
+  param "id" { pattern = "^[0-9]+$" }
+  complete "id" { values = ["done"] }
+  text = "done"
+}
+prompt %[3]q {
+  argument "day" {
+    complete { values = ["done"] }
+  }
+  message "user" { text = "done" }
+}
+`, resource, template, prompt)
+}
+
+// reads are calls of all that [three] has.
+func reads(resource, template, prompt string) []engine.Request {
+	return []engine.Request{
+		{Kind: engine.Resources, Name: "x://" + resource},
+		{Kind: engine.Resources, Name: "x://" + template + "/7"},
+		{Kind: engine.Templates, Name: "x://" + template + "/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)},
+		{Kind: engine.Prompts, Name: prompt, Arguments: json.RawMessage(`{"day":"x"}`)},
+		{Kind: engine.Prompts, Name: prompt, Argument: "day", Arguments: json.RawMessage(`{"value":"d"}`)},
+	}
+}
+
+type heldCall struct {
+	request engine.Request
+	told    string
 }
 
 // heldCalls are calls that the rules of the operator are against, and what their callers
 // are told. The last is the second of its limit.
-var heldCalls = []struct {
-	request engine.Request
-	told    string
-}{
+var heldCalls = []heldCall{
 	{engine.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
 	{engine.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
 	{engine.Request{Name: "refund", Arguments: json.RawMessage(`{"amount":99}`)}, "POLICY_DENIED: the operator says less"},
@@ -117,6 +172,23 @@ var heldCalls = []struct {
 	{engine.Request{Kind: engine.Templates, Name: "x://rows/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
 	{engine.Request{Name: "echo"}, "ok"},
 	{engine.Request{Name: "echo"}, "POLICY_DENIED: over the limit"},
+}
+
+// allHeld are heldCalls and those of all other kinds: which want an approval, whose results
+// are kept, and the first and the second of their limits.
+func allHeld() []heldCall {
+	all := slices.Clone(heldCalls)
+	add := func(told string, requests ...engine.Request) {
+		for _, r := range requests {
+			all = append(all, heldCall{r, told})
+		}
+	}
+	add("POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks", reads("vault", "cell", "letter")...)
+	add("POLICY_DENIED: the operator keeps it", reads("diary", "page", "poem")...)
+	scarce := reads("news", "story", "joke")
+	add("ok", scarce[0], scarce[1], scarce[3]) // completions count with what they are of
+	add("POLICY_DENIED: over the limit", scarce...)
+	return all
 }
 
 // unseen is what callers are told of a failure where policies judge results.
@@ -212,7 +284,7 @@ func write(folder fstest.MapFS, changes map[string]string) {
 func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[string]string) {
 	t.Helper()
 	told := map[string]int{"told of tool pay": 1} // for the nested call
-	for _, held := range heldCalls {
+	for _, held := range allHeld() {
 		held.request.Caller = anonymous()
 		got := "ok"
 		if result := s.Execute(t.Context(), held.request); result.Err != nil {
@@ -231,6 +303,12 @@ func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[stri
 	}
 	for _, name := range []string{"tool pay", "tool calls", "tool refund", "tool wipe", "tool tell", "resource ledger", "resource row", "resource papers", "prompt draft", "completion draft", "completion row", "tool echo"} {
 		told["told of "+name]++
+	}
+	for _, name := range []string{"resource vault", "resource cell", "completion cell", "prompt letter", "completion letter", "resource diary", "resource page", "completion page", "prompt poem", "completion poem"} {
+		told["told of "+name]++
+	}
+	for name, times := range map[string]int{"resource news": 2, "resource story": 2, "completion story": 1, "prompt joke": 2, "completion joke": 1} {
+		told["told of "+name] += times
 	}
 	told["told of completion draft"] += 2
 	told["told of tool echo"]++

@@ -1,0 +1,47 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestEveryKindIsApproved: what the user is shown names what is called, nothing is given
+// before, and an approval holds for what it was asked for alone.
+func TestEveryKindIsApproved(t *testing.T) {
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", "policy \"signed\" {\n  requires_approval = \"true\"\n  reason = \"It is kept\"\n}\n"),
+		Tools:  files("all.hcl", three("vault", "cell", "letter")),
+	})
+	for _, kind := range []struct {
+		request, other engine.Request
+		shown          string
+	}{
+		{engine.Request{Kind: engine.Resources, Name: "x://vault"}, engine.Request{Kind: engine.Resources, Name: "x://cell/7"}, "Resource: x://vault"},
+		{engine.Request{Kind: engine.Resources, Name: "x://cell/7"}, engine.Request{Kind: engine.Resources, Name: "x://cell/8"}, "Resource: x://cell/7"},
+		{
+			engine.Request{Kind: engine.Prompts, Name: "letter", Arguments: json.RawMessage(`{"day":"monday"}`)},
+			engine.Request{Kind: engine.Prompts, Name: "letter", Arguments: json.RawMessage(`{"day":"sunday"}`)}, `Prompt: letter`,
+		},
+	} {
+		ready := func(r engine.Request, resume *engine.Resume) engine.Request {
+			r.Caller, r.Can, r.Resume = anonymous(), engine.Capabilities{Form: true}, resume
+			return r
+		}
+		name := kind.request.Name
+		ask := mustAsk(t, s.Execute(t.Context(), ready(kind.request, nil)))
+		if shown := string(ask.Requests[0].Params); !strings.Contains(shown, "It is kept") || !strings.Contains(shown, kind.shown) {
+			t.Errorf("%s: the user is shown %s", name, shown)
+		}
+		wantSaid(t, s.Execute(t.Context(), ready(kind.request, acts(ask, "decline"))), "POLICY_DENIED: the user did not approve the call")
+		ask = mustAsk(t, s.Execute(t.Context(), ready(kind.request, nil)))
+		if got := s.Execute(t.Context(), ready(kind.other, acts(ask, "accept"))); got.Err == nil || got.Err.Code != engine.InvalidInput {
+			t.Errorf("the approval of %s is good for %s %s: %s", name, kind.other.Name, kind.other.Arguments, said(got))
+		}
+		if got := s.Execute(t.Context(), ready(kind.request, acts(ask, "accept"))); got.Err != nil || got.Ask != nil || !strings.Contains(string(got.Reply), "done") {
+			t.Errorf("%s, once it is approved: %s, %s", name, said(got), got.Reply)
+		}
+	}
+}
