@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -62,6 +63,27 @@ func TestACallAsksThePoliciesOfItsToolAlone(t *testing.T) {
 	}
 	if got := testing.AllocsPerRun(100, func() { decideAll(t, e, facts, whole) }); got > 30 {
 		t.Errorf("deciding allocates %v times", got)
+	}
+}
+
+// TestAThousandPoliciesCostTenMicroseconds a call, over 100 tools. Only the long run judges
+// times.
+func TestAThousandPoliciesCostTenMicroseconds(t *testing.T) {
+	if os.Getenv("MCPD_LONG") == "" {
+		t.Skip("SKIPPED: set MCPD_LONG")
+	}
+	e, facts, whole := manyRules(t)
+	const calls = 1000
+	fastest := time.Hour // of turns that something else may have held up
+	for range 50 {
+		began := time.Now()
+		for range calls {
+			decideAll(t, e, facts, whole)
+		}
+		fastest = min(fastest, time.Since(began)/calls)
+	}
+	if t.Logf("a decision takes %v", fastest); fastest > 10*time.Microsecond {
+		t.Errorf("a decision takes %v", fastest)
 	}
 }
 
