@@ -27,7 +27,7 @@ func (m *tokenMethod) principal(claims map[string]any) (identity.Principal, erro
 	if !ok {
 		return identity.Principal{}, errSubject
 	}
-	p := identity.Principal{ID: id, Kind: identity.KindToken, Issuer: m.Issuer, Scopes: scopes, Groups: groups, Claims: claims}
+	p := identity.Principal{ID: id, Kind: identity.KindToken, Issuer: m.Issuer, Scopes: m.withImplied(scopes), Groups: groups, Claims: claims}
 	if m.Agent == "" {
 		return p, nil
 	}
@@ -37,6 +37,26 @@ func (m *tokenMethod) principal(claims map[string]any) (identity.Principal, erro
 		}
 	}
 	return p, nil
+}
+
+// withImplied returns scopes with those that they imply, which imply others in turn.
+func (m *tokenMethod) withImplied(scopes []string) []string {
+	if len(m.ImpliedScopes) == 0 {
+		return scopes
+	}
+	all, known := scopes, make(map[string]bool, len(scopes))
+	for _, scope := range scopes {
+		known[scope] = true
+	}
+	for i := 0; i < len(all); i++ {
+		for _, implied := range m.ImpliedScopes[all[i]] {
+			if !known[implied] {
+				known[implied] = true
+				all = append(all, implied)
+			}
+		}
+	}
+	return all
 }
 
 // scopesOf returns the scopes of a token: a text of words, as in RFC 9068 section

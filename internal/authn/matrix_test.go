@@ -124,6 +124,7 @@ func (s *site) tokenCells() []cell {
 		{name: "a token that is bound", request: bearing(s.token(map[string]any{"agent": "bot"})), id: "ada", agent: "bot"},
 		{name: "a token of several audiences", request: bearing(s.token(map[string]any{"aud": []string{"x", audience}})), id: "ada"},
 		{name: "a minute of skew", request: bearing(s.token(map[string]any{"exp": now - 59, "nbf": now + 60})), id: "ada"},
+		{name: "a scope that implies the one that is required", request: bearing(s.token(map[string]any{"scope": "all"})), id: "ada"},
 		{name: "a list of scopes", request: bearing(s.token(map[string]any{"scope": nil, "scp": []string{"mcp"}})), id: "ada"},
 		invalid("expired", map[string]any{"exp": now - 60}, errExpired),
 		invalid("no expiry", map[string]any{"exp": nil}, errExpired),

@@ -49,6 +49,9 @@ type TokenOptions struct {
 	Scopes string
 	// RequiredScopes are scopes that every token must have.
 	RequiredScopes []string
+	// ImpliedScopes are the scopes that a broader one implies, and those imply in turn:
+	// who has it has them (2026-07-28 basic/authorization, Step-Up Authorization Flow).
+	ImpliedScopes map[string][]string
 	// Skew is how far the clocks may differ, a minute at most. 0 means a minute,
 	// less than 0 none.
 	Skew time.Duration
@@ -118,6 +121,11 @@ func (o TokenOptions) withDefaults() (TokenOptions, error) {
 	for _, scope := range o.RequiredScopes {
 		if !isScope(scope) {
 			return o, errors.New("a required scope has characters that no scope has")
+		}
+	}
+	for broad, narrower := range o.ImpliedScopes {
+		if !isScope(broad) || slices.ContainsFunc(narrower, func(scope string) bool { return !isScope(scope) }) {
+			return o, errors.New("an implied scope has characters that no scope has")
 		}
 	}
 	return o, nil

@@ -243,3 +243,17 @@ func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
 		t.Errorf("the operator is told %s", log.String())
 	}
 }
+
+// TestABroaderScopeImpliesNarrowerOnes, which policies see beside it, each once.
+func TestABroaderScopeImpliesNarrowerOnes(t *testing.T) {
+	s := newSite(t)
+	s.apply(s.options())
+	for scopes, want := range map[string][]string{
+		"mcp": {"mcp"}, "mcp crm:read": {"mcp", "crm:read"}, "crm": {"crm", "all", "mcp", "crm:read"}, "crm:read all": {"crm:read", "all", "crm", "mcp"},
+	} {
+		p, err := s.roster.Authenticate(bearing(s.token(map[string]any{"scope": scopes})))
+		if diff := cmp.Diff(want, p.Scopes); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got)\n%s", scopes, err, diff)
+		}
+	}
+}

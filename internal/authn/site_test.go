@@ -84,7 +84,8 @@ func (s *site) options() Options {
 }
 
 func (s *site) tokens() TokenOptions {
-	return TokenOptions{Issuer: s.provider.Issuer(), Audience: audience, RequiredScopes: []string{"mcp"}, Agent: "agent"}
+	return TokenOptions{Issuer: s.provider.Issuer(), Audience: audience, RequiredScopes: []string{"mcp"}, Agent: "agent",
+		ImpliedScopes: map[string][]string{"all": {"crm"}, "crm": {"all", "mcp", "crm:read"}}}
 }
 
 // claims are good ones, with some changed. Nil takes one out.

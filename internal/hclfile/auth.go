@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,6 +45,8 @@ type AuthTokens struct {
 	// ID, Scopes, Groups and Agent name claims, "" for the usual ones.
 	ID, Scopes, Groups, Agent string
 	RequiredScopes            []string
+	// ImpliedScopes are the scopes that a broader one implies.
+	ImpliedScopes map[string][]string
 	// Skew is how far the clocks may differ.
 	Skew time.Duration
 }
@@ -83,7 +86,7 @@ var (
 	authRules = map[string]*rule{
 		"api_key": {args: args("file")},
 		"oidc": {args: join(required("issuer", "audience"),
-			args("resource", "algorithms", "id", "scopes", "groups", "agent", "required_scopes", "skew"))},
+			args("resource", "algorithms", "id", "scopes", "groups", "agent", "required_scopes", "implied_scopes", "skew"))},
 		"mtls":      {args: args("allow", "agent")},
 		"unix":      {args: args("uids", "gids")},
 		"anonymous": {},
@@ -178,8 +181,42 @@ func (d *decoder) authTokens(body *hclsyntax.Body) *AuthTokens {
 		d.checkScope(e)
 	}
 	t.RequiredScopes = textsOf(scopes)
+	t.ImpliedScopes = d.impliedScopes(body)
 	t.Skew = d.durationWithin(body, "skew", maxSkew, maxSkew)
 	return t
+}
+
+// impliedScopes decodes an object whose members are broader scopes, with lists of those
+// that each implies.
+func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
+	const name = "implied_scopes"
+	v, ok := d.typed(body, name, objectKind)
+	if !ok {
+		return nil
+	}
+	whole := body.Attributes[name].Expr
+	lists := &valueType{kind: mapKind, elem: &valueType{kind: listKind, elem: &valueType{kind: stringKind}}}
+	if !d.bounded(whole, v) || !d.conform(whole, v, lists, strconv.Quote(name)) {
+		return nil
+	}
+	members := d.memberExprs(whole)
+	implied := make(map[string][]string, v.LengthInt())
+	for it := v.ElementIterator(); it.Next(); {
+		key, list := it.Element()
+		broad, at, items := key.AsString(), whole, whole
+		if m, ok := members[broad]; ok {
+			at, items = m.KeyExpr, m.ValueExpr
+		}
+		d.checkScope(element{broad, at.Range()})
+		narrower := make([]string, 0, list.LengthInt())
+		for it := list.ElementIterator(); it.Next(); {
+			_, item := it.Element()
+			d.checkScope(element{item.AsString(), itemExpr(items, len(narrower)).Range()})
+			narrower = append(narrower, item.AsString())
+		}
+		implied[broad] = narrower
+	}
+	return implied
 }
 
 // plainURL decodes the address of a server, without user, query and fragment: it

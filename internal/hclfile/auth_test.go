@@ -35,6 +35,7 @@ auth "oidc" "corp" {
   groups          = "realm.roles"
   agent           = "client_id"
   required_scopes = ["mcp"]
+  implied_scopes  = { admin = ["crm.write"], "crm.write" = ["crm.read"] }
   skew            = "30s"
 }
 auth "oidc" "dev" {
@@ -64,7 +65,7 @@ func TestAuthBlocksAreDecodedWhole(t *testing.T) {
 		{Kind: "oidc", Name: "corp", Tokens: &AuthTokens{
 			Issuer: "https://login.example.com/", Audience: "https://mcp.example.com/mcp", Resource: "https://mcp.example.com/mcp",
 			Algorithms: []string{"ES256"}, ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id",
-			RequiredScopes: []string{"mcp"}, Skew: 30 * time.Second,
+			RequiredScopes: []string{"mcp"}, ImpliedScopes: map[string][]string{"admin": {"crm.write"}, "crm.write": {"crm.read"}}, Skew: 30 * time.Second,
 		}},
 		{Kind: "oidc", Name: "dev", Tokens: &AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
 		{Kind: "mtls", Name: "fleet", Certificates: &AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
