@@ -10,7 +10,7 @@ import (
 )
 
 // maxSessions is how many legacy sessions of HTTP there may be. One more ends
-// the one that was idle longest.
+// the one that was idle longest, of the principal that has most.
 const maxSessions = 10_000
 
 // sessions keeps the legacy sessions of HTTP, which outlive their requests.
@@ -25,7 +25,17 @@ type sessions struct {
 	byID map[string]*list.Element
 	// order holds entries, the one used last in front.
 	order list.List
+	// held counts the sessions of each principal.
+	held map[holder]int
 }
+
+// holder is a principal, whatever agents its credentials are bound to.
+type holder struct {
+	kind       identity.Kind
+	issuer, id string
+}
+
+func holderOf(p identity.Principal) holder { return holder{p.Kind, p.Issuer, p.ID} }
 
 type entry struct {
 	session *session
@@ -33,18 +43,20 @@ type entry struct {
 }
 
 func newSessions(most int, idle time.Duration, ended func(*session)) *sessions {
-	return &sessions{most: most, idle: idle, ended: ended, byID: map[string]*list.Element{}}
+	return &sessions{most: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, held: map[holder]int{}}
 }
 
 // add keeps a session and gives it an id that cannot be guessed. It makes room
-// for it by forgetting those that are idle; false means that none is.
+// for it by forgetting one that is idle; false means that there is none to forget.
 func (s *sessions) add(n *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
-	if s.order.Len() >= s.most && !s.evict() {
+	of := holderOf(n.principal)
+	if s.order.Len() >= s.most && !s.evict(of) {
 		return false
 	}
+	s.held[of]++
 	n.id = rand.Text()
 	s.byID[n.id] = s.order.PushFront(&entry{n, time.Now()})
 	return true
@@ -100,20 +112,44 @@ func (s *sessions) expire() {
 	}
 }
 
-// evict ends the session that was idle longest; false means that all are busy.
-func (s *sessions) evict() bool {
+// evict ends the session that was idle longest, of the principal that has most: who opens
+// many ends none of others. Where that one's are all busy it gets no more, and for others
+// whichever session was idle longest makes room. False means that none has.
+func (s *sessions) evict(by holder) bool {
+	greedy, most := by, s.held[by]
+	for of, n := range s.held {
+		if n > most {
+			greedy, most = of, n
+		}
+	}
+	var longest *list.Element
 	for e := s.order.Back(); e != nil; e = e.Prev() {
-		if !e.Value.(*entry).session.busy() {
+		n := e.Value.(*entry).session
+		if n.busy() {
+			continue
+		}
+		if holderOf(n.principal) == greedy {
 			s.drop(e)
 			return true
 		}
+		if longest == nil {
+			longest = e
+		}
 	}
-	return false
+	if greedy == by || longest == nil {
+		return false
+	}
+	s.drop(longest)
+	return true
 }
 
 func (s *sessions) drop(e *list.Element) {
 	n := s.order.Remove(e).(*entry).session
 	delete(s.byID, n.id)
+	of := holderOf(n.principal)
+	if s.held[of]--; s.held[of] == 0 {
+		delete(s.held, of)
+	}
 	close(n.ended)
 	n.calls.cancelAll()
 	s.ended(n)

@@ -179,3 +179,43 @@ func TestThereIsAnEndToTheRequestsUnderWay(t *testing.T) {
 		t.Errorf("the fault is %v", f)
 	}
 }
+
+// TestWhoOpensManySessionsEndsNoneOfOthers: those that are idle longest are its own.
+func TestWhoOpensManySessionsEndsNoneOfOthers(t *testing.T) {
+	s := newSessions(10, time.Hour, func(*session) {})
+	first, second := open(t, s, "alice"), open(t, s, "bob")
+	oldest := open(t, s, "mallory")
+	bound := newSession(principal("mallory"), newestLegacy, "")
+	bound.principal.Agent = "bot"
+	if !s.add(bound) {
+		t.Fatal("there is no room")
+	}
+	for range 20 {
+		open(t, s, "mallory")
+	}
+	if isOver(first) || isOver(second) || !isOver(oldest) || !isOver(bound) {
+		t.Error("who has few sessions has lost one, or who has many keeps what it used longest ago")
+	}
+	third := open(t, s, "carol")
+	if isOver(first) || isOver(second) || isOver(third) || s.len() != 10 {
+		t.Errorf("of %d sessions those of others made room for carol's", s.len())
+	}
+}
+
+// TestWhoseManySessionsAreBusyGetsNoMore, and others still do.
+func TestWhoseManySessionsAreBusyGetsNoMore(t *testing.T) {
+	s := newSessions(5, time.Hour, func(*session) {})
+	idle := open(t, s, "alice")
+	for range 4 {
+		if _, _, f := open(t, s, "mallory").calls.add(context.Background(), []byte("1")); f != nil {
+			t.Fatal(f)
+		}
+	}
+	if s.add(newSession(principal("mallory"), newestLegacy, "")) || isOver(idle) {
+		t.Error("who has most sessions, all busy, got another")
+	}
+	open(t, s, "bob")
+	if !isOver(idle) || s.len() != 5 {
+		t.Error("the session that is idle did not make room for another principal's")
+	}
+}
