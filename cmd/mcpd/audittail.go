@@ -15,6 +15,8 @@ type auditTail struct {
 	lines  int
 	follow bool
 	asJSON bool
+	// unanswered leaves out all but approvals that nobody has given or refused.
+	unanswered bool
 }
 
 func newAuditTail(e env) *cobra.Command {
@@ -23,16 +25,20 @@ func newAuditTail(e env) *cobra.Command {
 		Use:   "tail [PATH]",
 		Short: "Print the last records of an audit log",
 		Long: `Tail prints the last records of an audit log, the oldest first: when, what, who,
-and what became of it. It does not check them; mcpd audit verify does.`,
+and what became of it. It does not check them; mcpd audit verify does. With
+--unanswered it prints the last approvals that were asked and that nobody has given
+or refused since.`,
 		Example: `  mcpd audit tail
   mcpd audit tail -n 100 --json audit/mcpd.jsonl
-  mcpd audit tail --follow`,
+  mcpd audit tail --follow
+  mcpd audit tail --unanswered`,
 		RunE: func(_ *cobra.Command, args []string) error { return t.run(e, args) },
 	}
 	t.log.add(cmd)
 	cmd.Flags().IntVarP(&t.lines, "lines", "n", 20, "print the last `N` records")
 	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "print records as they are written, until a signal to stop")
 	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print the lines as they were written")
+	cmd.Flags().BoolVar(&t.unanswered, "unanswered", false, "print approvals that were asked and not answered")
 	return cmd
 }
 
@@ -40,9 +46,18 @@ func (t *auditTail) run(e env, args []string) error {
 	if t.lines < 0 || t.lines > audit.MaxTail {
 		return usage("-n takes a number from 0 to %d", audit.MaxTail)
 	}
+	if t.unanswered && t.follow {
+		return usage("--unanswered tells of what did not follow, and cannot be used with --follow")
+	}
 	path, err := t.log.path(e, args)
 	if err != nil {
 		return err
+	}
+	if t.unanswered {
+		if err := audit.Unanswered(path, t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
+			return unread(path, err)
+		}
+		return nil
 	}
 	// Where nothing is to be printed, the last record is still what others follow.
 	var last []*audit.Line

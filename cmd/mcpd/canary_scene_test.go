@@ -334,4 +334,6 @@ func (s *scene) read(t *testing.T) {
 	fmt.Fprintf(&s.config, "variable \"pin\" {\n  type = string\n  sensitive = true\n}\n")
 	s.tool("sensitive", fmt.Sprintf("    http \"x\" {\n      hosts = [%q]\n      private_networks = true\n      header \"X-Pin\" { value = var.pin }\n    }", strings.TrimPrefix(s.api.URL, "http://")),
 		fmt.Sprintf(`log.warn(vars.pin, { pin: vars.pin }); const r = await http.x.get(%q); throw new ToolError(vars.pin + r.status, { details: { pin: vars.pin } });`, s.api.URL+"/echo"))
+	s.tool("held_back", "", `return 1;`)
+	s.tools.WriteString("policy \"pins\" {\n  tools = [\"held_back\"]\n  requires_approval = \"vars.pin != ''\"\n  reason = <<CEL\n    \"It is \" + vars.pin\n  CEL\n}\n")
 }

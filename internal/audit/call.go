@@ -56,7 +56,7 @@ func (l *Line) call() *Call {
 		Via: l.text("via"), Kind: l.text("called"), URI: l.text("mcp.resource.uri"), Method: l.text("mcp.method.name"),
 		Revision: l.text("revision"), Definition: l.text("definition"), TraceID: l.text("trace_id"), SpanID: l.text("span_id"),
 		Outcome: l.text("outcome"), DeniedBy: l.text("denied_by"), Limited: l.member("limited") == true, Cached: l.member("cached") == true,
-		Message: l.text("error.message"),
+		Message: l.text("error.message"), Approval: l.approval(),
 	}}
 	c.Name = l.text(nameMember(c.Kind))
 	c.Duration = time.Duration(l.number("duration_ms") * float64(time.Millisecond))

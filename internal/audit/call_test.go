@@ -60,6 +60,7 @@ func record() *Record {
 		},
 		Arguments: json.RawMessage(`{"b": 1, "a": 12345678901234567890}`), Values: json.RawMessage(`{"b": 1, "a": 12345678901234567890}`),
 		Outcome: "POLICY_DENIED", DeniedBy: "small", Limited: true, Cached: true, Duration: 1500 * time.Microsecond, Message: "no",
+		Approval: &Approval{State: ApprovalVoid, Why: "foreign", Policies: []string{"a", "b"}},
 	}
 }
 

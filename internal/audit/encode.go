@@ -149,6 +149,7 @@ func (e *encoder) call(r *Record) {
 	e.text("definition", r.Definition)
 	e.caller(&r.Caller)
 	e.arguments(r)
+	e.approval(r.Approval)
 }
 
 // nameMember returns the member that holds the name of what was called.
@@ -212,15 +213,21 @@ func (e *encoder) arguments(r *Record) {
 			e.body = append(e.body, `"not JSON"`...)
 			e.canonical = append(e.canonical[:0], r.Arguments...)
 		}
-		e.body = append(e.body, `,"digest":"hmac-sha256:`...)
-		e.digest.Reset()
-		e.digest.Write(e.canonical)
-		e.sum = e.digest.Sum(e.sum[:0])
-		e.body = append(hex.AppendEncode(e.body, e.sum), `"}`...)
+		e.body = append(e.body, `,"digest":"`...)
+		e.keyed(e.canonical)
+		e.body = append(e.body, `"}`...)
 	}
 	if len(r.Values) > 0 {
 		e.values(r.Values)
 	}
+}
+
+// keyed appends the keyed digest of what nobody without the key is to guess.
+func (e *encoder) keyed(what []byte) {
+	e.digest.Reset()
+	e.digest.Write(what)
+	e.sum = e.digest.Sum(e.sum[:0])
+	e.body = hex.AppendEncode(append(e.body, "hmac-sha256:"...), e.sum)
 }
 
 // values writes arguments that are to be kept, unless they are too long.

@@ -101,6 +101,7 @@ func columns() [][]string {
 		{"principal", "id"}, {"principal", "kind"}, {"principal", "issuer"}, {"principal", "scopes"}, {"principal", "groups"}, {"principal", "claims"},
 		{"agent", "claimed"}, {"agent", "verified"}, {"request_id"}, {"client.address"}, {"listener"}, {"mcp.session.id"},
 		{"arguments", "shape"}, {"arguments", "digest"}, {"gen_ai.tool.call.arguments"},
+		{"approval", "state"}, {"approval", "why"}, {"approval", "policies"}, {"approval", "asked"},
 		{"outcome"}, {"error.type"}, {"error.message"}, {"denied_by"}, {"limited"}, {"cached"}, {"duration_ms"},
 	}
 }

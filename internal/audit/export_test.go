@@ -41,6 +41,7 @@ func TestEveryFormatHoldsEverything(t *testing.T) {
 	l := opened(t, Options{Path: path, Mode: Strict, Now: clock, Key: bytes.Repeat([]byte("k"), keySize)})
 	r := refund()
 	r.Values = []byte(`{"note":"=1+1\u202e","password":"hunter2"}`)
+	r.Approval = &Approval{State: ApprovalUnasked, Why: "client", Policies: []string{"large", "odd"}, Asked: []byte("A refund of 70")}
 	ok := &Record{Call: "c-3", Kind: "resource", Name: "docs", URI: "file:///x", Outcome: OutcomeOK, Cached: true}
 	events := Event{Name: "reload", Attributes: map[string]string{"before": "a", "after": "b", "api_token": "hunter2"}}
 	for _, err := range []error{l.Intent(r), l.Outcome(r), l.Outcome(ok), l.Event(events), l.Close()} {
@@ -53,7 +54,7 @@ func TestEveryFormatHoldsEverything(t *testing.T) {
 		if strange, err := Export(&out, path, format, Span{}); err != nil || strange > 0 {
 			t.Fatal(strange, err)
 		}
-		if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "\u202e") {
+		if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "\u202e") || strings.Contains(out.String(), "A refund of 70") {
 			t.Errorf("%s shows what it should not", format)
 		}
 		golden(t, "export."+string(format), out.Bytes())

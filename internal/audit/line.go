@@ -101,6 +101,9 @@ func (l *Line) String() string {
 	if outcome := l.text("outcome"); outcome != "" {
 		parts = append(parts, outcome, l.text("duration_ms")+"ms")
 	}
+	if said := l.approval().String(); said != "" {
+		parts = append(parts, said)
+	}
 	for _, member := range []string{"denied_by", "error.message"} {
 		if text := l.text(member); text != "" {
 			parts = append(parts, strconv.Quote(text))

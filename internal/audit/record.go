@@ -34,6 +34,8 @@ type Record struct {
 	// Values are arguments to be kept as they are, without what is sensitive.
 	// Nil keeps none.
 	Values json.RawMessage
+	// Approval is what became of the approval that policies want; nil where none do.
+	Approval *Approval
 
 	// What follows is for outcomes.
 

@@ -28,10 +28,11 @@ func (x *execution) account(result call.Result) *call.Error {
 		return nil
 	}
 	r := x.record()
+	r.Approval = x.approvalOf(result)
 	r.Duration, r.Cached, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, audit.OutcomeOK
 	switch {
 	case result.Err != nil:
-		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, result.Err.Message
+		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.written(result.Err.Message)
 	case result.Ask != nil:
 		r.Outcome = audit.OutcomeInputRequired
 	}
@@ -52,7 +53,7 @@ func (x *execution) record() *audit.Record {
 	r := &audit.Record{
 		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via),
 		Kind: x.eventKind(), Name: x.name(), URI: x.uri(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
-		Method: x.method(),
+		Method: x.method(), Approval: x.approval,
 	}
 	r.TraceID, r.SpanID = x.span.IDs()
 	if x.entry == nil {

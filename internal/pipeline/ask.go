@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -20,17 +21,22 @@ const maxAskWait = state.MaxLife
 func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
+		x.voided(err, nil)
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
 	pause, err := asking.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
 		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: asking.Digest(x.args),
 	})
 	if err != nil {
+		x.voided(err, nil)
 		return call.Result{}, badState(err)
 	}
 	x.root, x.leg = pause.Root, int32(pause.Leg)+1
 	open := pause.Asks
 	pause.Own = x.own
+	if pause.AsksConsent() {
+		x.approve(audit.ApprovalAsked, "", pause.Consent.To) // until it is answered
+	}
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
 		return call.Result{}, invalidParams(err.Error())
@@ -44,6 +50,7 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	case ctx.Err() != nil && err != nil:
 		return call.Result{}, canceled(ctx)
 	case err != nil:
+		x.voided(err, pause)
 		return call.Result{}, badState(err)
 	case !claim.Won:
 		return x.decodeOutcome(claim.Answer)
@@ -78,6 +85,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 // answered goes on with a call that its client has answered.
 func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
+		x.approve(audit.ApprovalRefused, "", pause.Consent.To)
 		return call.Result{}, x.refusedConsent(ctx)
 	}
 	return x.goOn(ctx, *pause)

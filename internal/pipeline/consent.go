@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/policylang"
@@ -47,22 +48,30 @@ func (x *execution) consentTo() [sha256.Size]byte {
 func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
 	switch {
 	case x.place.Depth() > 0:
-		return call.Result{}, x.unasked(ctx, "a call that another one makes cannot ask for it")
+		return call.Result{}, x.unasked(ctx, whyNested, "a call that another one makes cannot ask for it")
 	case !x.req.Can.Form:
-		return call.Result{}, x.unasked(ctx, "the client cannot be asked for it")
+		return call.Result{}, x.unasked(ctx, whyClient, "the client cannot be asked for it")
 	case pause.Consent.Asked >= maxConsents:
-		return call.Result{}, x.unasked(ctx, "the reason that its policy gives changes each time")
+		return call.Result{}, x.unasked(ctx, whyChanging, "the reason that its policy gives changes each time")
 	}
+	x.approve(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
 	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
 	if err != nil {
 		return call.Result{}, failed(call.PolicyDenied, err, "the user cannot be asked to approve the call")
 	}
-	return x.ask(&pause, open)
+	result, failure := x.ask(&pause, open)
+	if failure == nil {
+		x.approve(audit.ApprovalAsked, "", pause.Consent.To)
+	}
+	return result, failure
 }
 
-// unasked denies a call whose user cannot be asked, for the reason why not.
-func (x *execution) unasked(ctx context.Context, why string) *call.Error {
-	return x.unapproved(ctx, fmt.Sprintf("the call needs the approval of a user, and %s: %s", why, x.reasons("; ")))
+// unasked denies a call whose user cannot be asked, for the reason why not, which is why
+// in one word.
+func (x *execution) unasked(ctx context.Context, why, because string) *call.Error {
+	x.approve(audit.ApprovalUnasked, why, [sha256.Size]byte{})
+	x.unshown = x.hide.Hide(x.reasons("; "))
+	return x.unapproved(ctx, fmt.Sprintf("the call needs the approval of a user, and %s: %s", because, x.unshown))
 }
 
 // refusedConsent denies a call that its user did not consent to.

@@ -36,6 +36,10 @@ type execution struct {
 	place nesting.Place
 	// consents are what policies want of the user before the call runs.
 	consents []consent
+	// approval is what became of the approval that they want; nil before that is known.
+	approval *audit.Approval
+	// unshown are the reasons that a refusal tells its caller, and not the audit log.
+	unshown string
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
 	// audit is the log that the call is written to; nil for none.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/internal/gofunc"
@@ -30,6 +31,9 @@ func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
 func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
 	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
 		return x.askConsent(ctx, pause)
+	}
+	if pause.Consent.Given {
+		x.approve(audit.ApprovalGiven, "", pause.Consent.To)
 	}
 	if x.body == nil {
 		return uncompleted(), nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/content"
 )
 
@@ -25,6 +26,9 @@ type storedOutcome struct {
 	Err        *storedError    `json:",omitempty"`
 	// Spoke says that the error is in the words of the body.
 	Spoke bool `json:",omitempty"`
+	// Approval is what became of the one that policies wanted. A question that is given
+	// again is none of its own.
+	Approval *audit.Approval `json:",omitempty"`
 }
 
 // shown is how the content of a result is made of its value.
@@ -62,6 +66,9 @@ func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) 
 		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
 		Err: (*storedError)(e), Spoke: x.spoke,
 	}
+	if r.Ask == nil {
+		stored.Approval = x.approval
+	}
 	if stored.Shown != apart {
 		stored.Content = nil
 	}
@@ -80,7 +87,7 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	if err := json.Unmarshal(encoded, &stored); err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
-	x.spoke = stored.Spoke
+	x.spoke, x.approval = stored.Spoke, stored.Approval
 	if stored.Err != nil {
 		return call.Result{}, (*call.Error)(stored.Err)
 	}

@@ -1,0 +1,298 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/audit"
+)
+
+// approvalLine is what the test reads of a line that tells of an approval.
+type approvalLine struct {
+	Kind      string                  `json:"kind"`
+	Root      string                  `json:"root_id"`
+	Leg       int                     `json:"leg"`
+	Outcome   string                  `json:"outcome"`
+	Message   string                  `json:"error.message"`
+	Principal struct{ ID string }     `json:"principal"`
+	Arguments struct{ Digest string } `json:"arguments"`
+	Approval  struct {
+		State, Why, Asked string
+		Policies          []string
+	} `json:"approval"`
+}
+
+// String is the line without what is random.
+func (l approvalLine) String() string {
+	a := l.Approval
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %d %s %s: %s %s %v", l.Kind, l.Leg, l.Outcome, l.Principal.ID, a.State, a.Why, a.Policies)), " ")
+}
+
+// approvals are a server that asks for them, and its log.
+type approvals struct {
+	t     *testing.T
+	s     *engine.Server
+	tools fstest.MapFS
+	path  string
+}
+
+// askingServer writes its calls to a log of a mode.
+func askingServer(t *testing.T, mode, text string, pay func(context.Context) (string, error)) *approvals {
+	t.Helper()
+	a := &approvals{t: t, tools: files("refund.hcl", text), path: filepath.Join(t.TempDir(), "audit.jsonl")}
+	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, a.path)) + "\n  mode = \"" + mode + "\"\n}\n"), Mode: 0o644}}
+	a.s = unloaded(t, engine.Options{Tools: a.tools, Config: config})
+	goTool(t, a.s, "pay", pay)
+	if _, err := a.s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// reload changes the policy that wants approval.
+func (a *approvals) reload(text string) {
+	a.t.Helper()
+	a.tools["refund.hcl"] = files("refund.hcl", text)["refund.hcl"]
+	if _, err := a.s.Load(a.t.Context()); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// closed closes the server, and returns the lines of refund and what is in all of the log.
+func (a *approvals) closed() (lines []approvalLine, text string) {
+	a.t.Helper()
+	if err := a.s.Close(context.Background()); err != nil {
+		a.t.Fatal(err)
+	}
+	_, text = linesOf(a.t, a.path)
+	for _, l := range bytes.Split([]byte(strings.TrimSpace(text)), []byte("\n")) {
+		if !bytes.Contains(l, []byte(`"gen_ai.tool.name":"refund"`)) {
+			continue
+		}
+		var one approvalLine
+		if err := json.Unmarshal(l, &one); err != nil {
+			a.t.Fatal(err)
+		}
+		lines = append(lines, one)
+	}
+	return lines, text
+}
+
+// unanswered returns the root ids of approvals that nobody has answered.
+func (a *approvals) unanswered() (roots []string) {
+	a.t.Helper()
+	err := audit.Unanswered(a.path, 99, func(l *audit.Line) error {
+		var one approvalLine
+		err := json.Unmarshal(l.JSON, &one)
+		roots = append(roots, one.Root)
+		return err
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return roots
+}
+
+func wantLines(t *testing.T, lines []approvalLine, want ...string) {
+	t.Helper()
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the log (-want +got)\n%s", diff)
+	}
+}
+
+func paid(context.Context) (string, error) { return "paid", nil }
+
+// TestTheLogTellsWhatBecameOfAnApproval: all legs of a call have one root, one principal,
+// one digest of arguments and one of the question; and what was given is on the disk
+// before anything is done.
+func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
+	var before string
+	var a *approvals
+	a = askingServer(t, "strict", refund, func(context.Context) (string, error) {
+		_, before = linesOf(t, a.path)
+		return "paid", nil
+	})
+	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	approved := refunds(`{"amount":70}`, acts(ask, "accept"))
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &engine.Resume{State: ask.State})), "asks approval") // without an answer
+	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`)
+	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same once more
+	lines, text := a.closed()
+	const by = " [large]"
+	wantLines(t, lines,
+		"outcome 1 input_required anonymous: asked"+by, "outcome 2 input_required anonymous: asked"+by,
+		"intent 2 anonymous: given"+by, "outcome 2 ok anonymous: given"+by, "outcome 2 ok anonymous: given"+by)
+	for _, l := range lines {
+		first := lines[0]
+		if l.Root != first.Root || l.Root == "" || l.Arguments != first.Arguments || l.Approval.Asked != first.Approval.Asked || !strings.HasPrefix(l.Approval.Asked, "hmac-sha256:") {
+			t.Errorf("%+v is not of the call %+v", l, first)
+		}
+	}
+	if !strings.Contains(before, `"approval":{"state":"given"`) || strings.Contains(before, `"outcome":"ok"`) {
+		t.Errorf("while it ran, the log was %s", before)
+	}
+	if strings.Contains(text, "A refund of") {
+		t.Errorf("the log holds what was asked: %s", text)
+	}
+	if roots := a.unanswered(); len(roots) > 0 {
+		t.Errorf("not answered are %v", roots)
+	}
+}
+
+// TestAnApprovalThatIsNotGivenIsWrittenDown as refused, as unasked with why, or as asked
+// and never answered.
+func TestAnApprovalThatIsNotGivenIsWrittenDown(t *testing.T) {
+	a := askingServer(t, "relaxed", refund+`
+tool "outer" {
+  allow {
+    call { tools = ["refund"] }
+  }
+  run = "return await tools.refund({ amount: 70 }).catch(() => 0)"
+}
+`, paid)
+	declined := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	left := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":80}`, nil)))
+	for range 2 { // who comes again is told the same
+		wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(declined, "decline"))), "POLICY_DENIED: the user did not approve the call")
+	}
+	mute := refunds(`{"amount":70}`, nil)
+	mute.Can = engine.Capabilities{}
+	a.s.Execute(t.Context(), mute)
+	outer := refunds("", nil)
+	outer.Name, outer.Arguments = "outer", nil
+	wantSaid(t, a.s.Execute(t.Context(), outer), "0")
+	a.s.Execute(t.Context(), refunds(`{"amount":7}`, nil))
+	// Somebody else brings the state, and somebody other arguments: it remains open.
+	other := refunds(`{"amount":80}`, acts(left, "accept"))
+	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
+	wantSaid(t, a.s.Execute(t.Context(), other), "INVALID_INPUT: the request state was made for somebody else")
+	a.s.Execute(t.Context(), refunds(`{"amount":90}`, acts(left, "accept")))
+	lines, text := a.closed()
+	const by = " [large]"
+	wantLines(t, lines,
+		"outcome 1 input_required anonymous: asked"+by, "outcome 1 input_required anonymous: asked"+by,
+		"outcome 2 POLICY_DENIED anonymous: refused"+by, "outcome 2 POLICY_DENIED anonymous: refused"+by,
+		"outcome 1 POLICY_DENIED anonymous: unasked client"+by, "outcome 1 POLICY_DENIED anonymous: unasked nested"+by,
+		"outcome 1 ok anonymous: []",
+		"outcome 0 INVALID_INPUT eve: void foreign"+by, "outcome 0 INVALID_INPUT anonymous: void arguments"+by)
+	if lines[0].Approval.Asked == lines[1].Approval.Asked || lines[2].Approval.Asked != lines[0].Approval.Asked || lines[2].Root != lines[0].Root {
+		t.Errorf("the refusal of %+v is %+v", lines[0], lines[2])
+	}
+	if strings.Contains(text, "A refund of") {
+		t.Errorf("the log holds what was asked: %s", text)
+	}
+	if diff := cmp.Diff([]string{lines[1].Root}, a.unanswered()); diff != "" {
+		t.Errorf("not answered (-want +got)\n%s", diff)
+	}
+}
+
+// TestTheLogTellsOfAnApprovalWhosePolicyHasChanged: what nobody wants any more, what is
+// asked anew, and what is another one each time.
+func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
+	tool, policy, _ := strings.Cut(refund, "policy \"large\"")
+	policy = "policy \"large\"" + policy
+	a := askingServer(t, "relaxed", refund, paid)
+	first := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	second := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	third := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	a.reload(tool)
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(first, "accept"))), `"paid"`)
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(second, "decline"))), "POLICY_DENIED: the user did not approve the call")
+	a.reload(tool + strings.Replace(policy, `"A refund of " + string(args.amount)`, `"Call " + call.id`, 1))
+	r := refunds(`{"amount":70}`, acts(third, "accept"))
+	for range 2 {
+		r.Resume = acts(mustAsk(t, a.s.Execute(t.Context(), r)), "accept")
+	}
+	a.s.Execute(t.Context(), r)
+	lines, text := a.closed()
+	const asked, by = "outcome 1 input_required anonymous: asked [large]", " [large]"
+	wantLines(t, lines, asked, asked, asked, "outcome 2 ok anonymous: given []", "outcome 2 POLICY_DENIED anonymous: refused []",
+		"outcome 2 input_required anonymous: asked"+by, "outcome 3 input_required anonymous: asked"+by, "outcome 4 POLICY_DENIED anonymous: unasked changing"+by)
+	if lines[3].Approval.Asked != lines[0].Approval.Asked || lines[5].Approval.Asked == lines[2].Approval.Asked || lines[5].Root != lines[2].Root {
+		t.Errorf("the questions are %+v", lines)
+	}
+	if strings.Contains(text, "Call c") || strings.Contains(text, "A refund of") {
+		t.Errorf("the log holds what was asked: %s", text)
+	}
+	if roots := a.unanswered(); len(roots) > 0 {
+		t.Errorf("not answered are %v", roots)
+	}
+}
+
+// TestACallThatAsksForItselfHasNoApproval, and its log says so, in each leg.
+func TestACallThatAsksForItselfHasNoApproval(t *testing.T) {
+	const body = `
+tool "refund" {
+  input "amount" { type = number }
+  allow {
+    ask { elicit = true }
+  }
+  run = "return (await elicit('sure', { message: 'Sure?', schema: { type: 'object', properties: {} } })).action"
+}
+policy "large" {
+  tools             = ["refund"]
+  requires_approval = "args.amount > 50.0"
+  reason            = "Money leaves"
+}
+`
+	a := askingServer(t, "relaxed", body, paid)
+	for _, amount := range []string{"1", "70"} {
+		r := refunds(`{"amount":`+amount+`}`, nil)
+		got := a.s.Execute(t.Context(), r)
+		for got.Ask != nil {
+			r.Resume = acts(got.Ask, "accept")
+			got = a.s.Execute(t.Context(), r)
+		}
+		wantSaid(t, got, `"accept"`)
+	}
+	lines, _ := a.closed()
+	wantLines(t, lines, "outcome 1 input_required anonymous: none []", "outcome 2 ok anonymous: none []",
+		"outcome 1 input_required anonymous: asked [large]", "outcome 2 input_required anonymous: given [large]", "outcome 3 ok anonymous: given [large]")
+}
+
+// TestNoSensitiveArgumentIsWrittenDownByAReason, of an approval or of a denial.
+func TestNoSensitiveArgumentIsWrittenDownByAReason(t *testing.T) {
+	a := askingServer(t, "strict", strings.Replace(refund, `"A refund of " + string(args.amount)`, `"With " + args.token`, 1)+`
+tool "outer" {
+  allow {
+    call { tools = ["refund"] }
+  }
+  run = "return await tools.refund({ amount: 70, token: 't0ps3cret' })"
+}
+policy "odd" {
+  tools  = ["refund"]
+  deny   = "args.amount == 7.0"
+  reason = <<CEL
+    "Not with " + args.token
+  CEL
+}
+`, paid)
+	const arguments = `{"amount":70,"token":"t0ps3cret"}`
+	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(arguments, nil)))
+	a.s.Execute(t.Context(), refunds(arguments, acts(ask, "decline")))
+	mute := refunds(arguments, nil)
+	mute.Can = engine.Capabilities{}
+	wantSaid(t, a.s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: With [sensitive]")
+	outer := refunds("", nil)
+	outer.Name, outer.Arguments = "outer", nil
+	a.s.Execute(t.Context(), outer)
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":7,"token":"t0ps3cret"}`, nil)), "POLICY_DENIED: Not with t0ps3cret")
+	lines, text := a.closed()
+	if strings.Contains(text, "t0ps3cret") || len(lines) != 5 || lines[4].Message != "Not with [sensitive]" {
+		t.Errorf("the log is %s", text)
+	}
+}
