@@ -74,6 +74,41 @@ func judging(t *testing.T, policies, path string, now time.Time) *engine.Server 
 	return s
 }
 
+// replies are what a client says that is asked for an approval: nothing, as it cannot be
+// asked or does not come back, or an action.
+const (
+	mute     = ""
+	silent   = "silent"
+	approves = "accept"
+	declines = "decline"
+)
+
+// legs makes a call and answers what it asks, and visits what came of each leg.
+func legs(t *testing.T, s *engine.Server, request engine.Request, reply string, visit func(engine.Result)) {
+	t.Helper()
+	request.Can.Form = reply != mute
+	result := s.Execute(t.Context(), request)
+	visit(result)
+	if result.Ask != nil && reply != silent {
+		request.Resume = &engine.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"` + reply + `"}`)}}
+		visit(s.Execute(t.Context(), request))
+	}
+}
+
+// judgement is what the policies of a server decide of a call, which its user approves
+// where they want that. Who approved the call sees whether its result may be shown.
+func judgement(t *testing.T, s *engine.Server, request engine.Request, approved bool) (v engine.Verdict) {
+	t.Helper()
+	asked := false
+	legs(t, s, request, approves, func(r engine.Result) {
+		switch v = ending(r); {
+		case r.Ask != nil, asked && (v == engine.Allowed || !approved):
+			asked, v = true, engine.NeedsApproval
+		}
+	})
+	return v
+}
+
 // ending is how a call ended, as far as policies go.
 func ending(r engine.Result) engine.Verdict {
 	switch {
@@ -98,7 +133,8 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 		if round%4 == 0 {
 			today = then
 		}
-		server, requests, ended := judging(t, then, path, now), map[string]engine.Request{}, map[string]engine.Verdict{}
+		server, twin := judging(t, then, path, now), judging(t, then, "", now)
+		requests, ended, approved := map[string]engine.Request{}, map[string]engine.Verdict{}, map[string]bool{}
 		for range 12 {
 			request := engine.Request{
 				Name: []string{"kept", "told"}[r.IntN(2)], Arguments: json.RawMessage([]string{`{"n":1}`, `{"n":2}`, `{}`, `{"n":"x"}`}[r.IntN(4)]),
@@ -107,8 +143,13 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 			if r.IntN(2) == 0 {
 				request.Caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindKey, Groups: []string{"x"}, Claims: map[string]any{"level": float64(r.IntN(3))}}
 			}
-			result := server.Execute(t.Context(), request)
-			requests[result.CallID], ended[result.CallID] = request, ending(result)
+			reply, leg := []string{mute, silent, approves, declines}[r.IntN(4)], 0
+			legs(t, server, request, reply, func(result engine.Result) {
+				leg++
+				id := result.CallID
+				requests[id], approved[id] = request, reply == approves && leg == 2
+				ended[id] = judgement(t, twin, request, approved[id])
+			})
 		}
 		if err := server.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -121,8 +162,8 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 			if err != nil || counts.Counts.Unknown > unknown {
 				return err
 			}
-			is := ending(fresh.Execute(t.Context(), requests[c.Call]))
-			if differs := ended[c.Call] != is; differs != (change != nil) && (change == nil || change.Now.Verdict != engine.NeedsApproval) {
+			is := judgement(t, fresh, requests[c.Call], approved[c.Call])
+			if differs := ended[c.Call] != is; differs != (change != nil) {
 				t.Errorf("%s %s: %s then and %s now, and the change is %v\nthen:\n%s\nnow:\n%s", c.Name, requests[c.Call].Arguments, ended[c.Call], is, change, then, today)
 			}
 			return nil

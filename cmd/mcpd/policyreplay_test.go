@@ -30,6 +30,9 @@ tool "held" {
 tool "shown" {
   run = "return 1;"
 }
+tool "both" {
+  run = "return 1;"
+}
 tool "shut" {
   run = "return 1;"
 }
@@ -55,6 +58,17 @@ policy "asks" {
 policy "results" {
   on     = "result"
   tools  = ["shown"]
+  deny   = "string(result) == '2'"
+  reason = "no"
+}
+policy "careful" {
+  tools             = ["both"]
+  requires_approval = "true"
+  reason            = "why"
+}
+policy "returns" {
+  on     = "result"
+  tools  = ["both"]
   deny   = "string(result) == '2'"
   reason = "no"
 }
@@ -88,6 +102,11 @@ func withN(n string) func(*audit.Call) {
 func unkept(c *audit.Call)  { c.WholeArguments = false }
 func second(c *audit.Call)  { c.Leg = 2 }
 func limited(c *audit.Call) { c.Limited = true }
+
+// approval has a record say what became of the approval that policies wanted.
+func approval(state string, policies ...string) func(*audit.Call) {
+	return func(c *audit.Call) { c.Leg, c.Approval = 2, &audit.Approval{State: state, Policies: policies} }
+}
 
 // comparisons are what a record may say, and what comes of it today.
 var comparisons = []struct {
@@ -128,6 +147,28 @@ var comparisons = []struct {
 	{"held", "POLICY_DENIED", "few", limited, "unknown: whether its user was to approve it"},
 	{"held", "POLICY_DENIED", "asks", nil, "same"},
 	{"held", "POLICY_DENIED", "gone", nil, "then denied by \"gone\", now held for approval by \"asks\""},
+	{"held", "input_required", "", approval("asked", "asks"), "same"},
+	{"held", "ok", "", approval("given", "asks"), "same"},
+	{"held", "ok", "", approval("given", "other"), "same"},
+	{"held", "TIMEOUT", "", approval("given", "asks"), "same"},
+	{"held", "POLICY_DENIED", "asks", approval("refused", "asks"), "same"},
+	{"held", "TOOL_NOT_FOUND", "other", approval("unasked", "other"), "same"},
+	{"held", "INVALID_INPUT", "", approval("void", "asks"), "same"},
+	{"held", "EXECUTION_ERROR", "", approval("unasked", "asks"), "same"},
+	{"held", "ok", "", approval("none"), "then allowed, now held for approval by \"asks\""},
+	{"held", "input_required", "", approval("none"), "then allowed, now held for approval by \"asks\""},
+	{"held", "ok", "", approval("given"), "then allowed, now held for approval by \"asks\""},
+	{"free", "ok", "", approval("given", "gone"), "then held for approval by \"gone\", now allowed"},
+	{"free", "POLICY_DENIED", "gone", approval("refused", "gone"), "then held for approval by \"gone\", now allowed"},
+	{"free", "POLICY_DENIED", "", approval("refused"), "same"},
+	{"free", "input_required", "", approval("none"), "same"},
+	{"free", "ok", "", approval("none"), "same"},
+	{"free", "POLICY_DENIED", "gone", approval("given", "asks"), "then denied by \"gone\", now allowed"},
+	{"shut", "ok", "", approval("given", "asks"), "then held for approval by \"asks\", now denied by \"shut\""},
+	{"shut", "input_required", "", approval("asked", "asks"), "then held for approval by \"asks\", now denied by \"shut\""},
+	{"both", "ok", "", approval("given", "careful"), "unknown: policy \"returns\" reads result"},
+	{"both", "POLICY_DENIED", "returns", approval("given", "careful"), "unknown: policy \"returns\" reads result"},
+	{"both", "EXECUTION_ERROR", "", approval("given", "careful"), "same"},
 	{"shown", "ok", "", nil, "unknown: policy \"results\" reads result"},
 	{"shown", "EXECUTION_ERROR", "", nil, "same"},
 	{"shown", "POLICY_DENIED", "results", nil, "unknown: policy \"results\" reads result"},

@@ -65,7 +65,7 @@ func (x *execution) voided(err error, pause *asking.Pause) {
 // one that asks its user something else, or goes on from that, it says that policies
 // wanted none.
 func (x *execution) approvalOf(result call.Result) *audit.Approval {
-	if x.approval == nil && len(x.consents) == 0 && (result.Ask != nil || x.leg > 1 && result.Err == nil) {
+	if x.approval == nil && len(x.consents) == 0 && (result.Ask != nil || x.leg > 1) {
 		return &audit.Approval{State: audit.ApprovalNone}
 	}
 	return x.approval

@@ -100,14 +100,17 @@ func count(names *map[string]int, name string) {
 func decisionOf(e *pipeline.Explanation, c *audit.Call, before Decision) Decision {
 	d := Decision{Verdict: e.Verdict, ByDefault: e.ByDefault}
 	judged := c.Outcome == audit.OutcomeOK || before.Verdict == pipeline.Denied && !denies(e, before.By, false)
-	if d.Verdict == pipeline.Allowed && judged && e.Shown != "" {
+	approved := c.Approval != nil && c.Approval.State == audit.ApprovalGiven // as it would be today
+	switch {
+	case d.Verdict == pipeline.Allowed && judged && e.Shown != "",
+		d.Verdict == pipeline.NeedsApproval && judged && approved && (e.Shown == pipeline.Denied || e.Shown == pipeline.Undecided):
 		d.Verdict = e.Shown
 	}
 	if d.Verdict != pipeline.Denied && d.Verdict != pipeline.NeedsApproval {
 		return d
 	}
 	for i := range e.Rulings {
-		if e.Decides(i) {
+		if e.Decides(i) && (d.Verdict == pipeline.NeedsApproval || i == e.Decider) {
 			d.Ruling, d.By = &e.Rulings[i], e.Rulings[i].Policy.Name
 			break
 		}
@@ -139,7 +142,7 @@ func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string 
 		return "its arguments were refused, so that policies were not asked about them"
 	case now.Verdict == pipeline.Refused && before.Verdict != pipeline.Refused:
 		return "its arguments do not fit any more"
-	case before.Verdict == pipeline.Allowed && now.Verdict == pipeline.NeedsApproval && (c.Leg != 1 || c.Outcome != audit.OutcomeOK):
+	case before.Verdict == pipeline.Allowed && now.Verdict == pipeline.NeedsApproval && c.Approval == nil && (c.Leg != 1 || c.Outcome != audit.OutcomeOK):
 		return "whether its user was to approve it, or has, is not written down"
 	}
 	return ""

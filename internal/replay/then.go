@@ -40,6 +40,9 @@ var words = map[pipeline.Verdict]string{pipeline.Denied: "denied", pipeline.Need
 
 // then returns what the policies of the time decided, or why a record does not say.
 func then(c *audit.Call) (d Decision, unknown string) {
+	if d, told := held(c); told {
+		return d, ""
+	}
 	switch {
 	case c.Outcome == audit.OutcomeInputRequired:
 		return Decision{Verdict: asked}, "whether it waited for an approval is not written down"
@@ -59,6 +62,22 @@ func then(c *audit.Call) (d Decision, unknown string) {
 		return d, "there was nothing of its name"
 	}
 	return d, "what denied it is not written down"
+}
+
+// held returns what policies decided of a call whose record says what became of its
+// approval, unless another policy denied it afterwards. Whoever was to be asked, and
+// whatever they said: the policies held the call, or did not want that any more.
+func held(c *audit.Call) (d Decision, told bool) {
+	a := c.Approval
+	switch {
+	case a == nil,
+		a.State == audit.ApprovalNone && c.Outcome != audit.OutcomeInputRequired,
+		a.State == audit.ApprovalGiven && (c.DeniedBy != "" || c.Outcome == string(call.PolicyDenied)):
+		return d, false
+	case len(a.Policies) == 0:
+		return Decision{Verdict: pipeline.Allowed}, true
+	}
+	return Decision{Verdict: pipeline.NeedsApproval, By: a.Policies[0]}, true
 }
 
 // caseOf returns the case of a record, or why there is none.
