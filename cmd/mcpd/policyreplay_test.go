@@ -33,6 +33,9 @@ tool "shown" {
 tool "both" {
   run = "return 1;"
 }
+tool "sunk" {
+  run = "return 1;"
+}
 tool "shut" {
   run = "return 1;"
 }
@@ -70,6 +73,17 @@ policy "returns" {
   on     = "result"
   tools  = ["both"]
   deny   = "string(result) == '2'"
+  reason = "no"
+}
+policy "slow" {
+  tools             = ["sunk"]
+  requires_approval = "true"
+  reason            = "why"
+}
+policy "never" {
+  on     = "result"
+  tools  = ["sunk"]
+  deny   = "principal.kind == 'anonymous'"
   reason = "no"
 }
 policy "shut" {
@@ -169,6 +183,7 @@ var comparisons = []struct {
 	{"both", "ok", "", approval("given", "careful"), "unknown: policy \"returns\" reads result"},
 	{"both", "POLICY_DENIED", "returns", approval("given", "careful"), "unknown: policy \"returns\" reads result"},
 	{"both", "EXECUTION_ERROR", "", approval("given", "careful"), "same"},
+	{"sunk", "ok", "", approval("given", "slow"), "then held for approval by \"slow\", now denied by \"never\""},
 	{"shown", "ok", "", nil, "unknown: policy \"results\" reads result"},
 	{"shown", "EXECUTION_ERROR", "", nil, "same"},
 	{"shown", "POLICY_DENIED", "results", nil, "unknown: policy \"results\" reads result"},
