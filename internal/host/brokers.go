@@ -63,7 +63,10 @@ func NewBrokers(o Options) Brokers {
 		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
 		Refused: func(ctx context.Context, name string) { store.Refused(ctx, name) }, Propagate: o.Propagate, Logger: o.Logger,
 	})
-	tokens := oauth.New(oauth.Options{Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) }})
+	tokens := oauth.New(oauth.Options{
+		Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) },
+		Joined:    o.joined, Lost: o.lost,
+	})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
 	return Brokers{
 		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.Open,

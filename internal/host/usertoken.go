@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,36 @@ type UserToken struct {
 	// Given is when the user let the server have it, Renewed when it was last kept, and
 	// Until when it is forgotten unless it is renewed. What is not known is zero.
 	Given, Renewed, Until time.Time
+}
+
+// The events of the audit log that a user has let the server have a token, which is used
+// and kept afterwards, and that it has one no more, though nobody has dropped it: name is
+// that of the secret, principal, kind and issuer are those of the user, and why says how
+// it was lost (see [oauth.Loss]).
+const (
+	TokenJoined = "token.joined"
+	TokenLost   = "token.lost"
+)
+
+// joined writes down that a token has come; an error means that it may not be used.
+func (o Options) joined(client, user string) error {
+	return o.Audit(TokenJoined, attributesOf(client, user))
+}
+
+// lost writes down that a token is not there any more.
+func (o Options) lost(client, user string, why oauth.Loss) {
+	attributes := attributesOf(client, user)
+	attributes["why"] = string(why)
+	if err := o.Audit(TokenLost, attributes); err != nil {
+		o.Logger.Error("that the token of a user is lost cannot be written down", slog.String("error", err.Error()))
+	}
+}
+
+// attributesOf returns what the audit log says of the token of a user, by the keys of its
+// client and of the user.
+func attributesOf(client, user string) map[string]string {
+	t, _ := tokenOf(client + "\x00" + user) // which is its row
+	return map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer}
 }
 
 // rowPage is how many rows are read at once.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/grant"
@@ -27,6 +29,9 @@ type inn struct {
 	t *testing.T
 	Brokers
 	returns func(*http.Request) http.Handler
+	// written are the events of the audit log, and unwritten is why there can be none.
+	written   []string
+	unwritten error
 }
 
 // ada is a caller of it.
@@ -41,9 +46,10 @@ func newInn(t *testing.T) *inn {
 	t.Cleanup(desk.Close)
 	store := state.NewMemory(state.Options{})
 	t.Cleanup(func() { store.Close() })
+	i := &inn{t: t}
 	b := NewBrokers(Options{
 		LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler),
-		Open: func() (state.Store, error) { return store, nil },
+		Open: func() (state.Store, error) { return store, nil }, Audit: i.write,
 	})
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
@@ -53,7 +59,18 @@ func newInn(t *testing.T) *inn {
 	b.Secrets.Set([]secrets.Def{{Name: "crm", OAuth: &oauth.Client{
 		AuthorizeURL: "https://login.example.com/authorize", RedirectURL: "https://mcp.example.com/oauth/crm", TokenURL: desk.URL, ID: "mcpd", PrivateNetworks: true,
 	}}})
-	return &inn{t, b, b.Returns()}
+	i.Brokers, i.returns = b, b.Returns()
+	return i
+}
+
+// write writes an event down, and how many tokens are kept then.
+func (i *inn) write(event string, attributes map[string]string) error {
+	kept, err := i.UserTokens()
+	if err != nil {
+		i.t.Error(err)
+	}
+	i.written = append(i.written, fmt.Sprint(event, " ", attributes, " ", len(kept)))
+	return i.unwritten
 }
 
 // token returns the token of ada, and what she is asked.
@@ -122,6 +139,39 @@ func TestQuestionsThatAreEqualAreOne(t *testing.T) {
 	i.answer(again, decline, typing(code), decline)
 	if token, question := i.token(true); token != "the-token-of-ada" {
 		t.Errorf("ada has %q and is asked %s", token, question.Params)
+	}
+}
+
+// TestATokenThatIsJoinedIsWrittenDownBeforeItIsKept: whose and of which secret, and
+// nothing that came over the network. What cannot be written down is not kept.
+func TestATokenThatIsJoinedIsWrittenDownBeforeItIsKept(t *testing.T) {
+	const joined = "token.joined map[issuer: kind:key name:crm principal:ada] 0"
+	for _, unwritten := range []error{nil, errors.New("the disk is full")} {
+		i := newInn(t)
+		i.unwritten = unwritten
+		code := i.back()
+		if len(i.written) > 0 {
+			t.Errorf("before the code is typed, written is %q", i.written)
+		}
+		_, form := i.token(true)
+		i.answer(form, typing(code))
+		token, _ := i.token(true)
+		kept, err := i.UserTokens()
+		if diff := cmp.Diff([]string{joined}, i.written); diff != "" || err != nil {
+			t.Errorf("%v, written is (-want +got)\n%s", err, diff)
+		}
+		if used := unwritten == nil; (token != "") != used || (len(kept) == 1) != used {
+			t.Errorf("where writing ends with %v, ada has %q, and %d tokens are kept", unwritten, token, len(kept))
+		}
+	}
+}
+
+// TestALostTokenIsWrittenDown with why.
+func TestALostTokenIsWrittenDown(t *testing.T) {
+	i := newInn(t)
+	Options{Audit: i.write}.lost("crm#1", userOf(identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://id.example"}), oauth.Refused)
+	if diff := cmp.Diff([]string{"token.lost map[issuer:https://id.example kind:jwt name:crm principal:ada why:refused] 0"}, i.written); diff != "" {
+		t.Errorf("written is (-want +got)\n%s", diff)
 	}
 }
 

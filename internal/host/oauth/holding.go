@@ -84,7 +84,8 @@ func (u *Users) know(user string, h holding) {
 	u.known[user] = h
 }
 
-// join keeps the first token of the user of a visit, unless that was ended meanwhile.
+// join keeps the first token of the user of a visit, unless that was ended meanwhile. It
+// is told of before: what cannot be told of is not kept.
 func (u *Users) join(v *visit, got token) error {
 	u.keeping.Lock()
 	defer u.keeping.Unlock()
@@ -94,8 +95,12 @@ func (u *Users) join(v *visit, got token) error {
 	if ended {
 		return errReturn
 	}
+	if err := u.issuer.options.Joined(u.key, v.caller.User); err != nil {
+		return err
+	}
 	k, value := u.made(got, kept{Given: u.issuer.options.Now()})
 	if err := u.vault.Put(v.caller.User, value); err != nil {
+		u.issuer.options.Lost(u.key, v.caller.User, Unkept)
 		return err
 	}
 	u.take(v.caller.User, k)
@@ -145,9 +150,9 @@ func (u *Users) take(user string, k kept) {
 	u.know(user, holding{kept: k, came: u.issuer.options.Now()})
 }
 
-// forget takes a token away that is of no use any more. When another one has come
-// meanwhile, it stays and is returned.
-func (u *Users) forget(user string, k kept) (string, error) {
+// forget takes a token away that is of no use any more, and tells why. When another one
+// has come meanwhile, it stays and is returned.
+func (u *Users) forget(user string, k kept, why Loss) (string, error) {
 	u.keeping.Lock()
 	defer u.keeping.Unlock()
 	u.mu.Lock()
@@ -160,6 +165,7 @@ func (u *Users) forget(user string, k kept) (string, error) {
 	if !same {
 		return newer.Access, nil
 	}
+	u.issuer.options.Lost(u.key, user, why)
 	return "", u.vault.Put(user, nil)
 }
 

@@ -82,7 +82,7 @@ func TestATokenThatComesWhileTheVaultIsReadStays(t *testing.T) {
 func TestATokenThatComesWhileAnOldOneIsRefusedStays(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "new", life: time.Hour, refresh: "new"})
-	if token, err := c.users.forget("ada", kept{Access: "old", Refresh: "old"}); token != "new" || err != nil || c.vault.kept["ada"] == nil {
+	if token, err := c.users.forget("ada", kept{Access: "old", Refresh: "old"}, Refused); token != "new" || err != nil || c.vault.kept["ada"] == nil {
 		t.Errorf("there is %q, %v", token, err)
 	}
 }

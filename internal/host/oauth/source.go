@@ -30,9 +30,30 @@ type Options struct {
 	// Transport sends the requests of a client. Its errors and answers are those
 	// of egress: whole, and without redirects.
 	Transport func(Client) http.RoundTripper
+	// Joined is told of a token that a user of a client has let it have, by the keys of
+	// both, before it is kept and used; an error means that it may be neither. Nil hears
+	// of none.
+	Joined func(client, user string) error
+	// Lost is told of a token that is not there any more, though nobody has dropped it,
+	// and why. Nil hears of none.
+	Lost func(client, user string, why Loss)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
+
+// Loss is why a token of a user is not there any more.
+type Loss string
+
+// The losses.
+const (
+	// Refused is the one of a token that the authorization server does not renew any more.
+	Refused Loss = "refused"
+	// Ended is the one of a token that has ended, or that a host does not take any more, and
+	// that cannot be renewed.
+	Ended Loss = "ended"
+	// Unkept is the one of a token that was joined and could not be kept.
+	Unkept Loss = "unkept"
+)
 
 // Issuer asks token servers on behalf of the sources that it makes. It is safe
 // for concurrent use.
@@ -53,6 +74,12 @@ type Issuer struct {
 func New(o Options) *Issuer {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Joined == nil {
+		o.Joined = func(string, string) error { return nil }
+	}
+	if o.Lost == nil {
+		o.Lost = func(string, string, Loss) {}
 	}
 	return &Issuer{options: o, stops: map[*context.CancelFunc]struct{}{}, users: map[string]*Users{}}
 }

@@ -142,7 +142,7 @@ func (u *Users) held(ctx context.Context, user string) (string, error) {
 	case h.Refresh != "":
 		return u.renewed(ctx, turn, user, h.kept)
 	default:
-		token, err = u.forget(user, h.kept)
+		token, err = u.forget(user, h.kept, Ended)
 	}
 	<-turn
 	return token, err
@@ -188,7 +188,7 @@ func (u *Users) next(ctx context.Context, user string, k kept) (string, error) {
 			return now.Access, err
 		}
 	case errors.As(err, &refused) && refused.code == "invalid_grant":
-		return u.forget(user, k)
+		return u.forget(user, k, Refused)
 	default:
 		err = fmt.Errorf("%s: %w", u.client.TokenURL, err)
 	}

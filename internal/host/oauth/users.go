@@ -21,6 +21,7 @@ import (
 type Users struct {
 	// Fixed at creation.
 	issuer *Issuer
+	key    string // that of the client
 	client Client
 	secret func(ctx context.Context, key string) (string, error)
 	vault  Vault
@@ -69,7 +70,7 @@ func (i *Issuer) Users(key string, c Client, secret func(ctx context.Context, ke
 			}
 			return same
 		})
-		u = &Users{issuer: i, client: c, secret: secret, vault: vault, visits: map[[sha256.Size]byte]*visit{}, known: map[string]holding{}, closed: i.closed}
+		u = &Users{issuer: i, key: key, client: c, secret: secret, vault: vault, visits: map[[sha256.Size]byte]*visit{}, known: map[string]holding{}, closed: i.closed}
 		for lane := range u.turns {
 			u.turns[lane] = make(chan struct{}, 1)
 		}

@@ -35,6 +35,8 @@ type court struct {
 	mu     sync.Mutex
 	now    time.Time
 	asked  []string // the requests for tokens
+	told   []string // of whom tokens were joined and lost, and what the vault had then
+	untold error    // why nobody can be told of those that are joined
 	code   string   // what the desk answers with an error, "" for none
 	during func()   // is done before the desk answers, unless it is nil
 	number int
@@ -46,6 +48,7 @@ type court struct {
 type memoryVault struct {
 	mu   sync.Mutex
 	kept map[string][]byte
+	full error // why nothing can be kept
 }
 
 func (v *memoryVault) Get(user string) ([]byte, error) {
@@ -59,6 +62,9 @@ func (v *memoryVault) Put(user string, value []byte) error {
 	defer v.mu.Unlock()
 	if v.kept == nil {
 		v.kept = map[string][]byte{}
+	}
+	if v.full != nil && value != nil {
+		return v.full
 	}
 	v.kept[user] = value
 	return nil
@@ -94,7 +100,7 @@ func (c *court) open() *court {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	issuer := New(Options{Transport: func(Client) http.RoundTripper { return transport }, Now: c.clock})
+	issuer := New(Options{Transport: func(Client) http.RoundTripper { return transport }, Now: c.clock, Joined: c.joined, Lost: c.lost})
 	t.Cleanup(issuer.Close)
 	client := Client{
 		AuthorizeURL: "https://login.example.com/authorize", RedirectURL: back, TokenURL: c.desk.URL, ID: "mcpd", Secret: "client#1",
@@ -115,6 +121,19 @@ func (c *court) clock() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
+}
+
+// joined is told of tokens.
+func (c *court) joined(client, user string) error {
+	c.tell(client, user, "joined")
+	return c.untold
+}
+
+func (c *court) lost(client, user string, why Loss) { c.tell(client, user, string(why)) }
+
+func (c *court) tell(client, user, what string) {
+	value, _ := c.vault.Get(user)
+	c.told = append(c.told, fmt.Sprintf("%s %s %s %t", client, user, what, value != nil))
 }
 
 func (c *court) refuse(code string) {
