@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,9 +110,48 @@ func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
 	}
 }
 
-// TestAServerThatRunsForgetsWhatIsDropped: what it holds in memory, and the file.
+// audited has the servers of the scene write an audit log, and returns where.
+func (s *userScene) audited(t *testing.T) (path string) {
+	t.Helper()
+	config := filepath.Join(s.dir, "mcpd.hcl")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, append(text, "audit {\n  path = \"audit.jsonl\"\n  mode = \"strict\"\n}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(s.dir, "audit.jsonl")
+}
+
+// wantEvents wants events of tokens of a principal in an audit log, and no others.
+func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.see("the audit log", string(text))
+	var got []string
+	for _, found := range regexp.MustCompile(`"event.name":"(token\.[a-z]+)","attributes":(\{[^}]*\})`).FindAllStringSubmatch(string(text), -1) {
+		got = append(got, found[1])
+		if about := `{"issuer":"","kind":"local","name":"mine","principal":"` + principal + `"}`; found[2] != about {
+			t.Errorf("%s tells of %s, want %s", found[1], found[2], about)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit log tells of %q, want %q", got, want)
+	}
+	if found := s.found(); len(found) > 0 {
+		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+	}
+}
+
+// TestAServerThatRunsForgetsWhatIsDropped: what it holds in memory, and the file. Its audit
+// log tells of each token that came and went.
 func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
 	s := newUserScene(t)
+	log, principal := s.audited(t), ""
 	s.talk(t, func(send func(string), hear func() (string, bool)) {
 		s.greet(send, opensPages)
 		answer, pages := s.call(t, send, hear, 2)
@@ -126,8 +166,9 @@ func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
 		s.token(t, 0, noneListed, ``, "list")
 		answer, pages = s.call(t, send, hear, 4)
 		s.wantPages(t, answer, pages, 1)
-		s.listed(t)
+		principal = s.listed(t).Principal
 	})
+	s.wantEvents(t, log, principal, "token.joined", "token.dropped", "token.joined")
 	if s.tokens.Load() != 2 {
 		t.Errorf("%d tokens were given, want 2", s.tokens.Load())
 	}
