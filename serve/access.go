@@ -52,7 +52,10 @@ const applyAgain = time.Second
 
 func newAccess(e *engine.Server) *access {
 	p := newProviders(e.Snapshot, e.Logger())
-	return &access{engine: e, providers: p, roster: authn.NewRoster(authn.RosterOptions{Client: p.client(), Logger: e.Logger()})}
+	return &access{engine: e, providers: p, roster: authn.NewRoster(authn.RosterOptions{
+		Client: p.client(), Logger: e.Logger(),
+		Keys: func(k authn.KeyEvent) { e.Audit(k.Name, map[string]string{"key": k.Key, "principal": k.Principal}) },
+	})}
 }
 
 // close lets nobody in from then on.

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/authn/idptest"
 )
 
@@ -94,8 +97,36 @@ func (g *guarded) listen(header http.Header) <-chan error {
 	return ended
 }
 
+// wantWritten wants the audit log to tell of a key by these events, in this order.
+func (g *guarded) wantWritten(id string, want ...string) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	defer cancel()
+	all := errors.New("all was written")
+	var got []string
+	err := audit.Follow(ctx, filepath.Join(filepath.Dir(g.keys), "audit", "mcpd.jsonl"), 0, func(l *audit.Line) error {
+		var event struct {
+			Name       string            `json:"event.name"`
+			Attributes map[string]string `json:"attributes"`
+		}
+		if err := json.Unmarshal(l.JSON, &event); err != nil {
+			return err
+		}
+		if event.Attributes["key"] == id && event.Attributes["principal"] == "ci" {
+			got = append(got, event.Name)
+		}
+		if slices.Equal(got, want) {
+			return all
+		}
+		return nil
+	})
+	if !errors.Is(err, all) {
+		g.t.Errorf("of the key the audit log tells %q, want %q; %v", got, want, err)
+	}
+}
+
 // TestOpenConnectionsEndWithTheKeyThatOpenedThem: as soon as anything is to be said on
-// them, in either direction.
+// them, in either direction. The audit log tells of the key.
 func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "ci", Principal: "ci"})
@@ -109,6 +140,7 @@ func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
 		t.Errorf("the WebSocket ends with %v", err)
 	}
 	g.tellUntil(ended)
+	g.wantWritten(id, "key.added", "key.revoked")
 }
 
 // TestOpenConnectionsEndWhenCredentialsAreDemanded, which they were opened without.

@@ -29,7 +29,7 @@ func serveGuarded(t *testing.T, signers ...*idptest.Key) *guarded {
 	g.add(apikey.Record{Name: "first", Principal: "first"}) // so that there is a file
 	dir := filepath.Dir(g.keys)
 	for name, text := range map[string]string{
-		"mcpd.hcl": fmt.Sprintf("auth \"api_key\" \"ops\" {}\nauth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = %q\n}\n", g.provider.Issuer(), audience),
+		"mcpd.hcl": fmt.Sprintf("audit { path = \"audit/mcpd.jsonl\" }\nauth \"api_key\" \"ops\" {}\nauth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = %q\n}\n", g.provider.Issuer(), audience),
 		"tools.d/whoami.hcl": "tool \"whoami\" {\n  input \"id\" {\n    type = string\n    from = \"principal.id\"\n  }\n  run = \"return input.id\"\n}\n" +
 			"tool \"agent\" {\n  run = \"return agent.agent_id + ' ' + agent.verified\"\n}\n",
 	} {

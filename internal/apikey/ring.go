@@ -60,6 +60,22 @@ func (r *Ring) Check(k Key, now time.Time) (identity.Principal, error) {
 // Records returns a copy of the records, in the order of the file.
 func (r *Ring) Records() []Record { return slices.Clone(r.records) }
 
+// Since returns the records of keys that prove something now and did not in a ring of
+// before, and of those that did and were revoked or taken out, in the order of the files.
+// When a key expires is known from its record.
+func (r *Ring) Since(before *Ring) (added, revoked []Record) {
+	missing := func(all, from *Ring) (missing []Record) {
+		for _, record := range all.records {
+			other, known := from.keys[record.ID]
+			if record.Revoked.IsZero() && (!known || !other.Revoked.IsZero()) {
+				missing = append(missing, record)
+			}
+		}
+		return missing
+	}
+	return missing(r, before), missing(before, r)
+}
+
 // Without returns the ring with some keys revoked. Ids that it does not have
 // mean nothing.
 func (r *Ring) Without(revoked []string, now time.Time) *Ring {

@@ -53,7 +53,7 @@ type Record struct {
 
 // Event says what is written down of what is no call, such as a reload.
 type Event struct {
-	// Name is such as "reload" or "key.revoked". Those that begin with "audit."
+	// Name is such as "server.reloaded" or "key.revoked". Those that begin with "audit."
 	// are the log's own.
 	Name string
 	// Attributes say more; values of secret-looking names are masked.

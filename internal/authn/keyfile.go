@@ -25,6 +25,7 @@ type keyFile struct {
 	path string
 	now  func() time.Time
 	log  *slog.Logger
+	tell func(KeyEvent)
 
 	ring   atomic.Pointer[apikey.Ring]
 	looked atomic.Int64 // when, in nanoseconds
@@ -36,8 +37,24 @@ type keyFile struct {
 	known *apikey.Ring // what was read last, without what was revoked since
 }
 
-func newKeyFile(path string, now func() time.Time, log *slog.Logger) (*keyFile, error) {
-	f := &keyFile{path: path, now: now, log: log}
+// KeyEvent is a key that a file of keys has more than it had, or less.
+type KeyEvent struct {
+	// Name is KeyAdded or KeyRevoked.
+	Name string
+	// Key is the id of the key, and Principal that of its holder.
+	Key, Principal string
+}
+
+// The names of key events. A key that is taken out of its file is revoked.
+const (
+	KeyAdded   = "key.added"
+	KeyRevoked = "key.revoked"
+)
+
+// newKeyFile reads a file of keys. tell hears of each key that the file has more or less
+// from then on, once that counts.
+func newKeyFile(path string, now func() time.Time, log *slog.Logger, tell func(KeyEvent)) (*keyFile, error) {
+	f := &keyFile{path: path, now: now, log: log, tell: tell}
 	seen, _ := os.Stat(path)
 	ring, err := apikey.Load(path)
 	if err != nil {
@@ -71,22 +88,38 @@ func (f *keyFile) mistake() error {
 	return f.wrong
 }
 
-// look reads the file again if it has changed. While somebody looks, others go
-// on with what is known.
+// look reads the file again if it has changed, and tells which keys it has more or less.
+// While somebody looks, others go on with what is known; nobody waits for who is told.
 func (f *keyFile) look(now time.Time) {
 	if !f.mu.TryLock() {
 		return
 	}
-	defer f.mu.Unlock()
+	before := f.known
+	f.read(now)
+	after := f.known
+	f.mu.Unlock()
+	if before == after {
+		return
+	}
+	added, revoked := after.Since(before)
+	for _, r := range added {
+		f.tell(KeyEvent{KeyAdded, r.ID, r.Principal})
+	}
+	for _, r := range revoked {
+		f.tell(KeyEvent{KeyRevoked, r.ID, r.Principal})
+	}
+}
+
+// read reads the file again if it has changed. The caller holds mu.
+func (f *keyFile) read(now time.Time) {
+	defer f.looked.Store(now.UnixNano())
 	info, err := os.Stat(f.path)
 	if err == nil && unchanged(f.seen, info, now) {
-		f.looked.Store(now.UnixNano())
 		return
 	}
 	ring, err := apikey.Load(f.path)
 	f.seen = info
 	f.take(ring, err, now)
-	f.looked.Store(now.UnixNano())
 }
 
 // take publishes what was read, or what a file with a mistake revokes. The

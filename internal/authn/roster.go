@@ -21,6 +21,7 @@ type Roster struct {
 	client *http.Client
 	now    func() time.Time
 	log    *slog.Logger
+	keys   func(KeyEvent)
 
 	set atomic.Pointer[set]
 
@@ -41,11 +42,14 @@ type RosterOptions struct {
 	Now func() time.Time
 	// Logger is told what goes wrong with files and providers. Nil is nobody.
 	Logger *slog.Logger
+	// Keys is told of keys that the files in force have more or less than they had,
+	// after that counts. Nil is nobody.
+	Keys func(KeyEvent)
 }
 
 // NewRoster returns a roster that lets nobody in until [Roster.Apply].
 func NewRoster(o RosterOptions) *Roster {
-	r := &Roster{client: o.Client, now: o.Now, log: o.Logger, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
+	r := &Roster{client: o.Client, now: o.Now, log: o.Logger, keys: o.Keys, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if r.client == nil {
 		r.client = &http.Client{
 			Timeout:       fetchTime,
@@ -57,6 +61,9 @@ func NewRoster(o RosterOptions) *Roster {
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.keys == nil {
+		r.keys = func(KeyEvent) {}
 	}
 	empty := &set{now: r.now}
 	empty.challenges()
@@ -171,7 +178,7 @@ func (b *building) file(path string) (*keyFile, error) {
 	known := b.roster.files[path]
 	if known == nil {
 		var err error
-		if known, err = newKeyFile(path, b.roster.now, b.roster.log); err != nil {
+		if known, err = newKeyFile(path, b.roster.now, b.roster.log, b.roster.keys); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,8 @@ func TestAnOpenServerLooksAtNoCredential(t *testing.T) {
 	}
 }
 
+// TestARevokedKeyIsRefusedWithinASecond, and who listens is told of each key that comes or
+// goes while the file is in force, once.
 func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
@@ -77,6 +80,21 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 	added := s.apiKey(apikey.Record{})
 	s.clock.pass(time.Second)
 	s.want("a new key", added.Text(), 200)
+	s.write("")
+	s.clock.pass(time.Second)
+	s.want("a key that was taken out", added.Text(), 401)
+	all := s.told
+	if len(all) != 4 { // the site has a key of its own
+		t.Fatalf("told is %+v", all)
+	}
+	for i, want := range []KeyEvent{{KeyRevoked, k.ID, "ci"}, {KeyAdded, added.ID, "ci"}} {
+		if all[i] != want {
+			t.Errorf("told is %+v, want %+v", all[i], want)
+		}
+	}
+	if last := (KeyEvent{KeyRevoked, added.ID, "ci"}); all[2].Name != KeyRevoked || all[3] != last {
+		t.Errorf("of what was taken out, told is %+v, want %+v last", all[2:], last)
+	}
 }
 
 // TestAFileOfKeysThatOthersMayReadIsFoundOut opens one that was written long ago.
@@ -142,6 +160,10 @@ func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
 	s.write(string(good) + "{")
 	s.clock.pass(time.Second)
 	s.want("what the readable lines revoke", last.Text(), 401)
+	// Whatever became of the file, two keys were revoked, and told of once.
+	if want := []KeyEvent{{KeyRevoked, revoked.ID, "ci"}, {KeyRevoked, last.ID, "ci"}}; !slices.Equal(s.told, want) {
+		t.Errorf("told is %+v, want %+v", s.told, want)
+	}
 }
 
 func (s *site) write(text string) {

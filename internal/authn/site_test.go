@@ -44,12 +44,13 @@ type site struct {
 	file     string
 	provider *idptest.Provider
 	key      *idptest.Key
+	told     []KeyEvent // of its keys
 }
 
 func newSite(t testing.TB) *site {
 	s := &site{t: t, clock: newClock(), file: filepath.Join(t.TempDir(), "keys.json"), key: idptest.NewKey("one", "RS256")}
 	s.provider = idptest.New(t, s.key)
-	s.roster = NewRoster(RosterOptions{Client: s.provider.Client(), Now: s.clock.now})
+	s.roster = NewRoster(RosterOptions{Client: s.provider.Client(), Now: s.clock.now, Keys: func(e KeyEvent) { s.told = append(s.told, e) }})
 	t.Cleanup(s.roster.Close)
 	s.apiKey(apikey.Record{})
 	return s
