@@ -15,6 +15,9 @@
 // of all that callers choose or are told. Every text is escaped, and cut at
 // a bound, as is the number of members and items.
 //
+// An [Approval] says what became of the one that policies wanted, and [Unanswered] finds
+// those that nobody has given or refused. Of the question there is a keyed digest.
+//
 // # The chain
 //
 // Each line holds its number, the authentication code of the line before, and
