@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/hex"
 	"time"
 
@@ -22,8 +23,9 @@ func (x *execution) intend() *call.Error {
 }
 
 // account writes down what became of the call. An error takes the place of a result that
-// nobody would know of; one of a call that has failed anyway is in the log of the audit.
-func (x *execution) account(result call.Result) *call.Error {
+// nobody would know of. In strict mode that is also so for one that is an error itself,
+// unless the caller is gone and hears neither.
+func (x *execution) account(ctx context.Context, result call.Result) *call.Error {
 	if x.audit == nil {
 		return nil
 	}
@@ -35,10 +37,11 @@ func (x *execution) account(result call.Result) *call.Error {
 	case result.Ask != nil:
 		r.Outcome = audit.OutcomeInputRequired
 	}
-	if err := x.audit.Outcome(r); err != nil && result.Err == nil {
-		return unaccounted(err)
+	err := x.audit.Outcome(r)
+	if err == nil || result.Err != nil && (!x.audit.Strict() || ctx.Err() != nil) {
+		return nil
 	}
-	return nil
+	return unaccounted(err)
 }
 
 func unaccounted(err error) *call.Error {
