@@ -2,6 +2,7 @@ package serve
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -49,6 +50,18 @@ func (f *Front) bind(l engine.Listen) (net.Listener, error) {
 		listener = tls.NewListener(listener, config)
 	}
 	return listener, nil
+}
+
+// CheckListen returns why a front would not listen where the operator's file says, as who
+// proves nothing could come in from elsewhere, for [engine.Options].
+func CheckListen(l engine.Listen, auths []engine.Auth) error {
+	if gate.CheckListen(l.Address, true) != nil {
+		return nil // which is no address is told where it is read
+	}
+	if gate.CheckListen(l.Address, l.TLS != nil && demanded(auths)) != nil {
+		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
+	}
+	return nil
 }
 
 // CheckTLS returns why nobody could listen with the files of a tls block now, for

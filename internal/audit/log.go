@@ -64,6 +64,9 @@ type Stats struct {
 func Open(o Options) (*Log, error) {
 	o, err := o.complete()
 	if err == nil {
+		err = Check(o.Path)
+	}
+	if err == nil {
 		err = os.MkdirAll(folderOf(o.Path), 0o700)
 	}
 	if err != nil {

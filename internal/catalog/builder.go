@@ -40,6 +40,11 @@ type Options struct {
 	CheckAuth func([]hclfile.Auth) error
 	// CheckTLS refuses a tls block by which nobody could listen now; nil refuses none.
 	CheckTLS func(hclfile.ListenTLS) error
+	// CheckListen refuses a listen block by which strangers would come in, as the auth
+	// blocks are; nil refuses none.
+	CheckListen func(hclfile.Listen, []hclfile.Auth) error
+	// CheckAudit refuses an audit block whose log cannot be opened; nil refuses none.
+	CheckAudit func(hclfile.Audit) error
 	// Modules are the objects of the embedding program that scripts may be granted.
 	Modules *modules.Broker
 	// Production demands what production mode does, whatever the operator's file says.
