@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -26,16 +27,18 @@ func (f *Front) listen() engine.Listen {
 	return l
 }
 
-// bind listens, with TLS where the operator's file wants that.
-func (f *Front) bind(l engine.Listen) (net.Listener, error) {
-	var config *tls.Config
+// bind has a server listen, with TLS where the operator's file wants that.
+func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error) {
+	server.ConnContext = authn.ConnContext
+	var encrypted *authn.TLS
 	if l.TLS != nil {
 		o := tlsOptions(*l.TLS)
 		o.Logger = f.engine.Logger()
 		var err error
-		if config, err = authn.NewTLS(o); err != nil {
+		if encrypted, err = authn.NewTLS(o); err != nil {
 			return nil, err
 		}
+		server.ConnContext = encrypted.ConnContext
 	}
 	mode := gate.OwnSocket
 	if knowsPeers(f.engine.Snapshot()) {
@@ -46,8 +49,8 @@ func (f *Front) bind(l engine.Listen) (net.Listener, error) {
 		return nil, err
 	}
 	listener = gate.Limit(listener, gate.Caps{})
-	if config != nil {
-		listener = tls.NewListener(listener, config)
+	if encrypted != nil {
+		listener = tls.NewListener(listener, encrypted.Config())
 	}
 	return listener, nil
 }
