@@ -187,6 +187,10 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
 	}
+	if config.Server.Mode == hclfile.Production {
+		found.report(b.config.Foreign())
+		found.report(b.tree.Foreign())
+	}
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)
 	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
