@@ -180,3 +180,66 @@ func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
 		t.Errorf("beside the server: %v", err)
 	}
 }
+
+// readable is a template of which every read is denied, hidden, failed or answered.
+const readable = `
+resource_template "note" {
+  uri_template = "note://{owner}{?of}"
+  run = "if (params.of === 'CANARY-fails') throw new Error('there is none'); return 'a note'"
+}
+policy "hidden" {
+  resources = ["note"]
+  deny      = "args.owner == 'CANARY-hidden'"
+  reason    = "no"
+  disclose  = "hide"
+}
+policy "closed" {
+  resources = ["note"]
+  deny      = "args.owner == 'CANARY-closed'"
+  reason    = "not of this owner"
+}
+`
+
+// TestTheValuesInAURIAreWrittenDownAsOtherArguments: by their shape alone, whatever becomes
+// of the read, unless they are captured. A URI that nothing fits may hold such values, too.
+func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
+	uris := []string{
+		"note://CANARY-1", "note://CANARY-2?of=CANARY-3", "note://CANARY-2?of=CANARY-fails", "note://CANARY-hidden", "note://CANARY-closed", "note://CANARY/beyond", "CANARY://x",
+	}
+	for block, want := range map[string]struct {
+		values []string
+		shown  int
+	}{
+		"  mode = \"strict\"\n":         {nil, 0},
+		"  capture = [\"note\"]\n":      {[]string{`{"owner":"CANARY-1"}`, `{"of":"CANARY-3","owner":"CANARY-2"}`}, 7},
+		"  capture = [\"elsewhere\"]\n": {nil, 0},
+	} {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n" + block + "}\n"), Mode: 0o644}}
+		s := server(t, engine.Options{Tools: files("note.hcl", readable), Config: config})
+		for _, uri := range uris {
+			s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri})
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		lines, text := linesOf(t, path)
+		if shown := strings.Count(text, "CANARY"); shown != want.shown {
+			t.Errorf("%sthe log shows %d values: %s", block, shown, text)
+		}
+		for _, values := range want.values {
+			if !strings.Contains(text, `"gen_ai.tool.call.arguments":`+values) {
+				t.Errorf("%sthe log lacks %s: %s", block, values, text)
+			}
+		}
+		outcomes := 0
+		for _, l := range lines {
+			if l.Kind == "outcome" && l.Arguments != nil {
+				outcomes++
+			}
+		}
+		if of := strings.Count(text, `"mcp.resource.uri":"note://{owner}{?of}"`); outcomes != len(uris) || of < 5 {
+			t.Errorf("%s%d reads have arguments, and %d lines the template: %s", block, outcomes, of, text)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
@@ -63,6 +64,15 @@ type Options struct {
 	// check files beside the server: one that listens already goes on with what it has read.
 	// Nil accepts all.
 	CheckTLS func(ListenTLS) error
+
+	// CheckListen refuses an address of the operator's file that a front would not listen
+	// on, as the auth blocks are, with an error for the operator; serve.CheckListen is the
+	// one of package serve. Nil accepts all.
+	CheckListen func(Listen, []Auth) error
+
+	// CheckAudit has loads look at what would keep the log of the audit block from being
+	// opened, for programs that check files beside the server. Nothing is made.
+	CheckAudit bool
 
 	// Unaudited leaves the audit block aside, for programs beside the server that writes
 	// the log.
@@ -141,6 +151,12 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
 	}
 	c.CheckAuth, c.CheckTLS, c.Production = o.CheckAuth, o.CheckTLS, o.Production
+	if o.CheckListen != nil {
+		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error { return o.CheckListen(listenOf(l), auths) }
+	}
+	if o.CheckAudit {
+		c.CheckAudit = func(a hclfile.Audit) error { return audit.Check(a.Path) }
+	}
 	if o.CheckTool != nil {
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }
 	}

@@ -1,11 +1,16 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 )
 
 func TestSensitiveVariablesStayOutOfMessagesAndLogs(t *testing.T) {
@@ -61,5 +66,113 @@ hook "tells" {
 	}
 	if strings.Contains(text, "hunter2") {
 		t.Errorf("the log holds the value:\n%s", text)
+	}
+}
+
+// TestSensitiveArgumentsStayOutOfWhatPoliciesSay, to whomever they say it: the caller, the
+// user who is asked, hooks, the log and the audit log.
+func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
+	for _, test := range []struct{ policy, want string }{
+		{`policy "tells" {
+  tools  = ["open"]
+  deny   = "args.password != ''"
+  reason = <<CEL
+    "the password " + args.password + " with the pin " + string(args.pin) + " is known"
+  CEL
+}`, "the password [sensitive] with the pin [sensitive] is known"},
+		{`policy "asks" {
+  tools             = ["open"]
+  requires_approval = "true"
+  reason            = <<CEL
+    "Open it with " + args.password + "?"
+  CEL
+}`, "Open it with [sensitive]?"},
+		{`policy "fails" {
+  tools  = ["open"]
+  deny   = "int(args.password) > 5"
+  reason = "no"
+}`, "denied"},
+		{`limit "fails" {
+  tools = ["open"]
+  rate  = "1/h"
+  key   = "string(int(args.password))"
+}`, "denied"},
+		{`policy "judges" {
+  on     = "result"
+  tools  = ["open"]
+  deny   = "result.inside != ''"
+  reason = <<CEL
+    "there is " + result.inside + " inside, and " + result.open
+  CEL
+}`, "there is [sensitive] inside, and [sensitive]"},
+		{`# in Go`, "Go knows [sensitive]"},
+		{`# in Go, and fails`, "denied: a policy failed"},
+	} {
+		log := &logBuffer{}
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		o := engine.Options{
+			Logger: log.logger(),
+			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+			Tools: files("open.hcl", `
+tool "open" {
+  input "password" {
+    type      = string
+    sensitive = true
+  }
+  input "pin" {
+    type      = integer
+    sensitive = true
+    default   = 31415926
+  }
+  output "open" { type = string }
+  output "inside" {
+    type      = string
+    sensitive = true
+  }
+  run = "return { open: input.password, inside: 'gold-bars' }"
+}
+hook "tells" {
+  on  = ["error", "end"]
+  run = "log.info(JSON.stringify(event))"
+}
+`+test.policy),
+		}
+		if strings.HasPrefix(test.policy, "# in Go") {
+			o.Policies = []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+				said := "Go knows " + args["password"].(string)
+				if strings.HasSuffix(test.policy, "fails") {
+					panic(said)
+				}
+				return engine.Deny(said)
+			}}
+		}
+		s := server(t, o)
+		request := asked("", nil)
+		request.Name, request.Arguments = "open", []byte(`{"password":"hunter2"}`)
+		result := s.Execute(t.Context(), request)
+		told := said(result)
+		if result.Ask != nil {
+			told = string(result.Ask.Requests[0].Params)
+		}
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		written, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(told, test.want) {
+			t.Errorf("%s: the caller gets %s", test.policy, told)
+		}
+		for _, value := range []string{"hunter2", "31415926", "gold-bars"} {
+			for where, text := range map[string]string{"the caller": told, "the log": log.String(), "the audit log": string(written)} {
+				if strings.Contains(text, value) {
+					t.Errorf("%s: %s sees %s: %s", test.policy, where, value, text)
+				}
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/power"
 )
 
@@ -82,8 +83,9 @@ func (s *Snapshot) Info() Info {
 }
 
 // Listen returns what the operator's file says of the address to serve on.
-func (s *Snapshot) Listen() Listen {
-	l := s.catalog.Listen
+func (s *Snapshot) Listen() Listen { return listenOf(s.catalog.Listen) }
+
+func listenOf(l hclfile.Listen) Listen {
 	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied(l.TLS)}
 }
 

@@ -165,8 +165,10 @@ func (a *access) guard(strangers bool) bool {
 	return demands
 }
 
-func demanding(s *engine.Snapshot) bool {
-	blocks := s.Auths()
+func demanding(s *engine.Snapshot) bool { return demanded(s.Auths()) }
+
+// demanded reports whether by auth blocks nobody enters without a credential.
+func demanded(blocks []engine.Auth) bool {
 	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b engine.Auth) bool { return b.Kind == anonymous })
 }
 

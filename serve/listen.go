@@ -2,7 +2,9 @@ package serve
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -25,16 +27,18 @@ func (f *Front) listen() engine.Listen {
 	return l
 }
 
-// bind listens, with TLS where the operator's file wants that.
-func (f *Front) bind(l engine.Listen) (net.Listener, error) {
-	var config *tls.Config
+// bind has a server listen, with TLS where the operator's file wants that.
+func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error) {
+	server.ConnContext = authn.ConnContext
+	var encrypted *authn.TLS
 	if l.TLS != nil {
 		o := tlsOptions(*l.TLS)
 		o.Logger = f.engine.Logger()
 		var err error
-		if config, err = authn.NewTLS(o); err != nil {
+		if encrypted, err = authn.NewTLS(o); err != nil {
 			return nil, err
 		}
+		server.ConnContext = encrypted.ConnContext
 	}
 	mode := gate.OwnSocket
 	if knowsPeers(f.engine.Snapshot()) {
@@ -45,10 +49,22 @@ func (f *Front) bind(l engine.Listen) (net.Listener, error) {
 		return nil, err
 	}
 	listener = gate.Limit(listener, gate.Caps{})
-	if config != nil {
-		listener = tls.NewListener(listener, config)
+	if encrypted != nil {
+		listener = tls.NewListener(listener, encrypted.Config())
 	}
 	return listener, nil
+}
+
+// CheckListen returns why a front would not listen where the operator's file says, as who
+// proves nothing could come in from elsewhere, for [engine.Options].
+func CheckListen(l engine.Listen, auths []engine.Auth) error {
+	if gate.CheckListen(l.Address, true) != nil {
+		return nil // which is no address is told where it is read
+	}
+	if gate.CheckListen(l.Address, l.TLS != nil && demanded(auths)) != nil {
+		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
+	}
+	return nil
 }
 
 // CheckTLS returns why nobody could listen with the files of a tls block now, for

@@ -56,3 +56,40 @@ func TestTheOperatorsFileMayNameASocket(t *testing.T) {
 		t.Errorf("it listens at %v, %v", at, err)
 	}
 }
+
+// TestAnEditThatOpensTheAddressIsRefused, be it of the address or of what guards it.
+func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
+	const guarded = "listen {\n  address = \"0.0.0.0:8443\"\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n"
+	const keys = "auth \"api_key\" \"people\" {}\n"
+	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(guarded + keys), Mode: 0o644}}
+	s, err := engine.New(engine.Options{Name: "test", Config: config, CheckListen: serve.CheckListen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	if report, err := s.Load(t.Context()); err != nil {
+		t.Fatal(report.Problems)
+	}
+	revision := s.Snapshot().Revision()
+	for _, edit := range []struct{ text, where string }{
+		{guarded, "mcpd.hcl:2:13"},
+		{guarded + keys + "auth \"anonymous\" \"all\" {}\n", "mcpd.hcl:2:13"},
+		{"listen { address = \"0.0.0.0:8443\" }\n" + keys, "mcpd.hcl:1:20"},
+		{"listen { address = \":80\" }\n", "mcpd.hcl:1:20"},
+	} {
+		config["mcpd.hcl"].Data = []byte(edit.text)
+		_, err := s.Load(t.Context())
+		if err == nil || !strings.Contains(err.Error(), edit.where) || !strings.Contains(err.Error(), "anyone who reaches it could call every tool") {
+			t.Errorf("%s: got %v", edit.text, err)
+		}
+		if s.Snapshot().Revision() != revision {
+			t.Fatalf("%s is served", edit.text)
+		}
+	}
+	for _, text := range []string{"listen { address = \"localhost:80\" }\n", "listen { address = \"[::1]:80\" }\n", "listen { hosts = [\"x.example\"] }\n", "listen { unix = \"/tmp/s\" }\n"} {
+		config["mcpd.hcl"].Data = []byte(text)
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -214,14 +214,14 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	}
 	defer f.compare(listen)()
 	f.access.listener.Store(&listen.Address)
-	listener, err := f.bind(listen)
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
+	listener, err := f.bind(server, listen)
 	if err != nil {
 		return err
 	}
 	if f.options.OnListen != nil {
 		f.options.OnListen(listener.Addr())
 	}
-	server := &http.Server{Handler: handler, ConnContext: authn.ConnContext, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
 	gate.Guard(server)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

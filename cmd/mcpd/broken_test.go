@@ -83,35 +83,46 @@ var badStarts = map[string]struct {
 	file, text string
 	args, env  []string
 	code       int
-	line       string
+	// first is a line that names the place, where there is one, and line the last.
+	first, line string
 }{
-	"an unknown flag":              {args: []string{"--lisen", "x"}, code: 2, line: `unknown flag: --lisen; see mcpd serve --help`},
-	"an operand":                   {args: []string{"tools.d"}, code: 2, line: `mcpd serve takes no "tools.d"; see mcpd serve --help`},
-	"an address that is none":      {args: []string{"--listen", "8080"}, code: 2, line: `--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
-	"a grace that is negative":     {args: []string{"--grace", "-1s"}, code: 2, line: `--grace takes a time that is not negative`},
-	"an executor that is none":     {args: []string{"--executor", "x"}, code: 2, line: `--executor takes worker or inline`},
-	"a level that is none":         {args: []string{"--log-level", "loud"}, code: 2, line: `--log-level takes debug, info, warn or error`},
-	"a variable without a value":   {args: []string{"--var", "x"}, code: 2, line: `--var takes NAME=VALUE`},
-	"a folder that is not there":   {args: []string{"--tools", "gone"}, code: 2, line: `there is no folder gone`},
-	"a folder that is a file":      {args: []string{"--tools", "tools.d/a.hcl"}, code: 2, line: `tools.d/a.hcl is a file; name the folder that it is in`},
-	"a config that is not there":   {args: []string{"--config", "gone.hcl"}, code: 2, line: `cannot read the operator's file: stat gone.hcl: no such file or directory`},
-	"a config that is broken":      {file: "mcpd.hcl", text: "servr {}\n", code: 2, line: `1 mistake in the files`},
-	"a config without an end":      {file: "mcpd.hcl", text: "server {\n", code: 2, line: `1 mistake in the files`},
-	"a config of other bytes":      {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ mistakes? in the files`},
-	"a config that is a folder":    {file: "mcpd.hcl/x", code: 2, line: `1 mistake in the files`},
-	"a variable that has no value": {file: "mcpd.hcl", text: "variable \"v\" { type = string }\n", code: 2, line: `1 mistake in the files`},
-	"a variable of another type":   {file: "mcpd.hcl", text: "variable \"v\" { type = number }\n", env: []string{"MCPD_VAR_v=x"}, code: 2, line: `1 mistake in the files`},
-	"an address of no host":        {file: "mcpd.hcl", text: "listen { address = \"x\" }\n", code: 2, line: `1 mistake in the files`},
-	"a broken tool":                {file: "tools.d/b.hcl", text: "tool \"b\" {\n  run = \"return (;\"\n}\n", code: 1, line: `1 mistake in the files`},
-	"a tool that is there twice":   {file: "tools.d/b.hcl", text: "tool \"a\" {\n  run = \"return 2;\"\n}\n", code: 1, line: `1 mistake in the files`},
-	"an open address":              {args: []string{"--listen", "0.0.0.0:0"}, code: 1, line: `listen on "0.0.0.0:0": it is not a loopback address.*--insecure-listen`},
-	"an address that is taken":     {args: []string{"--listen", "$TAKEN"}, code: 1, line: `listen tcp .*: bind: address already in use; choose another address with --listen`},
-	"a socket that is a file":      {args: []string{"--listen", "unix:tools.d/a.hcl"}, code: 1, line: `listen on "unix:tools.d/a.hcl": there is something that is no socket`},
-	"a state that is no database":  {args: []string{"--state", "tools.d/a.hcl"}, code: 1, line: `--state tools.d/a.hcl: open the state store: .*`},
-	"a control socket in a file":   {args: []string{"--control", "tools.d/a.hcl/s"}, code: 1, line: `listen for requests on tools.d/a.hcl/s: .*not a directory`},
-	"a control socket on a file":   {args: []string{"--control", "tools.d/a.hcl"}, code: 1, line: `listen for requests on tools.d/a.hcl: there is something that is no socket`},
-	"a manager of no address":      {env: []string{"NOTIFY_SOCKET=relative"}, code: 2, line: `NOTIFY_SOCKET is "relative", .*; unset it, or run mcpd under systemd`},
-	"an interval that is none":     {env: []string{"WATCHDOG_USEC=soon"}, code: 2, line: `WATCHDOG_USEC is "soon", .*; unset it, or run mcpd under systemd`},
+	"an unknown flag":                                 {args: []string{"--lisen", "x"}, code: 2, line: `unknown flag: --lisen; see mcpd serve --help`},
+	"an operand":                                      {args: []string{"tools.d"}, code: 2, line: `mcpd serve takes no "tools.d"; see mcpd serve --help`},
+	"an address that is none":                         {args: []string{"--listen", "8080"}, code: 2, line: `--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
+	"a grace that is negative":                        {args: []string{"--grace", "-1s"}, code: 2, line: `--grace takes a time that is not negative`},
+	"an executor that is none":                        {args: []string{"--executor", "x"}, code: 2, line: `--executor takes worker or inline`},
+	"a level that is none":                            {args: []string{"--log-level", "loud"}, code: 2, line: `--log-level takes debug, info, warn or error`},
+	"a variable without a value":                      {args: []string{"--var", "x"}, code: 2, line: `--var takes NAME=VALUE`},
+	"a folder that is not there":                      {args: []string{"--tools", "gone"}, code: 2, line: `there is no folder gone`},
+	"a folder that is a file":                         {args: []string{"--tools", "tools.d/a.hcl"}, code: 2, line: `tools.d/a.hcl is a file; name the folder that it is in`},
+	"a config that is not there":                      {args: []string{"--config", "gone.hcl"}, code: 2, line: `cannot read the operator's file: stat gone.hcl: no such file or directory`},
+	"a config that is broken":                         {file: "mcpd.hcl", text: "servr {}\n", code: 2, line: `1 mistake in the files`},
+	"a config without an end":                         {file: "mcpd.hcl", text: "server {\n", code: 2, line: `1 mistake in the files`},
+	"a config of other bytes":                         {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ mistakes? in the files`},
+	"a config that is a folder":                       {file: "mcpd.hcl/x", code: 2, line: `1 mistake in the files`},
+	"a variable that has no value":                    {file: "mcpd.hcl", text: "variable \"v\" { type = string }\n", code: 2, line: `1 mistake in the files`},
+	"a variable of another type":                      {file: "mcpd.hcl", text: "variable \"v\" { type = number }\n", env: []string{"MCPD_VAR_v=x"}, code: 2, line: `1 mistake in the files`},
+	"an address of no host":                           {file: "mcpd.hcl", text: "listen { address = \"x\" }\n", code: 2, line: `1 mistake in the files`},
+	"an open address in a config":                     {file: "mcpd.hcl", text: "listen { address = \"0.0.0.0:0\" }\n", code: 2, first: `mcpd.hcl:1:20: error: "0.0.0.0:0" is not a loopback address`, line: `1 mistake in the files`},
+	"an open address that lets in who proves nothing": {file: "mcpd.hcl", text: "listen {\n  address = \"[::]:0\"\n}\nauth \"anonymous\" \"all\" {}\n", code: 2, first: `mcpd.hcl:2:13: error: "\[::\]:0" is not a loopback address`, line: `1 mistake in the files`},
+	"a tls block without its files":                   {file: "mcpd.hcl", text: "listen {\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n", code: 2, first: `mcpd.hcl:2:3: error: the tls block cannot be applied: .*c: no such file`, line: `1 mistake in the files`},
+	"an auth block without its keys":                  {file: "mcpd.hcl", text: "auth \"api_key\" \"x\" {}\n", code: 2, first: `mcpd.hcl:1:1: error: auth "api_key" "x" cannot be applied`, line: `1 mistake in the files`},
+	"an auth block of no kind":                        {file: "mcpd.hcl", text: "auth \"magic\" \"x\" {}\n", code: 2, first: `mcpd.hcl:1:\d+: error: `, line: `1 mistake in the files`},
+	"an audit block of no mode":                       {file: "mcpd.hcl", text: "audit {\n  path = \"a.jsonl\"\n  mode = \"loud\"\n}\n", code: 2, first: `mcpd.hcl:3:10: error: `, line: `1 mistake in the files`},
+	"an audit log that is a folder":                   {file: "mcpd.hcl", text: "audit { path = \"tools.d\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: .*tools.d: it is a link or something else than a file`, line: `1 mistake in the files`},
+	"an audit log below a file":                       {file: "mcpd.hcl", text: "audit { path = \"tools.d/a.hcl/x/a.jsonl\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: .*a.hcl is no folder`, line: `1 mistake in the files`},
+	"traces that go nowhere":                          {env: []string{"OTEL_TRACES_EXPORTER=loud"}, code: 2, line: `new server: environment variable OTEL_TRACES_EXPORTER: write otlp, console or none`},
+	"traces that are sent at no time":                 {env: []string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_BSP_SCHEDULE_DELAY=soon"}, code: 2, line: `new server: environment variable OTEL_BSP_SCHEDULE_DELAY: write a whole number from 1 to 3600000`},
+	"a broken tool":                                   {file: "tools.d/b.hcl", text: "tool \"b\" {\n  run = \"return (;\"\n}\n", code: 1, line: `1 mistake in the files`},
+	"a tool that is there twice":                      {file: "tools.d/b.hcl", text: "tool \"a\" {\n  run = \"return 2;\"\n}\n", code: 1, line: `1 mistake in the files`},
+	"an open address":                                 {args: []string{"--listen", "0.0.0.0:0"}, code: 1, line: `listen on "0.0.0.0:0": it is not a loopback address.*--insecure-listen`},
+	"an address that is taken":                        {args: []string{"--listen", "$TAKEN"}, code: 1, line: `listen tcp .*: bind: address already in use; choose another address with --listen`},
+	"a socket that is a file":                         {args: []string{"--listen", "unix:tools.d/a.hcl"}, code: 1, line: `listen on "unix:tools.d/a.hcl": there is something that is no socket`},
+	"a state that is no database":                     {args: []string{"--state", "tools.d/a.hcl"}, code: 1, line: `--state tools.d/a.hcl: open the state store: .*`},
+	"a control socket in a file":                      {args: []string{"--control", "tools.d/a.hcl/s"}, code: 1, line: `listen for requests on tools.d/a.hcl/s: .*not a directory`},
+	"a control socket on a file":                      {args: []string{"--control", "tools.d/a.hcl"}, code: 1, line: `listen for requests on tools.d/a.hcl: there is something that is no socket`},
+	"a manager of no address":                         {env: []string{"NOTIFY_SOCKET=relative"}, code: 2, line: `NOTIFY_SOCKET is "relative", .*; unset it, or run mcpd under systemd`},
+	"an interval that is none":                        {env: []string{"WATCHDOG_USEC=soon"}, code: 2, line: `WATCHDOG_USEC is "soon", .*; unset it, or run mcpd under systemd`},
 }
 
 // TestABadStartSaysWhyAndLeavesNothing starts mcpd in every way that fails.
@@ -138,6 +149,9 @@ func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
 			if code != start.code || !regexp.MustCompile(`\Amcpd: `+start.line+`\z`).MatchString(last) || stdout != "" {
 				t.Errorf("exit code %d, want %d; the last line is\n%s\nwant\nmcpd: %s\n%s%s", code, start.code, last, start.line, stdout, stderr)
 			}
+			if !regexp.MustCompile(`(?m)^` + start.first).MatchString(stderr) {
+				t.Errorf("no line is\n%s\n%s", start.first, stderr)
+			}
 			if said := strings.Count("\n"+stderr, "\nmcpd: "); said != 1 {
 				t.Errorf("it says %d times why:\n%s", said, stderr)
 			}
@@ -158,6 +172,10 @@ var badEdits = []struct{ file, text, health string }{
 	{"mcpd.hcl", "servr {}\n", "serving last good, 1 file broken"},
 	{"mcpd.hcl", "variable \"v\" { type = string }\n", "serving last good, 1 file broken"},
 	{"mcpd.hcl", "listen { address = \"x\" }\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "listen {\n  tls { cert_file = \"c\" }\n}\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "auth \"api_key\" \"x\" { file = \"gone\" }\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "auth \"magic\" \"x\" {}\n", "serving last good, 1 file broken"},
+	{"mcpd.hcl", "audit { mode = \"loud\" }\n", "serving last good, 1 file broken"},
 	{"tools.d/c/b.hcl.json", "{\"tool\": ", "serving last good, 1 file broken"},
 }
 

@@ -13,13 +13,14 @@ import (
 
 func newCheck(e env) *cobra.Command {
 	var f files
-	var asJSON, production bool
+	var asJSON, production, insecure bool
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Report every mistake in the tool files",
 		Long: `Check reads mcpd.hcl and the tool files exactly as serve does, and reports
 all mistakes and warnings of all files at once. The files of auth blocks and of
-a tls block must be there, and such as serve takes.`,
+a tls block must be there, and such as serve takes, and so must be where the
+audit log is to stand.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
 		Args:              oneFolder,
@@ -28,11 +29,16 @@ a tls block must be there, and such as serve takes.`,
 			if err := f.operand(args); err != nil {
 				return err
 			}
-			return check(cmd, e, &f, engine.Options{Production: production, CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS}, asJSON)
+			o := engine.Options{Production: production, CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS, CheckAudit: true}
+			if !insecure {
+				o.CheckListen = serve.CheckListen
+			}
+			return check(cmd, e, &f, o, asJSON)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&production, "production", false, "demand what production mode does, whatever mcpd.hcl says")
+	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "let the listen block open an address beyond loopback without authentication")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the mistakes as JSON on standard output")
 	return cmd
 }

@@ -48,6 +48,20 @@ tool "nested" {
 tool "night" {
   run = "return 1;"
 }
+resource_template "order" {
+  uri_template = "order://{id}"
+  text         = "Order {{id}}"
+}
+policy "order_9" {
+  resources = ["order"]
+  deny      = "args.id == 'O 9'"
+  reason    = "no"
+}
+policy "no_bots" {
+  resources = ["order"]
+  deny      = "agent.model == 'bot'"
+  reason    = "no"
+}
 policy "small" {
   tools  = ["args"]
   deny   = "args.n > 5"
@@ -113,6 +127,13 @@ func withN(n string) func(*audit.Call) {
 	return func(c *audit.Call) { c.Values, c.WholeArguments = json.RawMessage(`{"n":`+n+`}`), true }
 }
 
+// asRead has a record be of the template, with its values where there are any.
+func asRead(values string) func(*audit.Call) {
+	return func(c *audit.Call) {
+		c.Kind, c.URI, c.Values, c.WholeArguments = "resource", "order://{id}", json.RawMessage(values), values != ""
+	}
+}
+
 func unkept(c *audit.Call)  { c.WholeArguments = false }
 func second(c *audit.Call)  { c.Leg = 2 }
 func limited(c *audit.Call) { c.Limited = true }
@@ -144,6 +165,12 @@ var comparisons = []struct {
 	{"free", "ok", "", func(c *audit.Call) { c.WholeName = false }, "unknown: its name is not written down whole"},
 	{"free", "ok", "", func(c *audit.Call) { c.Kind, c.URI, c.WholeURI = "resource", "a://", false }, "unknown: its URI is not written down whole"},
 	{"free", "ok", "", func(c *audit.Call) { c.Name = "nowhere" }, "gone"},
+	{"order", "ok", "", asRead(""), "unknown: policy \"order_9\" reads args"},
+	{"order", "ok", "", asRead(`{"id":"O 9"}`), "then allowed, now denied by \"order_9\""},
+	{"order", "ok", "", asRead(`{"id":"O 8"}`), "same"},
+	{"order", "ok", "", func(c *audit.Call) { asRead("")(c); c.Caller.Agent.Model = "bot" }, "then allowed, now denied by \"no_bots\""},
+	{"order", "ok", "", func(c *audit.Call) { asRead("")(c); c.URI = "gone://{id}" }, "gone"},
+	{"order", "ok", "", func(c *audit.Call) { asRead("{}")(c); c.URI = "order://O%209" }, "then allowed, now denied by \"order_9\""},
 	{"args", "ok", "", withN("1"), "same"},
 	{"args", "ok", "", withN("9"), "then allowed, now denied by \"small\""},
 	{"args", "ok", "", withN(`"x"`), "unknown: its arguments do not fit any more"},

@@ -108,6 +108,18 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
+	var s *engine.Server
+	if !f.stdio {
+		options.CheckTLS = func(t engine.ListenTLS) error {
+			if s.Snapshot() != nil { // it listens, and goes on with what it has read
+				return nil
+			}
+			return serve.CheckTLS(t)
+		}
+	}
+	if !f.stdio && !f.insecure && f.listen == "" {
+		options.CheckListen = serve.CheckListen
+	}
 	s, err := f.files.open(e, options)
 	if err != nil {
 		return err

@@ -64,6 +64,9 @@ type Stats struct {
 func Open(o Options) (*Log, error) {
 	o, err := o.complete()
 	if err == nil {
+		err = Check(o.Path)
+	}
+	if err == nil {
 		err = os.MkdirAll(folderOf(o.Path), 0o700)
 	}
 	if err != nil {
@@ -121,8 +124,11 @@ func (l *Log) Intent(r *Record) error {
 	return l.write(func(e *encoder, now time.Time) { e.intent(r, now) })
 }
 
+// Strict reports whether nothing may be answered that is not written down.
+func (l *Log) Strict() bool { return l.o.Mode == Strict }
+
 // Outcome writes down what became of a call. In strict mode it returns when that
-// is durable, and an error means that the caller may not be told of success. In
+// is durable, and an error means that the caller may not be told what that is. In
 // relaxed mode the only error is [ErrClosed].
 func (l *Log) Outcome(r *Record) error {
 	return l.write(func(e *encoder, now time.Time) { e.outcome(r, now) })

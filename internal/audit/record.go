@@ -19,7 +19,8 @@ type Record struct {
 	// Via is what made the call: client, code, tool or test.
 	Via string
 	// Kind is what was called: tool, resource, template, prompt or completion;
-	// Name is its name and URI what was asked for, "" when it has none.
+	// Name is its name and URI that of a resource, or of the template that made it
+	// with the arguments; "" when it has none.
 	Kind, Name, URI string
 	// Method is that of the protocol, such as tools/call, "" where there is none.
 	Method string

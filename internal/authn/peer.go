@@ -35,10 +35,13 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// withPeerOf returns a context that carries nothing but who sent what the other belongs to.
+// withPeerOf returns a context that carries nothing but who sent what the other belongs
+// to: what is known of the socket, or of the client certificate.
 func withPeerOf(ctx context.Context) context.Context {
-	if p, ok := ctx.Value(peerKey{}).(peer); ok {
-		return context.WithValue(context.Background(), peerKey{}, p)
+	for _, key := range []any{peerKey{}, chainKey{}} {
+		if known := ctx.Value(key); known != nil {
+			return context.WithValue(context.Background(), key, known)
+		}
 	}
 	return context.Background()
 }

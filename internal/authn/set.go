@@ -77,6 +77,9 @@ func (s *set) prove(r *http.Request) (identity.Principal, error) {
 // connection returns who the connection of a request proves, if anybody.
 func (s *set) connection(r *http.Request) (_ identity.Principal, proved bool, err error) {
 	if leaf := leafOf(r.TLS); leaf != nil && len(s.certificates) > 0 {
+		if err := vouched(r); err != nil {
+			return identity.Principal{}, false, err
+		}
 		p, err := principalOf(leaf, s.certificates, s.now())
 		return p, err == nil, err
 	}

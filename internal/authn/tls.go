@@ -28,11 +28,25 @@ type TLSOptions struct {
 	Logger *slog.Logger
 }
 
-// NewTLS returns the configuration of a listener: TLS 1.3 and HTTP/1.1. The files
-// are looked at with every handshake, and read again when one has changed; where
-// they are wrong, what was read before goes on. No session is resumed: its client
-// would be known by an authority that may have been taken out since.
-func NewTLS(o TLSOptions) (*tls.Config, error) {
+// authorityAge is how old what is known of the files may be when a request comes in on a
+// connection with a client certificate: one whose authority was taken out is refused that
+// much later at most.
+const authorityAge = 500 * time.Millisecond
+
+// TLS has a listener speak TLS 1.3 and HTTP/1.1. The files are looked at with every
+// handshake, and read again when one has changed; where they are wrong, what was read
+// before goes on. No session is resumed: its client would be known by an authority that
+// may have been taken out since. It is safe for concurrent use.
+type TLS struct {
+	files  *tlsFiles
+	config *tls.Config
+}
+
+// Config returns the configuration of the listener.
+func (t *TLS) Config() *tls.Config { return t.config }
+
+// NewTLS reads the files of a listener.
+func NewTLS(o TLSOptions) (*TLS, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -46,9 +60,10 @@ func NewTLS(o TLSOptions) (*tls.Config, error) {
 		return nil, fmt.Errorf("read TLS files: %w", err)
 	}
 	f.current.Store(c)
+	f.looked.Store(o.Now().UnixNano())
 	outer := c.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.config() }
-	return outer, nil
+	return &TLS{f, outer}, nil
 }
 
 // tlsFiles are the files of a listener as they were last read.
@@ -56,6 +71,7 @@ type tlsFiles struct {
 	TLSOptions // fixed at creation
 
 	current atomic.Pointer[tls.Config]
+	looked  atomic.Int64 // when, in nanoseconds
 
 	// Guarded by mu, which whoever looks at the files holds.
 	mu   sync.Mutex
@@ -69,15 +85,31 @@ var errServerExpired = errors.New("the server's certificate has expired")
 // looks at the files, others go on with what is known.
 func (f *tlsFiles) config() (*tls.Config, error) {
 	now := f.Now()
-	if f.mu.TryLock() {
-		f.look(now)
-		f.mu.Unlock()
-	}
+	f.refresh(now)
 	c := f.current.Load()
 	if leaf := c.Certificates[0].Leaf; now.After(leaf.NotAfter) {
 		return nil, errServerExpired
 	}
 	return c, nil
+}
+
+// authorities returns those of client certificates, as they were a moment ago at most.
+func (f *tlsFiles) authorities() *x509.CertPool {
+	now := f.Now()
+	if age := now.UnixNano() - f.looked.Load(); age >= int64(authorityAge) || age < 0 {
+		f.refresh(now)
+	}
+	return f.current.Load().ClientCAs
+}
+
+// refresh looks at the files, unless somebody does.
+func (f *tlsFiles) refresh(now time.Time) {
+	if !f.mu.TryLock() {
+		return
+	}
+	defer f.mu.Unlock()
+	f.look(now)
+	f.looked.Store(now.UnixNano())
 }
 
 // look reads the files again if one has changed. The caller holds mu.

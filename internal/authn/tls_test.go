@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -24,6 +26,7 @@ type front struct {
 	log    strings.Builder
 	site   *httptest.Server
 	ca     *authority
+	pass   atomic.Pointer[Pass] // of the last request that was let in
 }
 
 func newFront(t *testing.T, r *Roster) *front {
@@ -42,7 +45,11 @@ func newFront(t *testing.T, r *Roster) *front {
 		t.Fatal(err)
 	}
 	f.site = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		p, err := r.Authenticate(req)
+		p, _, pass, err := Door{Authenticate: r.Authenticate}.Enter(req)
+		if err == nil {
+			f.pass.Store(pass)
+		}
+		w.Header().Set("From", req.RemoteAddr)
 		if err != nil {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -50,7 +57,7 @@ func newFront(t *testing.T, r *Roster) *front {
 		_, _ = w.Write([]byte(p.ID))
 	}))
 	_ = f.site.Listener.Close()
-	f.site.Listener = tls.NewListener(l, c)
+	f.site.Listener, f.site.Config.ConnContext = tls.NewListener(l, c.Config()), c.ConnContext
 	f.site.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	f.site.Start()
 	t.Cleanup(f.site.Close)
@@ -170,6 +177,66 @@ func TestFilesOfTLSAreReadAgain(t *testing.T) {
 	}
 	if status, _ := f.get(0, f.ca.issue(t, "a")); status != 200 {
 		t.Errorf("a client of the new authority: the status is %d", status)
+	}
+}
+
+// TestAConnectionDoesNotOutliveItsAuthority, whatever it was when it was made, and goes on
+// where its authority stays.
+func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
+	f := newFront(t, certificates(t))
+	before, after := f.ca, newAuthority(t)
+	open := func(c tls.Certificate) func() int {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c}}, MaxConnsPerHost: 1}
+		t.Cleanup(transport.CloseIdleConnections)
+		var at string
+		return func() int {
+			r, err := (&http.Client{Transport: transport}).Get("https://" + f.site.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			_, _ = io.Copy(io.Discard, r.Body)
+			now := r.Header.Get("From")
+			if at = cmp.Or(at, now); now != at {
+				t.Fatalf("the request came from %s, and the first one from %s", now, at)
+			}
+			return r.StatusCode
+		}
+	}
+	trust := func(authorities ...*authority) {
+		f.clock.pass(authorityAge)
+		var text []byte
+		for _, a := range authorities {
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...)
+		}
+		if err := os.WriteFile(f.path("ca.pem"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.pass(authorityAge)
+	}
+	old := open(before.issue(t, "a"))
+	if status := old(); status != 200 {
+		t.Fatalf("at first the status is %d", status)
+	}
+	trust(before, after)
+	fresh := open(after.issue(t, "a"))
+	pass := f.pass.Load()
+	if one, other := old(), fresh(); one != 200 || other != 200 {
+		t.Errorf("while there are both authorities the status is %d and %d", one, other)
+	}
+	trust(after)
+	if one, other := old(), fresh(); one != 401 || other != 200 {
+		t.Errorf("without its authority the status is %d, and that of the other %d", one, other)
+	}
+	if pass.look(); !pass.lapsed.Load() {
+		t.Error("what was begun on the connection goes on")
+	}
+	if status := old(); status != 401 {
+		t.Errorf("the second time the status is %d", status)
+	}
+	trust(before, after)
+	if status := old(); status != 200 {
+		t.Errorf("once its authority is back the status is %d", status)
 	}
 }
 

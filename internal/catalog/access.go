@@ -27,10 +27,37 @@ func (k *linker) addAccess(config *hclfile.Config) {
 		k.catalog.Auths = append(k.catalog.Auths, auth)
 	}
 	k.checkAuths()
+	k.checkListen(config.Listen)
 	if config.Audit != nil {
 		audit := *config.Audit
 		audit.Path = within(folder, audit.Path)
 		k.catalog.Audit = &audit
+		k.checkAudit(audit)
+	}
+}
+
+// checkListen reports an address that strangers reach who need not prove anything.
+func (k *linker) checkListen(listen hclfile.Listen) {
+	if k.options.CheckListen == nil || listen.Address == "" {
+		return
+	}
+	if err := k.options.CheckListen(listen, k.catalog.Auths); err != nil {
+		k.found.report(diag.List{{
+			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
+			Detail: "listen on 127.0.0.1, demand credentials by an auth block and encrypt by a tls block, or override with --insecure-listen",
+		}})
+	}
+}
+
+// checkAudit reports an audit block whose log cannot be opened.
+func (k *linker) checkAudit(audit hclfile.Audit) {
+	if k.options.CheckAudit == nil {
+		return
+	}
+	if err := k.options.CheckAudit(audit); err != nil {
+		k.found.report(diag.List{{
+			Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", err), Detail: "correct the path, or what stands there",
+		}})
 	}
 }
 

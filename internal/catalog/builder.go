@@ -40,6 +40,11 @@ type Options struct {
 	CheckAuth func([]hclfile.Auth) error
 	// CheckTLS refuses a tls block by which nobody could listen now; nil refuses none.
 	CheckTLS func(hclfile.ListenTLS) error
+	// CheckListen refuses a listen block by which strangers would come in, as the auth
+	// blocks are; nil refuses none.
+	CheckListen func(hclfile.Listen, []hclfile.Auth) error
+	// CheckAudit refuses an audit block whose log cannot be opened; nil refuses none.
+	CheckAudit func(hclfile.Audit) error
 	// Modules are the objects of the embedding program that scripts may be granted.
 	Modules *modules.Broker
 	// Production demands what production mode does, whatever the operator's file says.
@@ -181,6 +186,10 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		result.Catalog.Said = power.Side{
 			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
+	}
+	if config.Server.Mode == hclfile.Production {
+		found.report(b.config.Foreign())
+		found.report(b.tree.Foreign())
 	}
 	maps.Copy(result.Sources, b.config.Sources)
 	b.tree.AddSources(result.Sources)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/hex"
 	"time"
 
@@ -22,8 +23,9 @@ func (x *execution) intend() *call.Error {
 }
 
 // account writes down what became of the call. An error takes the place of a result that
-// nobody would know of; one of a call that has failed anyway is in the log of the audit.
-func (x *execution) account(result call.Result) *call.Error {
+// nobody would know of. In strict mode that is also so for one that is an error itself,
+// unless the caller is gone and hears neither.
+func (x *execution) account(ctx context.Context, result call.Result) *call.Error {
 	if x.audit == nil {
 		return nil
 	}
@@ -32,14 +34,15 @@ func (x *execution) account(result call.Result) *call.Error {
 	r.Duration, r.Cached, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, audit.OutcomeOK
 	switch {
 	case result.Err != nil:
-		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.written(result.Err.Message)
+		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.written(x.recordedMessage(result.Err))
 	case result.Ask != nil:
 		r.Outcome = audit.OutcomeInputRequired
 	}
-	if err := x.audit.Outcome(r); err != nil && result.Err == nil {
-		return unaccounted(err)
+	err := x.audit.Outcome(r)
+	if err == nil || result.Err != nil && (!x.audit.Strict() || ctx.Err() != nil) {
+		return nil
 	}
-	return nil
+	return unaccounted(err)
 }
 
 func unaccounted(err error) *call.Error {
@@ -52,8 +55,11 @@ func unaccounted(err error) *call.Error {
 func (x *execution) record() *audit.Record {
 	r := &audit.Record{
 		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via),
-		Kind: x.eventKind(), Name: x.name(), URI: x.uri(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
+		Kind: x.eventKind(), Name: x.name(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
 		Method: x.method(), Approval: x.approval,
+	}
+	if x.req.Kind == call.Resources {
+		x.recordRead(r)
 	}
 	r.TraceID, r.SpanID = x.span.IDs()
 	if x.entry == nil {
@@ -64,4 +70,27 @@ func (x *execution) record() *audit.Record {
 		r.Values = x.visibleArguments()
 	}
 	return r
+}
+
+// recordRead says what was read. The values in the URI of a template are arguments, and
+// those of a URI that fits nothing may be, for all that anybody knows: of neither is more
+// written down than of other arguments.
+func (x *execution) recordRead(r *audit.Record) {
+	switch {
+	case x.entry == nil:
+		r.Name, r.Arguments = "", encode(map[string]string{"uri": x.req.Name})
+	case x.entry.Kind == call.Templates:
+		r.URI, r.Arguments = x.entry.Address, encode(x.args)
+	default:
+		r.URI = x.req.Name
+	}
+}
+
+// recordedMessage is what the caller is told, without the URI that [execution.recordRead]
+// leaves out.
+func (x *execution) recordedMessage(err *call.Error) string {
+	if x.req.Kind != call.Resources || err.Code != call.ToolNotFound || x.entry != nil && x.entry.Kind != call.Templates {
+		return err.Message
+	}
+	return "no such resource"
 }

@@ -51,7 +51,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
 		case policylang.Consent:
-			x.consents = append(x.consents, consent{p, x.catalog.Sensitive.Hide(decision.Reason)})
+			x.consents = append(x.consents, consent{p, x.hidden(decision.Reason)})
 		}
 		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.hearing.may(decision))
 	}
@@ -84,7 +84,7 @@ func (x *execution) answersOfGo() *call.Error {
 		case err != nil:
 			return failed(call.PolicyDenied, err, "denied: a policy failed")
 		case !allowed:
-			return &call.Error{Code: call.PolicyDenied, Message: reason}
+			return &call.Error{Code: call.PolicyDenied, Message: x.hidden(reason)}
 		}
 	}
 	return nil
@@ -109,6 +109,6 @@ func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision poli
 	case hclfile.DiscloseGeneric:
 		return &call.Error{Code: call.PolicyDenied, Message: "denied by policy", Cause: decision.Err, DeniedBy: p.Name}
 	default:
-		return &call.Error{Code: call.PolicyDenied, Message: x.catalog.Sensitive.Hide(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}
+		return &call.Error{Code: call.PolicyDenied, Message: x.hidden(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}
 	}
 }

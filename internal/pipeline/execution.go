@@ -97,7 +97,7 @@ func (x *execution) settle(ctx context.Context, result call.Result, err *call.Er
 	if err != nil {
 		result = call.Result{Err: err}
 	}
-	if err := x.account(result); err != nil {
+	if err := x.account(ctx, result); err != nil {
 		result = call.Result{Err: err}
 	}
 	if result.Err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/policylang"
 )
 
 // Explain judges a call as [Pipeline.Execute] does, on a catalog that need not serve, and
@@ -18,6 +19,11 @@ func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of Case) Ex
 	x.id = cmp.Or(of.ID, x.id)
 	if !of.Began.IsZero() {
 		x.began = of.Began
+	}
+	if x.entry == nil && of.Request.Kind == call.Resources && of.Unknown&policylang.PartArgs != 0 {
+		if x.entry = on.Entry(call.Templates, of.Request.Name); x.entry != nil {
+			x.body = x.entry.Body
+		}
 	}
 	x.hearing = newHearing(of, x.entry)
 	_, err := x.attempt(ctx)

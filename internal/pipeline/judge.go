@@ -40,6 +40,7 @@ func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts p
 		}
 		x.hearing.hear(len(x.entry.Rules)+i, decision)
 		if decision.Outcome == policylang.Deny {
+			decision.Reason = x.hiddenResult(decision.Reason, result)
 			return x.denied(ctx, rule, decision)
 		}
 	}

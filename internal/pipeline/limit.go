@@ -32,7 +32,7 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.R
 	case err != nil:
 		return call.Result{}, uncounted(err)
 	case refusal != nil:
-		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.catalog.Sensitive.Hide(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, DeniedBy: refusal.Limit.Name}
+		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.hidden(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, DeniedBy: refusal.Limit.Name}
 	}
 	x.charges = charges
 	return x.runBody(ctx)

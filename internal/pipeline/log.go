@@ -30,7 +30,7 @@ func (x *execution) logFailure(ctx context.Context, err *call.Error) {
 	level := slog.LevelInfo
 	if cause := err.Cause; cause != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("cause", cause.Error()))
+		attrs = append(attrs, slog.String("cause", x.hidden(cause.Error())))
 	}
 	x.pipeline.options.Logger.LogAttrs(ctx, level, "a call failed", attrs...)
 }

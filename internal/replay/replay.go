@@ -39,7 +39,8 @@ type Change struct {
 	Then, Now Decision
 }
 
-// Compare compares one call, and returns nil unless it would be decided otherwise.
+// Compare compares one call, and returns nil unless it would be decided otherwise. It
+// gives a call the URI that was read where the record has that of a template and its values.
 func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 	r.Counts.Calls++
 	before, unknown := then(c)
@@ -49,6 +50,9 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 	}
 	if c.Outcome == string(call.ToolNotFound) && before.Verdict == "" {
 		return nil, r.unknown(unknown)
+	}
+	if of.Request.Kind == call.Resources {
+		c.URI = of.Request.Name // with the values, where the record holds them
 	}
 	e, err := r.Judge(ctx, of)
 	if err != nil {

@@ -2,11 +2,13 @@ package replay
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/pipeline"
+	"github.com/mcpd/mcpd/internal/uritemplate"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -91,7 +93,7 @@ func caseOf(c *audit.Call) (of pipeline.Case, unknown string) {
 	case "prompt":
 		of.Request.Kind = call.Prompts
 	case "resource":
-		of.Request.Kind, of.Request.Name, of.Request.Arguments = call.Resources, c.URI, nil
+		of.Request.Kind, of.Request.Name, of.Request.Arguments = call.Resources, uriOf(c), nil
 		if !c.WholeURI || c.URI == "" {
 			return of, "its URI is not written down whole"
 		}
@@ -102,7 +104,7 @@ func caseOf(c *audit.Call) (of pipeline.Case, unknown string) {
 		return of, "its name is not written down whole"
 	}
 	for part, lacks := range map[policylang.Parts]bool{
-		policylang.PartArgs: c.Kind != "resource" && !c.WholeArguments, policylang.PartPrincipal: !c.WholePrincipal,
+		policylang.PartArgs: !c.WholeArguments, policylang.PartPrincipal: !c.WholePrincipal,
 		policylang.PartAgent: !c.WholeAgent, policylang.PartParent: c.Depth > 0,
 	} {
 		if lacks {
@@ -110,4 +112,22 @@ func caseOf(c *audit.Call) (of pipeline.Case, unknown string) {
 		}
 	}
 	return of, ""
+}
+
+// uriOf returns the URI that was read. Of a template the record holds the address, and the
+// values apart, if at all.
+func uriOf(c *audit.Call) string {
+	var values map[string]string
+	if !c.WholeArguments || json.Unmarshal(c.Values, &values) != nil || len(values) == 0 {
+		return c.URI
+	}
+	template, err := uritemplate.Parse(c.URI)
+	if err != nil {
+		return c.URI
+	}
+	uri, err := template.Expand(values)
+	if err != nil {
+		return c.URI
+	}
+	return uri
 }

@@ -25,6 +25,8 @@ type Config struct {
 	// Problems tell.
 	Config   *hclfile.Config
 	Problems diag.List
+	// foreign are the files that are another user's.
+	foreign []string
 }
 
 // ReadConfig reads the operator's file, which fsys holds under the last element
@@ -35,7 +37,8 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 	all := hclfile.VarValues{}
 	if fsys != nil {
 		c.readVars(fsys, path.Dir(name), all)
-		text, err := content(fsys, path.Base(name), maxToolFile)
+		text, info, err := content(fsys, path.Base(name), maxToolFile)
+		c.note(name, info)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.Problems = append(c.Problems, diag.Diagnostic{
 				Code: "unreadable-file", Summary: "the operator's file cannot be read: " + reason(err),
@@ -59,6 +62,13 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 	return c
 }
 
+// note takes down whose a file is that was opened.
+func (c *Config) note(name string, info fs.FileInfo) {
+	if info != nil && foreign(info) {
+		c.foreign = append(c.foreign, name)
+	}
+}
+
 // VarsSuffix is how files that hold values of variables end.
 const VarsSuffix = ".mcpdvars"
 
@@ -70,7 +80,8 @@ func (c *Config) readVars(fsys fs.FS, folder string, values hclfile.VarValues) {
 	}
 	for _, base := range names {
 		name := path.Join(folder, base)
-		text, err := content(fsys, base, maxToolFile)
+		text, info, err := content(fsys, base, maxToolFile)
+		c.note(name, info)
 		if err != nil {
 			c.Problems = append(c.Problems, diag.Diagnostic{
 				Code: "unreadable-file", Summary: "these values of variables cannot be read: " + reason(err),

@@ -24,6 +24,8 @@ type unit struct {
 	file    *hclfile.File
 	parsed  diag.List
 	decoded *decoded
+	// foreign says that the file is another user's.
+	foreign bool
 }
 
 // ref is a file that a definition reads. A missing one is remembered as such.
@@ -33,17 +35,19 @@ type ref struct {
 	err   error
 	// used is the last load that read the file for what it serves.
 	used uint64
+	// foreign says that the file is another user's.
+	foreign bool
 }
 
 // read reads a tool file. It keeps before when the content is unchanged, and
 // forgets the file when it is gone.
 func (t *Tree) read(name string, before *unit) {
-	content, err := content(t.fsys, name, maxToolFile)
+	content, info, err := content(t.fsys, name, maxToolFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		delete(t.units, name)
 		return
 	}
-	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content)}
+	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), foreign: info != nil && foreign(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
 		u.parsed = diag.List{{
@@ -53,6 +57,7 @@ func (t *Tree) read(name string, before *unit) {
 		}}
 	}
 	if before != nil && before.hash == u.hash {
+		before.foreign = u.foreign
 		t.units[name] = before
 		return
 	}
@@ -103,7 +108,9 @@ func (t *Tree) open(name string) *ref {
 	case slices.ContainsFunc(strings.Split(name, "/"), Hidden):
 		r.err = errors.New("hidden files are never read")
 	default:
-		r.bytes, r.err = content(t.fsys, name, maxReferenced)
+		var info fs.FileInfo
+		r.bytes, info, r.err = content(t.fsys, name, maxReferenced)
+		r.foreign = info != nil && foreign(info)
 	}
 	if t.held += len(r.bytes); t.held > maxHeld {
 		t.held -= len(r.bytes)
@@ -134,33 +141,33 @@ func (t *Tree) drop(name string) {
 	t.forget(name)
 }
 
-// content reads a file of at most limit bytes. What is no regular file is not
+// content reads a file of at most limit bytes, and says what it is once it is open. What is no regular file is not
 // even opened, for that could wait for ever; what was opened is looked at
 // again, for the name may have come to mean another file.
-func content(fsys fs.FS, name string, limit int64) (content []byte, err error) {
-	info, err := fs.Stat(fsys, name)
+func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.FileInfo, err error) {
+	found, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
+	if !found.Mode().IsRegular() {
+		return nil, nil, errNotRegular
 	}
 	file, err := fsys.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if info, err = file.Stat(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := usable(info, limit); err != nil {
-		return nil, err
+		return nil, info, err
 	}
 	content, err = io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(content)) > limit {
-		return nil, fmt.Errorf("it grew to more than %d bytes", limit)
+		return nil, info, fmt.Errorf("it grew to more than %d bytes", limit)
 	}
-	return content, err
+	return content, info, err
 }
 
 var errNotRegular = errors.New("it is not a regular file")

@@ -47,6 +47,8 @@ type Tree struct {
 	looked, deep int
 	// problems are those of the folder itself: of names, links and rights.
 	problems diag.List
+	// foreign are the folders that are another user's.
+	foreign []string
 	// warnings are those of hidden files, by path.
 	warnings map[string]diag.Diagnostic
 
@@ -91,6 +93,7 @@ func (t *Tree) rescan() {
 	old := t.units
 	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
 	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
+	t.foreign = nil
 	t.full, t.linked, t.looked, t.deep = false, false, 0, 0
 	if t.fsys == nil {
 		return
@@ -112,8 +115,13 @@ func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
 		return
 	}
 	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
-	if info, err := fs.Stat(t.fsys, folder); err == nil && writableByOthers(info) && !mounted {
-		t.refuse(folder, "writable-by-others", "this folder is writable by every user", "run chmod o-w on it: who may write here decides what mcpd runs")
+	if info, err := fs.Stat(t.fsys, folder); err == nil {
+		if writableByOthers(info) && !mounted {
+			t.refuse(folder, "writable-by-others", "this folder is writable by every user", "run chmod o-w on it: who may write here decides what mcpd runs")
+		}
+		if foreign(info) {
+			t.foreign = append(t.foreign, folder)
+		}
 	}
 	for _, entry := range entries {
 		t.visit(path.Join(folder, entry.Name()), entry, depth, links, old)

@@ -1,0 +1,131 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// fullDisk has the system refuse what would make a file of this process larger than a log
+// is now, as a disk does that is full, until the function is called. The log has to be the
+// largest by far of the files that the process writes.
+func fullDisk(t *testing.T, path string) (room func()) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(l syscall.Rlimit) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(syscall.Rlimit{Cur: uint64(info.Size()), Max: before.Max})
+	return func() { limit(before) }
+}
+
+// endings is one call of each way that calls end.
+var endings = []struct {
+	request engine.Request
+	code    engine.Code
+}{
+	{calls("pay", `{"amount":7}`), ""},
+	{calls("twice", `{}`), ""},
+	{calls("pay", `{"amount":-7}`), engine.PolicyDenied},
+	{calls("pay", `{"amount":700}`), engine.ExecutionError},
+	{calls("pay", `{"amount":"seven"}`), engine.InvalidInput},
+	{calls("pya", `{}`), engine.ToolNotFound},
+	{calls("shut", `{}`), engine.PolicyDenied},
+	{calls("never", `{}`), engine.PolicyDenied},
+	{calls("slow", `{}`), engine.Timeout},
+	{engine.Request{Kind: engine.Resources, Name: "nothing://here"}, engine.ToolNotFound},
+	{engine.Request{Kind: engine.Prompts, Name: "nothing"}, engine.ToolNotFound},
+	{engine.Request{Name: "pay", Argument: "nothing"}, engine.InvalidInput},
+}
+
+const endingTools = ledgered + `
+tool "shut" {
+  run = "return 1"
+}
+policy "closed" {
+  tools  = ["shut"]
+  deny   = "true"
+  reason = "closed"
+}
+tool "never" {
+  run = "return 1"
+}
+limit "none" {
+  tools = ["never"]
+  rate  = "1/h"
+}
+tool "long" {
+  input "text" { type = string }
+  run = "return 1"
+}
+tool "slow" {
+  timeout = "10ms"
+  run     = "while (true) {}"
+}
+`
+
+// TestAFullDiskHasAStrictLogRefuseEveryAnswer, whatever the call came to: a denial that
+// nobody wrote down is told no more than a result. A relaxed log keeps its lines in memory.
+func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
+	const refusal = "the server cannot write down the call; try again in a second"
+	for _, mode := range []string{"strict", "relaxed"} {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  mode = \"" + mode + "\"\n  capture = [\"long\"]\n}\n"), Mode: 0o644}}
+		s := server(t, engine.Options{Tools: files("pay.hcl", endingTools), Config: config})
+		wantSaid(t, s.Execute(t.Context(), calls("never", `{}`)), "1")
+		for range 20 {
+			wantSaid(t, s.Execute(t.Context(), calls("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")
+		}
+		room := fullDisk(t, path)
+		for _, end := range endings {
+			err := s.Execute(t.Context(), end.request).Err
+			switch {
+			case mode == "relaxed":
+				if code := endedBy(err); code != end.code {
+					t.Errorf("%s %s %s: got %v", mode, end.request.Name, end.request.Arguments, err)
+				}
+			case err == nil || err.Code != engine.ExecutionError || err.Message != refusal || err.RetryAfter == 0:
+				t.Errorf("%s %s %s: got %v", mode, end.request.Name, end.request.Arguments, err)
+			}
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Execute(gone, calls("pay", `{"amount":-7}`)).Err; endedBy(err) != engine.PolicyDenied {
+			t.Errorf("%s: a caller who is gone gets %v", mode, err)
+		}
+		room()
+		for _, end := range endings {
+			if err := s.Execute(t.Context(), end.request).Err; endedBy(err) != end.code {
+				t.Errorf("%s %s, once there is room: %v", mode, end.request.Name, err)
+			}
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		linesOf(t, path)
+	}
+}
+
+func endedBy(err *engine.CallError) engine.Code {
+	if err == nil {
+		return ""
+	}
+	return err.Code
+}

@@ -1,0 +1,44 @@
+package source
+
+import (
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Foreign reports the folders and files that this load has read and that belong to another
+// user than the one that runs mcpd, and not to root. It is asked once everything is read.
+func (t *Tree) Foreign() diag.List {
+	names := slices.Clone(t.foreign)
+	for name, u := range t.units {
+		if u.foreign {
+			names = append(names, name)
+		}
+	}
+	for _, name := range t.used() {
+		if t.refs[name].foreign {
+			names = append(names, name)
+		}
+	}
+	for i := range names {
+		names[i] = t.display(names[i])
+	}
+	return owned(names)
+}
+
+// Foreign is [Tree.Foreign] for the operator's file and the values beside it.
+func (c *Config) Foreign() diag.List { return owned(c.foreign) }
+
+// owned reports files of other users.
+func owned(names []string) diag.List {
+	slices.Sort(names)
+	var problems diag.List
+	for _, name := range slices.Compact(names) {
+		problems = append(problems, diag.Diagnostic{
+			Code: "production-owner", Range: diag.Range{File: name},
+			Summary: "this belongs to another user than the one that runs mcpd, and production mode demands that nobody else can change it",
+			Detail:  "run chown on it, for that user or for root: its owner decides what mcpd runs",
+		})
+	}
+	return problems
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package source
+
+import "io/fs"
+
+// foreign reports false: nothing tells here whose a file is.
+func foreign(fs.FileInfo) bool { return false }

@@ -1,0 +1,98 @@
+//go:build unix
+
+package source_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/internal/source"
+)
+
+// TestWhatIsAnothersIsTold, be it a file, a folder or what a file names; what is root's or
+// one's own is not, nor what is on no disk.
+func TestWhatIsAnothersIsTold(t *testing.T) {
+	of := func(uid int, data string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(data), Mode: 0o644, Sys: &syscall.Stat_t{Uid: uint32(uid)}}
+	}
+	other := os.Geteuid() + 1
+	folder := of(other, "")
+	folder.Mode = os.ModeDir | 0o755
+	files := fstest.MapFS{
+		"own.hcl": of(os.Geteuid(), toolText("own")), "root.hcl": of(0, toolText("root")), "built.hcl": {Data: []byte(toolText("built")), Mode: 0o644},
+		"other.hcl": of(other, toolText("other")), "sub": folder, "sub/a.hcl": of(0, toolText("a")), "named.txt": of(other, "x"), "unread.txt": of(other, "x"),
+		".hidden.hcl": of(other, toolText("hidden")),
+	}
+	tree := source.New(files, "tools.d")
+	foreign := func(paths []string, all bool, want ...string) {
+		t.Helper()
+		tree.Update(paths, all)
+		if _, _, err := tree.Open("named.txt"); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range tree.Foreign() {
+			got = append(got, p.Range.File)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	foreign(nil, true, "tools.d/named.txt", "tools.d/other.hcl", "tools.d/sub")
+	foreign([]string{"own.hcl"}, false, "tools.d/named.txt", "tools.d/other.hcl", "tools.d/sub")
+	files["other.hcl"], files["sub"] = of(0, toolText("other")), of(0, "")
+	files["sub"].Mode = os.ModeDir | 0o755
+	files["own.hcl"] = of(other, toolText("own"))
+	foreign(nil, true, "tools.d/named.txt", "tools.d/own.hcl")
+
+	config := fstest.MapFS{"mcpd.hcl": of(other, ""), "a.mcpdvars": of(other, ""), "b.mcpdvars": of(0, "")}
+	var got []string
+	for _, p := range source.ReadConfig(config, "etc/mcpd.hcl", nil).Foreign() {
+		got = append(got, p.Range.File)
+	}
+	if want := []string{"etc/a.mcpdvars", "etc/mcpd.hcl"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestALinkIsAsItsTargetIs: whoever made a link in one's own folder could make it there,
+// and what decides is whose the file is that it leads to.
+func TestALinkIsAsItsTargetIs(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "..2026_07_28", "a.hcl"), toolText("a"))
+	for name, target := range map[string]string{"..data": "..2026_07_28", "a.hcl": "..data/a.hcl"} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree := source.New(source.Dir(folder), "tools.d")
+	told := func() int {
+		tree.Update(nil, true)
+		if tools, codes := names(t, tree); !slices.Equal(tools, []string{"a"}) {
+			t.Fatalf("tools %v, %v", tools, codes)
+		}
+		return len(tree.Foreign())
+	}
+	if n := told(); n > 0 {
+		t.Errorf("of one's own, %d are another's", n)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root gives files away")
+	}
+	if err := os.Lchown(filepath.Join(folder, "a.hcl"), 4242, 4242); err != nil {
+		t.Fatal(err)
+	}
+	if n := told(); n > 0 {
+		t.Errorf("of a link of another's, %d are told", n)
+	}
+	if err := os.Chown(filepath.Join(folder, "..data", "a.hcl"), 4242, 4242); err != nil {
+		t.Fatal(err)
+	}
+	if n := told(); n != 1 {
+		t.Errorf("of a file of another's behind a link, %d are told", n)
+	}
+}

@@ -1,0 +1,17 @@
+//go:build unix
+
+package source
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// foreign reports whether a file belongs to somebody who is neither the user that runs
+// mcpd nor root: its owner may write it, whatever its mode says. What is on no disk
+// belongs to the program.
+func foreign(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
+}
