@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/telemetry"
 )
 
@@ -127,6 +128,9 @@ func (s *Snapshot) names() telemetry.Catalog {
 				}
 			}
 		}
+	}
+	if s.catalog.DenyByDefault {
+		policies[pipeline.ByDefault] = true
 	}
 	c.Policies = slices.Sorted(maps.Keys(policies))
 	for _, l := range s.catalog.RateLimits {
