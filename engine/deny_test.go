@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,10 +93,9 @@ policy "few" {
 	}, told); diff != "" {
 		t.Errorf("callers are told (-want +got)\n%s", diff)
 	}
-	w := httptest.NewRecorder()
-	s.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	metrics := metricsOf(s)
 	for _, series := range []string{`mcpd_denials_total{policy="(default)"} 2`, `mcpd_denials_total{policy="(go)"} 2`, `mcpd_denials_total{policy="other"} 0`} {
-		if !strings.Contains(w.Body.String(), series+"\n") {
+		if !strings.Contains(metrics, series+"\n") {
 			t.Errorf("the metrics lack %s", series)
 		}
 	}

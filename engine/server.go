@@ -103,7 +103,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.brokers.Modules = objects
 	s.limits = limits
-	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
+	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {
