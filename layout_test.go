@@ -17,7 +17,7 @@ const module = "github.com/mcpd/mcpd/"
 // below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd", "internal/replay", "internal/timerslack"},
-	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress"},
+	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry"},
 	"call":                     {"identity", "scripting"},
@@ -63,11 +63,12 @@ var layout = map[string][]string{
 	"internal/host/oauth":      {"scripting", "internal/grant", "internal/jsongate"},
 	"internal/host/secrets":    {"internal/host/oauth"},
 	"internal/host/...":        {"scripting", "internal/grant"},
-	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline"},
+	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline", "internal/requestid"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
 	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "internal/deadline", "identity", "internal/transport/gate", "internal/transport/exchange", "internal/retryafter"},
-	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard", "internal/retryafter"},
+	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard", "internal/retryafter", "internal/requestid"},
 	"internal/retryafter":      {},
+	"internal/requestid":       {},
 	"internal/authn/idptest":   {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},

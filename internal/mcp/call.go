@@ -48,7 +48,7 @@ type result struct {
 
 // caller returns who makes the call. The error is a [*CallError]: the agent
 // that the message claims is not the one that its headers claim; or an
-// [*identity.ContradictionError].
+// [*identity.ContradictionError], and the caller is whom it claims to be.
 func (c *call) caller() (identity.Caller, error) {
 	claim, err := ParseAgent(c.meta.agent)
 	if err != nil {
