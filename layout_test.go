@@ -65,7 +65,7 @@ var layout = map[string][]string{
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline", "internal/requestid"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
-	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "internal/deadline", "identity", "internal/transport/gate", "internal/transport/exchange", "internal/retryafter"},
+	"internal/transport/...":   {"internal/mcp", "internal/jsongate", "internal/authn", "internal/deadline", "identity", "internal/transport/gate", "internal/transport/exchange", "internal/retryafter", "internal/requestid"},
 	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard", "internal/retryafter", "internal/requestid"},
 	"internal/retryafter":      {},
 	"internal/requestid":       {},

@@ -25,22 +25,22 @@ const agentContradicted = "agent.contradicted"
 // credential is bound to.
 func (a *access) contradicted(c mcp.Contradiction) {
 	about := map[string]string{
-		"claimed": c.Caller.Agent.AgentID, "by": "claim", "request_id": c.Caller.Agent.RequestID,
+		"claimed": c.Caller.Agent.AgentID, "by": "claim",
 		"method": c.Method, "name": cut(c.Name), "trace_id": traceOf(c.Trace),
 	}
-	a.tellContradiction(c.Caller.Principal, c.Caller.Source, about)
+	a.tellContradiction(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, about)
 }
 
 // conflicted is contradicted for who comes by the connection of another agent.
 func (a *access) conflicted(r *http.Request, c authn.Conflict) {
-	a.tellContradiction(c.Principal, c.Source, map[string]string{
-		"claimed": c.Agent, "by": "connection", "request_id": c.RequestID, "path": cut(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
+	a.tellContradiction(c.Principal, c.Source, c.RequestID, map[string]string{
+		"claimed": c.Agent, "by": "connection", "path": cut(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
 	})
 }
 
 // tellContradiction has a request logged, sparingly, and written down each time.
-func (a *access) tellContradiction(p identity.Principal, from identity.Source, about map[string]string) {
-	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "agent": p.Agent, "ip": from.IP, "listener": from.Listener})
+func (a *access) tellContradiction(p identity.Principal, from identity.Source, request string, about map[string]string) {
+	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
 	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
 	a.engine.Audit(agentContradicted, about)
 	withheld, tell := a.contradictions.Tell(time.Now())
