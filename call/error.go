@@ -45,8 +45,9 @@ type Error struct {
 	// Overloaded says that the server had no room for the call, or is shutting down.
 	Overloaded bool `json:"-"`
 
-	// DeniedBy names the policy or the limit that denied, and Cause is what the
-	// operator's log says beside the message. Neither is for callers.
+	// DeniedBy names the policy or the limit that denied: "(default)" where none
+	// allowed the call, "(go)" for the policies of the embedding program. Cause is what
+	// the operator's log says beside the message. Neither is for callers.
 	DeniedBy string `json:"-"`
 	Cause    error  `json:"-"`
 }

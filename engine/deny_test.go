@@ -1,8 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -39,5 +44,72 @@ policy "open" {
 	}
 	if _, err := s.Call(t.Context(), "open", nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// What no policy in a file denies has a name for the operator all the same, in metrics and
+// in the audit log, and callers are told what they were.
+func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := server(t, engine.Options{
+		Telemetry: &engine.Telemetry{},
+		Config:    files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\naudit {\n  path = "+string(mustJSON(t, path))+"\n}\n"),
+		Policies: []engine.Policy{func(_ identity.Agent, tool string, args map[string]any) engine.Decision {
+			switch {
+			case tool != "half":
+				return engine.Allow()
+			case args["n"] == 3.0:
+				panic("hunter2")
+			}
+			return engine.Deny("Closed")
+		}},
+		Tools: files("t.hcl", addTool+`
+tool "few" {
+  input "n" { type = number }
+  run = "return 1"
+}
+tool "half" {
+  input "n" { type = number }
+  run = "return 1"
+}
+policy "few" {
+  tools  = ["few", "half"]
+  when   = "args.n < 10.0"
+  allow  = "true"
+  reason = "never"
+}
+`),
+	})
+	var told []string
+	for _, r := range []engine.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`)} {
+		answer := "ok"
+		if err := s.Execute(t.Context(), r).Err; err != nil {
+			answer = string(err.Code) + ": " + err.Message
+		}
+		told = append(told, answer)
+	}
+	if diff := cmp.Diff([]string{
+		"POLICY_DENIED: no policy allows this call", "POLICY_DENIED: no policy allows this call", "ok", "POLICY_DENIED: Closed", "POLICY_DENIED: denied: a policy failed",
+	}, told); diff != "" {
+		t.Errorf("callers are told (-want +got)\n%s", diff)
+	}
+	metrics := metricsOf(s)
+	for _, series := range []string{`mcpd_denials_total{policy="(default)"} 2`, `mcpd_denials_total{policy="(go)"} 2`, `mcpd_denials_total{policy="other"} 0`} {
+		if !strings.Contains(metrics, series+"\n") {
+			t.Errorf("the metrics lack %s", series)
+		}
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var by []string
+	lines, _ := linesOf(t, path)
+	for _, l := range lines {
+		if l.Kind == "outcome" {
+			by = append(by, l.DeniedBy)
+		}
+	}
+	if diff := cmp.Diff([]string{"(default)", "(default)", "", "(go)", "(go)"}, by); diff != "" {
+		t.Errorf("the audit log says denied by (-want +got)\n%s", diff)
 	}
 }

@@ -87,13 +87,13 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	objects, err := modules.New(o.Modules, o.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("new server: %w", err)
-	}
 	watch, err := o.observe()
 	if err != nil {
 		return nil, err
+	}
+	objects, err := modules.New(o.Modules, o.Logger)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}
 	s := &Server{options: o, observed: watch, begun: !o.Pending}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
@@ -103,7 +103,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.brokers.Modules = objects
 	s.limits = limits
-	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Now: o.Now})
+	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
 	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/telemetry"
 )
 
@@ -35,18 +36,19 @@ type observed struct {
 	tracer  *telemetry.Tracer
 }
 
-// observe returns what tells of the server, and has its log name spans.
+// observe returns what tells of the server, and has its log name calls and spans.
 func (o *Options) observe() (observed, error) {
+	outer := o.Logger
+	o.Logger = slog.New(telemetry.LogHandler(outer.Handler()))
 	if o.Telemetry == nil {
 		return observed{}, nil
 	}
 	all, err := telemetry.New(telemetry.Options{
-		Service: o.Name, Version: o.Version, LookupEnv: o.LookupEnv, ReadFile: o.Telemetry.ReadFile, Console: o.Telemetry.Console, Logger: o.Logger, Now: o.Now,
+		Service: o.Name, Version: o.Version, LookupEnv: o.LookupEnv, ReadFile: o.Telemetry.ReadFile, Console: o.Telemetry.Console, Logger: outer, Now: o.Now,
 	})
 	if err != nil {
 		return observed{}, fmt.Errorf("new server: %w", err)
 	}
-	o.Logger = slog.New(telemetry.LogHandler(o.Logger.Handler()))
 	return observed{all, all.Metrics(), all.Tracer()}, nil
 }
 
@@ -127,6 +129,9 @@ func (s *Snapshot) names() telemetry.Catalog {
 				}
 			}
 		}
+	}
+	if s.catalog.DenyByDefault {
+		policies[pipeline.ByDefault] = true
 	}
 	c.Policies = slices.Sorted(maps.Keys(policies))
 	for _, l := range s.catalog.RateLimits {

@@ -15,18 +15,28 @@ import (
 )
 
 // TestTheSpanOfPoliciesTellsWhatTheyCameTo for a call that they allow, and one that one of
-// them denies.
+// them denies, and the same for what a call returns.
 func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	const tools = `
 tool "add" {
   input "n" { type = number }
   run = "return 1"
+}
+tool "say" {
+  input "text" { type = string }
+  run = "return input.text"
 }`
 	const config = `
 policy "small" {
   tools  = ["add"]
   allow  = "args.n < 10.0"
   reason = "too large"
+}
+policy "words" {
+  on     = "result"
+  tools  = ["say"]
+  deny   = "string(result) == 'secret'"
+  reason = "no"
 }`
 	var console bytes.Buffer
 	s := server(t, engine.Options{
@@ -35,6 +45,9 @@ policy "small" {
 	})
 	for _, n := range []int{1, 10} {
 		_, _ = s.Call(t.Context(), "add", map[string]any{"n": n})
+	}
+	for _, text := range []string{"plain", "secret"} {
+		_, _ = s.Call(t.Context(), "say", map[string]any{"text": text})
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -55,6 +68,10 @@ policy "small" {
 	want := []map[string]any{
 		{"mcpd.policy.decision": "allow"},
 		{"mcpd.policy.decision": "deny", "mcpd.policy.name": "small", "error.type": "POLICY_DENIED"},
+		{"mcpd.policy.decision": "allow"},
+		{"mcpd.policy.decision": "allow", "mcpd.policy.on": "result"},
+		{"mcpd.policy.decision": "allow"},
+		{"mcpd.policy.decision": "deny", "mcpd.policy.on": "result", "mcpd.policy.name": "words", "error.type": "POLICY_DENIED"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

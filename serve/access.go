@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -66,7 +65,7 @@ func (a *access) close() error {
 
 // door returns the door of all HTTP transports.
 func (a *access) door() authn.Door {
-	return authn.Door{Authenticate: a.authenticate, Source: a.source, Logger: a.engine.Logger(), Refusals: &a.refusals, Contradicted: a.contradicted}
+	return authn.Door{Authenticate: a.authenticate, Source: a.source, Logger: a.engine.Logger(), Refusals: &a.refusals, Conflicted: a.conflicted}
 }
 
 // source says where a request came in: by no listener of the front where a program
@@ -77,21 +76,6 @@ func (a *access) source(r *http.Request) identity.Source {
 		s.Listener = *listener
 	}
 	return s
-}
-
-// contradicted has it logged and written down who claims to be another agent than its
-// credential is bound to; logged sparingly, and written down each time.
-func (a *access) contradicted(p identity.Principal, from identity.Source) {
-	a.engine.Audit("agent.contradicted", map[string]string{"principal": p.ID, "kind": string(p.Kind), "agent": p.Agent, "ip": from.IP})
-	withheld, tell := a.contradictions.Tell(time.Now())
-	if !tell {
-		return
-	}
-	attributes := []slog.Attr{slog.String("principal", p.ID), slog.String("kind", string(p.Kind)), slog.String("agent", p.Agent), slog.String("ip", from.IP)}
-	if withheld > 0 {
-		attributes = append(attributes, slog.Int("not_logged_before", withheld))
-	}
-	a.engine.Logger().LogAttrs(context.Background(), slog.LevelWarn, "a caller claims to be another agent than its credential is bound to", attributes...)
 }
 
 // authenticate is the [authn.Authenticator] of the server.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/authn/idptest"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -112,6 +113,12 @@ policy "of_admins" {
 // newMatrix returns a server with more auth blocks beside those of the providers.
 func newMatrix(t *testing.T, blocks string) *matrix {
 	t.Helper()
+	return newMatrixOf(t, blocks, serve.LocalPrincipal("1000", "grace"))
+}
+
+// newMatrixOf is newMatrix for a user at the other end of stdio.
+func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix {
+	t.Helper()
 	m := &matrix{t: t}
 	config := blocks
 	for name, i := range map[string]*issuer{"corp": &m.corp, "other": &m.other} {
@@ -131,7 +138,7 @@ func newMatrix(t *testing.T, blocks string) *matrix {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.front = serve.New(s, serve.Options{Local: serve.LocalPrincipal("1000", "grace")})
+	m.front = serve.New(s, serve.Options{Local: local})
 	t.Cleanup(func() {
 		if err := m.front.Shutdown(context.Background()); err != nil {
 			t.Errorf("shut down: %v", err)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,9 @@ func TestAPanicInAMethodShowsNoSecret(t *testing.T) {
 	said := log.String()
 	if !strings.Contains(said, "panic in an MCP method") || strings.Count(said, "[secret:key]") < len(shown) {
 		t.Errorf("the log lacks the panic: %s", said)
+	}
+	if line := lineWith(said, "panic in an MCP method"); !regexp.MustCompile(` request_id=[0-9a-v]{20,} `).MatchString(line) {
+		t.Errorf("the panic names no request: %s", line)
 	}
 	for _, form := range shown {
 		if strings.Contains(said+answer, form) {

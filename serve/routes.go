@@ -26,7 +26,7 @@ type route struct {
 func (f *Front) routes(room *gate.Room) []route {
 	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
 	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: room, Logger: log})
-	wire := rest.New(f.backend, rest.Options{Door: who})
+	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted})
 	metadata := http.HandlerFunc(f.access.metadata)
 	all := []route{
 		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: log})},

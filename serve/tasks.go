@@ -47,7 +47,7 @@ func (b *backend) asTask(ctx context.Context, r mcp.Request) (response mcp.Respo
 	}
 	body, err := json.Marshal(taskBody{Arguments: r.Arguments, Can: capabilities(r.Can)})
 	if err != nil {
-		response.Err = b.taskError(fmt.Errorf("encode a call: %w", err))
+		response.Err = b.taskError(r.Caller, fmt.Errorf("encode a call: %w", err))
 		return response, true
 	}
 	call := tasks.Call{Tool: r.Name, TTL: mode.TTL, Body: body}
@@ -56,7 +56,7 @@ func (b *backend) asTask(ctx context.Context, r mcp.Request) (response mcp.Respo
 	}
 	task, err := b.tasks.Start(ctx, r.Caller, call)
 	if err != nil {
-		response.Err = b.taskError(err)
+		response.Err = b.taskError(r.Caller, err)
 		return response, true
 	}
 	response.Task = taskOf(task)
@@ -80,26 +80,26 @@ func (b *backend) taskMode(ctx context.Context, r mcp.Request) engine.Task {
 func (b *backend) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *mcp.CallError) {
 	task, err := b.tasks.Task(caller.Principal, id)
 	if err != nil {
-		return nil, b.taskError(err)
+		return nil, b.taskError(caller, err)
 	}
 	return taskOf(task), nil
 }
 
 // UpdateTask passes on what the client answered.
 func (b *backend) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *mcp.CallError {
-	return b.taskError(b.tasks.Update(ctx, caller, id, responses))
+	return b.taskError(caller, b.tasks.Update(ctx, caller, id, responses))
 }
 
 // CancelTask ends a task of the caller.
 func (b *backend) CancelTask(_ context.Context, caller identity.Caller, id string) *mcp.CallError {
-	return b.taskError(b.tasks.Cancel(caller.Principal, id))
+	return b.taskError(caller, b.tasks.Cancel(caller.Principal, id))
 }
 
 // WatchTasks passes on which tasks change.
 func (b *backend) WatchTasks(fn func(id string)) (stop func()) { return b.tasks.Watch(fn) }
 
 // taskError returns what a client is told of an error; nil for none.
-func (b *backend) taskError(err error) *mcp.CallError {
+func (b *backend) taskError(caller identity.Caller, err error) *mcp.CallError {
 	var full *tasks.FullError
 	var answer *tasks.AnswerError
 	switch {
@@ -117,7 +117,7 @@ func (b *backend) taskError(err error) *mcp.CallError {
 			Message: fmt.Sprintf("the server has no room for more %s; try again in %s", full.What, full.Wait),
 		}
 	}
-	b.engine.Logger().Error("a task cannot be kept", slog.String("error", err.Error()))
+	b.engine.Logger().Error("a task cannot be kept", slog.String("request_id", caller.Agent.RequestID), slog.String("error", err.Error()))
 	return &mcp.CallError{Code: mcp.ExecutionError, Message: "the server cannot keep its tasks"}
 }
 

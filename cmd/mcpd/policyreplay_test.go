@@ -158,6 +158,8 @@ var comparisons = []struct {
 	{"free", "TOOL_NOT_FOUND", "", nil, "unknown: there was nothing of its name"},
 	{"free", "POLICY_DENIED", "", nil, "unknown: what denied it is not written down"},
 	{"free", "POLICY_DENIED", "", func(c *audit.Call) { c.Message = "no policy allows this call" }, "then denied by default, now allowed"},
+	{"free", "POLICY_DENIED", "(default)", nil, "then denied by default, now allowed"},
+	{"free", "POLICY_DENIED", "(go)", nil, "unknown: policies of the program that embedded the server denied it"},
 	{"free", "input_required", "", nil, "unknown: whether it waited for an approval"},
 	{"free", "INVALID_INPUT", "", nil, "unknown: its arguments were refused"},
 	{"free", "ok", "", func(c *audit.Call) { c.WholePrincipal, c.WholeAgent = false, false }, "same"},

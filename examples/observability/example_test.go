@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/internal/yaml"
 )
 
@@ -88,6 +90,16 @@ func TestPrometheusIsToldOfTheAlerts(t *testing.T) {
 		if job["job_name"] != "mcpd" || job["metrics_path"] != "/metrics" {
 			t.Errorf("%v", job)
 		}
+		if diff := cmp.Diff(map[string]any{"type": "Bearer", "credentials_file": "prometheus.key"}, job["authorization"]); diff != "" {
+			t.Errorf("the credential (-want +got)\n%s", diff)
+		}
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "--scopes mcpd:metrics > prometheus.key\n") {
+		t.Error("the README does not say how the key is made")
 	}
 }
 

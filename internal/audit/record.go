@@ -42,7 +42,8 @@ type Record struct {
 
 	// Outcome is ok, input_required or the code of an error.
 	Outcome string
-	// DeniedBy names the policy or the limit that refused the call.
+	// DeniedBy names the policy or the limit that refused the call; names in parentheses
+	// are of what stands in no file.
 	DeniedBy string
 	// Limited says that a limit refused it, Cached that a kept result answered it.
 	Limited, Cached bool

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // Door tells an HTTP transport who sends a request, and where it came in. The
@@ -21,9 +23,8 @@ type Door struct {
 	Logger *slog.Logger
 	// Refusals bounds how often the logger is told of those. Nil stands for no bound.
 	Refusals *Sparing
-	// Contradicted is told who claims to be another agent than its credential is bound
-	// to. Nil is nobody.
-	Contradicted func(identity.Principal, identity.Source)
+	// Conflicted is told of requests that are refused for their [Conflict]. Nil is nobody.
+	Conflicted func(*http.Request, Conflict)
 }
 
 // credentialHeaders are those that carry credentials, in canonical form.
@@ -33,14 +34,10 @@ var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
 // whether that still holds, once time has gone by. An error refuses the request;
 // what to answer then, [Door.Refuse] says.
 func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, *Pass, error) {
-	source := d.Source
-	if source == nil {
-		source = Peer
-	}
 	if d.Authenticate == nil {
 		p, _ := Anonymous()(r)
 		forget(r)
-		return p, source(r), nil, nil
+		return p, d.source(r), nil, nil
 	}
 	p, err := d.Authenticate(r)
 	if err != nil {
@@ -49,7 +46,15 @@ func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, *Pass
 	}
 	pass := newPass(d, r, &p)
 	forget(r)
-	return p, source(r), pass, nil
+	return p, d.source(r), pass, nil
+}
+
+// source says where a request came in.
+func (d Door) source(r *http.Request) identity.Source {
+	if d.Source == nil {
+		return Peer(r)
+	}
+	return d.Source(r)
 }
 
 // forget takes the credential out of a request: nobody behind the door has a use
@@ -62,17 +67,27 @@ func forget(r *http.Request) {
 
 // Refuse prepares the answer to a request that [Door.Enter] refused with err: it
 // sets the headers, tells the operator why, and returns the status and what the
-// caller may know. Any error but a [*Refusal] is a 401 without a challenge.
+// caller may know. The answer has the id of the request that the operator is told: its
+// own, where it has one. Any error but a [*Refusal] is a 401 without a challenge.
 func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, message string) {
 	refusal := &Refusal{Status: http.StatusUnauthorized, reason: err}
 	errors.As(err, &refusal)
 	refusal.setHeaders(h)
-	d.tell(r, refusal)
+	id := cmp.Or(h.Get(requestid.Header), requestid.Of(r.Header))
+	if id == "" {
+		id = requestid.New()
+	}
+	h.Set(requestid.Header, id)
+	var two *agentsError
+	if errors.As(err, &two) && d.Conflicted != nil {
+		d.Conflicted(r, Conflict{Principal: two.principal, Agent: two.agent, Source: d.source(r), RequestID: id})
+	}
+	d.tell(r, id, refusal)
 	return refusal.Status, refusal.message()
 }
 
 // tell tells the operator of a refusal, unless there were too many of late.
-func (d Door) tell(r *http.Request, refusal *Refusal) {
+func (d Door) tell(r *http.Request, id string, refusal *Refusal) {
 	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
 	if d.Refusals != nil {
 		withheld, tell := d.Refusals.Tell(time.Now())
@@ -83,14 +98,18 @@ func (d Door) tell(r *http.Request, refusal *Refusal) {
 			attributes = append(attributes, slog.Int("not_logged_before", withheld))
 		}
 	}
-	d.log(r, "a request was refused at the door", attributes...)
+	d.log(r, id, "a request was refused at the door", attributes...)
 }
 
-// log tells the operator of a request.
-func (d Door) log(r *http.Request, what string, attributes ...slog.Attr) {
-	if d.Logger != nil {
-		d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", Peer(r).IP))...)
+// log tells the operator of a request, which has an id unless that is empty.
+func (d Door) log(r *http.Request, id, what string, attributes ...slog.Attr) {
+	if d.Logger == nil {
+		return
 	}
+	if id != "" {
+		attributes = append(attributes, slog.String("request_id", id))
+	}
+	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", Peer(r).IP))...)
 }
 
 // Peer returns the address of who sent the request; that of nobody who came by a socket.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // passAge is how old what is known of a pass may be: whoever may not enter any more
@@ -47,10 +48,11 @@ func newPass(d Door, r *http.Request, p *identity.Principal) *Pass {
 	return pass
 }
 
-// proofOf returns what proves who sent a request: its credential and its connection.
+// proofOf returns what proves who sent a request: its credential and its connection. The
+// id of the request is for the log.
 func proofOf(r *http.Request) *http.Request {
 	h := http.Header{}
-	for _, name := range credentialHeaders {
+	for _, name := range append(credentialHeaders[:], requestid.Header) {
 		if values := r.Header[name]; values != nil {
 			h[name] = values
 		}
@@ -84,7 +86,7 @@ func (p *Pass) look() {
 	}
 	err := p.judge(asked)
 	if !p.lapsed.Swap(err != nil) && err != nil {
-		p.door.log(asked, "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
+		p.door.log(asked, requestid.Of(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
 	}
 }
 

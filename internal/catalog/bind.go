@@ -11,6 +11,10 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
+// InGo is the name of all policies of the embedding program together. No policy in a file
+// can have it.
+const InGo = "(go)"
+
 // addPolicies gives every entry its policies, in the order in which they are
 // asked: the operator's, those in Go, those of tool files.
 func (k *linker) addPolicies(entries []*Entry) {
@@ -23,7 +27,7 @@ func (k *linker) addPolicies(entries []*Entry) {
 			found[i] = append(found[i], k.bind(e, &first[j], true, schemaHash)...)
 		}
 		if k.options.GoPolicies > 0 {
-			e.Rules = append(e.Rules, Policy{Name: "(go)"})
+			e.Rules = append(e.Rules, Policy{Name: InGo})
 		}
 		for j := range last {
 			found[i] = append(found[i], k.bind(e, &last[j], false, schemaHash)...)

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -64,10 +65,11 @@ type Hook struct {
 type Run struct {
 	// Event is the JSON behind event.
 	Event json.RawMessage
-	// CallID names the call that the event is of. Runs of the same Lane keep
-	// their order.
-	CallID string
-	Lane   uint64
+	// CallID names the call that the event is of, RequestID its request, and Origin its
+	// span. Runs of the same Lane keep their order.
+	CallID, RequestID string
+	Origin            telemetry.Origin
+	Lane              uint64
 	// SecretKeys name the definitions of secrets that hold for the call.
 	SecretKeys map[string]string
 	// Hide takes sensitive variables out of what the run writes.

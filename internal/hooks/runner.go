@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/lanes"
+	"github.com/mcpd/mcpd/internal/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -17,6 +18,8 @@ import (
 type Options struct {
 	Executor scripting.Executor
 	Brokers  host.Brokers
+	// Metrics count the host calls of runs; nil for nothing.
+	Metrics *telemetry.Metrics
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -48,11 +51,11 @@ func (r *Runner) Add(h *Hook, run Run) {
 	}
 }
 
-// Failed logs and counts a run that failed.
-func (r *Runner) Failed(hook, callID string, err error) {
+// Failed logs and counts a run that failed. The context is that of the run.
+func (r *Runner) Failed(ctx context.Context, hook string, run Run, err error) {
 	r.failures.Add(1)
-	r.options.Brokers.Logger.Warn("a hook failed", slog.String("hook", hook), slog.String("call_id", callID),
-		slog.String("error", err.Error()))
+	r.options.Brokers.Logger.LogAttrs(ctx, slog.LevelWarn, "a hook failed", slog.String("hook", hook),
+		slog.String("call_id", run.CallID), slog.String("request_id", run.RequestID), slog.String("error", err.Error()))
 }
 
 // Failures counts the runs that failed.
@@ -71,33 +74,60 @@ func (r *Runner) Flush(ctx context.Context) error {
 	return r.pending.Drain(ctx)
 }
 
-// run runs a hook once; what panics below it costs that run alone.
+// run runs a hook once; what panics below it costs that run alone. It is a part of the
+// span of its call, which may be over.
 func (r *Runner) run(h *Hook, run Run) {
 	defer r.pending.End()
+	ctx, span := run.Origin.Start(context.Background(), "hook "+h.Name)
+	defer span.End()
 	defer func() {
 		if cause := recover(); cause != nil {
-			r.Failed(h.Name, run.CallID, fmt.Errorf("panic: %v", cause))
+			span.Fail(failed)
+			r.Failed(ctx, h.Name, run, fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	ctx, cut := context.WithCancelCause(context.Background())
-	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	bounded, cut := context.WithCancelCause(ctx)
+	bounded, cancel := context.WithTimeout(bounded, h.Timeout)
 	defer cancel()
-	defer h.hurry(ctx, cut).Stop()
-	call := &host.Call{Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, Hide: &run.Hide}
-	call.GrantLocal(h.Files, h.Env)
-	call.Granted = h.Modules
-	call.Ends, _ = ctx.Deadline()
-	call.Readable = h.Secrets
-	outcome, err := r.options.Executor.Run(ctx, scripting.Call{
+	defer h.hurry(bounded, cut).Stop()
+	outcome, err := r.options.Executor.Run(bounded, scripting.Call{
 		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
-	}, call)
+	}, r.host(bounded, h, run, span))
 	if err == nil && outcome.Failure != nil {
 		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message)
 		err = outcome.Failure
 	}
 	if err != nil {
-		r.ended(ctx, h, run, err)
+		span.Fail(codeOf(bounded))
+		r.ended(bounded, h, run, err)
 	}
+}
+
+// host is the host of one run. There is no Caller: a hook runs for nobody, whoever made the
+// call. With one, whoever writes a hook would have the tokens and the values of every
+// principal whose calls it is told of, and modules would take it for them. The event says
+// who called, and the request is named in the log.
+func (r *Runner) host(ctx context.Context, h *Hook, run Run, span telemetry.Span) *host.Call {
+	call := &host.Call{
+		Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, Granted: h.Modules, Readable: h.Secrets,
+		What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID, Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
+	}
+	call.GrantLocal(h.Files, h.Env)
+	call.Ends, _ = ctx.Deadline()
+	return call
+}
+
+// The codes of runs that failed, in their spans: those of calls.
+const (
+	failed  = "EXECUTION_ERROR"
+	timeout = "TIMEOUT"
+)
+
+func codeOf(ctx context.Context) string {
+	if ctx.Err() != nil {
+		return timeout
+	}
+	return failed
 }
 
 // ended tells of a run that failed. Of those that were cut short in one
@@ -105,11 +135,11 @@ func (r *Runner) run(h *Hook, run Run) {
 func (r *Runner) ended(ctx context.Context, h *Hook, run Run, err error) {
 	var cut crowded
 	if !errors.As(context.Cause(ctx), &cut) {
-		r.Failed(h.Name, run.CallID, err)
+		r.Failed(ctx, h.Name, run, err)
 		return
 	}
 	if last := h.told.Load(); last < uint64(cut) && h.told.CompareAndSwap(last, uint64(cut)) {
-		r.Failed(h.Name, run.CallID, cut)
+		r.Failed(ctx, h.Name, run, cut)
 		return
 	}
 	r.failures.Add(1)

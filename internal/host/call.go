@@ -36,15 +36,18 @@ type Call struct {
 	// Ends is when the run is over: what a broker does for it ends then, also where
 	// the context of an operation knows no deadline. The zero time is never.
 	Ends time.Time
-	// Caller is for whom the body runs; zero of one that runs for nobody.
+	// Caller is for whom the body runs; zero of one that runs for nobody, which has
+	// neither the values nor the tokens of any principal.
 	Caller identity.Caller
 	// Readable are the names of the secrets that the body may read.
 	Readable []string
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
 	Asking     Asking
-	// What, Name and ID tell the operator who speaks: What is "tool" or "hook".
-	What, Name, ID string
+	// What, Name and ID tell the operator who speaks: What is "tool" or "hook", and ID that
+	// of the call. RequestID is that of the request which the call is of, also where the
+	// body runs for nobody.
+	What, Name, ID, RequestID string
 	// Emit receives what the body tells its caller; nil drops it.
 	Emit call.Emitter
 	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
@@ -80,11 +83,21 @@ type (
 
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
-	if h.Metrics == nil || scripting.IsMessage(op) {
+	if scripting.IsMessage(op) {
+		answer, err := h.do(ctx, op, payload)
+		return answer, forRequestsOnly(op, err)
+	}
+	ctx = h.named(ctx)
+	if h.Metrics == nil {
 		answer, err := h.do(ctx, op, payload)
 		return answer, forRequestsOnly(op, err)
 	}
 	return h.observed(ctx, op, payload)
+}
+
+// named has what is logged of an operation name the call.
+func (h *Call) named(ctx context.Context) context.Context {
+	return telemetry.Request{ID: h.RequestID, Call: h.ID}.In(ctx)
 }
 
 // observed is Do for a host call that is told of.
@@ -172,10 +185,7 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if len(fields) == 0 || string(fields) == "null" {
 		fields = nil
 	}
-	attrs := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
-	if id := h.Caller.Agent.RequestID; id != "" {
-		attrs = append(attrs, slog.String("request_id", id))
-	}
+	attrs := h.speaker()
 	if fields != nil {
 		attrs = append(attrs, slog.String("fields", string(fields)))
 	}
@@ -187,6 +197,15 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 		h.Emit.Log(record.Level, message, fields)
 	}
 	return nil
+}
+
+// speaker says in the log who speaks.
+func (h *Call) speaker() []slog.Attr {
+	who := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
+	if h.RequestID != "" {
+		who = append(who, slog.String("request_id", h.RequestID))
+	}
+	return who
 }
 
 func (h *Call) progress(payload []byte) error {

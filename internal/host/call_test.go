@@ -115,7 +115,7 @@ func TestALogRecordGoesToTheOperatorAndToTheCaller(t *testing.T) {
 
 func TestWhatABodyLogsNamesTheRequest(t *testing.T) {
 	l := newLab(t)
-	l.Caller.Agent.RequestID = "r-1"
+	l.RequestID = "r-1"
 	l.do(t, "console", `{"level":"info","message":"here"}`)
 	if got, want := l.log.String(), "level=INFO msg=here tool=t call_id=c-1 request_id=r-1\n"; got != want {
 		t.Errorf("log %q, want %q", got, want)

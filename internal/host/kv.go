@@ -27,7 +27,7 @@ func (h *Call) keep(ctx context.Context, op string, payload []byte) ([]byte, err
 		return nil, err
 	}
 	if h.Mocks != nil {
-		return h.Mocks.keep(granted, space, op, payload)
+		return h.Mocks.keep(ctx, granted, space, op, payload)
 	}
-	return h.Values.Do(granted, space, op, payload)
+	return h.Values.Do(ctx, granted, space, op, payload)
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -19,7 +20,7 @@ type kept struct {
 }
 
 // keep carries out an operation on the values of the test.
-func (m *Mocks) keep(g grant.KV, space, op string, payload []byte) ([]byte, error) {
+func (m *Mocks) keep(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.kept.broker == nil {
@@ -31,16 +32,16 @@ func (m *Mocks) keep(g grant.KV, space, op string, payload []byte) ([]byte, erro
 	}
 	if !m.kept.begun[space] {
 		m.kept.begun[space] = true
-		if err := m.begin(g, space); err != nil {
+		if err := m.begin(ctx, g, space); err != nil {
 			return nil, err
 		}
 	}
 	m.useKeys(g, payload)
-	return m.kept.broker.Do(g, space, op, payload)
+	return m.kept.broker.Do(ctx, g, space, op, payload)
 }
 
 // begin keeps what the mocks say in a space; mu is held.
-func (m *Mocks) begin(g grant.KV, space string) error {
+func (m *Mocks) begin(ctx context.Context, g grant.KV, space string) error {
 	for _, mock := range m.known {
 		if mock.Object != kv.Prefix+g.Name {
 			continue
@@ -49,7 +50,7 @@ func (m *Mocks) begin(g grant.KV, space string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := m.kept.broker.Do(g, space, kv.Prefix+"put", payload); err != nil {
+		if _, err := m.kept.broker.Do(ctx, g, space, kv.Prefix+"put", payload); err != nil {
 			return err
 		}
 	}

@@ -36,10 +36,7 @@ func (h *Call) secret(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Mocks != nil {
 		return h.Mocks.secret(asked.Name)
 	}
-	who := []slog.Attr{
-		slog.String(h.What, h.Name), slog.String("call_id", h.ID), slog.String("secret", asked.Name),
-		slog.String("principal", h.Caller.Principal.ID),
-	}
+	who := append(h.speaker(), slog.String("secret", asked.Name), slog.String("principal", h.Caller.Principal.ID))
 	read, err := h.Secrets.Reveal(ctx, h.SecretKeys[asked.Name])
 	if err == nil {
 		err = h.Audit(SecretRevealed, map[string]string{h.What: h.Name, "call_id": h.ID, "name": asked.Name, "principal": h.Caller.Principal.ID})

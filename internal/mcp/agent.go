@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // maxClaim bounds an agent's id, its model and the id of a request, in bytes.
-const maxClaim = 256
+const maxClaim = requestid.Most
 
 // AgentClaim is what a caller says of itself in one place: the REST member
 // "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty members
@@ -133,15 +132,9 @@ func (c *AgentClaim) Agent() identity.Agent {
 		a.AgentID = identity.AnonymousAgent
 	}
 	if a.RequestID == "" {
-		a.RequestID = newRequestID()
+		a.RequestID = requestid.New()
 	}
 	return a
-}
-
-// newRequestID returns an id that no other request has. It is no secret.
-func newRequestID() string {
-	var id [32]byte
-	return string(strconv.AppendUint(strconv.AppendUint(id[:0], rand.Uint64(), 32), rand.Uint64(), 32))
 }
 
 // claimNames are what the parts of a claim are called where they were read.
@@ -171,7 +164,7 @@ func (c *AgentClaim) check(names claimNames) error {
 			return badClaim(field.name, "must not hold control characters")
 		}
 	}
-	if strings.ContainsFunc(c.RequestID, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !requestid.IsVisible(c.RequestID) {
 		return badClaim(names.requestID, "must be visible ASCII, as it is sent back in a header")
 	}
 	size := 0
@@ -188,11 +181,15 @@ func (c *AgentClaim) check(names claimNames) error {
 // Of returns the agent that the claim stands for where a principal makes it, whose
 // software is called client, which is no claim, but the name of an agent that has no
 // other. The error is an [*identity.ContradictionError]: the credential is bound to
-// another agent.
+// another agent than the one that is claimed, which is returned then.
 func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, error) {
 	agent := c.Agent()
 	if p.Agent != "" {
-		return p.Bind(agent)
+		bound, err := p.Bind(agent)
+		if err != nil {
+			return agent, err
+		}
+		return bound, nil
 	}
 	if c.AgentID == "" && client != "" {
 		agent.AgentID = client

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // The headers that claim an agent, in canonical form.
@@ -12,7 +14,7 @@ const (
 	headerAgentID    = "X-Agent-Id"
 	headerAgentModel = "X-Agent-Model"
 	headerAgentMeta  = "X-Agent-Meta-"
-	headerRequestID  = "X-Request-Id"
+	headerRequestID  = requestid.Header
 )
 
 // AgentFromHeaders reads X-Agent-Id, X-Agent-Model, X-Agent-Meta-* and

@@ -21,6 +21,9 @@ type call struct {
 	alone *batch
 	// emitter tells what comes before the result; nil when there is nothing to tell.
 	emitter *emitter
+	// request is its request_id, once somebody has asked who makes it: the same in all
+	// that is said of it.
+	request string
 	// retryAfter is when a call that has failed may be tried again; 0 when that would
 	// not help.
 	retryAfter time.Duration
@@ -48,7 +51,7 @@ type result struct {
 
 // caller returns who makes the call. The error is a [*CallError]: the agent
 // that the message claims is not the one that its headers claim; or an
-// [*identity.ContradictionError].
+// [*identity.ContradictionError], and the caller is whom it claims to be.
 func (c *call) caller() (identity.Caller, error) {
 	claim, err := ParseAgent(c.meta.agent)
 	if err != nil {
@@ -65,7 +68,9 @@ func (c *call) caller() (identity.Caller, error) {
 	if c.era == legacy && c.origin.session != nil {
 		client, source.Session = c.origin.session.client, c.origin.session.mark
 	}
+	claim.RequestID = cmp.Or(claim.RequestID, c.request)
 	agent, err := claim.Of(&c.origin.peer.Principal, client)
+	c.request = agent.RequestID
 	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
 }
 

@@ -1,10 +1,13 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // Reply is what a client gets for a message.
@@ -123,12 +126,17 @@ func (c *call) refuse(f *fault) Reply {
 func (c *call) run(ctx context.Context) (r *result, f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.server.options.Logger.Error("panic in an MCP method",
-				"method", c.handler.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			r, f = nil, newFault(codeInternal, Served, "internal error")
+			r, f = nil, c.panicked(p, debug.Stack())
 		}
 	}()
 	return c.handler.serve(ctx, c)
+}
+
+// panicked tells the operator of a panic, and returns what the client is told.
+func (c *call) panicked(cause any, stack []byte) *fault {
+	c.server.options.Logger.Error("panic in an MCP method",
+		"method", c.handler.name, "request_id", cmp.Or(c.request, requestid.Of(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+	return newFault(codeInternal, Served, "internal error")
 }
 
 // notified takes note of a notification. Those that are unknown or malformed

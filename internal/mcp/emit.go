@@ -13,11 +13,12 @@ import (
 // client asked to hear it. It never waits for the client.
 type emitter struct {
 	// fixed at creation
-	out    *outbox
-	tool   string
-	token  []byte // the client's progress token; nil when it gave none
-	level  int32  // the least severe level to send; 0 for none
-	closes bool   // whether the connection can be closed
+	out     *outbox
+	tool    string
+	request string // the request_id of the call
+	token   []byte // the client's progress token; nil when it gave none
+	level   int32  // the least severe level to send; 0 for none
+	closes  bool   // whether the connection can be closed
 
 	mu   sync.Mutex
 	told bool
@@ -30,7 +31,7 @@ func (c *call) emitterOf(ctx context.Context, tool string, level int32) *emitter
 	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 && c.origin.closeStream == nil {
 		return nil
 	}
-	e := &emitter{tool: tool, token: c.meta.progressToken, level: level, closes: c.origin.closeStream != nil}
+	e := &emitter{tool: tool, request: c.request, token: c.meta.progressToken, level: level, closes: c.origin.closeStream != nil}
 	e.out = newOutbox(ctx, c.origin.emit)
 	if e.closes {
 		e.out.send = c.sendOrClose
@@ -51,7 +52,7 @@ func (c *call) sendOrClose(f Frame) error {
 // when the answer may be sent.
 func (e *emitter) stop(logger *slog.Logger) {
 	if dropped := e.out.end(); dropped > 0 {
-		logger.Info("a client reads too slowly: messages of a call were dropped", "tool", e.tool, "dropped", dropped)
+		logger.Info("a client reads too slowly: messages of a call were dropped", "tool", e.tool, "dropped", dropped, "request_id", e.request)
 	}
 }
 

@@ -54,7 +54,7 @@ func lister(k Kind) func(context.Context, *call) (*result, *fault) {
 func (c *call) list(ctx context.Context, k Kind) (*result, *fault) {
 	caller, err := c.caller()
 	if err != nil {
-		return nil, c.claimFault(err)
+		return nil, c.claimFault(caller, err)
 	}
 	list := c.server.backend.List(ctx, k, caller)
 	from, f := c.listStart(&list)

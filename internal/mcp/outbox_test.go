@@ -40,6 +40,7 @@ func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, chatty(5000, ended))
 		var sent recorder
 		x := exchange("tools/call", "chatty")
+		x.Peer.Headers.Set("X-Request-Id", "r-7")
 		x.Emit = func(f mcp.Frame) error {
 			<-reads
 			return sent.send(f)
@@ -65,7 +66,7 @@ func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 				t.Fatalf("message %d is %s", i, f)
 			}
 		}
-		if want := fmt.Sprintf("tool=chatty dropped=%d", 10_000-len(frames)); !strings.Contains(log.String(), want) {
+		if want := fmt.Sprintf("tool=chatty dropped=%d request_id=r-7\n", 10_000-len(frames)); !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, &log)
 		}
 	})

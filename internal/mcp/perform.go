@@ -62,7 +62,7 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 	}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
-		if f := c.claimFault(err); f.refusal == Forbidden {
+		if f := c.claimFault(r.Caller, err); f.refusal == Forbidden {
 			return nil, f
 		}
 		return c.failed(&r, claimError(err), "")
@@ -123,14 +123,15 @@ func claimError(err error) *CallError {
 }
 
 // claimFault returns the fault that claims are refused with where no call is made yet.
-// That the credential is bound to another agent is told to the operator, too.
-func (c *call) claimFault(err error) *fault {
+// That the credential is bound to another agent is told to the operator, too: the caller
+// is the one that is claimed then.
+func (c *call) claimFault(claimed identity.Caller, err error) *fault {
 	var contradiction *identity.ContradictionError
 	if !errors.As(err, &contradiction) {
 		return invalidParams(err.Error())
 	}
 	if told := c.server.options.Contradicted; told != nil {
-		told(c.origin.peer.Principal, c.origin.peer.Source)
+		told(Contradiction{Caller: claimed, Method: c.handler.name, Name: string(unquoted(c.named())), Trace: c.trace()})
 	}
 	return newFault(codeInvalidRequest, Forbidden, err.Error())
 }

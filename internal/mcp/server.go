@@ -18,7 +18,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Contradicted is told who claims to be another agent than its credential is
 	// bound to; nil is nobody.
-	Contradicted func(identity.Principal, identity.Source)
+	Contradicted func(Contradiction)
 	// Limits bound each message; zero members stand for those of [jsongate.Client].
 	Limits jsongate.Limits
 	// PageSize is how many tools a page of a list holds; 0 stands for 1000.

@@ -24,7 +24,7 @@ func listen(ctx context.Context, c *call) (*result, *fault) {
 	}
 	caller, err := c.caller()
 	if err != nil {
-		return nil, c.claimFault(err)
+		return nil, c.claimFault(caller, err)
 	}
 	b := newBell()
 	feed := &feed{wake: b.ring}

@@ -41,7 +41,7 @@ func (c *call) taskOf() (caller identity.Caller, id string, f *fault) {
 	}
 	caller, err := c.caller()
 	if err != nil {
-		return caller, "", c.claimFault(err)
+		return caller, "", c.claimFault(caller, err)
 	}
 	return caller, id, nil
 }

@@ -12,7 +12,7 @@ func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
 	r := &Request{Kind: Resources, Name: uri}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
-		return nil, c.claimFault(err)
+		return nil, c.claimFault(r.Caller, err)
 	}
 	if !c.server.backend.Serves(ctx, r.Caller, uri) {
 		return nil, c.notFound(r, &CallError{Code: ToolNotFound, Message: "there is no resource of this URI"})

@@ -25,8 +25,16 @@ func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *ca
 // denied by default.
 const Uncovered = "no policy allows this call"
 
+// The names by which the operator knows what denies calls beside the policies in files,
+// none of which can have them: ByDefault of what no policy allows, InGo of the policies of
+// the embedding program together.
+const (
+	ByDefault = "(default)"
+	InGo      = catalog.InGo
+)
+
 func uncovered() *call.Error {
-	return &call.Error{Code: call.PolicyDenied, Message: Uncovered}
+	return &call.Error{Code: call.PolicyDenied, Message: Uncovered, DeniedBy: ByDefault}
 }
 
 // decide asks the policies that depend on the arguments, those in Go, and those that
@@ -82,9 +90,11 @@ func (x *execution) answersOfGo() *call.Error {
 		allowed, reason, err := policy(x.req.Caller.Agent.Clone(), x.policyName(), x.args)
 		switch {
 		case err != nil:
-			return failed(call.PolicyDenied, err, "denied: a policy failed")
+			denied := failed(call.PolicyDenied, err, "denied: a policy failed")
+			denied.DeniedBy = InGo
+			return denied
 		case !allowed:
-			return &call.Error{Code: call.PolicyDenied, Message: x.hidden(reason)}
+			return &call.Error{Code: call.PolicyDenied, Message: x.hidden(reason), DeniedBy: InGo}
 		}
 	}
 	return nil

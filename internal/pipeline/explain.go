@@ -3,8 +3,8 @@ package pipeline
 import (
 	"cmp"
 	"context"
-
 	"github.com/mcpd/mcpd/call"
+
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/policylang"
@@ -29,7 +29,7 @@ func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of Case) Ex
 	_, err := x.attempt(ctx)
 	e := Explanation{
 		Kind: x.kind(), Name: x.name(), Found: x.entry != nil, Decider: x.hearing.denied, Error: err, DenyByDefault: on.DenyByDefault, Unknown: x.hearing.of.Unknown,
-		ByDefault: err != nil && err.Code == call.PolicyDenied && err.Message == Uncovered && x.hearing.denied < 0,
+		ByDefault: err != nil && err.DeniedBy == ByDefault,
 	}
 	x.hearing.verdicts(&e, len(x.consents), err)
 	if x.entry != nil {

@@ -32,7 +32,10 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 	if len(inFiles) == 0 {
 		return
 	}
-	run := hooks.Run{Event: encodeEvent(event), CallID: x.id, Lane: x.lane, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive}
+	run := hooks.Run{
+		Event: encodeEvent(event), CallID: x.id, RequestID: x.req.Caller.Agent.RequestID, Origin: x.pipeline.options.Tracer.Origin(x.span.In(ctx)),
+		Lane: x.lane, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive,
+	}
 	for _, h := range inFiles {
 		x.pipeline.options.FileHooks.Add(h.Hook, run)
 	}
@@ -93,7 +96,7 @@ func encodeEvent(e call.Event) json.RawMessage {
 func (p *Pipeline) runGoHook(ctx context.Context, hook Hook, event call.Event) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			p.options.FileHooks.Failed("(go)", event.CallID, fmt.Errorf("panic: %v", cause))
+			p.options.FileHooks.Failed(ctx, catalog.InGo, hooks.Run{CallID: event.CallID, RequestID: event.Caller.Agent.RequestID}, fmt.Errorf("panic: %v", cause))
 		}
 	}()
 	hook(ctx, event)

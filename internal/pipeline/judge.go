@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/telemetry"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -22,7 +23,11 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Left {
 		return nil
 	}
-	return x.judgeBy(ctx, x.entry.ResultRules, facts, result)
+	policies := x.span.Child("policy")
+	policies.Attr(telemetry.PolicyOn, telemetry.OnResult)
+	err := x.judgeBy(ctx, x.entry.ResultRules, facts, result)
+	decided(policies, err)
+	return err
 }
 
 // judgeBy is judge where there are policies. It is apart from it since what it is told

@@ -11,7 +11,8 @@ import (
 // answer. The caller of this leg has its own.
 func (x *execution) logUnkept(ctx context.Context, err error) {
 	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
-		slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id), slog.String("cause", err.Error()))
+		slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id),
+		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("cause", err.Error()))
 }
 
 // logFailure tells the operator what the caller is not told.

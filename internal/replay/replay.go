@@ -140,6 +140,8 @@ func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string 
 	switch {
 	case now.Verdict == pipeline.Undecided:
 		return lacking(e)
+	case before.By == pipeline.InGo && !denies(e, pipeline.InGo, false):
+		return "policies of the program that embedded the server denied it, and this one has none"
 	case limit:
 		return "a limit whose key could not be evaluated denied it"
 	case before.Verdict == pipeline.Refused && now.Verdict != pipeline.Refused && (now.Ruling == nil || !now.Ruling.Early):

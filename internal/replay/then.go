@@ -54,6 +54,8 @@ func then(c *audit.Call) (d Decision, unknown string) {
 		return d, "the server refused it for want of room, and may not have asked its policies"
 	case c.Outcome == string(call.ExecutionError):
 		return Decision{Verdict: pipeline.Allowed}, ""
+	case c.DeniedBy == pipeline.ByDefault:
+		return Decision{Verdict: pipeline.Denied, ByDefault: true}, ""
 	case c.DeniedBy != "":
 		return Decision{Verdict: pipeline.Denied, By: c.DeniedBy}, ""
 	case c.Outcome == string(call.PolicyDenied) && c.Message == pipeline.Uncovered:

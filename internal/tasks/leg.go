@@ -91,7 +91,8 @@ func (t *Tasks) settle(store Store, task state.Task, leg *Leg, change func(*stat
 		if full := (*FullError)(nil); errors.As(err, &full) {
 			reason = noRoom
 		}
-		t.options.Logger.Error("a task cannot be kept", slog.String("tool", task.Tool), slog.String("error", err.Error()))
+		t.options.Logger.Error("a task cannot be kept", slog.String("tool", task.Tool),
+			slog.String("request_id", leg.Caller.Agent.RequestID), slog.String("error", err.Error()))
 		now, err = t.giveUp(store, task.Owner, task.ID, reason)
 	}
 	if err == nil && now.Status == state.InputRequired {

@@ -8,9 +8,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds trace_id and span_id of the context to the
-// records that lack them, and passes them on. They stand outside of all groups. Where
-// nothing is traced nothing is allocated.
+// LogHandler returns a handler that adds call_id and request_id of the [Request] of the
+// context, and trace_id and span_id, to the records that lack them, and passes them on. They
+// stand outside of all groups. Where a context has none of them nothing is allocated.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{root: next, next: next} }
 
 type logHandler struct {
@@ -19,8 +19,11 @@ type logHandler struct {
 	// steps are what was added since the first group, in order.
 	steps []step
 	// has are the ids that attributes outside of groups give already.
-	has given
+	has [len(ids)]bool
 }
+
+// ids are the names of what a context may add to a record.
+var ids = [...]string{"call_id", "request_id", "trace_id", "span_id"}
 
 // step is a group, or attributes when it has no name.
 type step struct {
@@ -28,15 +31,10 @@ type step struct {
 	attrs []slog.Attr
 }
 
-// given says which ids a record has.
-type given struct{ trace, span bool }
-
-func (g *given) note(a slog.Attr) {
-	switch a.Key {
-	case "trace_id":
-		g.trace = true
-	case "span_id":
-		g.span = true
+// note takes note of an attribute that gives one of the ids.
+func note(has *[len(ids)]bool, a slog.Attr) {
+	if i := slices.Index(ids[:], a.Key); i >= 0 {
+		has[i] = true
 	}
 }
 
@@ -47,11 +45,11 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle adds what the record lacks.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
-	of := trace.SpanContextFromContext(ctx)
-	if !of.IsValid() {
+	of, request := trace.SpanContextFromContext(ctx), requestOf(ctx)
+	if !of.IsValid() && request == (Request{}) {
 		return h.next.Handle(ctx, r)
 	}
-	missing := h.missing(r, of)
+	missing := h.missing(r, of, request)
 	switch {
 	case len(missing) == 0:
 		return h.next.Handle(ctx, r)
@@ -64,20 +62,23 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // missing returns the ids that a record is to get.
-func (h logHandler) missing(r slog.Record, of trace.SpanContext) []slog.Attr {
+func (h logHandler) missing(r slog.Record, of trace.SpanContext, request Request) []slog.Attr {
 	has := h.has
 	if len(h.steps) == 0 {
 		r.Attrs(func(a slog.Attr) bool {
-			has.note(a)
+			note(&has, a)
 			return true
 		})
 	}
-	var missing []slog.Attr
-	if !has.trace {
-		missing = append(missing, slog.String("trace_id", of.TraceID().String()))
+	known := [len(ids)]string{request.Call, request.ID}
+	if of.IsValid() {
+		known[2], known[3] = of.TraceID().String(), of.SpanID().String()
 	}
-	if !has.span {
-		missing = append(missing, slog.String("span_id", of.SpanID().String()))
+	var missing []slog.Attr
+	for i, value := range known {
+		if value != "" && !has[i] {
+			missing = append(missing, slog.String(ids[i], value))
+		}
 	}
 	return missing
 }
@@ -107,7 +108,7 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	}
 	h.root = h.next
 	for _, a := range attrs {
-		h.has.note(a)
+		note(&h.has, a)
 	}
 	return h
 }

@@ -35,16 +35,21 @@ func TestRecordsGetTheIdsThatTheyLack(t *testing.T) {
 	defer span.End()
 	traceparent, _ := tel.Tracer().Inject(ctx)
 	spanID := " span_id=" + traceparent[36:52]
+	asked := telemetry.Request{ID: "r1", Call: "c1"}
 	both := " trace_id=" + traceparent[3:35] + spanID
 	for name, row := range map[string]struct {
 		ctx  context.Context
 		log  func(context.Context, *slog.Logger)
 		want string
 	}{
-		"no ids":           {t.Context(), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1"},
-		"both":             {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1" + both},
-		"one is there":     {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "trace_id", "own") }, "msg=m trace_id=own" + spanID},
-		"one is the log's": {ctx, func(ctx context.Context, l *slog.Logger) { l.With("trace_id", "own").InfoContext(ctx, "m") }, "msg=m trace_id=own" + spanID},
+		"no ids":             {t.Context(), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1"},
+		"both":               {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, "msg=m a=1" + both},
+		"one is there":       {ctx, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "trace_id", "own") }, "msg=m trace_id=own" + spanID},
+		"one is the log's":   {ctx, func(ctx context.Context, l *slog.Logger) { l.With("trace_id", "own").InfoContext(ctx, "m") }, "msg=m trace_id=own" + spanID},
+		"those of a request": {asked.In(t.Context()), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") }, "msg=m call_id=c1 request_id=r1"},
+		"one of a request is there": {asked.In(ctx), func(ctx context.Context, l *slog.Logger) {
+			l.With("call_id", "own").InfoContext(ctx, "m")
+		}, "msg=m call_id=own request_id=r1" + both},
 		"a group": {ctx, func(ctx context.Context, l *slog.Logger) {
 			l.With("x", 1).WithGroup("g").With("y", 2).WithGroup("h").InfoContext(ctx, "m", "trace_id", "z")
 		}, "msg=m x=1" + both + " g.y=2 g.h.trace_id=z"},

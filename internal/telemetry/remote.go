@@ -13,6 +13,14 @@ type Remote struct{ of trace.SpanContext }
 // Valid reports whether there is one.
 func (r Remote) Valid() bool { return r.of.IsValid() }
 
+// TraceID returns the id of its trace in hexadecimal, "" for none.
+func (r Remote) TraceID() string {
+	if !r.Valid() {
+		return ""
+	}
+	return r.of.TraceID().String()
+}
+
 // stateBytes is the most of a tracestate that is carried on: what W3C Trace Context
 // section 3.3.1.5 has everybody carry at least.
 const stateBytes = 512

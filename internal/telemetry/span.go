@@ -27,9 +27,15 @@ const (
 	Policy Key = "mcpd.policy.name"
 	// Decision is what the policies came to: [Allowed] or [Denied].
 	Decision Key = "mcpd.policy.decision"
+	// PolicyOn is [OnResult] where policies judge what a call returned, and absent where
+	// they judge the call.
+	PolicyOn Key = "mcpd.policy.on"
 	// Revision is that of the snapshot that serves a call.
 	Revision Key = "mcpd.snapshot.revision"
 )
+
+// OnResult is the value of [PolicyOn].
+const OnResult = "result"
 
 // The values of [Decision].
 const (

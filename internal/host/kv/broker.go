@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -29,7 +30,7 @@ const Prefix = "kv."
 
 // Do carries out one operation (package scripting) in a space of [SpaceOf].
 // A refusal is a [*scripting.HostError].
-func (b *Broker) Do(g grant.KV, space, op string, payload []byte) ([]byte, error) {
+func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	var r request
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, refuse(scripting.Invalid, "the request cannot be read")
@@ -44,18 +45,18 @@ func (b *Broker) Do(g grant.KV, space, op string, payload []byte) ([]byte, error
 	}
 	store, err := b.open()
 	if err != nil {
-		return nil, b.failed(err)
+		return nil, b.failed(ctx, err)
 	}
 	o.store = store
 	answer, err := run(&o)
 	if err != nil {
-		return nil, b.failed(err)
+		return nil, b.failed(ctx, err)
 	}
 	return json.Marshal(answer)
 }
 
 // failed returns what a script is told of an error.
-func (b *Broker) failed(err error) error {
+func (b *Broker) failed(ctx context.Context, err error) error {
 	var refusal *scripting.HostError
 	var full *state.FullError
 	switch {
@@ -64,7 +65,7 @@ func (b *Broker) failed(err error) error {
 	case errors.Is(err, state.ErrRoom):
 		return refuse(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
 	}
-	b.logger.Warn("a value cannot be kept", slog.String("error", err.Error()))
+	b.logger.WarnContext(ctx, "a value cannot be kept", slog.String("error", err.Error()))
 	if errors.As(err, &full) {
 		return refuse(scripting.Unavailable, "the server has no room for more values")
 	}

@@ -63,7 +63,7 @@ func (l *lab) do(t testing.TB, g grant.KV, space, op string, payload any) string
 
 func (l *lab) raw(t testing.TB, g grant.KV, space, op string, payload []byte) string {
 	t.Helper()
-	answer, err := l.Do(g, space, "kv."+op, payload)
+	answer, err := l.Do(t.Context(), g, space, "kv."+op, payload)
 	var refusal *scripting.HostError
 	switch {
 	case errors.As(err, &refusal):
@@ -200,7 +200,7 @@ func TestAStoreThatIsFullOrGoneIsToldToTheOperator(t *testing.T) {
 		[3]string{"put", `{"key":"b","value":1}`, scripting.Unavailable},
 	)
 	broken := kv.New(func() (state.Store, error) { return nil, errors.New("/private/path: no such disk") }, slog.New(slog.NewTextHandler(&l.log, nil)))
-	_, err := broken.Do(notes, "s", "kv.get", []byte(`{"key":"a"}`))
+	_, err := broken.Do(t.Context(), notes, "s", "kv.get", []byte(`{"key":"a"}`))
 	var refusal *scripting.HostError
 	if !errors.As(err, &refusal) || refusal.Code != scripting.Unavailable || strings.Contains(refusal.Message, "private") {
 		t.Errorf("told the script: %v", err)
@@ -249,7 +249,7 @@ func BenchmarkPut(b *testing.B) {
 			payload := []byte(`{"grant":"notes","key":"a","value":{"text":"` + strings.Repeat("x", 200) + `"}}`)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := l.Do(notes, "s", "kv.put", payload); err != nil {
+				if _, err := l.Do(b.Context(), notes, "s", "kv.put", payload); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -30,6 +30,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Transport is what the log calls the transport.
 	Transport string
+	// Request is what the log calls the request, "" where it has no id of its own.
+	Request string
 	// Pass is what the client goes by: a stream ends with it. Nil always holds.
 	Pass *authn.Pass
 }
@@ -159,7 +161,11 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 // dropped tells the operator of a write that took too long.
 func (a *Answer) dropped(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		a.options.Logger.Info("a client does not read: it is dropped", "transport", a.options.Transport, "waited", a.options.WriteTimeout)
+		told := []any{"transport", a.options.Transport, "waited", a.options.WriteTimeout}
+		if a.options.Request != "" {
+			told = append(told, "request_id", a.options.Request)
+		}
+		a.options.Logger.Info("a client does not read: it is dropped", told...)
 	}
 }
 

@@ -45,7 +45,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.Ag
 		writeError(w, callError(err))
 		return
 	}
-	if !h.bind(w, r, &caller, headers, id) {
+	if !h.bind(w, r, &caller, headers, id, call.tool) {
 		return
 	}
 	setHeader(w, headerRequestID, caller.Agent.RequestID)

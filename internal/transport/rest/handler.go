@@ -22,7 +22,13 @@ type Options struct {
 	// Limits bound the body of a request. Zero fields stand for those of
 	// [jsongate.Client].
 	Limits jsongate.Limits
+	// Contradicted is told who claims to be another agent than its credential is bound
+	// to. Nil is nobody.
+	Contradicted func(mcp.Contradiction)
 }
+
+// methods are those of MCP that the paths stand for.
+var methods = map[string]string{CapabilitiesPath: "tools/list", ExecutePath: "tools/call"}
 
 type handler struct {
 	backend mcp.Backend
@@ -90,7 +96,7 @@ func (h *handler) caller(w http.ResponseWriter, r *http.Request, headers mcp.Age
 		return identity.Caller{}, nil, false
 	}
 	caller := identity.Caller{Principal: principal, Source: source}
-	bound := h.bind(w, r, &caller, headers, id)
+	bound := h.bind(w, r, &caller, headers, id, "")
 	return caller, pass, bound
 }
 
@@ -101,13 +107,14 @@ func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // bind sets the agent of a caller, which claims to be one; false means that the answer
-// was written: its credential is bound to another.
-func (h *handler) bind(w http.ResponseWriter, r *http.Request, caller *identity.Caller, claim mcp.AgentClaim, id string) bool {
+// was written: its credential is bound to another. The tool is the one that is called,
+// once that is known.
+func (h *handler) bind(w http.ResponseWriter, r *http.Request, caller *identity.Caller, claim mcp.AgentClaim, id, tool string) bool {
 	claim.RequestID = cmp.Or(claim.RequestID, id)
 	var err error
 	if caller.Agent, err = claim.Of(&caller.Principal, ""); err != nil {
 		if h.options.Contradicted != nil {
-			h.options.Contradicted(caller.Principal, caller.Source)
+			h.options.Contradicted(mcp.Contradiction{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
 		}
 		writeError(w, &mcp.CallError{Code: mcp.PolicyDenied, Message: err.Error()})
 		return false

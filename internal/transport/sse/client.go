@@ -38,7 +38,7 @@ type delivery struct {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, peer mcp.Peer, pass *authn.Pass) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := exchange.New(w, h.bounds(pass), cancel)
+	answer := exchange.New(w, h.bounds(r, pass), cancel)
 	waiting := newOutbox()
 	conn := h.server.Connect(peer, waiting.put)
 	if conn == nil {

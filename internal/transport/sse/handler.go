@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/requestid"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -118,7 +119,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if reply, ok := c.deliver(r.Context(), delivery{sender: peer, text: text, served: share.Give}); ok {
-		exchange.New(w, h.bounds(pass), func() {}).Finish(reply)
+		exchange.New(w, h.bounds(r, pass), func() {}).Finish(reply)
 		return
 	}
 	share.Give()
@@ -129,6 +130,6 @@ func unknownSession(w http.ResponseWriter) {
 	exchange.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
-func (h *handler) bounds(pass *authn.Pass) exchange.Options {
-	return exchange.Options{Pass: pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive, Logger: h.options.Logger, Transport: "sse"}
+func (h *handler) bounds(r *http.Request, pass *authn.Pass) exchange.Options {
+	return exchange.Options{Request: requestid.Of(r.Header), Pass: pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive, Logger: h.options.Logger, Transport: "sse"}
 }

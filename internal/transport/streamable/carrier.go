@@ -37,7 +37,7 @@ type carrier struct {
 func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, pass *authn.Pass, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &carrier{
-		at: after, stream: s, answer: exchange.New(w, h.options.answers(pass), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
+		at: after, stream: s, answer: exchange.New(w, h.options.answers(r, pass), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
 	if !s.attach(c, after) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/requestid"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -59,8 +60,8 @@ func (o Options) withDefaults() Options {
 }
 
 // answers returns the bounds of each response to who goes by a pass.
-func (o Options) answers(pass *authn.Pass) exchange.Options {
-	return exchange.Options{Pass: pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Room: o.Room, Logger: o.Logger, Transport: "http"}
+func (o Options) answers(r *http.Request, pass *authn.Pass) exchange.Options {
+	return exchange.Options{Request: requestid.Of(r.Header), Pass: pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Room: o.Room, Logger: o.Logger, Transport: "http"}
 }
 
 // The headers of the transport, in canonical form.

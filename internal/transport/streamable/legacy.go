@@ -51,7 +51,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 	session, refusal := h.server.Session(peer, id)
 	if refusal != mcp.Served {
-		h.turnAway(w, refusal)
+		h.turnAway(w, r, refusal)
 		return
 	}
 	last := r.Header.Get(headerLastEvent)
@@ -79,7 +79,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, pass *authn.Pass, session *mcp.Session, s *stream, after int) {
 	source, refusal := h.server.OpenStream(r.Context(), peer, session.ID())
 	if refusal != mcp.Served {
-		h.turnAway(w, refusal)
+		h.turnAway(w, r, refusal)
 		return
 	}
 	defer source.Close()
@@ -94,6 +94,6 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, 
 	c.carry(source)
 }
 
-func (h *handler) turnAway(w http.ResponseWriter, refusal mcp.Refusal) {
-	exchange.New(w, h.options.answers(nil), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
+	exchange.New(w, h.options.answers(r, nil), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

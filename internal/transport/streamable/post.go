@@ -40,7 +40,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	// The context ends with the connection, and with what its client has entered by.
 	ctx := deadline.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := exchange.New(w, h.options.answers(pass), func() { ctx.Cancel(nil) })
+	a := exchange.New(w, h.options.answers(r, pass), func() { ctx.Cancel(nil) })
 	x := mcp.Exchange{Peer: peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send

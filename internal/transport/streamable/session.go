@@ -30,7 +30,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (peer mcp.Peer, pass *authn.Pass, id string, ok bool) {
 	if no, ok := mcp.RefuseVersion(r.Header); !ok {
-		exchange.New(w, h.options.answers(nil), func() {}).Finish(no)
+		exchange.New(w, h.options.answers(r, nil), func() {}).Finish(no)
 		return peer, nil, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {

@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// span is what the tests read of a span on the console.
+type span struct {
+	Name       string         `json:"name"`
+	Trace      string         `json:"trace_id"`
+	ID         string         `json:"span_id"`
+	Parent     string         `json:"parent_id"`
+	Attributes map[string]any `json:"attributes"`
+}
+
+// spansOf returns what the console of a closed server has, by the names.
+func spansOf(t *testing.T, console *bytes.Buffer) map[string]span {
+	t.Helper()
+	all := map[string]span{}
+	for lines := json.NewDecoder(console); lines.More(); {
+		var s span
+		if err := lines.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		all[s.Name] = s
+	}
+	return all
+}
+
+// onConsole has spans written to the console.
+func onConsole(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }
+
+// A run of a hook is a part of the call that it is told of, though the call is over: so are
+// its host calls, and the log names the call, the request and the trace. It runs for
+// nobody: no module takes it for the caller.
+func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
+	carried := make(chan string, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))
+	defer api.Close()
+	var runsFor identity.Caller
+	var console bytes.Buffer
+	log := &logBuffer{}
+	s := server(t, engine.Options{
+		Logger: log.logger(), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole,
+		Modules: []engine.HostModule{{Name: "who", Functions: []engine.HostFunc{
+			engine.NewHostFunc("am_i", func(_ context.Context, call engine.HostCall, _ struct{}) (bool, error) {
+				runsFor = call.Caller
+				return true, nil
+			}),
+		}}},
+		Tools: files("t.hcl", addTool+fmt.Sprintf(`
+hook "tells" {
+  on = ["end"]
+  allow {
+    http "api" {
+      hosts            = [%q]
+      private_networks = true
+    }
+    module "who" {}
+  }
+  run = <<JS
+    await modules.who.am_i({});
+    log.info('a hook tells');
+    await http.api.get('%s/');
+  JS
+}
+hook "fails" {
+  on  = ["end"]
+  run = "throw new Error('no');"
+}
+`, strings.TrimPrefix(api.URL, "http://"), api.URL)),
+	})
+	answer := s.Execute(t.Context(), engine.Request{
+		Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`),
+		Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindKey}, Agent: identity.Agent{AgentID: "bot", RequestID: "r-7"}},
+	})
+	if answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, series := range []string{`mcpd_host_calls_total{operation="http",outcome="ok"} 1`, `mcpd_hook_failures_total 1`} {
+		if text := metricsOf(s); !strings.Contains(text, series+"\n") {
+			t.Errorf("the metrics lack %s", series)
+		}
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	spans := spansOf(t, &console)
+	call := spans["tools/call add"]
+	for name, parent := range map[string]span{"hook tells": call, "hook fails": call, "module": spans["hook tells"], "http.request": spans["hook tells"]} {
+		if got := spans[name]; got.Trace != call.Trace || got.Parent != parent.ID || got.Parent == "" {
+			t.Errorf("%s is %+v, want a part of %+v", name, got, parent)
+		}
+	}
+	if diff := cmp.Diff(map[string]any{"error.type": "EXECUTION_ERROR"}, spans["hook fails"].Attributes); diff != "" {
+		t.Errorf("the hook that fails (-want +got)\n%s", diff)
+	}
+	if got, want := <-carried, "00-"+call.Trace+"-"+spans["http.request"].ID+"-01"; got != want {
+		t.Errorf("the request of the hook carries %q, want %q", got, want)
+	}
+	if runsFor.Principal.ID != "" || runsFor.Agent.AgentID != "" {
+		t.Errorf("the hook runs for %+v", runsFor)
+	}
+	for said, by := range map[string]string{"a hook tells": "hook tells", "a hook failed": "hook fails"} {
+		line := lineOf(log.String(), said)
+		for _, id := range []string{"call_id=" + answer.CallID, "request_id=r-7", "trace_id=" + call.Trace, "span_id=" + spans[by].ID} {
+			if !strings.Contains(line, id) {
+				t.Errorf("%q lacks %s", line, id)
+			}
+		}
+	}
+}
+
+// metricsOf returns what a server tells Prometheus.
+func metricsOf(s *engine.Server) string {
+	w := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+// lineOf returns the first line of a log that says something.
+func lineOf(log, said string) string {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, said) {
+			return line
+		}
+	}
+	return ""
+}
