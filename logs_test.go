@@ -40,6 +40,7 @@ var ofNoRequest = map[string]string{
 	"internal/authn said": aLoad,
 	"internal/authn the TLS files have changed: handshakes use them from now on": aLoad,
 	"internal/authn message": aLoad,
+	"internal/host that the token of a user is lost cannot be written down":                                                     aServer,
 	"internal/mcp a client does not answer pings: its connection ends":                                                          aConnection,
 	"internal/mcp a client does not answer pings: its stream ends":                                                              aConnection,
 	"internal/state calls that wait, tasks and what tools keep are kept in memory, and a restart ends them":                     aServer,

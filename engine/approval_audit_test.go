@@ -293,7 +293,7 @@ policy "odd" {
 	outer := refunds("", nil)
 	outer.Name, outer.Arguments = "outer", nil
 	a.s.Execute(t.Context(), outer)
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":7,"token":"t0ps3cret"}`, nil)), "POLICY_DENIED: Not with t0ps3cret")
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":7,"token":"t0ps3cret"}`, nil)), "POLICY_DENIED: Not with [sensitive]")
 	lines, text := a.closed()
 	if strings.Contains(text, "t0ps3cret") || len(lines) != 5 || lines[4].Message != "Not with [sensitive]" {
 		t.Errorf("the log is %s", text)

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"github.com/mcpd/mcpd/call"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/policylang"
