@@ -7,7 +7,6 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/audit"
-	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -71,17 +70,11 @@ func (x *execution) approvalOf(result call.Result) *audit.Approval {
 	return x.approval
 }
 
-// written is a message as the log may have it: without arguments that are sensitive, and
-// without the reasons for which an approval was wanted, as those may hold arguments.
+// written is a message as the log may have it: without what is sensitive, and without the
+// reasons for which an approval was wanted, as those may hold arguments.
 func (x *execution) written(message string) string {
-	if x.entry == nil {
-		return message
+	if x.unshown != "" {
+		message = strings.TrimSuffix(message, ": "+x.unshown)
 	}
-	if reasons := x.unshown; reasons != "" {
-		message = strings.TrimSuffix(message, ": "+reasons)
-	}
-	for _, args := range [][]byte{x.req.Arguments, x.input} { // as they came, and with defaults
-		message = redact.NewText(args, x.entry.Sensitive).Hide(message)
-	}
-	return message
+	return x.hidden(message)
 }
