@@ -1,0 +1,218 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// court is an authorization server, the users who come to it, and a client.
+type court struct {
+	t      *testing.T
+	routed bool // users come back to the front
+	users  *Users
+	vault  memoryVault
+	desk   *httptest.Server
+
+	mu     sync.Mutex
+	now    time.Time
+	asked  []string // the requests for tokens
+	told   []string // of whom tokens were joined and lost, and what the vault had then
+	untold error    // why nobody can be told of those that are joined
+	code   string   // what the desk answers with an error, "" for none
+	during func()   // is done before the desk answers, unless it is nil
+	number int
+
+	question []byte // what the user was asked last
+}
+
+// memoryVault is a vault without a seal.
+type memoryVault struct {
+	mu   sync.Mutex
+	kept map[string][]byte
+	full error // why nothing can be kept
+}
+
+func (v *memoryVault) Get(user string) ([]byte, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.kept[user], nil
+}
+
+func (v *memoryVault) Put(user string, value []byte) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.kept == nil {
+		v.kept = map[string][]byte{}
+	}
+	if v.full != nil && value != nil {
+		return v.full
+	}
+	v.kept[user] = value
+	return nil
+}
+
+func (v *memoryVault) Replace(user string, value []byte, follows func([]byte) bool) (bool, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.kept[user] == nil || !follows(v.kept[user]) {
+		return false, nil
+	}
+	v.kept[user] = value
+	return true, nil
+}
+
+func newCourt(t *testing.T) *court {
+	t.Helper()
+	return (&court{t: t, now: time.Now()}).open()
+}
+
+// open opens the desk.
+func (c *court) open() *court {
+	t := c.t
+	t.Helper()
+	c.desk = httptest.NewServer(http.HandlerFunc(c.token))
+	t.Cleanup(c.desk.Close)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := "http://" + free.Addr().String() + "/back"
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	issuer := New(Options{Transport: func(Client) http.RoundTripper { return transport }, Now: c.clock, Joined: c.joined, Lost: c.lost})
+	t.Cleanup(issuer.Close)
+	client := Client{
+		AuthorizeURL: "https://login.example.com/authorize", RedirectURL: back, TokenURL: c.desk.URL, ID: "mcpd", Secret: "client#1",
+		Scopes: []string{"read"}, Params: map[string]string{"resource": "crm"},
+	}
+	secret := func(context.Context, string) (string, error) { return clientSecret, nil }
+	if c.routed {
+		client.RedirectURL = "https://mcp.example.com/oauth/crm"
+	}
+	c.users = issuer.Users("k", client, secret, &c.vault)
+	if issuer.Users("k", client, secret, &c.vault) != c.users {
+		t.Error("after a reload nobody knows who is on the way")
+	}
+	return c
+}
+
+func (c *court) clock() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// joined is told of tokens.
+func (c *court) joined(client, user string) error {
+	c.tell(client, user, "joined")
+	return c.untold
+}
+
+func (c *court) lost(client, user string, why Loss) { c.tell(client, user, string(why)) }
+
+func (c *court) tell(client, user, what string) {
+	value, _ := c.vault.Get(user)
+	c.told = append(c.told, fmt.Sprintf("%s %s %s %t", client, user, what, value != nil))
+}
+
+func (c *court) refuse(code string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.code = code
+}
+
+func (c *court) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// token answers as a token server: to the code "good" with the verifier of the
+// challenge that the test has put into it, and to refresh tokens.
+func (c *court) token(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = r.ParseForm()
+	c.asked = append(c.asked, r.PostForm.Get("grant_type")+" "+r.PostForm.Get("refresh_token"))
+	w.Header().Set("Content-Type", "application/json")
+	if c.during != nil {
+		c.during()
+	}
+	verifier := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
+	proved := "good"+base64.RawURLEncoding.EncodeToString(verifier[:]) == r.PostForm.Get("code")
+	if c.code != "" || r.PostForm.Get("grant_type") == "authorization_code" && !proved {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"error":%q,"error_description":"hunter2"}`, cmp.Or(c.code, "invalid_grant"))
+		return
+	}
+	c.number++
+	_, _ = fmt.Fprintf(w, `{"access_token":"access-%d","refresh_token":"refresh-%d","token_type":"bearer","expires_in":3600}`, c.number, c.number)
+}
+
+// get returns the token of a user, or the page that they are sent to.
+func (c *court) get(user string) (token string, page *url.URL, err error) {
+	c.t.Helper()
+	token, err = c.users.Token(For(c.t.Context(), Caller{User: user, Here: true}))
+	var refused *scripting.HostError
+	if !errors.As(err, &refused) || refused.Code != scripting.Consent || refused.Details == nil {
+		return token, nil, err
+	}
+	c.question = refused.Details
+	var question struct{ Mode, URL, Message, ElicitationID string }
+	if err := json.Unmarshal(refused.Details, &question); err != nil || question.Mode != "url" || question.Message == "" || question.ElicitationID == "" {
+		c.t.Fatalf("%s, %v", refused.Details, err)
+	}
+	page, err = url.Parse(question.URL)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return token, page, refused
+}
+
+// come comes back with a query, and returns what the browser shows.
+func (c *court) come(query url.Values) string {
+	c.t.Helper()
+	return c.browse(http.MethodGet, c.users.client.RedirectURL+"?"+query.Encode(), "")
+}
+
+func (c *court) browse(method, address, host string) string {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), method, address, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Host = host
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(r)
+	if err != nil {
+		return "no answer"
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return fmt.Sprint(resp.StatusCode, " ", string(body))
+}
+
+// allow is a user who lets the client have tokens.
+func allow(page *url.URL) url.Values {
+	return url.Values{"state": {page.Query().Get("state")}, "code": {"good" + page.Query().Get("code_challenge")}}
+}
