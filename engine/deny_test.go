@@ -47,6 +47,24 @@ policy "open" {
 	}
 }
 
+// fewTools are allowed where n is below ten.
+const fewTools = `
+tool "few" {
+  input "n" { type = number }
+  run = "return 1"
+}
+tool "half" {
+  input "n" { type = number }
+  run = "return 1"
+}
+policy "few" {
+  tools  = ["few", "half"]
+  when   = "args.n < 10.0"
+  allow  = "true"
+  reason = "never"
+}
+`
+
 // What no policy in a file denies has a name for the operator all the same, in metrics and
 // in the audit log, and callers are told what they were.
 func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
@@ -63,22 +81,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 			}
 			return engine.Deny("Closed")
 		}},
-		Tools: files("t.hcl", addTool+`
-tool "few" {
-  input "n" { type = number }
-  run = "return 1"
-}
-tool "half" {
-  input "n" { type = number }
-  run = "return 1"
-}
-policy "few" {
-  tools  = ["few", "half"]
-  when   = "args.n < 10.0"
-  allow  = "true"
-  reason = "never"
-}
-`),
+		Tools: files("t.hcl", addTool+fewTools),
 	})
 	var told []string
 	for _, r := range []engine.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`)} {

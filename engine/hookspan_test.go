@@ -42,25 +42,8 @@ func spansOf(t *testing.T, console *bytes.Buffer) map[string]span {
 // onConsole has spans written to the console.
 func onConsole(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }
 
-// A run of a hook is a part of the call that it is told of, though the call is over: so are
-// its host calls, and the log names the call, the request and the trace. It runs for
-// nobody: no module takes it for the caller.
-func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
-	carried := make(chan string, 1)
-	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))
-	defer api.Close()
-	var runsFor identity.Caller
-	var console bytes.Buffer
-	log := &logBuffer{}
-	s := server(t, engine.Options{
-		Logger: log.logger(), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole,
-		Modules: []engine.HostModule{{Name: "who", Functions: []engine.HostFunc{
-			engine.NewHostFunc("am_i", func(_ context.Context, call engine.HostCall, _ struct{}) (bool, error) {
-				runsFor = call.Caller
-				return true, nil
-			}),
-		}}},
-		Tools: files("t.hcl", addTool+fmt.Sprintf(`
+// tellingHooks are one that asks a site and one that fails.
+const tellingHooks = `
 hook "tells" {
   on = ["end"]
   allow {
@@ -80,7 +63,27 @@ hook "fails" {
   on  = ["end"]
   run = "throw new Error('no');"
 }
-`, strings.TrimPrefix(api.URL, "http://"), api.URL)),
+`
+
+// A run of a hook is a part of the call that it is told of, though the call is over: so are
+// its host calls, and the log names the call, the request and the trace. It runs for
+// nobody: no module takes it for the caller.
+func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
+	carried := make(chan string, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))
+	defer api.Close()
+	var runsFor identity.Caller
+	var console bytes.Buffer
+	log := &logBuffer{}
+	s := server(t, engine.Options{
+		Logger: log.logger(), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole,
+		Modules: []engine.HostModule{{Name: "who", Functions: []engine.HostFunc{
+			engine.NewHostFunc("am_i", func(_ context.Context, call engine.HostCall, _ struct{}) (bool, error) {
+				runsFor = call.Caller
+				return true, nil
+			}),
+		}}},
+		Tools: files("t.hcl", addTool+fmt.Sprintf(tellingHooks, strings.TrimPrefix(api.URL, "http://"), api.URL)),
 	})
 	answer := s.Execute(t.Context(), engine.Request{
 		Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`),
@@ -102,14 +105,7 @@ hook "fails" {
 	}
 	spans := spansOf(t, &console)
 	call := spans["tools/call add"]
-	for name, parent := range map[string]span{"hook tells": call, "hook fails": call, "module": spans["hook tells"], "http.request": spans["hook tells"]} {
-		if got := spans[name]; got.Trace != call.Trace || got.Parent != parent.ID || got.Parent == "" {
-			t.Errorf("%s is %+v, want a part of %+v", name, got, parent)
-		}
-	}
-	if diff := cmp.Diff(map[string]any{"error.type": "EXECUTION_ERROR"}, spans["hook fails"].Attributes); diff != "" {
-		t.Errorf("the hook that fails (-want +got)\n%s", diff)
-	}
+	wantParts(t, spans)
 	if got, want := <-carried, "00-"+call.Trace+"-"+spans["http.request"].ID+"-01"; got != want {
 		t.Errorf("the request of the hook carries %q, want %q", got, want)
 	}
@@ -123,6 +119,20 @@ hook "fails" {
 				t.Errorf("%q lacks %s", line, id)
 			}
 		}
+	}
+}
+
+// wantParts wants the spans of tellingHooks to be parts of that of their call.
+func wantParts(t *testing.T, spans map[string]span) {
+	t.Helper()
+	call := spans["tools/call add"]
+	for name, parent := range map[string]span{"hook tells": call, "hook fails": call, "module": spans["hook tells"], "http.request": spans["hook tells"]} {
+		if got := spans[name]; got.Trace != call.Trace || got.Parent != parent.ID || got.Parent == "" {
+			t.Errorf("%s is %+v, want a part of %+v", name, got, parent)
+		}
+	}
+	if diff := cmp.Diff(map[string]any{"error.type": "EXECUTION_ERROR"}, spans["hook fails"].Attributes); diff != "" {
+		t.Errorf("the hook that fails (-want +got)\n%s", diff)
 	}
 }
 

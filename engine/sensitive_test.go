@@ -69,35 +69,33 @@ hook "tells" {
 	}
 }
 
-// TestSensitiveArgumentsStayOutOfWhatPoliciesSay, to whomever they say it: the caller, the
-// user who is asked, hooks, the log and the audit log.
-func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
-	for _, test := range []struct{ policy, want string }{
-		{`policy "tells" {
+// sayings are policies that say what they see of a call of openTool, and what is told of it.
+var sayings = []struct{ policy, want string }{
+	{`policy "tells" {
   tools  = ["open"]
   deny   = "args.password != ''"
   reason = <<CEL
     "the password " + args.password + " with the pin " + string(args.pin) + " is known"
   CEL
 }`, "the password [sensitive] with the pin [sensitive] is known"},
-		{`policy "asks" {
+	{`policy "asks" {
   tools             = ["open"]
   requires_approval = "true"
   reason            = <<CEL
     "Open it with " + args.password + "?"
   CEL
 }`, "Open it with [sensitive]?"},
-		{`policy "fails" {
+	{`policy "fails" {
   tools  = ["open"]
   deny   = "int(args.password) > 5"
   reason = "no"
 }`, "denied"},
-		{`limit "fails" {
+	{`limit "fails" {
   tools = ["open"]
   rate  = "1/h"
   key   = "string(int(args.password))"
 }`, "denied"},
-		{`policy "judges" {
+	{`policy "judges" {
   on     = "result"
   tools  = ["open"]
   deny   = "result.inside != ''"
@@ -105,15 +103,12 @@ func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
     "there is " + result.inside + " inside, and " + result.open
   CEL
 }`, "there is [sensitive] inside, and [sensitive]"},
-		{`# in Go`, "Go knows [sensitive]"},
-		{`# in Go, and fails`, "denied: a policy failed"},
-	} {
-		log := &logBuffer{}
-		path := filepath.Join(t.TempDir(), "audit.jsonl")
-		o := engine.Options{
-			Logger: log.logger(),
-			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
-			Tools: files("open.hcl", `
+	{`# in Go`, "Go knows [sensitive]"},
+	{`# in Go, and fails`, "denied: a policy failed"},
+}
+
+// openTool has inputs and an output that are sensitive, and a hook that tells all.
+const openTool = `
 tool "open" {
   input "password" {
     type      = string
@@ -135,44 +130,58 @@ hook "tells" {
   on  = ["error", "end"]
   run = "log.info(JSON.stringify(event))"
 }
-`+test.policy),
+`
+
+// TestSensitiveArgumentsStayOutOfWhatPoliciesSay, to whomever they say it: the caller, the
+// user who is asked, hooks, the log and the audit log.
+func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
+	for _, test := range sayings {
+		seen := openedUnder(t, test.policy)
+		if !strings.Contains(seen["the caller"], test.want) {
+			t.Errorf("%s: the caller gets %s", test.policy, seen["the caller"])
 		}
-		if strings.HasPrefix(test.policy, "# in Go") {
-			o.Policies = []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-				said := "Go knows " + args["password"].(string)
-				if strings.HasSuffix(test.policy, "fails") {
-					panic(said)
-				}
-				return engine.Deny(said)
-			}}
-		}
-		s := server(t, o)
-		request := asked("", nil)
-		request.Name, request.Arguments = "open", []byte(`{"password":"hunter2"}`)
-		result := s.Execute(t.Context(), request)
-		told := said(result)
-		if result.Ask != nil {
-			told = string(result.Ask.Requests[0].Params)
-		}
-		if err := s.Drain(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		written, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(told, test.want) {
-			t.Errorf("%s: the caller gets %s", test.policy, told)
-		}
-		for _, value := range []string{"hunter2", "31415926", "gold-bars"} {
-			for where, text := range map[string]string{"the caller": told, "the log": log.String(), "the audit log": string(written)} {
+		for where, text := range seen {
+			for _, value := range []string{"hunter2", "31415926", "gold-bars"} {
 				if strings.Contains(text, value) {
 					t.Errorf("%s: %s sees %s: %s", test.policy, where, value, text)
 				}
 			}
 		}
 	}
+}
+
+// openedUnder calls openTool under a policy, and returns what is seen of it, by where.
+func openedUnder(t *testing.T, policy string) map[string]string {
+	t.Helper()
+	log := &logBuffer{}
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	o := engine.Options{
+		Logger: log.logger(), Tools: files("open.hcl", openTool+policy),
+		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+	}
+	if strings.HasPrefix(policy, "# in Go") {
+		o.Policies = []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+			said := "Go knows " + args["password"].(string)
+			if strings.HasSuffix(policy, "fails") {
+				panic(said)
+			}
+			return engine.Deny(said)
+		}}
+	}
+	s := server(t, o)
+	request := asked("", nil)
+	request.Name, request.Arguments = "open", []byte(`{"password":"hunter2"}`)
+	result := s.Execute(t.Context(), request)
+	told := said(result)
+	if result.Ask != nil {
+		told = string(result.Ask.Requests[0].Params)
+	}
+	if err := errors.Join(s.Drain(t.Context()), s.Close(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"the caller": told, "the log": log.String(), "the audit log": string(written)}
 }

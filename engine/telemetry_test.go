@@ -14,10 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestTheSpanOfPoliciesTellsWhatTheyCameTo for a call that they allow, and one that one of
-// them denies, and the same for what a call returns.
-func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
-	const tools = `
+// judgedTools are judged by judgedBy, before and behind their calls.
+const judgedTools = `
 tool "add" {
   input "n" { type = number }
   run = "return 1"
@@ -26,7 +24,8 @@ tool "say" {
   input "text" { type = string }
   run = "return input.text"
 }`
-	const config = `
+
+const judgedBy = `
 policy "small" {
   tools  = ["add"]
   allow  = "args.n < 10.0"
@@ -38,9 +37,13 @@ policy "words" {
   deny   = "string(result) == 'secret'"
   reason = "no"
 }`
+
+// TestTheSpanOfPoliciesTellsWhatTheyCameTo for a call that they allow, and one that one of
+// them denies, and the same for what a call returns.
+func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", tools), Config: files("mcpd.hcl", config), Telemetry: &engine.Telemetry{Console: &console},
+		Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), Telemetry: &engine.Telemetry{Console: &console},
 		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
 	})
 	for _, n := range []int{1, 10} {

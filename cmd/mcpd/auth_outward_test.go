@@ -70,27 +70,7 @@ func TestNoCredentialOfACallerGoesOut(t *testing.T) {
 	key := g.add(apikey.Record{Name: "good", Principal: "ci"})
 	token := idptest.Sign(signer, map[string]any{"typ": "at+jwt"}, g.claims(map[string]any{"scope": "proof"}))
 	g.until(http.StatusOK, bearer(key))
-	const params = `{"name":"tells","arguments":{}}`
-	made := 0
-	for _, call := range []struct {
-		path   string
-		body   []byte
-		header http.Header
-	}{
-		{"/mcp", modernBody("tools/call", params), modernHeader("tools/call", params)},
-		{"/mcp/execute", []byte(`{"tool":"tells","arguments":{}}`), http.Header{}},
-	} {
-		for _, proof := range []http.Header{bearer(key), {"X-Api-Key": {key}}, bearer(token)} {
-			header := call.header.Clone()
-			maps.Copy(header, proof)
-			header.Set("Cookie", "session="+key)
-			header.Set("Content-Type", "application/json")
-			if status, answer, err := g.exchange(http.MethodPost, call.path, call.body, header); err != nil || status != http.StatusOK {
-				t.Errorf("%s: %d %s, %v", call.path, status, answer, err)
-			}
-			made++
-		}
-	}
+	made := g.callsTelling(bearer(key), http.Header{"X-Api-Key": {key}}, bearer(token))
 	mu.Lock()
 	defer mu.Unlock()
 	if len(sent) != made || !strings.Contains(strings.Join(sent, ""), `"scopes":["proof"]`) {
@@ -105,4 +85,30 @@ func TestNoCredentialOfACallerGoesOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// callsTelling calls the tool with each proof over several wires, and returns how often.
+func (g *guarded) callsTelling(proofs ...http.Header) (made int) {
+	g.t.Helper()
+	const params = `{"name":"tells","arguments":{}}`
+	for _, call := range []struct {
+		path   string
+		body   []byte
+		header http.Header
+	}{
+		{"/mcp", modernBody("tools/call", params), modernHeader("tools/call", params)},
+		{"/mcp/execute", []byte(`{"tool":"tells","arguments":{}}`), http.Header{}},
+	} {
+		for _, proof := range proofs {
+			header := call.header.Clone()
+			maps.Copy(header, proof)
+			header.Set("Cookie", "session="+fmt.Sprint(proof))
+			header.Set("Content-Type", "application/json")
+			if status, answer, err := g.exchange(http.MethodPost, call.path, call.body, header); err != nil || status != http.StatusOK {
+				g.t.Errorf("%s: %d %s, %v", call.path, status, answer, err)
+			}
+			made++
+		}
+	}
+	return made
 }

@@ -109,17 +109,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
 	var s *engine.Server
-	if !f.stdio {
-		options.CheckTLS = func(t engine.ListenTLS) error {
-			if s.Snapshot() != nil { // it listens, and goes on with what it has read
-				return nil
-			}
-			return serve.CheckTLS(t)
-		}
-	}
-	if !f.stdio && !f.insecure && f.listen == "" {
-		options.CheckListen = serve.CheckListen
-	}
+	f.checkListen(&options, func() bool { return s.Snapshot() != nil })
 	s, err := f.files.open(e, options)
 	if err != nil {
 		return err
@@ -160,6 +150,24 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	err = o.front.Run(ctx)
 	stopBeside()
 	return errors.Join(served(err), o.close())
+}
+
+// checkListen has each load look at what the server listens with, but for what a flag or
+// stdio says otherwise, and for files of TLS once it listens: it goes on with what it has
+// read.
+func (f *serveFlags) checkListen(o *engine.Options, listens func() bool) {
+	if f.stdio {
+		return
+	}
+	o.CheckTLS = func(t engine.ListenTLS) error {
+		if listens() {
+			return nil
+		}
+		return serve.CheckTLS(t)
+	}
+	if !f.insecure && f.listen == "" {
+		o.CheckListen = serve.CheckListen
+	}
 }
 
 // served returns the exit code of a server that has ended.
