@@ -11,8 +11,7 @@ import (
 
 // Unanswered calls visit for the last n records of approvals that were asked and not
 // answered since, the oldest first. Those that were asked a moment ago are among them.
-// It takes the memory of those
-// that nobody answers.
+// It takes the memory of those that nobody answers.
 func Unanswered(path string, n int, visit func(*Line) error) (err error) {
 	f, err := openFiles(path)
 	if err != nil {

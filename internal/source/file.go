@@ -141,9 +141,9 @@ func (t *Tree) drop(name string) {
 	t.forget(name)
 }
 
-// content reads a file of at most limit bytes, and says what it is once it is open. What is no regular file is not
-// even opened, for that could wait for ever; what was opened is looked at
-// again, for the name may have come to mean another file.
+// content reads a file of at most limit bytes, and says what it is once it is open.
+// What is no regular file is not even opened, for that could wait for ever; what was
+// opened is looked at again, for the name may have come to mean another file.
 func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.FileInfo, err error) {
 	found, err := fs.Stat(fsys, name)
 	if err != nil {
