@@ -46,8 +46,9 @@ type Error struct {
 	Overloaded bool `json:"-"`
 
 	// DeniedBy names the policy or the limit that denied: "(default)" where none
-	// allowed the call, "(go)" for the policies of the embedding program. Cause is what
-	// the operator's log says beside the message. Neither is for callers.
+	// allowed the call, "(go)" for the policies of the embedding program, "(from)" where
+	// an input could not be told, "(result)" where a result could not be judged. Cause is
+	// what the operator's log says beside the message. Neither is for callers.
 	DeniedBy string `json:"-"`
 	Cause    error  `json:"-"`
 }

@@ -36,7 +36,10 @@ type Request struct {
 	// Refused is why the arguments did not pass the gate, which the caller is told
 	// in its turn: once nothing denies the call whatever they are. Nil when they did.
 	Refused *Error
-	Caller  identity.Caller
+	// Declined is why whoever received the call does not make it, whatever its arguments
+	// are, which the caller is told in the same turn. Nil when it is to be made.
+	Declined *Error
+	Caller   identity.Caller
 	// Trace is where the request comes from; zero for nothing that is known.
 	Trace Trace
 	// Via is [ViaClient] when empty.

@@ -57,10 +57,31 @@ tool "half" {
   input "n" { type = number }
   run = "return 1"
 }
+tool "told" {
+  input "tenant" {
+    type = string
+    from = "principal.claims.tenant"
+  }
+  run = "return 1"
+}
+tool "vast" {
+  run = "return new Array(150000).fill([])"
+}
 policy "few" {
   tools  = ["few", "half"]
   when   = "args.n < 10.0"
   allow  = "true"
+  reason = "never"
+}
+policy "all" {
+  tools  = ["told", "vast"]
+  allow  = "true"
+  reason = "never"
+}
+policy "small" {
+  tools  = ["vast"]
+  on     = "result"
+  deny   = "size(result) > 1000000"
   reason = "never"
 }
 `
@@ -84,7 +105,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 		Tools: files("t.hcl", addTool+fewTools),
 	})
 	var told []string
-	for _, r := range []engine.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`)} {
+	for _, r := range []engine.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`), calls("told", `{}`), calls("vast", `{}`)} {
 		answer := "ok"
 		if err := s.Execute(t.Context(), r).Err; err != nil {
 			answer = string(err.Code) + ": " + err.Message
@@ -93,11 +114,13 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"POLICY_DENIED: no policy allows this call", "POLICY_DENIED: no policy allows this call", "ok", "POLICY_DENIED: Closed", "POLICY_DENIED: denied: a policy failed",
+		"POLICY_DENIED: the server cannot tell \"tenant\" for this caller", "POLICY_DENIED: denied by policy",
 	}, told); diff != "" {
 		t.Errorf("callers are told (-want +got)\n%s", diff)
 	}
 	metrics := metricsOf(s)
-	for _, series := range []string{`mcpd_denials_total{policy="(default)"} 2`, `mcpd_denials_total{policy="(go)"} 2`, `mcpd_denials_total{policy="other"} 0`} {
+	for _, series := range []string{`mcpd_denials_total{policy="(default)"} 2`, `mcpd_denials_total{policy="(go)"} 2`, `mcpd_denials_total{policy="(from)"} 1`,
+		`mcpd_denials_total{policy="(result)"} 1`, `mcpd_denials_total{policy="other"} 0`} {
 		if !strings.Contains(metrics, series+"\n") {
 			t.Errorf("the metrics lack %s", series)
 		}
@@ -112,7 +135,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 			by = append(by, l.DeniedBy)
 		}
 	}
-	if diff := cmp.Diff([]string{"(default)", "(default)", "", "(go)", "(go)"}, by); diff != "" {
+	if diff := cmp.Diff([]string{"(default)", "(default)", "", "(go)", "(go)", "(from)", "(result)"}, by); diff != "" {
 		t.Errorf("the audit log says denied by (-want +got)\n%s", diff)
 	}
 }

@@ -102,15 +102,19 @@ func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engi
 
 // Call carries a request out, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
-	if response, handled := b.asTask(ctx, r); handled {
-		return response
+	if r.Declined == nil {
+		task, handled := b.asTask(ctx, r)
+		if handled && task.Err == nil {
+			return task
+		}
+		r.Declined = task.Err
 	}
 	call := deadline.WithCancel(ctx)
 	defer call.Cancel(nil)
 	defer b.life.leave(b.life.enter(call))
 	request := engine.Request{
 		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
-		Can: capabilities(r.Can), Trace: engine.Trace(r.Trace),
+		Can: capabilities(r.Can), Trace: engine.Trace(r.Trace), Declined: declined(r.Declined),
 	}
 	if r.Resume != nil {
 		request.Resume = resumeOf(r.Resume)
@@ -158,6 +162,16 @@ func callError(e *engine.CallError) *mcp.CallError {
 		wire.RPC = &mcp.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
 	}
 	return wire
+}
+
+// declined returns why the protocol, or what keeps tasks, does not make a call.
+func declined(e *mcp.CallError) *engine.CallError {
+	if e == nil {
+		return nil
+	}
+	return &engine.CallError{
+		Code: engine.Code(e.Code), Message: e.Message, Details: e.Details, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, Required: e.Required,
+	}
 }
 
 func capabilities(can mcp.Capabilities) engine.Capabilities {

@@ -76,6 +76,10 @@ tool "asks" {
     return 'told ' + (await elicit('who', { message: 'who?', schema })).content.name;
   JS
 }
+tool "long" {
+  task = "required"
+  run  = "log.info('a body ran'); return 'long';"
+}
 resource "open" {
   uri = "test://open"
   run = "log.info('a body ran'); return 'open';"

@@ -25,7 +25,8 @@ func newTasks(e *engine.Server) *tasks.Tasks {
 }
 
 // asTask has the call of a tool go on as a task, if the tool and the client
-// are such that it does. Otherwise handled is false.
+// are such that it does; otherwise handled is false. An error is why the call is not
+// made, and not written down yet.
 func (b *backend) asTask(ctx context.Context, r mcp.Request) (response mcp.Response, handled bool) {
 	if r.Kind != mcp.Tools {
 		return response, false

@@ -55,7 +55,8 @@ func (l *Line) call() *Call {
 		Call: l.text("call_id"), Root: l.text("root_id"), Parent: l.text("parent_id"), Leg: l.count("leg"), Depth: l.count("depth"),
 		Via: l.text("via"), Kind: l.text("called"), URI: l.text("mcp.resource.uri"), Method: l.text("mcp.method.name"),
 		Revision: l.text("revision"), Definition: l.text("definition"), TraceID: l.text("trace_id"), SpanID: l.text("span_id"),
-		Outcome: l.text("outcome"), DeniedBy: l.text("denied_by"), Limited: l.member("limited") == true, Cached: l.member("cached") == true,
+		Outcome: l.text("outcome"), DeniedBy: l.text("denied_by"), Limited: l.member("limited") == true,
+		Cached: l.member("cached") == true, Declined: l.member("declined") == true,
 		Message: l.text("error.message"), Approval: l.approval(),
 	}}
 	c.Name = l.text(nameMember(c.Kind))

@@ -125,6 +125,7 @@ func (e *encoder) outcome(r *Record, now time.Time) {
 	e.said("error.message", r.Message)
 	e.text("denied_by", r.DeniedBy)
 	e.flag("limited", r.Limited)
+	e.flag("declined", r.Declined)
 	e.flag("cached", r.Cached)
 	e.name("duration_ms")
 	e.body = appendFloat(e.body, float64(r.Duration.Microseconds())/1000)

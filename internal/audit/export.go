@@ -102,7 +102,7 @@ func columns() [][]string {
 		{"agent", "claimed"}, {"agent", "verified"}, {"request_id"}, {"client.address"}, {"listener"}, {"mcp.session.id"},
 		{"arguments", "shape"}, {"arguments", "digest"}, {"gen_ai.tool.call.arguments"},
 		{"approval", "state"}, {"approval", "why"}, {"approval", "policies"}, {"approval", "asked"},
-		{"outcome"}, {"error.type"}, {"error.message"}, {"denied_by"}, {"limited"}, {"cached"}, {"duration_ms"},
+		{"outcome"}, {"error.type"}, {"error.message"}, {"denied_by"}, {"limited"}, {"declined"}, {"cached"}, {"duration_ms"},
 	}
 }
 

@@ -47,6 +47,9 @@ type Record struct {
 	DeniedBy string
 	// Limited says that a limit refused it, Cached that a kept result answered it.
 	Limited, Cached bool
+	// Declined says that the server did not make the call, for a reason that its policies
+	// have no part in: for want of room, say. Not all of them were asked.
+	Declined bool
 	// Duration is how long the call took.
 	Duration time.Duration
 	// Message is that of the error, as its caller saw it.

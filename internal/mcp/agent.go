@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"unicode"
 
@@ -121,6 +122,23 @@ func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
 	}
 	c.Metadata = merged
 	return c, c.check(names)
+}
+
+// claimOf returns what a message and the headers it came with claim together; nothing
+// where there is an error, which is that of [ParseAgent].
+func claimOf(message json.RawMessage, headers http.Header) (AgentClaim, error) {
+	claim, err := ParseAgent(message)
+	if err != nil {
+		return AgentClaim{}, err
+	}
+	around, err := AgentFromHeaders(headers)
+	if err != nil {
+		return AgentClaim{}, err
+	}
+	if claim, err = claim.Merge(around); err != nil {
+		return AgentClaim{}, err
+	}
+	return claim, nil
 }
 
 // Agent returns the claim as the context of a call: an agent that does not

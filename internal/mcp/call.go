@@ -49,27 +49,21 @@ type result struct {
 	last bool
 }
 
-// caller returns who makes the call. The error is a [*CallError]: the agent
-// that the message claims is not the one that its headers claim; or an
+// caller returns who makes the call. The error is a [*CallError]: the claim is none, or
+// the agent that the message claims is not the one that its headers claim, and the caller
+// is the one that it would be if it claimed nothing; or an
 // [*identity.ContradictionError], and the caller is whom it claims to be.
 func (c *call) caller() (identity.Caller, error) {
-	claim, err := ParseAgent(c.meta.agent)
-	if err != nil {
-		return identity.Caller{}, err
-	}
-	headers, err := AgentFromHeaders(c.origin.peer.Headers)
-	if err != nil {
-		return identity.Caller{}, err
-	}
-	if claim, err = claim.Merge(headers); err != nil {
-		return identity.Caller{}, err
-	}
+	claim, refused := claimOf(c.meta.agent, c.origin.peer.Headers)
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
 		client, source.Session = c.origin.session.client, c.origin.session.mark
 	}
 	claim.RequestID = cmp.Or(claim.RequestID, c.request)
 	agent, err := claim.Of(&c.origin.peer.Principal, client)
+	if refused != nil {
+		err = refused
+	}
 	c.request = agent.RequestID
 	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
 }

@@ -65,7 +65,7 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 		if f := c.claimFault(r.Caller, err); f.refusal == Forbidden {
 			return nil, f
 		}
-		return c.failed(&r, claimError(err), "")
+		return c.decline(ctx, &r, claimError(err))
 	}
 	if f := c.checkMirrors(ctx, &r); f != nil {
 		return nil, f
@@ -93,6 +93,13 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 		return c.inputRequired(&response), nil
 	}
 	return c.succeeded(&r, &response), nil
+}
+
+// decline answers a call that is not made, once the backend knows of it.
+func (c *call) decline(ctx context.Context, r *Request, why *CallError) (*result, *fault) {
+	r.Declined, r.Trace = why, c.trace()
+	response := c.server.backend.Call(ctx, *r)
+	return c.failed(r, response.Err, response.Revision)
 }
 
 // silence sees to it that nothing more precedes the answer.

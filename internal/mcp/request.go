@@ -24,8 +24,12 @@ type Request struct {
 	// or null. A completion has {"value": what was typed, "params": what is
 	// already filled in}. A resource has none.
 	Arguments json.RawMessage
-	Caller    identity.Caller
-	Trace     Trace
+	// Declined is why the call is not made: the backend counts it like any other that
+	// fails, and answers with this or with its own reason to refuse it. Nil when it is to
+	// be made.
+	Declined *CallError
+	Caller   identity.Caller
+	Trace    Trace
 	// Emit receives what the call tells while it runs; nil drops it.
 	Emit Emitter
 	// Can says what the client can be asked for.

@@ -58,15 +58,14 @@ func (p *Place) Spent() bool { return p.tree != nil && p.tree.spent.Load() }
 // Enter makes p, which is zero, the place of a call that a body makes at the place
 // by: caller is the name of what the body is of, and parent the id of its call. It
 // waits until the new call may run; leave says that it has ended. An error is that of ctx, or a
-// [*scripting.HostError]: the tree may not grow there.
+// [*scripting.HostError]: the tree may not grow there. The place then says where the call
+// would have stood, and the tree counts it.
 func (p *Place) Enter(ctx context.Context, by *Place, caller, parent string) (leave func(), err error) {
-	if by.depth == MaxDepth {
-		return nil, &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
-	}
 	if by.depth == 0 {
 		by.begun.Do(func() { by.tree = newTree(by) })
 	}
 	t := by.tree
+	p.depth, p.tree, p.caller, p.parent = by.depth+1, t, caller, parent
 	if t.made.Add(1) > MaxCalls {
 		t.spent.Store(true)
 		if stop := t.root.stop; stop != nil {
@@ -74,13 +73,19 @@ func (p *Place) Enter(ctx context.Context, by *Place, caller, parent string) (le
 		}
 		return nil, &scripting.HostError{Code: scripting.Denied, Message: ErrSpent.Error()}
 	}
+	if by.depth == MaxDepth {
+		return nil, &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
+	}
 	level := t.levels[by.depth]
 	select {
 	case level <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	p.depth, p.tree, p.caller, p.parent = by.depth+1, t, caller, parent
+	if err := ctx.Err(); err != nil {
+		<-level
+		return nil, err
+	}
 	return func() { <-level }, nil
 }
 

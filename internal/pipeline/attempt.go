@@ -26,6 +26,10 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if x.body == nil && !x.known() {
 		return call.Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
 	}
+	if x.req.Declined != nil {
+		x.declined = true
+		return call.Result{}, x.req.Declined
+	}
 	if x.req.Refused != nil {
 		refused := *x.req.Refused
 		refused.Schema = x.inputSchema()
@@ -76,7 +80,9 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Er
 	}
 	extra, input, err := x.entry.Told(ctx, facts)
 	if err != nil {
-		return failed(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
+		denied := failed(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
+		denied.DeniedBy = ByFrom
+		return denied
 	}
 	args, text, violations := x.entry.Input.Args(x.req.Arguments, extra)
 	if len(violations) > 0 {

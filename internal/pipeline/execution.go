@@ -30,8 +30,10 @@ type execution struct {
 	gone   bool // the call has left the server
 	cached bool // the result is that of another call
 	spoke  bool // the error is in the words of the body
-	lane   uint64
-	began  time.Time
+	// declined says that the call is not made, and that its policies have no part in it.
+	declined bool
+	lane     uint64
+	began    time.Time
 	// place is where the call stands among those that come of one client's call.
 	place nesting.Place
 	// consents are what policies want of the user before the call runs.
@@ -83,7 +85,7 @@ func (x *execution) through(ctx context.Context, refused *call.Error) call.Resul
 	ctx = x.trace(ctx)
 	x.fire(ctx, call.Event{Phase: call.Start})
 	result, err := call.Result{}, refused
-	if err == nil {
+	if x.declined = refused != nil; !x.declined {
 		result, err = x.attempt(ctx)
 	}
 	if result.Left {

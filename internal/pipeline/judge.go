@@ -34,7 +34,9 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 // does not stay on the stack.
 func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts policylang.Input, result call.Result) *call.Error {
 	if err := show(&facts, rules, result); err != nil {
-		return failed(call.PolicyDenied, err, policylang.GenericReason)
+		denied := failed(call.PolicyDenied, err, policylang.GenericReason)
+		denied.DeniedBy = ByResult
+		return denied
 	}
 	both := result.Rich && hasValue(result)
 	for i := range rules {

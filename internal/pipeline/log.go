@@ -18,8 +18,11 @@ func (x *execution) logUnkept(ctx context.Context, err error) {
 // logFailure tells the operator what the caller is not told.
 func (x *execution) logFailure(ctx context.Context, err *call.Error) {
 	called := x.req.Name
-	if x.entry != nil {
+	switch {
+	case x.entry != nil:
 		called = x.entry.Address // without what a URI gives a template
+	case x.req.Kind == call.Resources:
+		called = "" // what nothing has may be made of such values, too
 	}
 	attrs := []slog.Attr{
 		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/scripting"
@@ -20,6 +21,7 @@ func (x *execution) CallTool(ctx context.Context, name string, arguments json.Ra
 	inner.audit = x.audit
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
+		inner.turnAway(ctx, err)
 		return nil, err
 	}
 	defer leave()
@@ -32,4 +34,18 @@ func (x *execution) CallTool(ctx context.Context, name string, arguments json.Ra
 		return result.Content, nil
 	}
 	return result.Value, nil
+}
+
+// turnAway ends a nested call that may not run where it stands, as if it had been made. Of
+// one that has its whole tree end nothing is said beside the end of that.
+func (x *execution) turnAway(ctx context.Context, why error) {
+	if x.place.Spent() {
+		return
+	}
+	refused := canceled(ctx)
+	if host, ok := errors.AsType[*scripting.HostError](why); ok {
+		refused = &call.Error{Code: call.ExecutionError, Message: host.Message}
+	}
+	x.pipeline.inFlight.Begin()
+	x.through(ctx, refused)
 }

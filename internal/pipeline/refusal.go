@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -25,12 +24,6 @@ const (
 	drainingMessage   = "the server is shutting down"
 	overloadedMessage = "the server is overloaded; try again in a second"
 )
-
-// Unasked reports whether a call that has failed with a message may have done so before
-// its policies were asked.
-func Unasked(message string) bool {
-	return slices.Contains([]string{unloadedMessage, drainingMessage, overloadedMessage}, message)
-}
 
 // admit refuses calls that the server has no room or no snapshot for.
 func (x *execution) admit(running int64, loadErr error) *call.Error {

@@ -48,10 +48,10 @@ func then(c *audit.Call) (d Decision, unknown string) {
 	switch {
 	case c.Outcome == audit.OutcomeInputRequired:
 		return Decision{Verdict: asked}, "whether it waited for an approval is not written down"
+	case c.Declined:
+		return d, "the server did not make it, and may not have asked its policies"
 	case c.Outcome == audit.OutcomeOK, c.Limited, c.Outcome == string(call.Timeout):
 		return Decision{Verdict: pipeline.Allowed}, ""
-	case c.Outcome == string(call.ExecutionError) && pipeline.Unasked(c.Message):
-		return d, "the server refused it for want of room, and may not have asked its policies"
 	case c.Outcome == string(call.ExecutionError):
 		return Decision{Verdict: pipeline.Allowed}, ""
 	case c.DeniedBy == pipeline.ByDefault:

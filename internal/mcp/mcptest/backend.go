@@ -155,6 +155,9 @@ func (b *Backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 			Code: mcp.ToolNotFound, Message: "there is no " + nouns[r.Kind] + " of this name",
 		}}
 	}
+	if r.Declined != nil {
+		return mcp.Response{Revision: revision, Err: r.Declined}
+	}
 	response := run(ctx, r)
 	response.Revision = revision
 	return response

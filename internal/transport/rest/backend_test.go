@@ -27,7 +27,11 @@ func (f *fake) List(_ context.Context, _ mcp.Kind, c identity.Caller) mcp.List {
 func (f *fake) Watch(func([]string)) (stop func())                             { return func() {} }
 func (f *fake) Serves(context.Context, identity.Caller, string) bool           { return true }
 func (f *fake) Call(_ context.Context, r mcp.Request) mcp.Response {
-	f.got, f.calls = r, f.calls+1
+	f.got = r
+	if r.Declined != nil {
+		return mcp.Response{Err: r.Declined}
+	}
+	f.calls++
 	return f.respond
 }
 func (f *fake) answers(value string) *fake {

@@ -13,9 +13,13 @@ import (
 )
 
 // capabilities answers GET /mcp/capabilities.
-func (h *handler) capabilities(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, id string) {
-	caller, _, ok := h.caller(w, r, headers, id)
+func (h *handler) capabilities(w http.ResponseWriter, r *http.Request, headers *headers) {
+	caller, _, ok := h.caller(w, r, headers)
 	if !ok {
+		return
+	}
+	if headers.refused != nil {
+		writeError(w, callError(headers.refused))
 		return
 	}
 	list := h.backend.List(r.Context(), mcp.Tools, caller)

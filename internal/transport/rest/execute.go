@@ -16,12 +16,12 @@ import (
 )
 
 // execute answers POST /mcp/execute.
-func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, id string) {
+func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers *headers) {
 	if !isPlainJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
 	}
-	caller, pass, ok := h.caller(w, r, headers, id)
+	caller, pass, ok := h.caller(w, r, headers)
 	if !ok {
 		return
 	}
@@ -38,18 +38,21 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers mcp.Ag
 		return
 	}
 	call, err := decode(body)
-	if err == nil {
-		headers, err = call.claim(headers)
-	}
 	if err != nil {
 		writeError(w, callError(err))
 		return
 	}
-	if !h.bind(w, r, &caller, headers, id, call.tool) {
+	request := mcp.Request{Name: call.tool, Arguments: call.arguments, Trace: mcp.TraceOf(r.Header)}
+	claim, err := call.claim(headers)
+	if err != nil {
+		request.Declined = callError(err)
+	}
+	if !h.bind(w, r, &caller, claim, headers.id, call.tool) {
 		return
 	}
 	setHeader(w, headerRequestID, caller.Agent.RequestID)
-	response := h.backend.Call(r.Context(), mcp.Request{Name: call.tool, Arguments: call.arguments, Caller: caller, Trace: mcp.TraceOf(r.Header)})
+	request.Caller = caller
+	response := h.backend.Call(r.Context(), request)
 	if err := pass.Holds(); err != nil {
 		h.turnAway(w, r, err)
 		return
@@ -133,14 +136,18 @@ type call struct {
 	agent     json.RawMessage // nil when it claims none
 }
 
-// claim returns what the body claims of the agent joined with what the headers do.
-func (c *call) claim(headers mcp.AgentClaim) (mcp.AgentClaim, error) {
-	if c.agent == nil {
-		return headers, nil
+// claim returns what the body claims of the agent joined with what the headers do; nothing
+// where there is an error.
+func (c *call) claim(headers *headers) (mcp.AgentClaim, error) {
+	if headers.refused != nil || c.agent == nil {
+		return headers.AgentClaim, headers.refused
 	}
 	claim, err := mcp.ParseAgent(c.agent)
 	if err != nil {
-		return claim, err
+		return mcp.AgentClaim{}, err
 	}
-	return claim.Merge(headers)
+	if claim, err = claim.Merge(headers.AgentClaim); err != nil {
+		return mcp.AgentClaim{}, err
+	}
+	return claim, nil
 }

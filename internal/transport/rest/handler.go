@@ -50,24 +50,28 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		claim = mcp.AgentClaim{} // an id that is no id is not repeated
 	}
-	id := claim.Agent().RequestID
-	setHeader(w, headerRequestID, id)
-	if err != nil {
-		writeError(w, callError(err))
-		return
-	}
+	headers := headers{AgentClaim: claim, id: claim.Agent().RequestID, refused: err}
+	setHeader(w, headerRequestID, headers.id)
 	switch r.URL.Path {
 	case CapabilitiesPath:
 		if allow(w, r, http.MethodGet, http.MethodHead) {
-			h.capabilities(w, r, claim, id)
+			h.capabilities(w, r, &headers)
 		}
 	case ExecutePath:
 		if allow(w, r, http.MethodPost) {
-			h.execute(w, r, claim, id)
+			h.execute(w, r, &headers)
 		}
 	default:
 		refuse(w, http.StatusNotFound, "there is nothing here; tools are listed at "+CapabilitiesPath+" and called at "+ExecutePath)
 	}
+}
+
+// headers are what those of a request claim of its agent.
+type headers struct {
+	mcp.AgentClaim
+	id string // of the request, which they claim or was made for it
+	// refused is why they claim nothing, as what they say is no claim; nil otherwise.
+	refused error
 }
 
 // allow reports whether the method is one of those; if not, it has answered.
@@ -87,16 +91,16 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	return false
 }
 
-// caller returns who sent a request, which claims to be an agent in its headers and has
-// an id; false means that the answer was written.
-func (h *handler) caller(w http.ResponseWriter, r *http.Request, headers mcp.AgentClaim, id string) (identity.Caller, *authn.Pass, bool) {
+// caller returns who sent a request with the headers; false means that the answer was
+// written.
+func (h *handler) caller(w http.ResponseWriter, r *http.Request, headers *headers) (identity.Caller, *authn.Pass, bool) {
 	principal, source, pass, err := h.options.Enter(r)
 	if err != nil {
 		h.turnAway(w, r, err)
 		return identity.Caller{}, nil, false
 	}
 	caller := identity.Caller{Principal: principal, Source: source}
-	bound := h.bind(w, r, &caller, headers, id, "")
+	bound := h.bind(w, r, &caller, headers.AgentClaim, headers.id, "")
 	return caller, pass, bound
 }
 

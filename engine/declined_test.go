@@ -1,0 +1,120 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// endsIn returns what the outcomes in a log say, the parts of one line apart by spaces,
+// once the server is closed.
+func endsIn(t *testing.T, s *engine.Server, path string) []string {
+	t.Helper()
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []string
+	lines, _ := linesOf(t, path)
+	for _, l := range lines {
+		if l.Kind == "outcome" {
+			outcomes = append(outcomes, fmt.Sprint(l.Depth, " ", l.Outcome, " ", l.Declined))
+		}
+	}
+	return outcomes
+}
+
+// TestACallThatIsNotMadeHasHooksAndARecord, whoever declines it, unless a policy denies it
+// before; and nothing runs.
+func TestACallThatIsNotMadeHasHooksAndARecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var phases []engine.Phase
+	s := unloaded(t, engine.Options{
+		Config: files("mcpd.hcl", "audit {\n  path = "+string(mustJSON(t, path))+"\n  mode = \"strict\"\n}\n"),
+		Hooks:  []engine.Hook{func(_ context.Context, e engine.HookEvent) { phases = append(phases, e.Phase) }},
+		Tools: files("t.hcl", `
+policy "closed" {
+  tools  = ["closed"]
+  deny   = "true"
+  reason = "Closed"
+}
+`),
+	})
+	for _, name := range []string{"open", "closed"} {
+		goTool(t, s, name, func(context.Context) (string, error) {
+			t.Errorf("%s runs", name)
+			return "", nil
+		})
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"open", "closed", "none"} {
+		r := calls(name, `{}`)
+		r.Declined = &engine.CallError{Code: engine.ExecutionError, Message: "no room"}
+		s.Execute(t.Context(), r)
+	}
+	if diff := cmp.Diff([]string{"0 EXECUTION_ERROR true", "0 POLICY_DENIED false", "0 TOOL_NOT_FOUND false"}, endsIn(t, s, path)); diff != "" {
+		t.Errorf("the log (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]engine.Phase{engine.Start, engine.Failed, engine.Start, engine.Failed, engine.Start, engine.Failed}, phases); diff != "" {
+		t.Errorf("the hooks (-want +got)\n%s", diff)
+	}
+}
+
+// TestANestedCallThatIsTooDeepHasARecord.
+func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", "audit {\n  path = "+string(mustJSON(t, path))+"\n}\n"),
+		Tools: files("outer.hcl", caller(`
+    if (call.depth < 8) return await tools.outer();
+    return await tools.outer().catch(() => "refused");`)),
+	})
+	wantValue(t, s, engine.Request{Name: "outer"}, `"refused"`)
+	want := []string{"9 EXECUTION_ERROR true"}
+	for depth := 8; depth >= 0; depth-- {
+		want = append(want, fmt.Sprint(depth, " ok false"))
+	}
+	if diff := cmp.Diff(want, endsIn(t, s, path)); diff != "" {
+		t.Errorf("the log (-want +got)\n%s", diff)
+	}
+}
+
+// TestANestedCallWhoseTurnHasNotComeHasARecord, when the call that it is nested in is cancelled.
+func TestANestedCallWhoseTurnHasNotComeHasARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		s := unloaded(t, engine.Options{
+			Config: files("mcpd.hcl", "audit {\n  path = "+string(mustJSON(t, path))+"\n}\n"),
+			Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
+		})
+		goTool(t, s, "waits", func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait() // until eight run, and the ninth waits for one of them
+			cancel()
+		}()
+		s.Execute(ctx, calls("outer", `{}`))
+		waited := 0
+		for _, outcome := range endsIn(t, s, path) {
+			if outcome == "1 EXECUTION_ERROR true" {
+				waited++
+			}
+		}
+		if waited != 1 {
+			t.Errorf("the log has %d calls that waited", waited)
+		}
+	})
+}
