@@ -56,6 +56,9 @@ func serveBombs(t *testing.T) *bombs {
 			b.know(t, name, string(text))
 		}
 		text = bytes.ReplaceAll(text, []byte("127.0.0.1:9"), []byte(loop.Listener.Addr().String()))
+		if os.Getenv("MCPD_LONG") == "" { // else what bombs delay for a second has failed
+			text = bytes.Replace(text, []byte("tool \"add\" {\n"), []byte("tool \"add\" {\n  timeout = \"20s\"\n"), 1)
+		}
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
