@@ -119,7 +119,9 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 	write, read := m.dial(at, joined(credential, evilHeaders))
 	claims = append(claims, claim{"WebSocket, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
 	write, read = m.stream(at, joined(credential, evilHeaders), credential)
-	return append(claims, claim{"HTTP+SSE, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
+	claims = append(claims, claim{"HTTP+SSE, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
+	write, read = m.stream(at, credential, joined(credential, evilHeaders))
+	return append(claims, claim{"HTTP+SSE, header of the message", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), nil})
 }
 
 // stream opens a stream of HTTP+SSE with a header, and sends messages with another one.

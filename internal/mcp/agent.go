@@ -126,17 +126,19 @@ func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
 
 // claimOf returns what a message and the headers it came with claim together; nothing
 // where there is an error, which is that of [ParseAgent].
-func claimOf(message json.RawMessage, headers http.Header) (AgentClaim, error) {
+func claimOf(message json.RawMessage, headers ...http.Header) (AgentClaim, error) {
 	claim, err := ParseAgent(message)
 	if err != nil {
 		return AgentClaim{}, err
 	}
-	around, err := AgentFromHeaders(headers)
-	if err != nil {
-		return AgentClaim{}, err
-	}
-	if claim, err = claim.Merge(around); err != nil {
-		return AgentClaim{}, err
+	for _, h := range headers {
+		around, err := AgentFromHeaders(h)
+		if err != nil {
+			return AgentClaim{}, err
+		}
+		if claim, err = claim.Merge(around); err != nil {
+			return AgentClaim{}, err
+		}
 	}
 	return claim, nil
 }

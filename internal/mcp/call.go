@@ -54,7 +54,7 @@ type result struct {
 // is the one that it would be if it claimed nothing; or an
 // [*identity.ContradictionError], and the caller is whom it claims to be.
 func (c *call) caller() (identity.Caller, error) {
-	claim, refused := claimOf(c.meta.agent, c.origin.peer.Headers)
+	claim, refused := claimOf(c.meta.agent, c.origin.sent, c.origin.peer.Headers)
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
 		client, source.Session = c.origin.session.client, c.origin.session.mark

@@ -52,7 +52,8 @@ func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
 // Deliver is [Conn.Receive] for a text that came in on a side channel, which is
 // told when the text cannot be taken in: the reply is zero when it was. Its calls
 // are those of the sender, for whom [Conn.BelongsTo] holds: another credential of
-// the same principal may be worth less than the one that the connection has.
+// the same principal may be worth less than the one that the connection has. What the
+// headers of the sender claim is joined with what those of the connection do.
 func (c *Conn) Deliver(ctx context.Context, sender Peer, text []byte, served func()) Reply {
 	b, f := c.receive(ctx, &sender, text, served)
 	if f != nil {
@@ -104,6 +105,9 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 	}
 	o := c.origin
 	o.peer.Principal, o.peer.Source = sender.Principal, sender.Source
+	if sender != &c.origin.peer {
+		o.sent = sender.Headers
+	}
 	f = c.server.accept(ctx, o, b)
 	if f == nil && b.slow() {
 		return b, nil

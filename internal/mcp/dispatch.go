@@ -135,7 +135,7 @@ func (c *call) run(ctx context.Context) (r *result, f *fault) {
 // panicked tells the operator of a panic, and returns what the client is told.
 func (c *call) panicked(cause any, stack []byte) *fault {
 	c.server.options.Logger.Error("panic in an MCP method",
-		"method", c.handler.name, "request_id", cmp.Or(c.request, requestid.Of(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+		"method", c.handler.name, "request_id", cmp.Or(c.request, requestid.Of(c.origin.sent), requestid.Of(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")
 }
 

@@ -132,6 +132,9 @@ type origin struct {
 	peer Peer
 	// mirrored says that the peer's headers repeat parts of each message.
 	mirrored bool
+	// sent are the headers of the request that brought the message to a connection which
+	// another request has opened, that of the peer; nil otherwise.
+	sent http.Header
 	// sessionID is what the client repeats; empty when it repeats none.
 	sessionID string
 	// session is that of a legacy client; nil before initialize, and for modern clients.

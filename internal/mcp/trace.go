@@ -24,9 +24,11 @@ func TraceOf(h http.Header) (t Trace) {
 // trace returns what the call says of where it comes from.
 // The headers of a connection that carries many requests are of none of them.
 func (c *call) trace() (t Trace) {
+	carrier := c.origin.sent
 	if c.origin.mirrored {
-		t = TraceOf(c.origin.peer.Headers)
+		carrier = c.origin.peer.Headers
 	}
+	t = TraceOf(carrier)
 	if len(c.meta.traceparent) <= maxTraceParent {
 		t.Parent, _ = text(c.meta.traceparent)
 	}
