@@ -191,3 +191,6 @@ func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.R
 // State returns the store of what outlives calls, which is opened when it is
 // first needed, for fronts that keep more in it. [Server.Close] closes it.
 func (s *Server) State() (state.Store, error) { return s.states.Open() }
+
+// ErrStateInUse is the error of a state whose file another process has.
+var ErrStateInUse = state.ErrInUse

@@ -69,7 +69,7 @@ func (o *operation) listen() error {
 	case err == nil:
 		return nil
 	case o.flags.control.given():
-		return findings("%v", err)
+		return unstarted(err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		o.logger.Info("mcpd status, reload and token ask another server of these files", slog.String("cause", err.Error()))
 	default:

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -138,18 +139,23 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		return errors.Join(err, watcher.Close())
 	}
 	tellConfinement(report, logger)
+	var listens atomic.Bool
 	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
-		Local:    serve.LocalPrincipal(e.uid, e.user),
-		OnListen: func(at net.Addr) { o.opened(f.announce(e, logger, s, at)) },
+		Local: serve.LocalPrincipal(e.uid, e.user),
+		OnListen: func(at net.Addr) {
+			listens.Store(true)
+			o.opened(f.announce(e, logger, s, at))
+		},
 	})
 	stopBeside := o.run(ctx, watcher, reload)
 	if f.stdio {
+		listens.Store(true)
 		o.opened("stdio")
 	}
 	err = o.front.Run(ctx)
 	stopBeside()
-	return errors.Join(served(err), o.close())
+	return errors.Join(served(err, listens.Load()), o.close())
 }
 
 // checkListen has each load look at what the server listens with, but for what a flag or
@@ -170,16 +176,26 @@ func (f *serveFlags) checkListen(o *engine.Options, listens func() bool) {
 	}
 }
 
-// served returns the exit code of a server that has ended.
-func served(err error) error {
+// served returns the exit code of a server that has ended; it may never have listened.
+func served(err error, listened bool) error {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return findings("%v; choose another address with --listen", err)
-	case err != nil:
-		return findings("%v", err)
-	default:
+	case err == nil:
 		return nil
+	case listened:
+		return findings("%v", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		err = fmt.Errorf("%w; choose another address with --listen", err)
 	}
+	return unstarted(err)
+}
+
+// unstarted returns the exit code of a server that cannot begin: what another process has
+// may be free the next time, and all else is how it is configured.
+func unstarted(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrStateInUse) {
+		return findings("%v", err)
+	}
+	return usage("%v", err)
 }
 
 // load loads the files for the first time. A log for machines holds the

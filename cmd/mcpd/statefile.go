@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path/filepath"
 	"runtime"
 
@@ -59,7 +60,7 @@ func (f *serveFlags) checkState(e env, s *engine.Server) error {
 		return nil // it is made when it is needed
 	}
 	if _, err := s.State(); err != nil {
-		return findings("--state %s: %v", path, err)
+		return unstarted(fmt.Errorf("--state %s: %w", path, err))
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 // busyTimeout is how long Open waits for another process to give up the file.
 const busyTimeout = 5 * time.Second
 
+// ErrInUse is the error of a file that another process has.
+var ErrInUse = errors.New("in use by another process")
+
 // Open returns the store in a SQLite file, which is made when it is missing,
 // together with the folder that it stands in. One process at a time has it.
 // Open refuses a file that others could have written or read, and ends the

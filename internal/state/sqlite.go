@@ -110,7 +110,7 @@ func isDiskFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 func explain(path string, err error) error {
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY:
-		return fmt.Errorf("%s is in use by another process; give each server a folder of its own: %w", path, err)
+		return fmt.Errorf("%s is %w; give each server a folder of its own: %w", path, ErrInUse, err)
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
 		return fmt.Errorf("%s is damaged; move it away, and a new one is made: %w", path, err)
 	}
