@@ -1,14 +1,17 @@
 package engine
 
 import (
-	"fmt"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/source"
 )
 
 // openAudit opens the log that the first snapshot wants calls to be written to.
@@ -16,16 +19,37 @@ func (s *Server) openAudit(block *hclfile.Audit) error {
 	if block == nil || s.options.Unaudited {
 		return nil
 	}
+	if err := checkAuditPath(block.Path, s.options.Tools); err != nil {
+		return diag.List{catalog.BadAudit(block, err)}
+	}
 	log, err := audit.Open(audit.Options{
 		Path: block.Path, Mode: audit.Mode(block.Mode), MaxSize: block.MaxSize, Keep: audit.Retention{Files: block.Keep, Age: block.MaxAge},
 		Veil: s.brokers.Secrets,
 		Now:  s.options.Now, Logger: s.options.Logger,
 	})
 	if err != nil {
-		return diag.List{{Code: "bad-audit", Range: block.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", err), Detail: "correct the path, or what stands there"}}
+		return diag.List{catalog.BadAudit(block, err)}
 	}
 	s.audit.Store(log)
 	s.audited = block
+	return nil
+}
+
+// checkAuditPath returns why no log can be opened at a path, or should not be: among the
+// tools, each of its records would be taken for a change of them.
+func checkAuditPath(path string, tools fs.FS) error {
+	if err := audit.Check(path); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if folder := source.Path(tools); folder != "" {
+		if between, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(between) {
+			return errors.New("the log is in the folder of the tools, where each record is a change")
+		}
+	}
 	return nil
 }
 

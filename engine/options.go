@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
@@ -155,7 +154,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error { return o.CheckListen(listenOf(l), auths) }
 	}
 	if o.CheckAudit {
-		c.CheckAudit = func(a hclfile.Audit) error { return audit.Check(a.Path) }
+		c.CheckAudit = func(a hclfile.Audit) error { return checkAuditPath(a.Path, o.Tools) }
 	}
 	if o.CheckTool != nil {
 		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }

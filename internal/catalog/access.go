@@ -55,9 +55,14 @@ func (k *linker) checkAudit(audit hclfile.Audit) {
 		return
 	}
 	if err := k.options.CheckAudit(audit); err != nil {
-		k.found.report(diag.List{{
-			Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", err), Detail: "correct the path, or what stands there",
-		}})
+		k.found.report(diag.List{BadAudit(&audit, err)})
+	}
+}
+
+// BadAudit says of an audit block that calls cannot be written to its log.
+func BadAudit(audit *hclfile.Audit, why error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", why), Detail: "correct the path, or what stands there",
 	}
 }
 

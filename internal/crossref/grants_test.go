@@ -54,7 +54,18 @@ func judged(t *testing.T, config *hclfile.Config, places crossref.Places, root, 
 
 func TestARootThatGivesTooMuchIsRefused(t *testing.T) {
 	places := machine(map[string]string{"/srv/to-etc": "/etc", "/bin": "/usr/bin", "/home": "/data/home", "/srv/alias": "/srv/mcpd"})
-	secret := config(t, "secret \"s\" { file = \"/srv/keys/token\" }\n")
+	secret := config(t, `
+secret "s" { file = "/srv/keys/token" }
+audit { path = "log/calls.jsonl" }
+auth "api_key" "all" { file = "doors/keys.json" }
+listen {
+  tls {
+    cert_file      = "/srv/tls/public/cert.pem"
+    key_file       = "/srv/tls/key.pem"
+    client_ca_file = "/srv/ca/ca.pem"
+  }
+}
+`)
 	for root, want := range map[string]string{
 		"/":                      "bad-grant: all files of the machine",
 		"/etc":                   "bad-grant: the system's folder /etc",
@@ -80,6 +91,13 @@ func TestARootThatGivesTooMuchIsRefused(t *testing.T) {
 		"/var/lib":               "bad-grant: the system's folder /var/lib",
 		"/var/lib/mcpd":          "bad-grant: the folder of mcpd's state",
 		"/srv/keys":              "bad-grant: the folder of a file that holds a secret",
+		"/srv/mcpd/log":          "bad-grant: the folder of the audit log",
+		"/srv/alias/log":         "bad-grant: the folder of the audit log",
+		"/srv/mcpd/log/x":        "",
+		"/srv/mcpd/doors":        "bad-grant: the folder of a file that lets callers in",
+		"/srv/tls":               "bad-grant: the folder of a file that lets callers in",
+		"/srv/tls/public":        "bad-grant: the folder of a file that lets callers in",
+		"/srv/ca":                "bad-grant: the folder of a file that lets callers in",
 		"/home/ann/logs":         "",
 		"/home/anna":             "bad-grant: the home folder of anna",
 		"/home/bob":              "bad-grant: the home folder of bob",

@@ -52,6 +52,35 @@ func (c *machine) gather() {
 	for _, secret := range c.config.Secrets {
 		c.reserve(reserved{path: secret.File, what: "the folder of a file that holds a secret"})
 	}
+	c.gatherAccess()
+}
+
+// gatherAccess notes the files by which callers are let in, and those of what they did.
+func (c *machine) gatherAccess() {
+	const door = "the folder of a file that lets callers in"
+	for _, auth := range c.config.Auths {
+		if auth.Keys != nil {
+			c.reserve(reserved{path: c.besideConfig(auth.Keys.File), what: door})
+		}
+	}
+	if tls := c.config.Listen.TLS; tls != nil {
+		for _, file := range []string{tls.CertFile, tls.KeyFile, tls.ClientCAFile} {
+			c.reserve(reserved{path: c.besideConfig(file), what: door})
+		}
+	}
+	if audit := c.config.Audit; audit != nil {
+		c.reserve(reserved{path: c.besideConfig(audit.Path), what: "the folder of the audit log"})
+	}
+}
+
+// besideConfig returns a path that is relative to the folder of the operator's file as an
+// absolute one; "" for none, and where that folder is not on the disk.
+func (c *machine) besideConfig(path string) string {
+	path = filepath.FromSlash(path)
+	if path == "" || filepath.IsAbs(path) || c.places.Config == "" {
+		return path
+	}
+	return filepath.Join(c.places.Config, path)
 }
 
 func (c *machine) reserve(r reserved) {
