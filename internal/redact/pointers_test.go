@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/redact"
@@ -68,5 +69,19 @@ func TestTwoTextsHideTheLongestFirst(t *testing.T) {
 	}
 	if got := (redact.Text{}).And(long).Hide("hunter2") + long.And(redact.Text{}).Hide("hunter2"); got != "[sensitive][sensitive]" {
 		t.Error(got)
+	}
+}
+
+// TestValuesThatAreInTheMarkHideNothingOfIt: who chooses such values, as often as they
+// like, gets no text that grows with each.
+func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
+	values := "[" + strings.Repeat(`"sens","tive",`, 20) + `"pass"]`
+	for _, hide := range []redact.Text{
+		redact.NewText([]byte(values), []string{"/*"}),
+		redact.NewText([]byte(`["pass","sens"]`), []string{"/*"}).And(redact.NewText([]byte(`["tive"]`), []string{"/*"})),
+	} {
+		if got := hide.Hide("a password, sensitive"); got != "a [sensitive]word, [sensitive]i[sensitive]" {
+			t.Errorf("%d bytes: %.99q", len(got), got)
+		}
 	}
 }

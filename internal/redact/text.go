@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -44,9 +45,10 @@ func (t Text) And(other Text) Text {
 	return Text{slices.Concat(t.values, other.values)}.sorted()
 }
 
-// sorted puts the longest first, so that no part of a value is left over.
+// sorted puts the longest first, so that no part of a value is left over, and each once.
 func (t Text) sorted() Text {
-	slices.SortStableFunc(t.values, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(t.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	t.values = slices.Compact(t.values)
 	return t
 }
 
@@ -92,10 +94,19 @@ func (t *Text) add(value any) {
 	}
 }
 
-// Hide replaces every sensitive value in text by [Mark].
+// Hide replaces every sensitive value in text by [Mark]. It does not look into marks:
+// callers choose values, and each that is a part of one would make more of them.
 func (t Text) Hide(text string) string {
+	between := []string{text} // what stands between the marks
 	for _, value := range t.values {
-		text = strings.ReplaceAll(text, value, Mark)
+		if !slices.ContainsFunc(between, func(part string) bool { return strings.Contains(part, value) }) {
+			continue
+		}
+		var parts []string
+		for _, part := range between {
+			parts = append(parts, strings.Split(part, value)...)
+		}
+		between = parts
 	}
-	return text
+	return strings.Join(between, Mark)
 }
