@@ -12,6 +12,10 @@ import (
 // text: shorter ones would be found everywhere.
 const shortest = 4
 
+// mostWork bounds what is looked for in one text, in bytes times values: what is hidden is
+// hidden for callers who choose both, and nothing interrupts it.
+const mostWork = 16 << 20
+
 // Text hides sensitive values in text that a script writes, such as the
 // message of an error. The zero Text hides nothing.
 type Text struct{ values []string }
@@ -95,8 +99,12 @@ func (t *Text) add(value any) {
 }
 
 // Hide replaces every sensitive value in text by [Mark]. It does not look into marks:
-// callers choose values, and each that is a part of one would make more of them.
+// callers choose values, and each that is a part of one would make more of them. A long
+// text is hidden whole where there are very many values.
 func (t Text) Hide(text string) string {
+	if t.isTooMuch(len(text)) {
+		return Mark
+	}
 	between := []string{text} // what stands between the marks
 	for _, value := range t.values {
 		if !slices.ContainsFunc(between, func(part string) bool { return strings.Contains(part, value) }) {
@@ -110,3 +118,6 @@ func (t Text) Hide(text string) string {
 	}
 	return strings.Join(between, Mark)
 }
+
+// isTooMuch reports whether so many bytes are not looked through for all values.
+func (t Text) isTooMuch(bytes int) bool { return len(t.values) > 1 && bytes > mostWork/len(t.values) }
