@@ -38,6 +38,9 @@ func NewText(raw json.RawMessage, pointers []string) Text {
 	return t.sorted()
 }
 
+// Hides reports whether there is any value to hide.
+func (t Text) Hides() bool { return len(t.values) > 0 }
+
 // And returns a Text that hides what either of the two hides.
 func (t Text) And(other Text) Text {
 	switch {
