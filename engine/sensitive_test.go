@@ -136,7 +136,7 @@ hook "tells" {
 // user who is asked, hooks, the log and the audit log.
 func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
 	for _, test := range sayings {
-		seen := openedUnder(t, test.policy)
+		seen := openedUnder(t, test.policy, "hunter2")
 		if !strings.Contains(seen["the caller"], test.want) {
 			t.Errorf("%s: the caller gets %s", test.policy, seen["the caller"])
 		}
@@ -150,8 +150,21 @@ func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
 	}
 }
 
-// openedUnder calls openTool under a policy, and returns what is seen of it, by where.
-func openedUnder(t *testing.T, policy string) map[string]string {
+// TestASensitiveArgumentIsHiddenBeforeAReasonIsCut: what is left of a long one is no value
+// that anybody knows.
+func TestASensitiveArgumentIsHiddenBeforeAReasonIsCut(t *testing.T) {
+	for i, want := range map[int]string{0: "the password [sensitive] with the pin [sensitive] is known", 4: "there is [sensitive] inside, and [sensitive]"} {
+		for where, text := range openedUnder(t, sayings[i].policy, strings.Repeat("hunter2", 1000)) {
+			if strings.Contains(text, "hunter2") || !strings.Contains(text, want) {
+				t.Errorf("%s sees %.200s", where, text)
+			}
+		}
+	}
+}
+
+// openedUnder calls openTool under a policy with a password, and returns what is seen of
+// it, by where.
+func openedUnder(t *testing.T, policy, password string) map[string]string {
 	t.Helper()
 	log := &logBuffer{}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -170,7 +183,7 @@ func openedUnder(t *testing.T, policy string) map[string]string {
 	}
 	s := server(t, o)
 	request := asked("", nil)
-	request.Name, request.Arguments = "open", []byte(`{"password":"hunter2"}`)
+	request.Name, request.Arguments = "open", []byte(`{"password":"`+password+`"}`)
 	result := s.Execute(t.Context(), request)
 	told := said(result)
 	if result.Ask != nil {

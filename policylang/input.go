@@ -48,4 +48,7 @@ type Input struct {
 	Now time.Time
 	// Unknown are the parts of the input of which not all is known: none in a call.
 	Unknown Parts
+	// Hide takes what nobody may read out of a reason before that is cut, as a part of a
+	// value is not known for one; nil takes nothing.
+	Hide func(reason string) string
 }

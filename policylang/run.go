@@ -120,7 +120,11 @@ func (x *expression) words(r *run) (string, *failure) {
 	if !ok {
 		return "", &failure{place: x.whole, problem: fmt.Sprintf("reason is not a string but %s", typeWords(value.Type().TypeName()))}
 	}
-	return clip(string(text), maxReason), nil
+	said := string(text)
+	if r.in.Hide != nil {
+		said = r.in.Hide(said)
+	}
+	return clip(said, maxReason), nil
 }
 
 // clip cuts s, which may stand in the way of a code point, to at most n bytes.

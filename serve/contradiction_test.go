@@ -98,6 +98,8 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 		}
 	}
 	open, list := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}, mcptest.Request{Method: "tools/list"}
+	// The URI of a template holds arguments, and no more of those is written down than of others.
+	page := mcptest.Request{Method: "resources/read", Name: "page:t0ps3cret", Params: `"uri":"page:t0ps3cret"`}
 	session := m.begin(at, "2025-11-25", credential)
 	unread := map[string]string{"name": ""} // the request is refused before its body is read
 	claims := []claim{
@@ -110,6 +112,7 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 		{"modern HTTP, header", post("/mcp", messageOf(1, open, metaMatrix), joined(modernHeaders(open), evilHeaders)), nil},
 		{"modern HTTP, _meta", post("/mcp", messageOf(1, open, evilModern), modernHeaders(open)), nil},
 		{"modern HTTP, list", post("/mcp", messageOf(1, list, evilModern), modernHeaders(list)), map[string]string{"method": "tools/list", "name": ""}},
+		{"modern HTTP, a URI", post("/mcp", messageOf(1, page, evilModern), modernHeaders(page)), map[string]string{"method": "resources/read", "name": ""}},
 		{"legacy HTTP, header", post("/mcp", messageOf(1, open, ""), joined(session, evilHeaders)), nil},
 		{"legacy HTTP, _meta", post("/mcp", messageOf(1, open, evilLegacy), session), nil},
 	}

@@ -67,7 +67,7 @@ func (l *logging) logger(e env, options *slog.HandlerOptions) (*slog.Logger, err
 		}
 		return slog.New(slog.NewTextHandler(e.stderr, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(e.stderr, options)), nil
+		return slog.New(slog.NewJSONHandler(seen{e.stderr}, options)), nil
 	default:
 		return nil, usage("--log-format takes text or json")
 	}

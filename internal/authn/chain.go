@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // chain is what is known of the client certificate of one connection: whether the
@@ -18,10 +19,12 @@ type chain struct {
 	verdict atomic.Pointer[verdict]
 }
 
-// verdict is what one pool of authorities says of a chain.
+// verdict is what one pool of authorities says of a chain, as long as none of those has
+// expired by which it says so.
 type verdict struct {
-	by  *x509.CertPool
-	err error
+	by    *x509.CertPool
+	until time.Time
+	err   error
 }
 
 type chainKey struct{}
@@ -46,21 +49,28 @@ func vouched(r *http.Request) error {
 	}
 	pool := c.files.authorities()
 	known := c.verdict.Load()
-	if known == nil || known.by != pool {
-		known = &verdict{pool, c.verify(r.TLS, pool)}
+	if known == nil || known.by != pool || known.err == nil && c.files.Now().After(known.until) {
+		known = c.verify(r.TLS, pool)
 		c.verdict.Store(known)
 	}
 	return known.err
 }
 
 // verify does with a chain what a handshake would do now.
-func (c *chain) verify(state *tls.ConnectionState, pool *x509.CertPool) error {
+func (c *chain) verify(state *tls.ConnectionState, pool *x509.CertPool) *verdict {
 	o := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), CurrentTime: c.files.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, between := range state.PeerCertificates[1:] {
 		o.Intermediates.AddCert(between)
 	}
-	if _, err := leafOf(state).Verify(o); err != nil {
-		return fmt.Errorf("the client certificate is not good any more: %w", err)
+	chains, err := leafOf(state).Verify(o)
+	if err != nil {
+		return &verdict{by: pool, err: fmt.Errorf("the client certificate is not good any more: %w", err)}
 	}
-	return nil
+	until := chains[0][0].NotAfter
+	for _, above := range chains[0] { // another one may be good for longer, and is found then
+		if above.NotAfter.Before(until) {
+			until = above.NotAfter
+		}
+	}
+	return &verdict{by: pool, until: until}
 }

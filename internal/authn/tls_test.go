@@ -2,6 +2,7 @@ package authn
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -29,7 +30,10 @@ type front struct {
 	pass   atomic.Pointer[Pass] // of the last request that was let in
 }
 
-func newFront(t *testing.T, r *Roster) *front {
+func newFront(t *testing.T, r *Roster) *front { return newFrontAt(t, r, "tcp", "127.0.0.1:0") }
+
+// newFrontAt is newFront at an address of a network.
+func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
 	f := &front{t: t, clock: newClock(), folder: t.TempDir(), ca: newAuthority(t)}
 	f.writeServer(f.ca.issue(t, "127.0.0.1"))
 	f.write("ca.pem", "CERTIFICATE", f.ca.cert.Raw)
@@ -40,7 +44,7 @@ func newFront(t *testing.T, r *Roster) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,22 +187,36 @@ func TestFilesOfTLSAreReadAgain(t *testing.T) {
 // TestAConnectionDoesNotOutliveItsAuthority, whatever it was when it was made, and goes on
 // where its authority stays.
 func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
-	f := newFront(t, certificates(t))
+	short, err := os.MkdirTemp("", "m") // the path of a socket is short everywhere
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(short) }()
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(short, "s")} {
+		t.Run(network, func(t *testing.T) { endsWithAuthority(t, newFrontAt(t, certificates(t), network, address)) })
+	}
+}
+
+func endsWithAuthority(t *testing.T, f *front) {
 	before, after := f.ca, newAuthority(t)
 	open := func(c tls.Certificate) func() int {
+		at, dialer := f.site.Listener.Addr(), net.Dialer{}
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c}}, MaxConnsPerHost: 1}
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, at.Network(), at.String())
+		}
 		t.Cleanup(transport.CloseIdleConnections)
-		var at string
+		var from string
 		return func() int {
-			r, err := (&http.Client{Transport: transport}).Get("https://" + f.site.Listener.Addr().String())
+			r, err := (&http.Client{Transport: transport}).Get("https://front")
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Body.Close()
 			_, _ = io.Copy(io.Discard, r.Body)
 			now := r.Header.Get("From")
-			if at = cmp.Or(at, now); now != at {
-				t.Fatalf("the request came from %s, and the first one from %s", now, at)
+			if from = cmp.Or(from, now); now != from {
+				t.Fatalf("the request came from %s, and the first one from %s", now, from)
 			}
 			return r.StatusCode
 		}
@@ -237,6 +255,29 @@ func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
 	trust(before, after)
 	if status := old(); status != 200 {
 		t.Errorf("once its authority is back the status is %d", status)
+	}
+}
+
+// TestAConnectionDoesNotOutliveTheTimeOfItsAuthority, though its own certificate is good.
+func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
+	a := newAuthority(t)
+	leaf := a.issue(t, "a").Leaf
+	begun := a.cert.NotAfter.Add(-time.Minute)
+	now := begun
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	f := &tlsFiles{TLSOptions: TLSOptions{Now: func() time.Time { return now }}}
+	f.current.Store(&tls.Config{ClientCAs: pool})
+	f.mu.Lock() // nobody looks at the files
+	late := *leaf
+	late.NotAfter = begun.Add(time.Hour)
+	r := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{&late}, VerifiedChains: [][]*x509.Certificate{{&late, a.cert}}}}).
+		WithContext(context.WithValue(t.Context(), chainKey{}, &chain{files: f}))
+	if err := vouched(r); err != nil {
+		t.Fatal(err)
+	}
+	if now = begun.Add(2 * time.Minute); vouched(r) == nil {
+		t.Error("an authority that has expired vouches")
 	}
 }
 

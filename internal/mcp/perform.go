@@ -133,12 +133,16 @@ func claimError(err error) *CallError {
 // That the credential is bound to another agent is told to the operator, too: the caller
 // is the one that is claimed then.
 func (c *call) claimFault(claimed identity.Caller, err error) *fault {
-	var contradiction *identity.ContradictionError
-	if !errors.As(err, &contradiction) {
+	var contradicts *identity.ContradictionError
+	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())
 	}
 	if told := c.server.options.Contradicted; told != nil {
-		told(Contradiction{Caller: claimed, Method: c.handler.name, Name: string(unquoted(c.named())), Trace: c.trace()})
+		contradiction := Contradiction{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
+		if c.handler.nameOf != "uri" {
+			contradiction.Name = string(unquoted(c.named()))
+		}
+		told(contradiction)
 	}
 	return newFault(codeInvalidRequest, Forbidden, err.Error())
 }

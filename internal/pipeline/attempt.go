@@ -66,6 +66,9 @@ func (x *execution) facts() policylang.Input {
 		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller()},
 		Now:    x.began,
 	}
+	if x.hides() {
+		facts.Hide = x.hidden
+	}
 	x.hearing.suppose(&facts)
 	return facts
 }

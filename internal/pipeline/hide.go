@@ -5,6 +5,9 @@ import (
 	"github.com/mcpd/mcpd/internal/redact"
 )
 
+// hides reports whether there is anything to hide.
+func (x *execution) hides() bool { return len(x.entry.Sensitive) > 0 || x.catalog.Sensitive.Hides() }
+
 // hidden returns what a policy, a limit or a failure of theirs says of the call, without
 // the values of sensitive variables and of sensitive arguments of the call.
 func (x *execution) hidden(text string) string {

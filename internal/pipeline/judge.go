@@ -38,6 +38,9 @@ func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts p
 		denied.DeniedBy = ByResult
 		return denied
 	}
+	if len(x.entry.SensitiveOutput) > 0 {
+		facts.Hide = func(reason string) string { return x.hiddenResult(reason, result) }
+	}
 	both := result.Rich && hasValue(result)
 	for i := range rules {
 		rule := &rules[i]
@@ -47,7 +50,6 @@ func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts p
 		}
 		x.hearing.hear(len(x.entry.Rules)+i, decision)
 		if decision.Outcome == policylang.Deny {
-			decision.Reason = x.hiddenResult(decision.Reason, result)
 			return x.denied(ctx, rule, decision)
 		}
 	}

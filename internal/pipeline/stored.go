@@ -27,8 +27,9 @@ type storedOutcome struct {
 	// Spoke says that the error is in the words of the body.
 	Spoke bool `json:",omitempty"`
 	// Approval is what became of the one that policies wanted. A question that is given
-	// again is none of its own.
+	// again is none of its own. Unshown are the reasons in the error.
 	Approval *audit.Approval `json:",omitempty"`
+	Unshown  string          `json:",omitempty"`
 }
 
 // shown is how the content of a result is made of its value.
@@ -64,7 +65,7 @@ type storedError struct {
 func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	stored := storedOutcome{
 		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
-		Err: (*storedError)(e), Spoke: x.spoke,
+		Err: (*storedError)(e), Spoke: x.spoke, Unshown: x.unshown,
 	}
 	if r.Ask == nil {
 		stored.Approval = x.approval
@@ -87,7 +88,7 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	if err := json.Unmarshal(encoded, &stored); err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
-	x.spoke, x.approval = stored.Spoke, stored.Approval
+	x.spoke, x.approval, x.unshown = stored.Spoke, stored.Approval, stored.Unshown
 	if stored.Err != nil {
 		return call.Result{}, (*call.Error)(stored.Err)
 	}

@@ -12,6 +12,9 @@ func (t Text) HideJSON(raw json.RawMessage) json.RawMessage {
 	if len(t.values) == 0 || len(raw) == 0 {
 		return raw
 	}
+	if t.isTooMuch(len(raw)) {
+		return json.RawMessage(`"` + Mark + `"`)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any

@@ -1,6 +1,9 @@
 package redact_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/redact"
@@ -68,5 +71,41 @@ func TestTwoTextsHideTheLongestFirst(t *testing.T) {
 	}
 	if got := (redact.Text{}).And(long).Hide("hunter2") + long.And(redact.Text{}).Hide("hunter2"); got != "[sensitive][sensitive]" {
 		t.Error(got)
+	}
+}
+
+// TestValuesThatAreInTheMarkHideNothingOfIt: who chooses such values, as often as they
+// like, gets no text that grows with each.
+func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
+	values := "[" + strings.Repeat(`"sens","tive",`, 20) + `"pass"]`
+	for _, hide := range []redact.Text{
+		redact.NewText([]byte(values), []string{"/*"}),
+		redact.NewText([]byte(`["pass","sens"]`), []string{"/*"}).And(redact.NewText([]byte(`["tive"]`), []string{"/*"})),
+	} {
+		if got := hide.Hide("a password, sensitive"); got != "a [sensitive]word, [sensitive]i[sensitive]" {
+			t.Errorf("%d bytes: %.99q", len(got), got)
+		}
+	}
+}
+
+// TestAsMuchAsWouldTakeLongIsHiddenWhole, in text and in JSON; less is not.
+func TestAsMuchAsWouldTakeLongIsHiddenWhole(t *testing.T) {
+	var values []string
+	for i := range 20_000 {
+		values = append(values, fmt.Sprintf("%06d", i))
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hide, long := redact.NewText(raw, []string{"/*"}), strings.Repeat("a sentence of nothing, ", 100)
+	if got := hide.Hide(long) + string(hide.HideJSON(json.RawMessage(`["`+long+`"]`))); got != redact.Mark+`"`+redact.Mark+`"` {
+		t.Errorf("%d bytes are left", len(got))
+	}
+	if got := hide.Hide("it is 000042"); got != "it is [sensitive]" {
+		t.Error(got)
+	}
+	if one := redact.NewText([]byte(`["000042"]`), []string{"/*"}); one.Hide(strings.Repeat(long, 10_000)) == redact.Mark {
+		t.Error("one value hides all of a text that has it not")
 	}
 }

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,6 +11,10 @@ import (
 // shortest is the length in bytes of the shortest value that is looked for in
 // text: shorter ones would be found everywhere.
 const shortest = 4
+
+// mostWork bounds what is looked for in one text, in bytes times values: what is hidden is
+// hidden for callers who choose both, and nothing interrupts it.
+const mostWork = 16 << 20
 
 // Text hides sensitive values in text that a script writes, such as the
 // message of an error. The zero Text hides nothing.
@@ -33,6 +38,9 @@ func NewText(raw json.RawMessage, pointers []string) Text {
 	return t.sorted()
 }
 
+// Hides reports whether there is any value to hide.
+func (t Text) Hides() bool { return len(t.values) > 0 }
+
 // And returns a Text that hides what either of the two hides.
 func (t Text) And(other Text) Text {
 	switch {
@@ -44,9 +52,10 @@ func (t Text) And(other Text) Text {
 	return Text{slices.Concat(t.values, other.values)}.sorted()
 }
 
-// sorted puts the longest first, so that no part of a value is left over.
+// sorted puts the longest first, so that no part of a value is left over, and each once.
 func (t Text) sorted() Text {
-	slices.SortStableFunc(t.values, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(t.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	t.values = slices.Compact(t.values)
 	return t
 }
 
@@ -92,10 +101,26 @@ func (t *Text) add(value any) {
 	}
 }
 
-// Hide replaces every sensitive value in text by [Mark].
+// Hide replaces every sensitive value in text by [Mark]. It does not look into marks:
+// callers choose values, and each that is a part of one would make more of them. A long
+// text is hidden whole where there are very many values.
 func (t Text) Hide(text string) string {
-	for _, value := range t.values {
-		text = strings.ReplaceAll(text, value, Mark)
+	if t.isTooMuch(len(text)) {
+		return Mark
 	}
-	return text
+	between := []string{text} // what stands between the marks
+	for _, value := range t.values {
+		if !slices.ContainsFunc(between, func(part string) bool { return strings.Contains(part, value) }) {
+			continue
+		}
+		var parts []string
+		for _, part := range between {
+			parts = append(parts, strings.Split(part, value)...)
+		}
+		between = parts
+	}
+	return strings.Join(between, Mark)
 }
+
+// isTooMuch reports whether so many bytes are not looked through for all values.
+func (t Text) isTooMuch(bytes int) bool { return len(t.values) > 1 && bytes > mostWork/len(t.values) }

@@ -25,8 +25,10 @@ type Config struct {
 	// Problems tell.
 	Config   *hclfile.Config
 	Problems diag.List
-	// foreign are the files that are another user's.
+	// foreign are the files that are another user's, and the folder that they are in.
 	foreign []string
+	// open says that every user may replace what is in the folder.
+	open bool
 }
 
 // ReadConfig reads the operator's file, which fsys holds under the last element
@@ -36,6 +38,7 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 	c := &Config{Sources: map[string][]byte{}, name: name}
 	all := hclfile.VarValues{}
 	if fsys != nil {
+		c.look(fsys)
 		c.readVars(fsys, path.Dir(name), all)
 		text, info, err := content(fsys, path.Base(name), maxToolFile)
 		c.note(name, info)
@@ -60,6 +63,19 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 		c.Config = hclfile.UnreadConfig(c.Bytes)
 	}
 	return c
+}
+
+// look takes down who may replace what is in the folder. A volume that is mounted for
+// mcpd alone is open as the files in it are, and in a sticky folder nobody replaces the
+// files of others.
+func (c *Config) look(fsys fs.FS) {
+	info, err := fs.Stat(fsys, ".")
+	if err != nil {
+		return // what it holds is missing, too
+	}
+	c.note(path.Dir(c.name), info)
+	_, err = fs.Stat(fsys, "..data")
+	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && err != nil
 }
 
 // note takes down whose a file is that was opened.

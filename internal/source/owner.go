@@ -1,6 +1,7 @@
 package source
 
 import (
+	"path"
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
@@ -26,8 +27,19 @@ func (t *Tree) Foreign() diag.List {
 	return owned(names)
 }
 
-// Foreign is [Tree.Foreign] for the operator's file and the values beside it.
-func (c *Config) Foreign() diag.List { return owned(c.foreign) }
+// Foreign is [Tree.Foreign] for the operator's file, the values beside it and their
+// folder. It also reports that every user may write in that.
+func (c *Config) Foreign() diag.List {
+	problems := owned(c.foreign)
+	if c.open {
+		problems = append(problems, diag.Diagnostic{
+			Code: "writable-by-others", Range: diag.Range{File: path.Dir(c.name)},
+			Summary: "this folder is writable by every user, and production mode demands that nobody else can replace the operator's file",
+			Detail:  "run chmod o-w on it: who may write here decides what mcpd runs",
+		})
+	}
+	return problems
+}
 
 // owned reports files of other users.
 func owned(names []string) diag.List {

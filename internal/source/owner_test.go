@@ -50,13 +50,33 @@ func TestWhatIsAnothersIsTold(t *testing.T) {
 	foreign(nil, true, "tools.d/named.txt", "tools.d/own.hcl")
 
 	config := fstest.MapFS{"mcpd.hcl": of(other, ""), "a.mcpdvars": of(other, ""), "b.mcpdvars": of(0, "")}
+	wantForeign(t, config, "etc/a.mcpdvars production-owner", "etc/mcpd.hcl production-owner")
+}
+
+func wantForeign(t *testing.T, config fstest.MapFS, want ...string) {
+	t.Helper()
 	var got []string
 	for _, p := range source.ReadConfig(config, "etc/mcpd.hcl", nil).Foreign() {
-		got = append(got, p.Range.File)
+		got = append(got, p.Range.File+" "+p.Code)
 	}
-	if want := []string{"etc/a.mcpdvars", "etc/mcpd.hcl"}; !slices.Equal(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+}
+
+// TestWhoMayReplaceTheOperatorsFileIsTold: who owns its folder, or anybody who may write
+// there, unless the folder keeps files to their owners or is a mounted volume.
+func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
+	folder := func(uid int, mode os.FileMode) fstest.MapFS {
+		return fstest.MapFS{".": {Mode: os.ModeDir | mode, Sys: &syscall.Stat_t{Uid: uint32(uid)}}, "mcpd.hcl": {Mode: 0o644}}
+	}
+	wantForeign(t, folder(os.Geteuid(), 0o755))
+	wantForeign(t, folder(os.Geteuid()+1, 0o755), "etc production-owner")
+	wantForeign(t, folder(0, 0o777), "etc writable-by-others")
+	wantForeign(t, folder(0, os.ModeSticky|0o777))
+	volume := folder(0, 0o777)
+	volume["..data"] = &fstest.MapFile{Mode: os.ModeDir | 0o755}
+	wantForeign(t, volume)
 }
 
 // TestALinkIsAsItsTargetIs: whoever made a link in one's own folder could make it there,
