@@ -18,9 +18,9 @@ const (
 	whyServer   = "server"   // the server cannot keep the call meanwhile
 )
 
-// approve has the log say what became of the approval that policies want. to stands for
-// the question, zero for none.
-func (x *execution) approve(became, why string, to [32]byte) {
+// setApproval has the log say what became of the approval that policies want. to stands
+// for the question, zero for none.
+func (x *execution) setApproval(became, why string, to [32]byte) {
 	a := &audit.Approval{State: became, Why: why}
 	for _, c := range x.consents {
 		a.Policies = append(a.Policies, c.policy.Name)
@@ -57,7 +57,7 @@ func (x *execution) voided(err error, pause *asking.Pause) {
 			break
 		}
 	}
-	x.approve(audit.ApprovalVoid, why, to)
+	x.setApproval(audit.ApprovalVoid, why, to)
 }
 
 // approvalOf returns what the log is to say of the approval of a call that has ended. Of
