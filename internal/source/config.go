@@ -62,9 +62,9 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 	return c
 }
 
-// note takes down whose a file is that was opened.
+// note takes down a file that is another user's.
 func (c *Config) note(name string, info fs.FileInfo) {
-	if info != nil && foreign(info) {
+	if foreign(info) {
 		c.foreign = append(c.foreign, name)
 	}
 }

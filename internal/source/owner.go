@@ -23,14 +23,14 @@ func (t *Tree) Foreign() diag.List {
 	for i := range names {
 		names[i] = t.display(names[i])
 	}
-	return owned(names)
+	return ofOthers(names)
 }
 
 // Foreign is [Tree.Foreign] for the operator's file and the values beside it.
-func (c *Config) Foreign() diag.List { return owned(c.foreign) }
+func (c *Config) Foreign() diag.List { return ofOthers(c.foreign) }
 
-// owned reports files of other users.
-func owned(names []string) diag.List {
+// ofOthers reports that files are those of other users.
+func ofOthers(names []string) diag.List {
 	slices.Sort(names)
 	var problems diag.List
 	for _, name := range slices.Compact(names) {
