@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
 )
@@ -87,7 +86,7 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 	const refusal = "the server cannot write down the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
-		config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  mode = \"" + mode + "\"\n  capture = [\"long\"]\n}\n"), Mode: 0o644}}
+		config := files("mcpd.hcl", auditBlock(path, "  mode = \""+mode+"\"\n  capture = [\"long\"]\n"))
 		s := server(t, engine.Options{Tools: files("pay.hcl", endingTools), Config: config})
 		wantSaid(t, s.Execute(t.Context(), calls("never", `{}`)), "1")
 		for range 20 {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,7 +43,7 @@ func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
 		Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), Telemetry: &engine.Telemetry{Console: &console},
-		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+		LookupEnv: onConsole,
 	})
 	for _, n := range []int{1, 10} {
 		_, _ = s.Call(t.Context(), "add", map[string]any{"n": n})
@@ -87,9 +86,9 @@ func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var console bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", fmt.Sprintf("audit {\n  path = %q\n}\n", path)),
+		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", auditBlock(path, "")),
 		Telemetry: &engine.Telemetry{Console: &console},
-		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+		LookupEnv: onConsole,
 	})
 	_, _ = s.Call(t.Context(), "one", nil)
 	if err := s.Close(t.Context()); err != nil {
