@@ -14,8 +14,8 @@ import (
 )
 
 // fullDisk has the system refuse what would make a file of this process larger than a log
-// is now, as a disk does that is full, until the function is called. The log has to be the
-// largest by far of the files that the process writes.
+// is now, as a disk does that is full, until the function is called or the test ends. The
+// log has to be the largest by far of the files that the process writes.
 func fullDisk(t *testing.T, path string) (room func()) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -32,7 +32,9 @@ func fullDisk(t *testing.T, path string) (room func()) {
 		}
 	}
 	limit(syscall.Rlimit{Cur: uint64(info.Size()), Max: before.Max})
-	return func() { limit(before) }
+	room = func() { limit(before) }
+	t.Cleanup(room) // the limit holds for all tests of the process
+	return room
 }
 
 // endings is one call of each way that calls end.
