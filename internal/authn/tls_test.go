@@ -2,6 +2,7 @@ package authn
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -237,6 +238,21 @@ func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
 	trust(before, after)
 	if status := old(); status != 200 {
 		t.Errorf("once its authority is back the status is %d", status)
+	}
+}
+
+// TestWhatIsKnownOfAConnectionIsKeptForItsPass: a socket may speak TLS, and has both a user
+// and a client certificate then.
+func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
+	type other struct{}
+	user, vouching := peer{uid: 7}, &chain{}
+	ctx := t.Context()
+	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
+		ctx = context.WithValue(ctx, key, value)
+	}
+	kept := proofOf(request().WithContext(ctx)).Context()
+	if kept.Value(peerKey{}) != user || kept.Value(chainKey{}) != vouching || kept.Value(other{}) != nil {
+		t.Errorf("of the connection %v, %v and %v are kept", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
 	}
 }
 
