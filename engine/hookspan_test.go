@@ -83,6 +83,7 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 	}
 	call := spans["tools/call add"]
 	wantParts(t, spans)
+	close(carried) // the hook has ended
 	if got, want := <-carried, "00-"+call.Trace+"-"+spans["http.request"].ID+"-01"; got != want {
 		t.Errorf("the request of the hook carries %q, want %q", got, want)
 	}
