@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
@@ -68,13 +67,4 @@ func (x *execution) approvalOf(result call.Result) *audit.Approval {
 		return &audit.Approval{State: audit.ApprovalNone}
 	}
 	return x.approval
-}
-
-// written is a message as the log may have it: without what is sensitive, and without the
-// reasons for which an approval was wanted, as those may hold arguments.
-func (x *execution) written(message string) string {
-	if x.unshown != "" {
-		message = strings.TrimSuffix(message, ": "+x.unshown)
-	}
-	return x.hidden(message)
 }
