@@ -70,6 +70,7 @@ var layout = map[string][]string{
 	"internal/retryafter":      {},
 	"internal/requestid":       {},
 	"internal/authn/idptest":   {},
+	"internal/authn/certtest":  {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},
 	"internal/watch":           {},
@@ -120,7 +121,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/authn/idptest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
+var testKits = []string{"internal/authn/idptest", "internal/authn/certtest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{
