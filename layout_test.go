@@ -40,7 +40,7 @@ var layout = map[string][]string{
 	"internal/cputime/cputest": {"internal/cputime"},
 	"internal/deadline":        {},
 	"internal/catalog":         {"call", "scripting", "policylang", "identity", "diag", "internal/hclfile", "internal/schema", "internal/grant", "internal/source", "internal/crossref", "internal/hooks", "internal/host", "internal/host/secrets", "internal/reply", "internal/uritemplate", "internal/redact", "internal/ratelimit", "internal/power", "internal/resultcache", "internal/host/modules", "internal/host/oauth"},
-	"internal/hooks":           {"scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact", "internal/telemetry"},
+	"internal/hooks":           {"call", "scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact", "internal/telemetry"},
 	"internal/gofunc":          {"scripting", "identity", "internal/catalog", "internal/watchdog", "diag", "internal/hclfile", "internal/schema", "internal/host/modules"},
 	"internal/lanes":           {},
 	"internal/nesting":         {"scripting"},
@@ -70,6 +70,7 @@ var layout = map[string][]string{
 	"internal/retryafter":      {},
 	"internal/requestid":       {},
 	"internal/authn/idptest":   {},
+	"internal/authn/certtest":  {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},
 	"internal/watch":           {},
@@ -120,7 +121,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/authn/idptest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
+var testKits = []string{"internal/authn/idptest", "internal/authn/certtest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -9,14 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
 )
 
 // fullDisk has the system refuse what would make a file of this process larger than a log
-// is now, as a disk does that is full, until the function is called. The log has to be the
-// largest by far of the files that the process writes.
+// is now, as a disk does that is full, until the function is called or the test ends. The
+// log has to be the largest by far of the files that the process writes.
 func fullDisk(t *testing.T, path string) (room func()) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -33,7 +32,9 @@ func fullDisk(t *testing.T, path string) (room func()) {
 		}
 	}
 	limit(syscall.Rlimit{Cur: uint64(info.Size()), Max: before.Max})
-	return func() { limit(before) }
+	room = func() { limit(before) }
+	t.Cleanup(room) // the limit holds for all tests of the process
+	return room
 }
 
 // endings is one call of each way that calls end.
@@ -87,7 +88,7 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 	const refusal = "the server cannot write down the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
-		config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  mode = \"" + mode + "\"\n  capture = [\"long\"]\n}\n"), Mode: 0o644}}
+		config := files("mcpd.hcl", auditBlock(path, "  mode = \""+mode+"\"\n  capture = [\"long\"]\n"))
 		s := server(t, engine.Options{Tools: files("pay.hcl", endingTools), Config: config})
 		wantSaid(t, s.Execute(t.Context(), calls("never", `{}`)), "1")
 		for range 20 {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/audit"
@@ -53,17 +53,12 @@ policy "no_negatives" {
 // auditedServer writes its calls to a file in a folder of its own.
 func auditedServer(t *testing.T, block string) (*engine.Server, string) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n" + block + "}\n"), Mode: 0o644}}
-	return server(t, engine.Options{Tools: files("pay.hcl", ledgered), Config: config}), path
+	return server(t, engine.Options{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(path, block))}), path
 }
 
-func mustJSON(t *testing.T, value any) []byte {
-	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+// auditBlock is the block of a log at a path, with more lines.
+func auditBlock(path, more string) string {
+	return fmt.Sprintf("audit {\n  path = %q\n%s}\n", path, more)
 }
 
 // linesOf returns the lines of a log, which must be whole.
@@ -138,7 +133,7 @@ func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
 // nothing.
 func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  mode = \"strict\"\n}\n"), Mode: 0o644}}
+	config := files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"))
 	s := unloaded(t, engine.Options{Tools: files("a.hcl", "tool \"file\" {\n  run = \"return 1\"\n}\n"), Config: config})
 	var seen []byte
 	goTool(t, s, "act", func(context.Context) (string, error) {
@@ -171,8 +166,7 @@ func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 // TestALogThatCannotBeOpenedKeepsTheServerFromServing.
 func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
 	folder := t.TempDir()
-	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit { path = " + string(mustJSON(t, folder)) + " }\n"), Mode: 0o644}}
-	o := engine.Options{Tools: files("pay.hcl", ledgered), Config: config}
+	o := engine.Options{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(folder, ""))}
 	s := unloaded(t, o)
 	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
 		t.Errorf("got %v", err)
@@ -217,9 +211,8 @@ func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
 		"  capture = [\"elsewhere\"]\n": {nil, 0},
 	} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
-		config := fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n" + block + "}\n"), Mode: 0o644}}
 		var said logBuffer
-		s := server(t, engine.Options{Tools: files("note.hcl", readable), Config: config, Logger: said.logger()})
+		s := server(t, engine.Options{Tools: files("note.hcl", readable), Config: files("mcpd.hcl", auditBlock(path, block)), Logger: said.logger()})
 		for _, uri := range uris {
 			s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri})
 		}

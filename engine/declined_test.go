@@ -35,7 +35,7 @@ func TestACallThatIsNotMadeHasHooksAndARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var phases []engine.Phase
 	s := unloaded(t, engine.Options{
-		Config: files("mcpd.hcl", "audit {\n  path = "+string(mustJSON(t, path))+"\n  mode = \"strict\"\n}\n"),
+		Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n")),
 		Hooks:  []engine.Hook{func(_ context.Context, e engine.HookEvent) { phases = append(phases, e.Phase) }},
 		Tools: files("t.hcl", `
 policy "closed" {
@@ -71,7 +71,7 @@ policy "closed" {
 func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", "audit {\n  path = "+string(mustJSON(t, path))+"\n}\n"),
+		Config: files("mcpd.hcl", auditBlock(path, "")),
 		Tools: files("outer.hcl", caller(`
     if (call.depth < 8) return await tools.outer();
     return await tools.outer().catch(() => "refused");`)),
@@ -91,7 +91,7 @@ func TestANestedCallWhoseTurnHasNotComeHasARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		s := unloaded(t, engine.Options{
-			Config: files("mcpd.hcl", "audit {\n  path = "+string(mustJSON(t, path))+"\n}\n"),
+			Config: files("mcpd.hcl", auditBlock(path, "")),
 			Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
 		})
 		goTool(t, s, "waits", func(ctx context.Context) (string, error) {

@@ -92,7 +92,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
 		Telemetry: &engine.Telemetry{},
-		Config:    files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\naudit {\n  path = "+string(mustJSON(t, path))+"\n}\n"),
+		Config:    files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
 		Policies: []engine.Policy{func(_ identity.Agent, tool string, args map[string]any) engine.Decision {
 			switch {
 			case tool != "half":

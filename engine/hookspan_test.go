@@ -16,32 +16,6 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// span is what the tests read of a span on the console.
-type span struct {
-	Name       string         `json:"name"`
-	Trace      string         `json:"trace_id"`
-	ID         string         `json:"span_id"`
-	Parent     string         `json:"parent_id"`
-	Attributes map[string]any `json:"attributes"`
-}
-
-// spansOf returns what the console of a closed server has, by the names.
-func spansOf(t *testing.T, console *bytes.Buffer) map[string]span {
-	t.Helper()
-	all := map[string]span{}
-	for lines := json.NewDecoder(console); lines.More(); {
-		var s span
-		if err := lines.Decode(&s); err != nil {
-			t.Fatal(err)
-		}
-		all[s.Name] = s
-	}
-	return all
-}
-
-// onConsole has spans written to the console.
-func onConsole(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }
-
 // tellingHooks are one that asks a site and one that fails.
 const tellingHooks = `
 hook "tells" {
@@ -103,9 +77,13 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	spans := spansOf(t, &console)
+	spans := map[string]span{}
+	for _, s := range spansOf(t, &console) {
+		spans[s.Name] = s
+	}
 	call := spans["tools/call add"]
 	wantParts(t, spans)
+	close(carried) // the hook has ended
 	if got, want := <-carried, "00-"+call.Trace+"-"+spans["http.request"].ID+"-01"; got != want {
 		t.Errorf("the request of the hook carries %q, want %q", got, want)
 	}
@@ -134,21 +112,4 @@ func wantParts(t *testing.T, spans map[string]span) {
 	if diff := cmp.Diff(map[string]any{"error.type": "EXECUTION_ERROR"}, spans["hook fails"].Attributes); diff != "" {
 		t.Errorf("the hook that fails (-want +got)\n%s", diff)
 	}
-}
-
-// metricsOf returns what a server tells Prometheus.
-func metricsOf(s *engine.Server) string {
-	w := httptest.NewRecorder()
-	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	return w.Body.String()
-}
-
-// lineOf returns the first line of a log that says something.
-func lineOf(log, said string) string {
-	for line := range strings.Lines(log) {
-		if strings.Contains(line, said) {
-			return line
-		}
-	}
-	return ""
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"sync"
 )
 
@@ -26,4 +27,14 @@ func (b *logBuffer) String() string {
 
 func (b *logBuffer) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// lineOf returns the first line of a log that says something.
+func lineOf(log, said string) string {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, said) {
+			return line
+		}
+	}
+	return ""
 }

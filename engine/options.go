@@ -59,8 +59,9 @@ type Options struct {
 	// package serve. Nil accepts all.
 	CheckAuth func([]Auth) error
 
-	// CheckTLS refuses a tls block by which a front could not listen now, for programs that
-	// check files beside the server: one that listens already goes on with what it has read.
+	// CheckTLS refuses a tls block by which a front could not listen now, with an error for
+	// the operator; serve.CheckTLS is the one of package serve. A front that listens goes on
+	// with what it has read, so that a program which has one should accept all from then on.
 	// Nil accepts all.
 	CheckTLS func(ListenTLS) error
 

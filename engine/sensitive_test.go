@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -170,7 +169,7 @@ func openedUnder(t *testing.T, policy, password string) map[string]string {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	o := engine.Options{
 		Logger: log.logger(), Tools: files("open.hcl", openTool+policy),
-		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path = " + string(mustJSON(t, path)) + "\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+		Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n")),
 	}
 	if strings.HasPrefix(policy, "# in Go") {
 		o.Policies = []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {

@@ -3,7 +3,8 @@ package engine_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,38 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 )
+
+// span is what the tests read of a span on the console.
+type span struct {
+	Name       string         `json:"name"`
+	Trace      string         `json:"trace_id"`
+	ID         string         `json:"span_id"`
+	Parent     string         `json:"parent_id"`
+	Attributes map[string]any `json:"attributes"`
+}
+
+// spansOf returns what the console of a closed server has, in the order in which it ended.
+func spansOf(t *testing.T, console *bytes.Buffer) (all []span) {
+	t.Helper()
+	for lines := json.NewDecoder(console); lines.More(); {
+		var s span
+		if err := lines.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// onConsole has spans written to the console.
+func onConsole(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }
+
+// metricsOf returns what a server tells Prometheus.
+func metricsOf(s *engine.Server) string {
+	w := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
 
 // judgedTools are judged by judgedBy, before and behind their calls.
 const judgedTools = `
@@ -44,7 +77,7 @@ func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
 		Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), Telemetry: &engine.Telemetry{Console: &console},
-		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+		LookupEnv: onConsole,
 	})
 	for _, n := range []int{1, 10} {
 		_, _ = s.Call(t.Context(), "add", map[string]any{"n": n})
@@ -56,16 +89,9 @@ func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []map[string]any
-	for lines := json.NewDecoder(&console); lines.More(); {
-		var span struct {
-			Name       string
-			Attributes map[string]any
-		}
-		if err := lines.Decode(&span); err != nil {
-			t.Fatal(err)
-		}
-		if span.Name == "policy" {
-			got = append(got, span.Attributes)
+	for _, s := range spansOf(t, &console) {
+		if s.Name == "policy" {
+			got = append(got, s.Attributes)
 		}
 	}
 	want := []map[string]any{
@@ -87,9 +113,9 @@ func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var console bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", fmt.Sprintf("audit {\n  path = %q\n}\n", path)),
+		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", auditBlock(path, "")),
 		Telemetry: &engine.Telemetry{Console: &console},
-		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+		LookupEnv: onConsole,
 	})
 	_, _ = s.Call(t.Context(), "one", nil)
 	if err := s.Close(t.Context()); err != nil {
@@ -97,17 +123,9 @@ func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
 	}
 	type ids struct{ Trace, Span, Method string }
 	var want, got []ids
-	for lines := json.NewDecoder(&console); lines.More(); {
-		var span struct {
-			Name  string
-			Trace string `json:"trace_id"`
-			Span  string `json:"span_id"`
-		}
-		if err := lines.Decode(&span); err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasPrefix(span.Name, "tools/call") {
-			want = append(want, ids{span.Trace, span.Span, "tools/call"})
+	for _, s := range spansOf(t, &console) {
+		if strings.HasPrefix(s.Name, "tools/call") {
+			want = append(want, ids{s.Trace, s.ID, "tools/call"})
 		}
 	}
 	text, err := os.ReadFile(path)

@@ -125,7 +125,7 @@ func (a *access) apply(s *engine.Snapshot) error {
 	switch {
 	case s == nil:
 		return a.roster.Apply(authn.Options{}) // nothing says who may enter
-	case a.guarded.Load() && !demanding(s):
+	case a.guarded.Load() && !demanding(s.Auths()):
 		a.engine.Logger().Error("the auth blocks let in who proves nothing, on an address that strangers reach: those from before stay in force until a restart")
 		return nil
 	}
@@ -144,15 +144,13 @@ func (a *access) apply(s *engine.Snapshot) error {
 // whether that is so.
 func (a *access) guard(strangers bool) bool {
 	now := a.engine.Snapshot()
-	demands := demanding(now)
+	demands := demanding(now.Auths())
 	a.guarded.Store(demands && (strangers || knowsPeers(now)))
 	return demands
 }
 
-func demanding(s *engine.Snapshot) bool { return demanded(s.Auths()) }
-
-// demanded reports whether by auth blocks nobody enters without a credential.
-func demanded(blocks []engine.Auth) bool {
+// demanding reports whether by auth blocks nobody enters without a credential.
+func demanding(blocks []engine.Auth) bool {
 	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b engine.Auth) bool { return b.Kind == anonymous })
 }
 

@@ -62,12 +62,16 @@ func traceOf(t mcp.Trace) string {
 	return cmp.Or(telemetry.Parent(t.Parent, "").TraceID(), telemetry.Parent(t.CarrierParent, "").TraceID())
 }
 
-// cut returns the beginning of what a caller calls something, whose bound is that of no
-// record.
+// cut returns the beginning of what a caller calls something. A request that is refused may
+// name it by as much text as a message holds, and the log, unlike the audit log, has no bound
+// of its own.
 func cut(name string) string {
-	const most = 256
-	if runes := []rune(name); len(runes) > most {
-		return string(runes[:most]) + "…"
+	left := 256 // characters
+	for i := range name {
+		if left == 0 {
+			return name[:i] + "…"
+		}
+		left--
 	}
 	return name
 }

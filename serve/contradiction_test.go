@@ -105,6 +105,7 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 	claims := []claim{
 		{"REST, header", post("/mcp/execute", `{"tool":"open","arguments":{}}`, evilHeaders), unread},
 		{"REST, member", post("/mcp/execute", `{"tool":"open","arguments":{},"agent":`+evilAgent+`}`, http.Header{"Traceparent": evilHeaders["Traceparent"]}), nil},
+		{"REST, a long name", post("/mcp/execute", `{"tool":"`+strings.Repeat("ü", 300)+`","arguments":{},"agent":`+evilAgent+`}`, http.Header{"Traceparent": evilHeaders["Traceparent"]}), map[string]string{"name": strings.Repeat("ü", 256) + "…"}},
 		{"REST, list", func() (int, string) {
 			got := m.send(at, http.MethodGet, "/mcp/capabilities", "", joined(credential, evilHeaders))
 			return got.status, got.text

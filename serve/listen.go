@@ -59,9 +59,9 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 // proves nothing could come in from elsewhere, for [engine.Options].
 func CheckListen(l engine.Listen, auths []engine.Auth) error {
 	if gate.CheckListen(l.Address, true) != nil {
-		return nil // which is no address is told where it is read
+		return nil // what is no address is a mistake of its own
 	}
-	if gate.CheckListen(l.Address, l.TLS != nil && demanded(auths)) != nil {
+	if gate.CheckListen(l.Address, l.TLS != nil && demanding(auths)) != nil {
 		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
 	}
 	return nil

@@ -18,9 +18,9 @@ func newCheck(e env) *cobra.Command {
 		Use:   "check [DIR]",
 		Short: "Report every mistake in the tool files",
 		Long: `Check reads mcpd.hcl and the tool files exactly as serve does, and reports
-all mistakes and warnings of all files at once. The files of auth blocks and of
-a tls block must be there, and such as serve takes, and so must be where the
-audit log is to stand.`,
+all mistakes and warnings of all files at once. It also looks at what serve would
+refuse to start with: the files of auth blocks and of a tls block, the place of the
+audit log, and an address that strangers reach. It makes nothing.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
 		Args:              oneFolder,

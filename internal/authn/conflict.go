@@ -13,12 +13,13 @@ type Conflict struct {
 	RequestID string
 }
 
-// agentsError says that there is a [Conflict], and between whom.
-type agentsError struct {
+// conflictError refuses a request for its [Conflict]. It is errTwoAgents, and says between
+// whom.
+type conflictError struct {
 	principal identity.Principal
 	agent     string
 }
 
-func (*agentsError) Error() string { return errTwoAgents.Error() }
+func (*conflictError) Error() string { return errTwoAgents.Error() }
 
-func (*agentsError) Unwrap() error { return errTwoAgents }
+func (*conflictError) Unwrap() error { return errTwoAgents }

@@ -21,11 +21,17 @@
 // certificate that no method takes. A user of a Unix socket whom no method names
 // has merely proved nothing, as nobody can choose not to be one.
 //
+// What a connection was let in by may be gone before the connection is: a [Pass] is who has
+// entered, judged again while a stream or a body lasts, and [TLS] has requests held to the
+// authorities of client certificates that there are by then. Files of keys are looked at
+// while they are used, and [RosterOptions].Keys is told of each [KeyEvent].
+//
 // Without a Roster a caller on HTTP is anonymous ([Anonymous]); the process on the
 // other end of stdio is the operating-system user ([Local]). What a caller claims
-// about itself, in headers or in a message, is never read here: that is
-// [identity.Agent]. Whether the claim fits the credential is
-// [identity.Principal.Bind].
+// about itself, in headers or in a message, is never read here, but for the id of its
+// request, which the log has: that is [identity.Agent]. Whether the claim fits the
+// credential is [identity.Principal.Bind]; whether that of the connection does, is a
+// [Conflict].
 //
 // The package decides nothing about a call, and tells a caller nothing of why it
 // was refused beyond RFC 6750: the reason is the operator's, and holds no credential.

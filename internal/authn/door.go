@@ -78,9 +78,9 @@ func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, mes
 		id = requestid.New()
 	}
 	h.Set(requestid.Header, id)
-	var two *agentsError
-	if errors.As(err, &two) && d.Conflicted != nil {
-		d.Conflicted(r, Conflict{Principal: two.principal, Agent: two.agent, Source: d.source(r), RequestID: id})
+	var conflict *conflictError
+	if errors.As(err, &conflict) && d.Conflicted != nil {
+		d.Conflicted(r, Conflict{Principal: conflict.principal, Agent: conflict.agent, Source: d.source(r), RequestID: id})
 	}
 	d.tell(r, id, refusal)
 	return refusal.Status, refusal.message()

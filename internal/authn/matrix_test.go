@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/authn/certtest"
 	"github.com/mcpd/mcpd/internal/authn/idptest"
 )
 
@@ -208,8 +209,8 @@ func (s *site) claimCells() []cell {
 }
 
 func (s *site) certificateCells() []cell {
-	ca := newAuthority(s.t)
-	named, stranger := ca.issue(s.t, "root", "spiffe://fleet/a").Leaf, ca.issue(s.t, "spiffe://fleet/a", "spiffe://other/a").Leaf
+	ca := certtest.New(s.t)
+	named, stranger := ca.Issue(s.t, "root", "spiffe://fleet/a").Leaf, ca.Issue(s.t, "spiffe://fleet/a", "spiffe://other/a").Leaf
 	late := *named
 	late.NotAfter = s.clock.now().Add(-time.Second)
 	unverified := request()
@@ -226,9 +227,9 @@ func (s *site) certificateCells() []cell {
 }
 
 func (s *site) mixedCells() []cell {
-	leaf := newAuthority(s.t).issue(s.t, "x", "spiffe://fleet/a").Leaf
+	leaf := certtest.New(s.t).Issue(s.t, "x", "spiffe://fleet/a").Leaf
 	k, bound, same := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{Agent: "bot"}), s.apiKey(apikey.Record{Agent: "spiffe://fleet/a"})
-	foreign := newAuthority(s.t).issue(s.t, "x", "spiffe://other/a").Leaf
+	foreign := certtest.New(s.t).Issue(s.t, "x", "spiffe://other/a").Leaf
 	return []cell{
 		{name: "a key with a certificate", request: showing(bearing(k.Text()), leaf), id: "ci", agent: "spiffe://fleet/a"},
 		{name: "a key with the certificate of its agent", request: showing(bearing(same.Text()), leaf), id: "ci", agent: "spiffe://fleet/a"},

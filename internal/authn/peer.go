@@ -36,15 +36,15 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 }
 
 // withPeerOf returns a context that carries nothing but who sent what the other belongs
-// to: what is known of the socket, and of the client certificate.
+// to: what is known of the socket and of the client certificate.
 func withPeerOf(ctx context.Context) context.Context {
-	alone := context.Background()
+	kept := context.Background()
 	for _, key := range []any{peerKey{}, chainKey{}} {
 		if known := ctx.Value(key); known != nil {
-			alone = context.WithValue(alone, key, known)
+			kept = context.WithValue(kept, key, known)
 		}
 	}
-	return alone
+	return kept
 }
 
 // user returns the principal of a peer that one of the methods lets in.

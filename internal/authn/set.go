@@ -119,7 +119,7 @@ func bind(p identity.Principal, agent string) (identity.Principal, error) {
 		return p, nil
 	}
 	if p.Agent != "" {
-		return identity.Principal{}, &agentsError{p, agent}
+		return identity.Principal{}, &conflictError{p, agent}
 	}
 	p.Agent = agent
 	return p, nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log/slog"
 	"net"
@@ -17,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/authn/certtest"
 )
 
 // front is a server behind TLS, and the files that it is read from.
@@ -26,7 +27,7 @@ type front struct {
 	folder string
 	log    strings.Builder
 	site   *httptest.Server
-	ca     *authority
+	ca     *certtest.Authority
 	pass   atomic.Pointer[Pass] // of the last request that was let in
 }
 
@@ -34,9 +35,9 @@ func newFront(t *testing.T, r *Roster) *front { return newFrontAt(t, r, "tcp", "
 
 // newFrontAt is newFront at an address of a network.
 func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
-	f := &front{t: t, clock: newClock(), folder: t.TempDir(), ca: newAuthority(t)}
-	f.writeServer(f.ca.issue(t, "127.0.0.1"))
-	f.write("ca.pem", "CERTIFICATE", f.ca.cert.Raw)
+	f := &front{t: t, clock: newClock(), folder: t.TempDir(), ca: certtest.New(t)}
+	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
+	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
 	c, err := NewTLS(TLSOptions{
 		CertFile: f.path("cert.pem"), KeyFile: f.path("key.pem"), ClientCAFile: f.path("ca.pem"),
 		Now: f.clock.now, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
@@ -70,21 +71,9 @@ func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
 
 func (f *front) path(name string) string { return filepath.Join(f.folder, name) }
 
-func (f *front) write(name, kind string, raw []byte) {
-	f.t.Helper()
-	if err := os.WriteFile(f.path(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
 func (f *front) writeServer(c tls.Certificate) {
 	f.t.Helper()
-	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.write("cert.pem", "CERTIFICATE", c.Certificate[0])
-	f.write("key.pem", "PRIVATE KEY", key)
+	certtest.WritePair(f.t, f.path("cert.pem"), f.path("key.pem"), c)
 }
 
 // get makes a connection of its own, and returns the status of a request on it (0
@@ -123,7 +112,7 @@ func (f *front) resumed(c tls.Certificate) bool {
 }
 
 func TestEveryConnectionShowsItsCertificate(t *testing.T) {
-	if f := newFront(t, certificates(t)); f.resumed(f.ca.issue(t, "a")) {
+	if f := newFront(t, certificates(t)); f.resumed(f.ca.Issue(t, "a")) {
 		t.Error("a session is resumed")
 	}
 }
@@ -144,10 +133,10 @@ func TestOnlyCertificatesOfTheAuthorityOpenAConnection(t *testing.T) {
 		most  uint16
 		want  int
 	}{
-		"its own":            {[]tls.Certificate{f.ca.issue(t, "a")}, 0, 200},
+		"its own":            {[]tls.Certificate{f.ca.Issue(t, "a")}, 0, 200},
 		"none":               {nil, 0, 401},
-		"that of a stranger": {[]tls.Certificate{newAuthority(t).issue(t, "a")}, 0, 0},
-		"an older protocol":  {[]tls.Certificate{f.ca.issue(t, "a")}, tls.VersionTLS12, 0},
+		"that of a stranger": {[]tls.Certificate{certtest.New(t).Issue(t, "a")}, 0, 0},
+		"an older protocol":  {[]tls.Certificate{f.ca.Issue(t, "a")}, tls.VersionTLS12, 0},
 	} {
 		switch got, _ := f.get(row.most, row.certs...); {
 		case name == "that of a stranger" && got == 401: // Go's client does not show what nobody asked for
@@ -160,26 +149,26 @@ func TestOnlyCertificatesOfTheAuthorityOpenAConnection(t *testing.T) {
 func TestFilesOfTLSAreReadAgain(t *testing.T) {
 	f := newFront(t, certificates(t))
 	_, first := f.get(0)
-	client := f.ca.issue(t, "a")
-	f.writeServer(f.ca.issue(t, "127.0.0.1"))
+	client := f.ca.Issue(t, "a")
+	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
 	status, second := f.get(0, client)
 	if status != 200 || second == first {
 		t.Errorf("the status is %d, with the certificate of before: %v", status, second == first)
 	}
-	f.write("cert.pem", "CERTIFICATE", []byte("none"))
+	certtest.Write(t, f.path("cert.pem"), &x509.Certificate{Raw: []byte("none")})
 	if status, again := f.get(0, client); status != 200 || again != second {
 		t.Errorf("a broken file: the status is %d, with the last good certificate: %v", status, again == second)
 	}
 	if n := strings.Count(f.log.String(), "what was read before goes on"); n != 1 {
 		t.Errorf("the operator is told %d times", n)
 	}
-	f.ca = newAuthority(t)
-	f.writeServer(f.ca.issue(t, "127.0.0.1"))
-	f.write("ca.pem", "CERTIFICATE", f.ca.cert.Raw)
+	f.ca = certtest.New(t)
+	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
+	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
 	if status, _ := f.get(0, client); status == 200 {
 		t.Error("a client of an authority that was taken out is let in")
 	}
-	if status, _ := f.get(0, f.ca.issue(t, "a")); status != 200 {
+	if status, _ := f.get(0, f.ca.Issue(t, "a")); status != 200 {
 		t.Errorf("a client of the new authority: the status is %d", status)
 	}
 }
@@ -198,7 +187,7 @@ func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
 }
 
 func endsWithAuthority(t *testing.T, f *front) {
-	before, after := f.ca, newAuthority(t)
+	before, after := f.ca, certtest.New(t)
 	open := func(c tls.Certificate) func() int {
 		at, dialer := f.site.Listener.Addr(), net.Dialer{}
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c}}, MaxConnsPerHost: 1}
@@ -221,23 +210,21 @@ func endsWithAuthority(t *testing.T, f *front) {
 			return r.StatusCode
 		}
 	}
-	trust := func(authorities ...*authority) {
+	trust := func(authorities ...*certtest.Authority) {
 		f.clock.pass(authorityAge)
-		var text []byte
+		var certs []*x509.Certificate
 		for _, a := range authorities {
-			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...)
+			certs = append(certs, a.Cert)
 		}
-		if err := os.WriteFile(f.path("ca.pem"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		certtest.Write(t, f.path("ca.pem"), certs...)
 		f.clock.pass(authorityAge)
 	}
-	old := open(before.issue(t, "a"))
+	old := open(before.Issue(t, "a"))
 	if status := old(); status != 200 {
 		t.Fatalf("at first the status is %d", status)
 	}
 	trust(before, after)
-	fresh := open(after.issue(t, "a"))
+	fresh := open(after.Issue(t, "a"))
 	pass := f.pass.Load()
 	if one, other := old(), fresh(); one != 200 || other != 200 {
 		t.Errorf("while there are both authorities the status is %d and %d", one, other)
@@ -260,24 +247,39 @@ func endsWithAuthority(t *testing.T, f *front) {
 
 // TestAConnectionDoesNotOutliveTheTimeOfItsAuthority, though its own certificate is good.
 func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
-	a := newAuthority(t)
-	leaf := a.issue(t, "a").Leaf
-	begun := a.cert.NotAfter.Add(-time.Minute)
+	a := certtest.New(t)
+	leaf := a.Issue(t, "a").Leaf
+	begun := a.Cert.NotAfter.Add(-time.Minute)
 	now := begun
 	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
+	pool.AddCert(a.Cert)
 	f := &tlsFiles{TLSOptions: TLSOptions{Now: func() time.Time { return now }}}
 	f.current.Store(&tls.Config{ClientCAs: pool})
 	f.mu.Lock() // nobody looks at the files
 	late := *leaf
 	late.NotAfter = begun.Add(time.Hour)
-	r := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{&late}, VerifiedChains: [][]*x509.Certificate{{&late, a.cert}}}}).
+	r := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{&late}, VerifiedChains: [][]*x509.Certificate{{&late, a.Cert}}}}).
 		WithContext(context.WithValue(t.Context(), chainKey{}, &chain{files: f}))
 	if err := vouched(r); err != nil {
 		t.Fatal(err)
 	}
 	if now = begun.Add(2 * time.Minute); vouched(r) == nil {
 		t.Error("an authority that has expired vouches")
+	}
+}
+
+// TestWhatIsKnownOfAConnectionIsKeptForItsPass: a socket may speak TLS, and has both a user
+// and a client certificate then.
+func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
+	type other struct{}
+	user, vouching := peer{uid: 7}, &chain{}
+	ctx := t.Context()
+	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
+		ctx = context.WithValue(ctx, key, value)
+	}
+	kept := proofOf(request().WithContext(ctx)).Context()
+	if kept.Value(peerKey{}) != user || kept.Value(chainKey{}) != vouching || kept.Value(other{}) != nil {
+		t.Errorf("of the connection %v, %v and %v are kept", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
 	}
 }
 
@@ -302,7 +304,7 @@ func TestFilesOfTLSMustBeGoodAtTheStart(t *testing.T) {
 }
 
 func TestACommonNameIsNoName(t *testing.T) {
-	leaf := newAuthority(t).issue(t, "root", "spiffe://fleet/a").Leaf
+	leaf := certtest.New(t).Issue(t, "root", "spiffe://fleet/a").Leaf
 	p, err := principalOf(leaf, []CertificateOptions{{Allow: []string{"root"}}}, time.Now())
 	if err == nil {
 		t.Errorf("it is %v", p)

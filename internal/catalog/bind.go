@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// InGo is the name of all policies of the embedding program together. No policy in a file
-// can have it.
+// InGo is the name by which the operator knows what the embedding program has in Go: all of
+// its policies together, and each of its hooks. Nothing in a file can have it.
 const InGo = "(go)"
 
 // addPolicies gives every entry its policies, in the order in which they are

@@ -8,5 +8,9 @@
 // hook lags so far behind that its queue is full, calls wait for room, and its
 // runs are cut short so that there is some soon.
 //
+// A run is a part of the trace of its call, which may be over, and the log knows it by the
+// ids of the call. It runs for nobody: it has neither the values nor the tokens of the
+// principal whose call it is told of.
+//
 // What the events say, and which hooks want them, is decided elsewhere.
 package hooks

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/telemetry"
@@ -82,7 +83,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	defer span.End()
 	defer func() {
 		if cause := recover(); cause != nil {
-			span.Fail(failed)
+			span.Fail(string(call.ExecutionError))
 			r.Failed(ctx, h.Name, run, fmt.Errorf("panic: %v", cause))
 		}
 	}()
@@ -98,7 +99,7 @@ func (r *Runner) run(h *Hook, run Run) {
 		err = outcome.Failure
 	}
 	if err != nil {
-		span.Fail(codeOf(bounded))
+		span.Fail(string(codeOf(bounded)))
 		r.ended(bounded, h, run, err)
 	}
 }
@@ -108,26 +109,21 @@ func (r *Runner) run(h *Hook, run Run) {
 // principal whose calls it is told of, and modules would take it for them. The event says
 // who called, and the request is named in the log.
 func (r *Runner) host(ctx context.Context, h *Hook, run Run, span telemetry.Span) *host.Call {
-	call := &host.Call{
+	c := &host.Call{
 		Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, Granted: h.Modules, Readable: h.Secrets,
 		What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID, Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
 	}
-	call.GrantLocal(h.Files, h.Env)
-	call.Ends, _ = ctx.Deadline()
-	return call
+	c.GrantLocal(h.Files, h.Env)
+	c.Ends, _ = ctx.Deadline()
+	return c
 }
 
-// The codes of runs that failed, in their spans: those of calls.
-const (
-	failed  = "EXECUTION_ERROR"
-	timeout = "TIMEOUT"
-)
-
-func codeOf(ctx context.Context) string {
+// codeOf returns the code of a run that failed, in its span: that of a call which ends so.
+func codeOf(ctx context.Context) call.Code {
 	if ctx.Err() != nil {
-		return timeout
+		return call.Timeout
 	}
-	return failed
+	return call.ExecutionError
 }
 
 // ended tells of a run that failed. Of those that were cut short in one

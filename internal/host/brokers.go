@@ -46,8 +46,8 @@ type Options struct {
 	// Propagate returns the traceparent (W3C Trace Context) that requests of a context
 	// carry on; nil for none.
 	Propagate func(context.Context) (traceparent string)
-	// Audit writes down what is no call, before it happens: an event and its
-	// attributes. Nil writes nothing down.
+	// Audit writes down what is no call, an event and its attributes: before it happens
+	// where that can be, and an error means that it may not. Nil writes nothing down.
 	Audit  func(event string, attributes map[string]string) error
 	Logger *slog.Logger
 }

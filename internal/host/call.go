@@ -83,16 +83,14 @@ type (
 
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
-	if scripting.IsMessage(op) {
-		answer, err := h.do(ctx, op, payload)
-		return answer, forRequestsOnly(op, err)
+	if !scripting.IsMessage(op) {
+		ctx = h.named(ctx)
+		if h.Metrics != nil {
+			return h.observed(ctx, op, payload)
+		}
 	}
-	ctx = h.named(ctx)
-	if h.Metrics == nil {
-		answer, err := h.do(ctx, op, payload)
-		return answer, forRequestsOnly(op, err)
-	}
-	return h.observed(ctx, op, payload)
+	answer, err := h.do(ctx, op, payload)
+	return answer, forRequestsOnly(op, err)
 }
 
 // named has what is logged of an operation name the call.

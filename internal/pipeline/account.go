@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -34,7 +35,7 @@ func (x *execution) account(ctx context.Context, result call.Result) *call.Error
 	r.Duration, r.Cached, r.Declined, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, x.declined, audit.OutcomeOK
 	switch {
 	case result.Err != nil:
-		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.written(x.recordedMessage(result.Err))
+		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.recordedMessage(result.Err)
 	case result.Ask != nil:
 		r.Outcome = audit.OutcomeInputRequired
 	}
@@ -86,11 +87,12 @@ func (x *execution) recordRead(r *audit.Record) {
 	}
 }
 
-// recordedMessage is what the caller is told, without the URI that [execution.recordRead]
-// leaves out.
+// recordedMessage is what the caller is told, as the log may have it: without the URI that
+// [execution.recordRead] leaves out, without the reasons for which an approval was wanted,
+// as those may hold arguments, and without what is sensitive.
 func (x *execution) recordedMessage(err *call.Error) string {
-	if x.req.Kind != call.Resources || err.Code != call.ToolNotFound || x.entry != nil && x.entry.Kind != call.Templates {
-		return err.Message
+	if x.req.Kind == call.Resources && err.Code == call.ToolNotFound && (x.entry == nil || x.entry.Kind == call.Templates) {
+		return "no such resource"
 	}
-	return "no such resource"
+	return x.hidden(strings.TrimSuffix(err.Message, x.unshown))
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
@@ -18,9 +17,9 @@ const (
 	whyServer   = "server"   // the server cannot keep the call meanwhile
 )
 
-// approve has the log say what became of the approval that policies want. to stands for
-// the question, zero for none.
-func (x *execution) approve(became, why string, to [32]byte) {
+// setApproval has the log say what became of the approval that policies want. to stands
+// for the question, zero for none.
+func (x *execution) setApproval(became, why string, to [32]byte) {
 	a := &audit.Approval{State: became, Why: why}
 	for _, c := range x.consents {
 		a.Policies = append(a.Policies, c.policy.Name)
@@ -57,7 +56,7 @@ func (x *execution) voided(err error, pause *asking.Pause) {
 			break
 		}
 	}
-	x.approve(audit.ApprovalVoid, why, to)
+	x.setApproval(audit.ApprovalVoid, why, to)
 }
 
 // approvalOf returns what the log is to say of the approval of a call that has ended. Of
@@ -68,13 +67,4 @@ func (x *execution) approvalOf(result call.Result) *audit.Approval {
 		return &audit.Approval{State: audit.ApprovalNone}
 	}
 	return x.approval
-}
-
-// written is a message as the log may have it: without what is sensitive, and without the
-// reasons for which an approval was wanted, as those may hold arguments.
-func (x *execution) written(message string) string {
-	if x.unshown != "" {
-		message = strings.TrimSuffix(message, ": "+x.unshown)
-	}
-	return x.hidden(message)
 }

@@ -35,7 +35,7 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	open := pause.Asks
 	pause.Own = x.own
 	if pause.AsksConsent() {
-		x.approve(audit.ApprovalAsked, "", pause.Consent.To) // until it is answered
+		x.setApproval(audit.ApprovalAsked, "", pause.Consent.To) // until it is answered
 	}
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
@@ -85,7 +85,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 // answered goes on with a call that its client has answered.
 func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
-		x.approve(audit.ApprovalRefused, "", pause.Consent.To)
+		x.setApproval(audit.ApprovalRefused, "", pause.Consent.To)
 		return call.Result{}, x.refusedConsent(ctx)
 	}
 	return x.goOn(ctx, *pause)

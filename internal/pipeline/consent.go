@@ -54,14 +54,14 @@ func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Re
 	case pause.Consent.Asked >= maxConsents:
 		return call.Result{}, x.unasked(ctx, whyChanging, "the reason that its policy gives changes each time")
 	}
-	x.approve(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
+	x.setApproval(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
 	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
 	if err != nil {
 		return call.Result{}, failed(call.PolicyDenied, err, "the user cannot be asked to approve the call")
 	}
 	result, failure := x.ask(&pause, open)
 	if failure == nil {
-		x.approve(audit.ApprovalAsked, "", pause.Consent.To)
+		x.setApproval(audit.ApprovalAsked, "", pause.Consent.To)
 	}
 	return result, failure
 }
@@ -69,9 +69,9 @@ func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Re
 // unasked denies a call whose user cannot be asked, for the reason why not, which is why
 // in one word.
 func (x *execution) unasked(ctx context.Context, why, because string) *call.Error {
-	x.approve(audit.ApprovalUnasked, why, [sha256.Size]byte{})
-	x.unshown = x.reasons("; ")
-	return x.unapproved(ctx, fmt.Sprintf("the call needs the approval of a user, and %s: %s", because, x.unshown))
+	x.setApproval(audit.ApprovalUnasked, why, [sha256.Size]byte{})
+	x.unshown = ": " + x.reasons("; ")
+	return x.unapproved(ctx, fmt.Sprintf("the call needs the approval of a user, and %s%s", because, x.unshown))
 }
 
 // refusedConsent denies a call that its user did not consent to.

@@ -40,7 +40,8 @@ type execution struct {
 	consents []consent
 	// approval is what became of the approval that they want; nil before that is known.
 	approval *audit.Approval
-	// unshown are the reasons that a refusal tells its caller, and not the audit log.
+	// unshown is the end of the message of a refusal that its caller is told and the audit
+	// log is not: why an approval was wanted.
 	unshown string
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge

@@ -33,7 +33,7 @@ func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, 
 		return x.askConsent(ctx, pause)
 	}
 	if pause.Consent.Given {
-		x.approve(audit.ApprovalGiven, "", pause.Consent.To)
+		x.setApproval(audit.ApprovalGiven, "", pause.Consent.To)
 	}
 	if x.body == nil {
 		return uncompleted(), nil

@@ -6,6 +6,6 @@
 // What a record does not hold is never made up: where the decision depends on it, the
 // call is counted as unknown, with the reason.
 //
-// It compares decisions, and not who made them. It counts no limits, runs no body and
-// judges no result, as records hold none.
+// It compares decisions, and not who made them. It counts no limits and runs no body, and
+// of results, which no record holds, it knows what policies are sure of without them.
 package replay

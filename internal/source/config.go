@@ -78,9 +78,9 @@ func (c *Config) look(fsys fs.FS) {
 	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && err != nil
 }
 
-// note takes down whose a file is that was opened.
+// note takes down a file, or a folder, that is another user's.
 func (c *Config) note(name string, info fs.FileInfo) {
-	if info != nil && foreign(info) {
+	if foreign(info) {
 		c.foreign = append(c.foreign, name)
 	}
 }

@@ -47,7 +47,7 @@ func (t *Tree) read(name string, before *unit) {
 		delete(t.units, name)
 		return
 	}
-	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), foreign: info != nil && foreign(info)}
+	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), foreign: foreign(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
 		u.parsed = diag.List{{
@@ -110,7 +110,7 @@ func (t *Tree) open(name string) *ref {
 	default:
 		var info fs.FileInfo
 		r.bytes, info, r.err = content(t.fsys, name, maxReferenced)
-		r.foreign = info != nil && foreign(info)
+		r.foreign = foreign(info)
 	}
 	if t.held += len(r.bytes); t.held > maxHeld {
 		t.held -= len(r.bytes)

@@ -24,13 +24,13 @@ func (t *Tree) Foreign() diag.List {
 	for i := range names {
 		names[i] = t.display(names[i])
 	}
-	return owned(names)
+	return ofOthers(names)
 }
 
 // Foreign is [Tree.Foreign] for the operator's file, the values beside it and their
 // folder. It also reports that every user may write in that.
 func (c *Config) Foreign() diag.List {
-	problems := owned(c.foreign)
+	problems := ofOthers(c.foreign)
 	if c.open {
 		problems = append(problems, diag.Diagnostic{
 			Code: "writable-by-others", Range: diag.Range{File: path.Dir(c.name)},
@@ -41,8 +41,8 @@ func (c *Config) Foreign() diag.List {
 	return problems
 }
 
-// owned reports files of other users.
-func owned(names []string) diag.List {
+// ofOthers reports that files are those of other users.
+func ofOthers(names []string) diag.List {
 	slices.Sort(names)
 	var problems diag.List
 	for _, name := range slices.Compact(names) {

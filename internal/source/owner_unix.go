@@ -10,8 +10,11 @@ import (
 
 // foreign reports whether a file belongs to somebody who is neither the user that runs
 // mcpd nor root: its owner may write it, whatever its mode says. What is on no disk
-// belongs to the program.
+// belongs to the program, and what could not be opened, of which info is nil, to nobody.
 func foreign(info fs.FileInfo) bool {
+	if info == nil {
+		return false
+	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }

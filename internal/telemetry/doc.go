@@ -5,8 +5,9 @@
 // makes a [Span] of each call and of its parts, and sends them where the OTEL_*
 // variables say; without any of those the tracer is nil, and nothing of it costs
 // anything. Its [Metrics] count what they are told, fetch the rest as [Stats] when
-// somebody looks, and are served by [Telemetry.Handler]. [LogHandler] adds ids to
-// the records of a log.
+// somebody looks, and are served by [Telemetry.Handler]. [LogHandler] adds the ids of the
+// span and of the [Request] in a context to the records of a log. What may go on when its
+// span is over, such as the run of a hook, keeps an [Origin] of it.
 //
 // What a caller or a script chooses becomes no label of a metric and no name of a
 // span. Of a call nothing is told but what the operator's files name and which of

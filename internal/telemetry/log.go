@@ -22,7 +22,8 @@ type logHandler struct {
 	has [len(ids)]bool
 }
 
-// ids are the names of what a context may add to a record.
+// ids are the names of what a context may add to a record, in the order in which
+// [logHandler.missing] has their values.
 var ids = [...]string{"call_id", "request_id", "trace_id", "span_id"}
 
 // step is a group, or attributes when it has no name.
@@ -70,12 +71,12 @@ func (h logHandler) missing(r slog.Record, of trace.SpanContext, request Request
 			return true
 		})
 	}
-	known := [len(ids)]string{request.Call, request.ID}
+	var traceID, spanID string
 	if of.IsValid() {
-		known[2], known[3] = of.TraceID().String(), of.SpanID().String()
+		traceID, spanID = of.TraceID().String(), of.SpanID().String()
 	}
 	var missing []slog.Attr
-	for i, value := range known {
+	for i, value := range [len(ids)]string{request.Call, request.ID, traceID, spanID} {
 		if value != "" && !has[i] {
 			missing = append(missing, slog.String(ids[i], value))
 		}

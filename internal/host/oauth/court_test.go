@@ -31,13 +31,15 @@ type court struct {
 	mu     sync.Mutex
 	now    time.Time
 	asked  []string // the requests for tokens
-	told   []string // of whom tokens were joined and lost, and what the vault had then
-	untold error    // why nobody can be told of those that are joined
 	code   string   // what the desk answers with an error, "" for none
 	during func()   // is done before the desk answers, unless it is nil
 	number int
 
 	question []byte // what the user was asked last
+
+	// Written and read in turns, by the test and by what it waits for.
+	told   []string // of whom tokens were joined and lost, and what the vault had then
+	untold error    // why nobody can be told of those that are joined
 }
 
 // memoryVault is a vault without a seal.
