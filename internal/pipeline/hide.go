@@ -31,12 +31,11 @@ func (x *execution) sensitive() redact.Text {
 	return hide.And(redact.NewText(encode(x.args), x.entry.Sensitive))
 }
 
-// hiddenResult returns what a policy says that has seen the result, without the values of
-// sensitive outputs. The rest is for [execution.hidden]. What a policy fails with holds no
-// values.
+// hiddenResult is [execution.hidden] for a policy that has seen the result, too. What a
+// policy fails with holds no values.
 func (x *execution) hiddenResult(text string, result call.Result) string {
-	if len(x.entry.SensitiveOutput) == 0 || text == "" {
-		return text
+	if len(x.entry.SensitiveOutput) > 0 && text != "" {
+		text = redact.NewText(returned(result), x.entry.SensitiveOutput).Hide(text)
 	}
-	return redact.NewText(returned(result), x.entry.SensitiveOutput).Hide(text)
+	return x.hidden(text)
 }
