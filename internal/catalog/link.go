@@ -22,6 +22,8 @@ type linker struct {
 	keys     *soundRules[policylang.Key]
 	// shadowed are the folders that files of others were found to be hidden by.
 	shadowed map[[2]*hclfile.Folder]bool
+	// hidden are pairs of items of one address: the one that is read, and one that is not.
+	hidden [][2]*Item
 }
 
 // link checks everything that concerns more than one definition. It returns a
@@ -41,6 +43,7 @@ func (b *Builder) link(found *build, registered []*Item) *Catalog {
 	k.addAccess(config)
 	k.addSecrets()
 	k.addItems(slices.Concat(registered, found.items))
+	k.checkShadows()
 	entries, share := k.distinct()
 	k.addPolicies(entries)
 	k.addLimits(entries)
@@ -78,6 +81,7 @@ func (k *linker) addItems(items []*Item) {
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
+			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
 			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
 			continue
 		}

@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/uritemplate"
+)
+
+// overlapSteps is how long it may take to learn that two templates have no URI in
+// common: those of which it is not known are taken to have one.
+const overlapSteps = 200_000
+
+// operatorRule is a policy, a limit or a hook in the operator's file, as it is called, and
+// the resources that it is about.
+type operatorRule struct {
+	what, name string
+	targets    hclfile.Targets
+}
+
+func (r *operatorRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i.Name) }
+
+// operatorRules returns those that are about some resources and not about others.
+func (k *linker) operatorRules() (rules []operatorRule) {
+	add := func(what, name string, targets hclfile.Targets) {
+		if len(targets.Resources) > 0 {
+			rules = append(rules, operatorRule{what, name, targets})
+		}
+	}
+	config := k.found.config
+	for i := range config.Policies {
+		add("policy", config.Policies[i].Name, config.Policies[i].Targets)
+	}
+	for i := range config.RateLimits {
+		add("limit", config.RateLimits[i].Name, config.RateLimits[i].Targets)
+	}
+	for i := range config.Hooks {
+		add("hook", config.Hooks[i].Name, config.Hooks[i].Targets)
+	}
+	return rules
+}
+
+// checkShadows reports what is read in the place of another resource that a rule of the
+// operator is about, and is not under that rule itself: what stands at an address would
+// get past the operator by standing before what was meant.
+func (k *linker) checkShadows() {
+	s := &shadows{rules: k.operatorRules(), told: map[[2]string]bool{}}
+	if len(s.rules) == 0 {
+		return
+	}
+	for _, pair := range k.hidden {
+		s.look(pair[0], pair[1], func() bool { return true })
+	}
+	for i, t := range k.catalog.templates {
+		for _, e := range k.catalog.Entries[Resources] {
+			s.look(e.Item, t.Item, func() bool {
+				if !strings.HasPrefix(e.Address, t.Offer.Template.Prefix()) {
+					return false
+				}
+				_, ok := t.Offer.match(uritemplate.NewURI(e.Address))
+				return ok
+			})
+		}
+		for _, earlier := range k.catalog.templates[:i] {
+			s.look(earlier.Item, t.Item, func() bool {
+				steps := overlapSteps
+				return earlier.Offer.Template.Overlaps(t.Offer.Template, &steps) || steps <= 0
+			})
+		}
+	}
+	k.found.report(s.found)
+}
+
+// shadows are the resources that are in the place of others.
+type shadows struct {
+	rules []operatorRule
+	told  map[[2]string]bool
+	found diag.List
+}
+
+// look reports that first is read in the place of second, if it is: inPlace tells.
+func (s *shadows) look(first, second *Item, inPlace func() bool) {
+	pair := [2]string{first.Kind.String() + first.Name, second.Kind.String() + second.Name}
+	at := slices.IndexFunc(s.rules, func(r operatorRule) bool { return r.covers(second) && !r.covers(first) })
+	if at < 0 || s.told[pair] || !inPlace() {
+		return
+	}
+	s.told[pair] = true
+	rule := &s.rules[at]
+	s.found = append(s.found, diag.Diagnostic{
+		Code: "shadowed-rule", Range: first.Where,
+		Summary: fmt.Sprintf("%s %q is read in the place of %s %q, which the operator's %s %q is about", first.Kind, first.Name, second.Kind, second.Name, rule.what, rule.name),
+		Detail:  fmt.Sprintf("choose another URI, or ask the operator to name %q in the %s, too", first.Name, rule.what),
+		Notes:   []diag.Note{{Range: second.Where, Message: fmt.Sprintf("%s %q", second.Kind, second.Name)}},
+	})
+}
