@@ -115,6 +115,30 @@ func (i *issuer) verifier(ctx context.Context, name keyName) (*oidc.IDTokenVerif
 	return nil, errKey
 }
 
+// verify checks the signature of a token by a key. The error is one of those of
+// [issuer.verifier], or [errSignature] where the key, as it is now, has not signed it: a
+// provider may have put another key under its name.
+func (i *issuer) verify(ctx context.Context, name keyName, token string) error {
+	verifier, err := i.verifier(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := verifier.Verify(ctx, token); err == nil {
+		return nil
+	}
+	if i.renew(ctx, i.now()) != nil {
+		return errSignature
+	}
+	now := i.keys.Load().verifiers[name]
+	if now == nil || now == verifier {
+		return errSignature // what the library says repeats claims
+	}
+	if _, err := now.Verify(ctx, token); err != nil {
+		return errSignature
+	}
+	return nil
+}
+
 // known returns the keys and their age, which is above all bounds for none.
 func (i *issuer) known(now time.Time) (*keySet, time.Duration) {
 	set := i.keys.Load()

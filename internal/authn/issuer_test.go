@@ -62,6 +62,36 @@ func TestKeysMayBeRotated(t *testing.T) {
 	s.want("the new key", fresh, 200)
 }
 
+// TestAKeyMayBeReplacedUnderItsName, or where keys have none, and who forges tokens has the
+// provider asked no more often for that.
+func TestAKeyMayBeReplacedUnderItsName(t *testing.T) {
+	for _, name := range []string{"one", ""} {
+		s := newSite(t)
+		first, second := idptest.NewKey(name, "ES256"), idptest.NewKey(name, "ES256")
+		sign := func(k *idptest.Key) string {
+			if name == "" {
+				return idptest.Sign(k, map[string]any{"kid": nil}, s.claims(nil))
+			}
+			return idptest.Sign(k, nil, s.claims(nil))
+		}
+		s.provider.Rotate(first)
+		s.tokensOnly()
+		s.want("the first key", sign(first), 200)
+		s.want("the second key, which is not published yet", sign(second), 401)
+		s.clock.pass(fetchPause)
+		s.provider.Rotate(second)
+		s.want("the second key", sign(second), 200)
+		s.want("the first key, which is withdrawn", sign(first), 401)
+		asked := s.provider.Asked(idptest.KeysPath)
+		for range 100 {
+			s.want("a withdrawn key", sign(first), 401)
+		}
+		if more := s.provider.Asked(idptest.KeysPath) - asked; more > 0 {
+			t.Errorf("the provider was asked %d times more", more)
+		}
+	}
+}
+
 func TestStrangersCannotHaveTheProviderAskedAtWill(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,6 +130,7 @@ func (f *tlsFiles) look(now time.Time) {
 	case err != nil:
 		f.tell("the TLS files cannot be read: what was read before goes on", err)
 	case sameTLS(c, f.current.Load()):
+		f.told = ""
 	default:
 		f.current.Store(c)
 		f.told = ""
@@ -189,6 +192,6 @@ func (f *tlsFiles) load() (*tls.Config, error) {
 
 // sameTLS reports whether two configurations were read from equal files.
 func sameTLS(a, b *tls.Config) bool {
-	return a.Certificates[0].Leaf.Equal(b.Certificates[0].Leaf) && a.ClientAuth == b.ClientAuth &&
+	return slices.EqualFunc(a.Certificates[0].Certificate, b.Certificates[0].Certificate, bytes.Equal) && a.ClientAuth == b.ClientAuth &&
 		(a.ClientCAs == b.ClientCAs || a.ClientCAs != nil && a.ClientCAs.Equal(b.ClientCAs))
 }

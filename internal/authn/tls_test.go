@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log/slog"
 	"net"
@@ -170,6 +171,36 @@ func TestFilesOfTLSAreReadAgain(t *testing.T) {
 	}
 	if status, _ := f.get(0, f.ca.Issue(t, "a")); status != 200 {
 		t.Errorf("a client of the new authority: the status is %d", status)
+	}
+}
+
+// TestCertificatesBeneathTheServersAreReadAgain, though its own is what it was.
+func TestCertificatesBeneathTheServersAreReadAgain(t *testing.T) {
+	f := newFront(t, certificates(t))
+	served := func() int {
+		f.get(0)
+		c, err := tls.Dial("tcp", f.site.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return len(c.ConnectionState().PeerCertificates)
+	}
+	if n := served(); n != 1 {
+		t.Fatalf("%d certificates", n)
+	}
+	text, err := os.ReadFile(f.path("cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certtest.Write(t, f.path("cert.pem"), leaf, f.ca.Cert)
+	if n := served(); n != 2 {
+		t.Errorf("%d certificates, once there are two", n)
 	}
 }
 
