@@ -4,9 +4,11 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -80,16 +82,29 @@ tool "slow" {
   timeout = "10ms"
   run     = "while (true) {}"
 }
+prompt "completed" {
+  argument "a" {
+    complete { run = "log.info('a completion ran'); return []" }
+  }
+  message "user" { text = "done" }
+}
 `
 
 // TestAFullDiskHasAStrictLogRefuseEveryAnswer, whatever the call came to: a denial that
-// nobody wrote down is told no more than a result. A relaxed log keeps its lines in memory.
+// nobody wrote down is told no more than a result; and nothing is done of which no intent
+// is on the disk. A relaxed log keeps its lines in memory.
 func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 	const refusal = "the server cannot write down the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		config := files("mcpd.hcl", auditBlock(path, "  mode = \""+mode+"\"\n  capture = [\"long\"]\n"))
-		s := server(t, engine.Options{Tools: files("pay.hcl", endingTools), Config: config})
+		var log logBuffer
+		s := unloaded(t, engine.Options{Tools: files("pay.hcl", endingTools), Config: config, Logger: log.logger()})
+		var acts atomic.Int64
+		goTool(t, s, "acts", func(context.Context) (string, error) { acts.Add(1); return "", nil })
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		wantSaid(t, s.Execute(t.Context(), calls("never", `{}`)), "1")
 		for range 20 {
 			wantSaid(t, s.Execute(t.Context(), calls("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")
@@ -105,6 +120,15 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 			case err == nil || err.Code != engine.ExecutionError || err.Message != refusal || err.RetryAfter == 0:
 				t.Errorf("%s %s %s: got %v", mode, end.request.Name, end.request.Arguments, err)
 			}
+		}
+		s.Execute(t.Context(), calls("acts", `{}`))
+		s.Execute(t.Context(), engine.Request{Kind: engine.Prompts, Name: "completed", Argument: "a", Arguments: json.RawMessage(`{"value":"x"}`)})
+		done := int64(0)
+		if mode == "relaxed" {
+			done = 1
+		}
+		if ran := int64(strings.Count(log.String(), "a completion ran")); acts.Load() != done || ran != done {
+			t.Errorf("%s: a tool ran %d times and a completion %d", mode, acts.Load(), ran)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
