@@ -33,6 +33,8 @@ type compiler struct {
 	// covers nothing has not.
 	owner *owner
 	tool  *Tool
+	// when is that of the policy, once it is compiled; nil for none.
+	when ast.Expr
 	// asked are the arguments, dotted, whose presence was asked for so far.
 	asked map[string]bool
 	diags diag.List

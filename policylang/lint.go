@@ -26,27 +26,14 @@ func (c *compiler) lint(x *expression, tree *ast.AST) {
 		}
 	})
 	switch {
-	case x.role == roleAllow && x.names["agent"] && !x.names["principal"]:
-		c.lintClaimed(x, tree.Expr(), "this allow rests only on what the agent claims to be",
-			"any caller can claim any agent_id; ask for principal.* as well, or for agent.verified")
-	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"]:
-		c.lintClaimed(x, tree.Expr(), "this key rests only on what the agent claims to be",
+	case x.role == roleWhen:
+		c.when = tree.Expr()
+	case x.role == roleAllow:
+		c.lintAllow(x, tree.Expr())
+	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"] && !asksFor(tree.Expr(), isVerified):
+		c.warnClaimed(x, "this key rests only on what the agent claims to be",
 			"any caller can claim another agent_id and is counted anew; use principal.id or source.ip")
 	}
-}
-
-// lintClaimed warns of trust in what a caller says of itself.
-func (c *compiler) lintClaimed(x *expression, tree ast.Expr, summary, detail string) {
-	verified := false
-	visit(tree, func(e ast.Expr) {
-		verified = verified || slices.Equal(path(e), []string{"agent", "verified"})
-	})
-	if verified {
-		return
-	}
-	c.report(x.places, 0, len(x.text.Body()), problem{
-		severity: diag.Warning, code: codeClaimed, summary: summary, detail: detail,
-	})
 }
 
 // lintConstant warns of an expression that reads nothing, such as "false".
