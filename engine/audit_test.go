@@ -25,6 +25,7 @@ type line struct {
 	Arguments json.RawMessage `json:"arguments"`
 	Depth     int             `json:"depth"`
 	Declined  bool            `json:"declined"`
+	Limited   bool            `json:"limited"`
 }
 
 const ledgered = `
@@ -114,6 +115,31 @@ func TestEveryCallIsWrittenDown(t *testing.T) {
 	}
 	if first, last := lines[0], lines[len(lines)-1]; first.Kind != "event" || last.Kind != "event" {
 		t.Errorf("the log begins with %+v and ends with %+v", first, last)
+	}
+}
+
+// TestARecordSaysThatALimitWasAgainstTheCall, and which.
+func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", auditBlock(path, "")),
+		Tools:  files("t.hcl", "tool \"once\" { run = \"return 1\" }\nlimit \"hourly\" { rate = \"1/h\" }\n"),
+	})
+	for range 2 {
+		s.Execute(t.Context(), calls("once", `{}`))
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	lines, _ := linesOf(t, path)
+	for _, l := range lines {
+		if l.Kind == "outcome" {
+			got = append(got, fmt.Sprint(l.Outcome, " ", l.DeniedBy, " ", l.Limited))
+		}
+	}
+	if want := "ok  false,POLICY_DENIED hourly true"; strings.Join(got, ",") != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }
 
