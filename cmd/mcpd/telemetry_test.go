@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestATraceGoesOnThroughACall: the span of a call belongs to the trace that _meta names,
+// TestATraceGoesOnThroughACall: the span of a call belongs to the trace that _meta names, or the header,
 // so do its parts and what its body asks of others, and the log names them.
 func TestATraceGoesOnThroughACall(t *testing.T) {
 	const trace, header = "0af7651916cd43dd8448eb211c80319c", "11111111111111111111111111111111"
@@ -39,6 +39,14 @@ func TestATraceGoesOnThroughACall(t *testing.T) {
 	}
 	if got := <-carried; !strings.HasPrefix(got, "00-"+trace+"-") {
 		t.Errorf("the request carries %q", got)
+	}
+	for path, text := range map[string]string{"/mcp": string(modernBody("tools/call", params)), "/mcp/execute": `{"tool":"ask","arguments":{}}`} {
+		if status, answer, err := d.exchange(http.MethodPost, path, []byte(text), headers); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s, %v", status, answer, err)
+		}
+		if got := <-carried; !strings.HasPrefix(got, "00-"+header+"-") {
+			t.Errorf("%s: where the header alone names a trace, the request carries %q", path, got)
+		}
 	}
 	spans, named := map[string]bool{}, regexp.MustCompile(`"name":"([^"]*)"|msg=(here) .*trace_id=`)
 	for !spans["tools/call ask"] {
