@@ -155,9 +155,12 @@ func (l *outcomeLedger) module() engine.HostModule {
 		Phase string `json:"phase"`
 	}
 	return engine.HostModule{Name: "ledger", Functions: []engine.HostFunc{
-		engine.NewHostFunc("note", func(_ context.Context, _ engine.HostCall, in note) (struct{}, error) {
+		engine.NewHostFunc("note", func(ctx context.Context, _ engine.HostCall, in note) (struct{}, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
+			if ctx.Err() != nil {
+				return struct{}{}, ctx.Err() // the run was lost with its process, and perhaps the next has begun
+			}
 			told := l.of(in.ID)
 			told.noted = append(told.noted, in.Phase)
 			return struct{}{}, nil
