@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/nesting"
 )
 
 // endsIn returns what the outcomes in a log say, the parts of one line apart by spaces,
@@ -94,7 +97,9 @@ func TestANestedCallWhoseTurnHasNotComeHasARecord(t *testing.T) {
 			Config: files("mcpd.hcl", auditBlock(path, "")),
 			Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
 		})
+		var running atomic.Int64
 		goTool(t, s, "waits", func(ctx context.Context) (string, error) {
+			running.Add(1)
 			<-ctx.Done()
 			return "", ctx.Err()
 		})
@@ -103,7 +108,10 @@ func TestANestedCallWhoseTurnHasNotComeHasARecord(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			synctest.Wait() // until eight run, and the ninth waits for one of them
+			for running.Load() < nesting.MaxRunning {
+				time.Sleep(time.Millisecond) // of the bubble
+			}
+			synctest.Wait() // until the ninth waits for one of them
 			cancel()
 		}()
 		s.Execute(ctx, calls("outer", `{}`))
