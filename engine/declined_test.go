@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/nesting"
 )
 
 // endsIn returns what the outcomes in a log say, the parts of one line apart by spaces,
@@ -87,42 +83,4 @@ func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
 	if diff := cmp.Diff(want, endsIn(t, s, path)); diff != "" {
 		t.Errorf("the log (-want +got)\n%s", diff)
 	}
-}
-
-// TestANestedCallWhoseTurnHasNotComeHasARecord, when the call that it is nested in is cancelled.
-func TestANestedCallWhoseTurnHasNotComeHasARecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "audit.jsonl")
-		s := unloaded(t, engine.Options{
-			Config: files("mcpd.hcl", auditBlock(path, "")),
-			Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
-		})
-		var running atomic.Int64
-		goTool(t, s, "waits", func(ctx context.Context) (string, error) {
-			running.Add(1)
-			<-ctx.Done()
-			return "", ctx.Err()
-		})
-		if _, err := s.Load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			for running.Load() < nesting.MaxRunning {
-				time.Sleep(time.Millisecond) // of the bubble
-			}
-			synctest.Wait() // until the ninth waits for one of them
-			cancel()
-		}()
-		s.Execute(ctx, calls("outer", `{}`))
-		waited := 0
-		for _, outcome := range endsIn(t, s, path) {
-			if outcome == "1 EXECUTION_ERROR true" {
-				waited++
-			}
-		}
-		if waited != 1 {
-			t.Errorf("the log has %d calls that waited", waited)
-		}
-	})
 }
