@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,16 @@ func linesOf(t *testing.T, path string) (lines []line, text string) {
 	return lines, string(raw)
 }
 
+// outcomesOf closes a server and returns the outcomes in its log.
+func outcomesOf(t *testing.T, s *engine.Server, path string) []line {
+	t.Helper()
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	lines, _ := linesOf(t, path)
+	return slices.DeleteFunc(lines, func(l line) bool { return l.Kind != "outcome" })
+}
+
 // TestEveryCallIsWrittenDown with what became of it, nested ones too, and nothing of an
 // argument but its shape.
 func TestEveryCallIsWrittenDown(t *testing.T) {
@@ -128,15 +139,9 @@ func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
 	for range 2 {
 		s.Execute(t.Context(), calls("once", `{}`))
 	}
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	lines, _ := linesOf(t, path)
-	for _, l := range lines {
-		if l.Kind == "outcome" {
-			got = append(got, fmt.Sprint(l.Outcome, " ", l.DeniedBy, " ", l.Limited))
-		}
+	for _, l := range outcomesOf(t, s, path) {
+		got = append(got, fmt.Sprint(l.Outcome, " ", l.DeniedBy, " ", l.Limited))
 	}
 	if want := "ok  false,POLICY_DENIED hourly true"; strings.Join(got, ",") != want {
 		t.Errorf("got %v, want %s", got, want)

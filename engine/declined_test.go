@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,15 +17,9 @@ import (
 // once the server is closed.
 func endsIn(t *testing.T, s *engine.Server, path string) []string {
 	t.Helper()
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 	var outcomes []string
-	lines, _ := linesOf(t, path)
-	for _, l := range lines {
-		if l.Kind == "outcome" {
-			outcomes = append(outcomes, fmt.Sprint(l.Depth, " ", l.Outcome, " ", l.Declined))
-		}
+	for _, l := range outcomesOf(t, s, path) {
+		outcomes = append(outcomes, fmt.Sprint(l.Depth, " ", l.Outcome, " ", l.Declined))
 	}
 	return outcomes
 }
@@ -83,4 +79,40 @@ func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
 	if diff := cmp.Diff(want, endsIn(t, s, path)); diff != "" {
 		t.Errorf("the log (-want +got)\n%s", diff)
 	}
+}
+
+// TestEachNestedCallOfACancelledOneHasARecord: those that run, and the one whose turn has
+// not come, which is declined unless it begins just then.
+func TestEachNestedCallOfACancelledOneHasARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		s := unloaded(t, engine.Options{
+			Config: files("mcpd.hcl", auditBlock(path, "")),
+			Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
+		})
+		goTool(t, s, "waits", func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait() // until eight run, and the ninth waits for one of them
+			cancel()
+		}()
+		s.Execute(ctx, calls("outer", `{}`))
+		synctest.Wait() // the call does not wait for what is nested in it
+		nested := 0
+		all := endsIn(t, s, path)
+		for _, outcome := range all {
+			if strings.HasPrefix(outcome, "1 EXECUTION_ERROR ") {
+				nested++
+			}
+		}
+		if nested != 9 {
+			t.Errorf("the log has %d nested calls: %q", nested, all)
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -125,15 +124,9 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 			t.Errorf("the metrics lack %s", series)
 		}
 	}
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 	var by []string
-	lines, _ := linesOf(t, path)
-	for _, l := range lines {
-		if l.Kind == "outcome" {
-			by = append(by, l.DeniedBy)
-		}
+	for _, l := range outcomesOf(t, s, path) {
+		by = append(by, l.DeniedBy)
 	}
 	if diff := cmp.Diff([]string{"(default)", "(default)", "", "(go)", "(go)", "(from)", "(result)"}, by); diff != "" {
 		t.Errorf("the audit log says denied by (-want +got)\n%s", diff)

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/internal/uritemplate"
 )
 
-// overlapSteps is how long it may take to learn that two templates have no URI in
-// common: those of which it is not known are taken to have one.
-const overlapSteps = 200_000
+// overlapSteps is how long it may take to learn which templates have no URI in common:
+// those of which it is not known then are taken to have one.
+const overlapSteps = 2_000_000
 
 // operatorRule is a policy, a limit or a hook in the operator's file, as it is called, and
 // the resources that it is about.
@@ -47,13 +47,14 @@ func (k *linker) operatorRules() (rules []operatorRule) {
 // operator is about, and is not under that rule itself: what stands at an address would
 // get past the operator by standing before what was meant.
 func (k *linker) checkShadows() {
-	s := &shadows{rules: k.operatorRules(), told: map[[2]string]bool{}}
+	s := &shadows{rules: k.operatorRules(), told: map[[2]diag.Range]bool{}}
 	if len(s.rules) == 0 {
 		return
 	}
 	for _, pair := range k.hidden {
 		s.look(pair[0], pair[1], func() bool { return true })
 	}
+	steps := overlapSteps
 	for i, t := range k.catalog.templates {
 		for _, e := range k.catalog.Entries[Resources] {
 			s.look(e.Item, t.Item, func() bool {
@@ -65,28 +66,36 @@ func (k *linker) checkShadows() {
 			})
 		}
 		for _, earlier := range k.catalog.templates[:i] {
-			s.look(earlier.Item, t.Item, func() bool {
-				steps := overlapSteps
-				return earlier.Offer.Template.Overlaps(t.Offer.Template, &steps) || steps <= 0
-			})
+			s.look(earlier.Item, t.Item, func() bool { return mayOverlap(earlier.Offer.Template, t.Offer.Template, &steps) })
 		}
 	}
 	k.found.report(s.found)
 }
 
+// mayOverlap reports whether two templates may have a URI in common.
+func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
+	if !strings.HasPrefix(a.Prefix(), b.Prefix()) && !strings.HasPrefix(b.Prefix(), a.Prefix()) {
+		return false
+	}
+	return a.Overlaps(b, steps) || *steps <= 0
+}
+
 // shadows are the resources that are in the place of others.
 type shadows struct {
 	rules []operatorRule
-	told  map[[2]string]bool
+	told  map[[2]diag.Range]bool
 	found diag.List
 }
 
 // look reports that first is read in the place of second, if it is: inPlace tells.
 func (s *shadows) look(first, second *Item, inPlace func() bool) {
-	pair := [2]string{first.Kind.String() + first.Name, second.Kind.String() + second.Name}
 	at := slices.IndexFunc(s.rules, func(r operatorRule) bool { return r.covers(second) && !r.covers(first) })
-	if at < 0 || s.told[pair] || !inPlace() {
+	if at < 0 || !inPlace() {
 		return
+	}
+	pair := [2]diag.Range{first.Where, second.Where}
+	if s.told[pair] {
+		return // of another file of a folder
 	}
 	s.told[pair] = true
 	rule := &s.rules[at]

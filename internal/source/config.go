@@ -66,16 +66,17 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 }
 
 // look takes down who may replace what is in the folder. A volume that is mounted for
-// mcpd alone is open as the files in it are, and in a sticky folder nobody replaces the
-// files of others.
+// mcpd alone is open as the files in it are, unless another user has made it look like
+// one, and in a sticky folder nobody replaces the files of others.
 func (c *Config) look(fsys fs.FS) {
 	info, err := fs.Stat(fsys, ".")
 	if err != nil {
 		return // what it holds is missing, too
 	}
 	c.note(path.Dir(c.name), info)
-	_, err = fs.Stat(fsys, "..data")
-	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && err != nil
+	link, err := fs.Lstat(fsys, "..data")
+	mounted := err == nil && !foreign(link)
+	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !mounted
 }
 
 // note takes down a file, or a folder, that is another user's.

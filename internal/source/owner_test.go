@@ -77,6 +77,8 @@ func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
 	volume := folder(0, 0o777)
 	volume["..data"] = &fstest.MapFile{Mode: os.ModeDir | 0o755}
 	wantForeign(t, volume)
+	volume["..data"].Sys = &syscall.Stat_t{Uid: uint32(os.Geteuid()) + 1}
+	wantForeign(t, volume, "etc writable-by-others")
 }
 
 // TestALinkIsAsItsTargetIs: whoever made a link in one's own folder could make it there,
