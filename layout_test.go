@@ -23,7 +23,7 @@ var layout = map[string][]string{
 	"call":                     {"identity", "scripting"},
 	"identity":                 {},
 	"diag":                     {},
-	"scripting":                {"diag", "internal/cputime", "internal/toml", "internal/watchdog", "internal/yaml", "internal/wildcard"},
+	"scripting":                {"diag", "internal/clip", "internal/cputime", "internal/toml", "internal/watchdog", "internal/yaml", "internal/wildcard"},
 	"scripting/worker":         {"diag", "scripting", "internal/cputime", "internal/deadline", "internal/jsongate", "internal/sandbox", "internal/timerslack", "internal/watchdog"},
 	"scripting/hosttest":       {"scripting"},
 	"policylang":               {"diag", "identity", "internal/jsongate", "internal/cputime"},
@@ -34,7 +34,8 @@ var layout = map[string][]string{
 	"internal/power":           {"diag", "internal/hclfile", "internal/grant"},
 	"internal/pipeline":        {"call", "scripting", "policylang", "identity", "internal/telemetry", "internal/asking", "internal/audit", "internal/catalog", "internal/content", "internal/deadline", "internal/gofunc", "internal/hclfile", "internal/hooks", "internal/host", "internal/jsongate", "internal/lanes", "internal/nesting", "internal/ratelimit", "internal/redact", "internal/schema", "internal/state"},
 	"internal/replay":          {"call", "policylang", "internal/audit", "internal/pipeline", "internal/uritemplate"},
-	"internal/redact":          {},
+	"internal/clip":            {},
+	"internal/redact":          {"internal/clip"},
 	"internal/content":         {},
 	"internal/cputime":         {},
 	"internal/cputime/cputest": {"internal/cputime"},
@@ -61,7 +62,7 @@ var layout = map[string][]string{
 	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
 	"internal/host/modules":    {"scripting", "identity"},
 	"internal/host/oauth":      {"scripting", "internal/grant", "internal/jsongate"},
-	"internal/host/secrets":    {"internal/host/oauth"},
+	"internal/host/secrets":    {"internal/clip", "internal/host/oauth"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline", "internal/requestid"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
@@ -69,6 +70,7 @@ var layout = map[string][]string{
 	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard", "internal/retryafter", "internal/requestid"},
 	"internal/retryafter":      {},
 	"internal/requestid":       {},
+	"internal/apikey/keytest":  {"internal/apikey"},
 	"internal/authn/idptest":   {},
 	"internal/authn/certtest":  {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
@@ -121,7 +123,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/authn/idptest", "internal/authn/certtest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
+var testKits = []string{"internal/apikey/keytest", "internal/authn/idptest", "internal/authn/certtest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -211,7 +211,7 @@ func methodsOf(blocks []engine.Auth) (o authn.Options) {
 			t := b.Tokens
 			o.Tokens = append(o.Tokens, authn.TokenOptions{
 				Issuer: t.Issuer, Audience: t.Audience, Resource: t.Resource, Algorithms: t.Algorithms, ID: t.ID, Groups: t.Groups,
-				Agent: t.Agent, Scopes: t.Scopes, RequiredScopes: t.RequiredScopes, ImpliedScopes: t.ImpliedScopes, Skew: skewOf(t.Skew),
+				Agent: t.Agent, Scopes: t.Scopes, RequiredScopes: t.RequiredScopes, ImpliedScopes: t.ImpliedScopes, Skew: t.Skew,
 			})
 		case b.Certificates != nil:
 			o.Certificates = append(o.Certificates, authn.CertificateOptions{Allow: b.Certificates.Allow, Agent: b.Certificates.Agent})
@@ -222,12 +222,4 @@ func methodsOf(blocks []engine.Auth) (o authn.Options) {
 		}
 	}
 	return o
-}
-
-// skewOf returns how far clocks may differ as options have it, where 0 is not none.
-func skewOf(d time.Duration) time.Duration {
-	if d == 0 {
-		return -1
-	}
-	return d
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/apikey/keytest"
+	"github.com/mcpd/mcpd/internal/authn/certtest"
 	"github.com/mcpd/mcpd/internal/authn/idptest"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 )
@@ -27,18 +29,90 @@ func usersOf(uid int) string {
 	return fmt.Sprintf("auth \"unix\" \"users\" {\n  uids = [%d]\n}\n", uid)
 }
 
-// strangers are those who prove nothing.
-func (m *matrix) strangers() map[string]http.Header {
-	return map[string]http.Header{
-		"nothing":                    {},
-		"what it claims":             {"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}},
-		"a password":                 {"Authorization": {"Basic YWRhOmFkYQ=="}},
-		"a key, where none is known": {"X-Api-Key": {"mcpd_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}},
-		"an expired token":           m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}),
-		"a token for others":         m.corp.token(map[string]any{"aud": "https://other.example.com"}),
-		"a token of a stranger":      issuer{m.corp.Provider, idptest.NewKey("k1", "ES256")}.token(nil),
-		"a token of another issuer":  issuer{m.other.Provider, m.corp.key}.token(nil),
+// entrance is a way into the server: how ada comes in there, and who else tries to.
+type entrance struct {
+	site
+	ada       http.Header
+	strangers []stranger
+}
+
+// stranger is somebody who proves nothing.
+type stranger struct {
+	name string
+	site
+	header http.Header
+	// status is what all requests of the stranger get; 0 where there is no connection.
+	status int
+}
+
+// guardedBlocks are auth blocks of each kind, but for the providers. revoked is a key that
+// proves nothing any more, and by is whose certificates do.
+func guardedBlocks(t *testing.T) (blocks string, revoked string, by encryption) {
+	t.Helper()
+	revoked, path := keytest.Revoked(t)
+	by = newEncryption(t)
+	return usersOf(os.Getuid()+1) + by.block() + fmt.Sprintf("auth \"mtls\" \"fleet\" {\n  allow = [\"ada.*\"]\n}\nauth \"api_key\" \"ops\" {\n  file = %q\n}\n", path), revoked, by
+}
+
+// strangers are those who prove nothing by what they send.
+func (m *matrix) strangers(at site, revoked string) []stranger {
+	of := func(key *idptest.Key) http.Header { return issuer{m.corp.Provider, key}.token(nil) }
+	ada, key := m.corp.token(nil), http.Header{"X-Api-Key": {revoked}}
+	return []stranger{
+		{"nothing", at, nil, 401},
+		{"what it claims", at, http.Header{"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}}, 401},
+		{"a password", at, http.Header{"Authorization": {"Basic YWRhOmFkYQ=="}}, 401},
+		{"an unknown key", at, http.Header{"X-Api-Key": {keytest.Unknown()}}, 401},
+		{"a revoked key", at, key, 401},
+		{"an expired token", at, m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}), 401},
+		{"a token for others", at, m.corp.token(map[string]any{"aud": "https://other.example.com"}), 401},
+		{"a token of nobody's issuer", at, m.corp.token(map[string]any{"iss": "https://evil.example.com"}), 401},
+		{"a token of another issuer", at, issuer{m.other.Provider, m.corp.key}.token(nil), 401},
+		{"a token of a stranger", at, of(idptest.NewKey("k1", "ES256")), 401},
+		{"a token of an unknown key", at, of(idptest.NewKey("k9", "ES256")), 401},
+		{"a token that nobody signed", at, of(m.corp.key.None()), 401},
+		{"a token with the public key as its secret", at, of(m.corp.key.Confused()), 401},
+		{"a token and a key", at, joined(ada, key), 400},
+		{"two tokens", at, http.Header{"Authorization": {ada.Get("Authorization"), ada.Get("Authorization")}}, 400},
 	}
+}
+
+// strangersWith are those who prove nothing by their certificates.
+func (m *matrix) strangersWith(at site, by encryption) []stranger {
+	expired := m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})
+	ada := m.corp.token(nil).Get("Authorization")
+	return []stranger{
+		{"no certificate", by.site(m.t, at), nil, 401},
+		{"a certificate of a name that may not enter", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), nil, 401},
+		{"a certificate of another authority", by.site(m.t, at, certtest.New(m.t).Issue(m.t, "ada.example")), nil, 0},
+		{"an expired certificate", by.site(m.t, at, by.authority.IssueExpired(m.t, "ada.example")), nil, 0},
+		{"a good certificate with an expired token", at, expired, 401},
+		{"a good certificate with two tokens", at, http.Header{"Authorization": {ada, ada}}, 400},
+		{"a good token with a certificate that may not enter", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), m.corp.token(nil), 401},
+	}
+}
+
+// entrances returns all of them: with tokens and keys, and with certificates.
+func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
+	m.t.Helper()
+	for _, at := range m.sites() {
+		all = append(all, entrance{at, m.corp.token(nil), m.strangers(at, revoked)})
+	}
+	at := m.encrypted(by)
+	return append(all, entrance{at, nil, m.strangersWith(at, by)})
+}
+
+// try sends a request of a stranger, and returns what is wrong with the answer.
+func (m *matrix) try(s stranger, method, path, body string, header http.Header) (status int, wrong string) {
+	m.t.Helper()
+	if s.status == 0 {
+		return 0, m.unconnected(s.site, method, path)
+	}
+	got := m.send(s.site, method, path, body, joined(header, s.header))
+	if got.header.Get("Mcp-Session-Id") != "" || got.status == http.StatusUnauthorized && !strings.HasPrefix(got.header.Get("Www-Authenticate"), "Bearer ") {
+		wrong = fmt.Sprint(got.status, got.header, got.text)
+	}
+	return got.status, wrong
 }
 
 // way is one way to send a request of a method.
@@ -83,29 +157,28 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 // TestNoMethodIsServedToStrangers: what they send is refused before anything is done,
 // also on the sessions and streams of others. Who has a credential is served.
 func TestNoMethodIsServedToStrangers(t *testing.T) {
-	m := newMatrix(t, usersOf(os.Getuid()+1))
-	ada, strangers := m.corp.token(nil), m.strangers()
-	cells := 0
-	for _, at := range m.sites() {
+	blocks, revoked, by := guardedBlocks(t)
+	m := newMatrix(t, blocks)
+	for _, at := range m.entrances(revoked, by) {
+		cells := 0
 		for _, r := range mcptest.Requests() {
-			for _, w := range m.ways(at, r, ada) {
+			for _, w := range m.ways(at.site, r, at.ada) {
 				before := m.traces()
-				for name, credential := range strangers {
+				for _, s := range at.strangers {
 					cells++
-					got := m.send(at, http.MethodPost, w.path, w.text, joined(w.header, credential))
-					if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("Www-Authenticate"), "Bearer ") || got.header.Get("Mcp-Session-Id") != "" {
-						t.Errorf("%s by %s, %s, with %s: %d %s", r.Method, at.name, w.name, name, got.status, got.text)
+					if status, wrong := m.try(s, http.MethodPost, w.path, w.text, w.header); status != s.status || wrong != "" {
+						t.Errorf("%s by %s, %s, with %s: %d %s", r.Method, at.name, w.name, s.name, status, wrong)
 					}
 				}
 				if diff := cmp.Diff(before, m.traces()); diff != "" {
 					t.Errorf("%s by %s, %s: strangers leave traces (-before +after)\n%s", r.Method, at.name, w.name, diff)
 				}
-				m.serves(at, r, w, ada)
+				m.serves(at.site, r, w, at.ada)
 			}
 		}
-	}
-	if cells < 2*40*len(strangers) && knowsPeers {
-		t.Errorf("only %d requests of strangers were tried", cells)
+		if cells < 40*len(at.strangers) {
+			t.Errorf("only %d requests of strangers were tried by %s", cells, at.name)
+		}
 	}
 }
 
@@ -151,46 +224,62 @@ func toStrangers() map[string]string {
 // TestNoRouteIsOpenThatIsNotMeantToBe: what strangers get on each route by each method
 // of HTTP, with the session and the stream of somebody else.
 func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
-	m := newMatrix(t, usersOf(os.Getuid()+1))
-	for _, at := range m.sites() {
-		ada := m.corp.token(nil)
-		session := m.begin(at, "2025-11-25", ada)
-		endpoint, next := m.listen(at, ada)
-		socket := http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
-		before, got := m.traces(), map[string]string{}
-		for _, pattern := range m.front.Routes() {
-			path, header := pattern, http.Header{}
-			switch pattern {
-			case "/mcp":
-				header = joined(session, http.Header{"Last-Event-Id": {"pAAAA_1"}})
-			case "/ws":
-				header = joined(socket, http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}})
-			case "/messages":
-				path = endpoint
-			}
-			var row []string
-			for _, method := range httpMethods {
-				body := ""
-				if method == http.MethodPost {
-					body = `{"jsonrpc":"2.0","id":1,"method":"ping","tool":"open","arguments":{}}`
+	blocks, revoked, by := guardedBlocks(t)
+	m := newMatrix(t, blocks)
+	for _, at := range m.entrances(revoked, by) {
+		session := m.begin(at.site, "2025-11-25", at.ada)
+		endpoint, next := m.listen(at.site, at.ada)
+		before := m.traces()
+		for _, s := range at.strangers {
+			want := map[string]string{}
+			for pattern, row := range toStrangers() {
+				if want[pattern] = strings.ReplaceAll(row, "401", fmt.Sprint(s.status)); s.status == 0 {
+					want[pattern] = strings.TrimSuffix(strings.Repeat("0 ", len(httpMethods)), " ")
 				}
-				row = append(row, fmt.Sprint(m.send(at, method, path, body, header).status))
 			}
-			got[pattern] = strings.Join(row, " ")
-		}
-		if diff := cmp.Diff(toStrangers(), got); diff != "" {
-			t.Errorf("by %s strangers get, by %v (-want +got)\n%s", at.name, httpMethods, diff)
+			if diff := cmp.Diff(want, m.routesTo(s, session, endpoint)); diff != "" {
+				t.Errorf("by %s, with %s, strangers get, by %v (-want +got)\n%s", at.name, s.name, httpMethods, diff)
+			}
 		}
 		if diff := cmp.Diff(before, m.traces()); diff != "" {
 			t.Errorf("by %s strangers leave traces (-before +after)\n%s", at.name, diff)
 		}
 		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-		if still := m.send(at, http.MethodPost, "/mcp", ping, joined(session, ada)); still.status != http.StatusOK {
+		if still := m.send(at.site, http.MethodPost, "/mcp", ping, joined(session, at.ada)); still.status != http.StatusOK {
 			t.Errorf("by %s the session of another is gone: %d", at.name, still.status)
 		}
-		m.send(at, http.MethodPost, endpoint, ping, ada)
+		m.send(at.site, http.MethodPost, endpoint, ping, at.ada)
 		if answer := string(next()); !strings.Contains(answer, `"id":1,"result"`) {
 			t.Errorf("by %s the stream of another says %s", at.name, answer)
 		}
 	}
+}
+
+// routesTo returns what a stranger gets, as [toStrangers] has it.
+func (m *matrix) routesTo(s stranger, session http.Header, endpoint string) map[string]string {
+	m.t.Helper()
+	socket := http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
+	got := map[string]string{}
+	for _, pattern := range m.front.Routes() {
+		path, header := pattern, http.Header{}
+		switch pattern {
+		case "/mcp":
+			header = joined(session, http.Header{"Last-Event-Id": {"pAAAA_1"}})
+		case "/ws":
+			header = joined(socket, http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}})
+		case "/messages":
+			path = endpoint
+		}
+		var row []string
+		for _, method := range httpMethods {
+			body := ""
+			if method == http.MethodPost {
+				body = `{"jsonrpc":"2.0","id":1,"method":"ping","tool":"open","arguments":{}}`
+			}
+			status, wrong := m.try(s, method, path, body, header)
+			row = append(row, strings.TrimSpace(fmt.Sprint(status, " ", wrong)))
+		}
+		got[pattern] = strings.Join(row, " ")
+	}
+	return got
 }

@@ -35,9 +35,20 @@ func New(t testing.TB) *Authority {
 // and its other names are the URIs, or name where there are none.
 func (a *Authority) Issue(t testing.TB, name string, uris ...string) tls.Certificate {
 	t.Helper()
+	return a.issue(t, time.Now().Add(time.Hour), name, uris...)
+}
+
+// IssueExpired is Issue of a certificate whose time is over.
+func (a *Authority) IssueExpired(t testing.TB, name string) tls.Certificate {
+	t.Helper()
+	return a.issue(t, time.Now().Add(-time.Minute), name)
+}
+
+func (a *Authority) issue(t testing.TB, end time.Time, name string, uris ...string) tls.Certificate {
+	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	if len(uris) == 0 {
 		template.DNSNames = []string{name}

@@ -1,6 +1,7 @@
 package idptest
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -42,7 +43,8 @@ func NewKey(id, algorithm string) *Key {
 // Confused returns a key for HS256 whose secret is the public key of k, as it is
 // published: what a verifier takes for a secret that lets tokens choose their algorithm.
 func (k *Key) Confused() *Key {
-	return &Key{ID: k.ID, Algorithm: "HS256", secret: []byte(k.public()["n"])}
+	published := k.public()
+	return &Key{ID: k.ID, Algorithm: "HS256", secret: []byte(cmp.Or(published["n"], published["x"]))}
 }
 
 // None returns a key for the algorithm none: it signs with nothing.
