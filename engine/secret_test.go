@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,6 +25,11 @@ tool "deploy" {
   run = <<JS
     const first = secrets.key;
     if (input.service === "throw") throw new ToolError("the key is " + first, { details: { key: first } });
+    if (input.service.startsWith("long")) {
+      const long = "x".repeat(Number(input.service.slice(4))) + first;
+      log.info(long);
+      throw new Error(long);
+    }
     if (input.service === "fail") throw new Error(btoa("key:" + first));
     if (input.service === "leak") await elicit({ message: first, schema: { type: "object", properties: { ok: { type: "boolean" } } } });
     await elicit({ message: "Go on?", schema: { type: "object", properties: { ok: { type: "boolean" } } } });
@@ -96,6 +102,29 @@ func TestWhatABodySaysBesideItsResultHoldsNoSecret(t *testing.T) {
 	}
 	if strings.Contains(log.String(), value) {
 		t.Errorf("the log holds the value:\n%s", &log)
+	}
+}
+
+// TestNoPartOfASecretIsLeftWhereAMessageIsCut, wherever the cut is.
+func TestNoPartOfASecretIsLeftWhereAMessageIsCut(t *testing.T) {
+	const most, value = 64 << 10, "correct-horse"
+	var log bytes.Buffer
+	secret := value
+	s := vaultServer(t, &secret, &log, "")
+	for before := most - 2*len(value); before <= most; before++ {
+		got := s.Execute(t.Context(), asked("long"+strconv.Itoa(before), nil))
+		if got.Err == nil {
+			t.Fatal(got)
+		}
+		for _, mark := range []string{"[secret:key]", " … [cut]"} {
+			got.Err.Message = strings.ReplaceAll(got.Err.Message, mark, "")
+		}
+		if rest := strings.Trim(got.Err.Message, "x"); rest != "" || len(got.Err.Message) < most/2 {
+			t.Errorf("behind %d bytes, the caller sees %q", before, rest)
+		}
+	}
+	if strings.Contains(log.String(), "xc") || strings.Count(log.String(), "xxx") == 0 {
+		t.Error("the log holds a part of the value, or nothing")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // maxFrames bounds the stack of a failure.
@@ -72,9 +74,7 @@ func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
 	if problem != nil {
 		return problem
 	}
-	if len(failure.Message) > maxMessage {
-		failure.Message = cut(failure.Message, maxMessage)
-	}
+	failure.Message = clip.Text(failure.Message, maxMessage)
 	return failure
 }
 
@@ -173,17 +173,6 @@ func textOf(v goja.Value) string {
 		return ""
 	}
 	return v.String()
-}
-
-// cut shortens s to at most n bytes without breaking a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }
 
 // frames returns the frames that the author wrote, innermost first.

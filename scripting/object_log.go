@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // maxLogMessage bounds the message and the fields of one log record, in bytes each.
@@ -31,7 +33,7 @@ func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
 		Message string          `json:"message"`
 		Fields  json.RawMessage `json:"fields,omitempty"`
 		Trace   string          `json:"trace,omitempty"`
-	}{Level: level, Message: cut(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
+	}{Level: level, Message: clip.Text(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
 	if fields := c.Argument(1); !isNothing(fields) {
 		record.Fields = r.payload(fields)
 	}
@@ -46,7 +48,7 @@ func (r *run) traces(values []goja.Value) string {
 			told = append(told, Traces(r.causedAt(o), ""))
 		}
 	}
-	return cut(strings.Join(told, "\n"), maxLogMessage)
+	return clip.Text(strings.Join(told, "\n"), maxLogMessage)
 }
 
 // payload returns the JSON of a value that a script hands to its host, within
@@ -102,7 +104,7 @@ func (r *run) line(values []goja.Value) string {
 			break
 		}
 	}
-	return cut(b.String(), maxLogMessage)
+	return clip.Text(b.String(), maxLogMessage)
 }
 
 // shown returns a value as a person wants to read it.
@@ -136,7 +138,7 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 		report.Total = &total
 	}
 	if message := c.Argument(2); !isNothing(message) {
-		report.Message = cut(r.shown(message), maxLogMessage)
+		report.Message = clip.Text(r.shown(message), maxLogMessage)
 	}
 	r.tell("progress", mustJSON(report))
 	return goja.Undefined()

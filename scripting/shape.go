@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // shape is what an object may hold that a script hands over.
@@ -82,7 +84,7 @@ func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
 
 // unknown says what to write instead of a name that is none of the members.
 func (s shape) unknown(name string) string {
-	name = cut(name, 64)
+	name = clip.Start(name, 64)
 	message := s.what + ": there is no member " + name
 	if meant, ok := s.meant[name]; ok {
 		return message + "; write " + meant

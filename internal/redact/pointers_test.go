@@ -88,6 +88,28 @@ func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
 	}
 }
 
+// TestTheEndOfATextThatWasCutIsHidden, as it may be a part of a value; a part of a text that
+// was not cut stays, and so does what stands before a value that is whole.
+func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
+	hide := redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
+	for text, want := range map[string]string{
+		"hunter2 is not hunter":           "[sensitive] is not hunter",
+		"hunter2 is not hunter … [cut]":   "[sensitive] is not  … [cut]",
+		"it is hunter2 … [cut]":           "it is [sensitive] … [cut]",
+		"it is hunter2hun … [cut]":        "it is [sensitive] … [cut]",
+		"hunt … [cut]":                    " … [cut]",
+		"hunt … [cut] and again … [cut]":  "hunt … [cut] and … [cut]",
+		"nothing … [cut] but what it was": "nothing … [cut] but what it was",
+	} {
+		if got := hide.Hide(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	if none := new(redact.Text); none.Hide("hunt … [cut]") != "hunt … [cut]" {
+		t.Error("nothing is hidden, and a text is changed")
+	}
+}
+
 // TestAsMuchAsWouldTakeLongIsHiddenWhole, in text and in JSON; less is not.
 func TestAsMuchAsWouldTakeLongIsHiddenWhole(t *testing.T) {
 	var values []string

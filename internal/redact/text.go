@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // shortest is the length in bytes of the shortest value that is looked for in
@@ -103,12 +105,17 @@ func (t *Text) add(value any) {
 
 // Hide replaces every sensitive value in text by [Mark]. It does not look into marks:
 // callers choose values, and each that is a part of one would make more of them. A long
-// text is hidden whole where there are very many values.
+// text is hidden whole where there are very many values. The end of a text that was cut,
+// which may be a part of a value, goes.
 func (t Text) Hide(text string) string {
-	if t.isTooMuch(len(text)) {
+	switch {
+	case !t.Hides():
+		return text
+	case t.isTooMuch(len(text)):
 		return Mark
 	}
-	between := []string{text} // what stands between the marks
+	start, shortened := clip.Cut(text)
+	between := []string{start} // what stands between the marks
 	for _, value := range t.values {
 		if !slices.ContainsFunc(between, func(part string) bool { return strings.Contains(part, value) }) {
 			continue
@@ -118,6 +125,9 @@ func (t Text) Hide(text string) string {
 			parts = append(parts, strings.Split(part, value)...)
 		}
 		between = parts
+	}
+	if last := &between[len(between)-1]; shortened {
+		*last = clip.Mend(*last, len(t.values[0]))
 	}
 	return strings.Join(between, Mark)
 }

@@ -20,7 +20,8 @@ const shortest = 4
 // Redact returns text with "[secret:name]" in place of each value that has
 // been resolved or that a variable or a file holds, and of its forms in base64 (both alphabets, at every place in
 // a longer text), in hexadecimal, in a URL, in HTML and in JSON. Values shorter than
-// four bytes are not replaced. A text without any is returned as it is.
+// four bytes are not replaced. A text without any is returned as it is, but for the end of
+// one that was cut, which may be a part of a value.
 func (s *Store) Redact(text string) string { return s.covered().over(text) }
 
 // RedactBytes is [Store.Redact] for bytes. It returns b itself when there is
@@ -31,7 +32,8 @@ func (s *Store) RedactBytes(b []byte) []byte {
 	if first == len(b) {
 		return b
 	}
-	return replace(v, b, first)
+	out, _ := replace(v, b, first)
+	return out
 }
 
 // RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a

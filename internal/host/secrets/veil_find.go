@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // A veil hides values. It is immutable. A text is gone over once, however many
@@ -15,6 +17,8 @@ type veil struct {
 	// has a bit for each hash of these.
 	heads map[uint32][]string
 	maybe [maybeWords]uint64
+	// longest is the length of the longest form.
+	longest int
 }
 
 // As many bits as 1<<maybeLog tell that four bytes begin no form, most of the time.
@@ -54,6 +58,7 @@ func weave(values map[string][]concealed) *veil {
 		v.heads[head] = append(v.heads[head], form)
 		bit := hashOf(head)
 		v.maybe[bit/64] |= 1 << (bit % 64)
+		v.longest = max(v.longest, len(form))
 	}
 	for _, begun := range v.heads {
 		slices.SortFunc(begun, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
@@ -97,9 +102,10 @@ func formAt[T string | []byte](v *veil, text T, at int, head uint32) string {
 	return ""
 }
 
-// replace returns a text with marks in it; first is where the first form stands.
-func replace[T string | []byte](v *veil, text T, first int) []byte {
-	out := make([]byte, 0, len(text))
+// replace returns a text with marks in it; first is where the first form stands. The last
+// bytes of what it returns, rest of them, stand behind the last mark.
+func replace[T string | []byte](v *veil, text T, first int) (out []byte, rest int) {
+	out = make([]byte, 0, len(text))
 	last := 0
 	for at := first; at < len(text); at = find(v, text, last) {
 		form := formAt(v, text, at, headOf(text, at))
@@ -107,13 +113,20 @@ func replace[T string | []byte](v *veil, text T, first int) []byte {
 		out = append(out, v.marks[form]...)
 		last = at + len(form)
 	}
-	return append(out, text[last:]...)
+	return append(out, text[last:]...), len(text) - last
 }
 
 func (v *veil) over(text string) string {
-	first := find(v, text, 0)
-	if first == len(text) {
+	start, shortened := clip.Cut(text)
+	switch first := find(v, start, 0); {
+	case shortened && len(v.marks) > 0:
+		out, rest := replace(v, start, first)
+		marked := len(out) - rest
+		return string(out[:marked]) + clip.Mend(string(out[marked:]), v.longest)
+	case first == len(start):
 		return text
+	default:
+		out, _ := replace(v, text, first)
+		return string(out)
 	}
-	return string(replace(v, text, first))
 }

@@ -30,6 +30,21 @@ func holding(t *testing.T, values ...string) *Store {
 	return s
 }
 
+func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
+	s := holding(t, "hunter2") // of 14 bytes in hexadecimal, which no form is longer than
+	for text, want := range map[string]string{
+		"hunter2, and hunter":                        "[secret:a], and hunter",
+		"hunter2, and no other, but hunter … [cut]":  "[secret:a], and no othe … [cut]",
+		"it is hunter2 … [cut]":                      "it is [secret:a] … [cut]",
+		"it is hunter2hun … [cut]":                   "it is [secret:a] … [cut]",
+		"and a text that ends elsewhere … [cut] now": "and a text that ends elsewhere … [cut] now",
+	} {
+		if got := s.Redact(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestAValueIsHiddenInEveryForm(t *testing.T) {
 	s := holding(t, password)
 	jsoned, err := json.Marshal(password)
