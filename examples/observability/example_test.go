@@ -81,6 +81,30 @@ func TestTheDashboardShowsEveryMetric(t *testing.T) {
 	}
 }
 
+// TestTheDocumentListsEveryMetric with its labels, and no other: people build on their names.
+func TestTheDocumentListsEveryMetric(t *testing.T) {
+	all, text := seen(t), fetched(t)
+	kinds := regexp.MustCompile(`(?m)^# TYPE (mcpd_\w+) (\w+)$`).FindAllStringSubmatch(text, -1)
+	helps := regexp.MustCompile(`(?m)^# HELP (mcpd_\w+) (.*)$`).FindAllStringSubmatch(text, -1)
+	var want []string
+	for i, kind := range kinds {
+		name, labels := kind[1], map[string]string{}
+		for _, s := range slices.Concat(all[name], all[name+"_count"]) {
+			maps.Copy(labels, s)
+		}
+		row := []string{"", "`" + name + "`", kind[2], strings.Join(slices.Sorted(maps.Keys(labels)), ", "), helps[i][2], ""}
+		want = append(want, strings.TrimSpace(strings.ReplaceAll(strings.Join(row, " | "), "|  |", "| |")))
+	}
+	document, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile("(?m)^\\| `mcpd_\\w+` .*$").FindAllString(string(document), -1)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+		t.Errorf("the metrics that are (-), and those in docs/operations.md (+)\n%s", diff)
+	}
+}
+
 func TestPrometheusIsToldOfTheAlerts(t *testing.T) {
 	document := documentOf(t, "prometheus.yml")
 	if files := fmt.Sprint(document["rule_files"]); files != "[alerts.yml]" {

@@ -19,8 +19,8 @@ type series map[string][]map[string]string
 // ofTarget are the labels that Prometheus adds to what it fetches.
 var ofTarget = []string{"instance", "job"}
 
-// seen returns the series of a server that has seen one of everything.
-func seen(t *testing.T) series {
+// fetched returns the metrics of a server that has seen one of everything.
+func fetched(t *testing.T) string {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Options{Version: "1", LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }})
 	if err != nil {
@@ -43,8 +43,14 @@ func seen(t *testing.T) series {
 	})
 	w := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+// seen returns the series of such a server.
+func seen(t *testing.T) series {
+	t.Helper()
 	all := series{"up": {{}}}
-	for line := range strings.Lines(w.Body.String()) {
+	for line := range strings.Lines(fetched(t)) {
 		if name, labels, ok := parseSeries(line); ok {
 			all[name] = append(all[name], labels)
 		}
