@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
@@ -31,6 +32,8 @@ type outcomeLedger struct {
 	panics             maphash.Seed
 	// release lets the runs of the hook that lags end.
 	release chan struct{}
+	// meeting is of the call that is to lose its process.
+	meeting atomic.Pointer[rendezvous]
 	// closed says that the executor is, when early runs of hooks that were due had not
 	// ended, and lost are the hooks that were begun after that.
 	closed bool
@@ -164,6 +167,9 @@ func (l *outcomeLedger) module() engine.HostModule {
 			told := l.of(in.ID)
 			told.noted = append(told.noted, in.Phase)
 			return struct{}{}, nil
+		}),
+		engine.NewHostFunc("meet", func(ctx context.Context, _ engine.HostCall, _ struct{}) (struct{}, error) {
+			return struct{}{}, l.meeting.Load().wait(ctx)
 		}),
 		engine.NewHostFunc("hold", func(ctx context.Context, _ engine.HostCall, _ struct{}) (struct{}, error) {
 			select {

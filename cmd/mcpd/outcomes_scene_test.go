@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,6 +44,8 @@ type outcomeScene struct {
 	// waits for them.
 	stalled       sync.WaitGroup
 	tasks, killed atomic.Int64
+	killing       sync.Mutex // held by who ends all processes; guards stalling
+	stalling      bool       // calls run that are not to die of that
 }
 
 func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
@@ -173,60 +174,6 @@ func (s *outcomeScene) post(method, params string) []byte {
 	return answer
 }
 
-// task has a call run as a task. One that asks is answered, cancelled or left alone.
-func (s *outcomeScene) task(r *rand.Rand) {
-	asks := r.IntN(2) == 0
-	id := taskID.FindSubmatch(s.post("tools/call", fmt.Sprintf(`{"name":"job","arguments":{"ask":%t}}`, asks)))
-	if id == nil {
-		return // it was refused before it was one
-	}
-	s.tasks.Add(1)
-	of := fmt.Sprintf(`{"taskId":%q`, id[1])
-	switch r.IntN(4) {
-	case 0:
-		s.post("tasks/cancel", of+"}")
-		return
-	case 1:
-		return
-	}
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
-		got := string(s.post("tasks/get", of+"}"))
-		if strings.Contains(got, `"status":"input_required"`) {
-			s.post("tasks/update", of+`,"inputResponses":{"first":{"action":"decline"}}}`)
-			continue
-		}
-		if !strings.Contains(got, `"status":"working"`) {
-			return
-		}
-		if time.Now().After(end) {
-			s.Errorf("the task goes on: %s", got)
-			return
-		}
-	}
-}
-
-// kill ends one of the processes that run bodies, as the system may at any time.
-func (s *outcomeScene) kill(r *rand.Rand) {
-	all, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var ours []int
-	for _, file := range all {
-		var id int
-		if _, err := fmt.Sscanf(file, "/proc/%d/stat", &id); err != nil {
-			continue
-		}
-		if fields, err := stat(id); err == nil && fields[0] != "Z" && fields[1] == fmt.Sprint(os.Getpid()) {
-			ours = append(ours, id)
-		}
-	}
-	if len(ours) == 0 {
-		return
-	}
-	// One that has ended meanwhile cannot be killed.
-	if p, err := os.FindProcess(ours[r.IntN(len(ours))]); err == nil && p.Kill() == nil {
-		s.killed.Add(1)
-	}
-}
-
 // reload changes the files, now and then to ones with a mistake.
 func (s *outcomeScene) reload(r *rand.Rand) {
 	s.loading.Lock()
@@ -250,6 +197,9 @@ const stallers = 4
 // drain has the server refuse calls from now on.
 func (s *outcomeScene) drain() {
 	if s.cut {
+		s.killing.Lock()
+		defer s.killing.Unlock()
+		s.stalling = true
 		for range stallers {
 			s.stalled.Go(func() {
 				s.await("a call that does not end", func() bool {
@@ -257,9 +207,10 @@ func (s *outcomeScene) drain() {
 				})
 			})
 		}
+		s.lasting()
 		s.await("the calls that do not end", func() bool {
 			begun, ended := s.ledger.count("stalls")
-			return begun-ended == stallers
+			return begun-ended == stallers && s.lasts()
 		})
 	}
 	s.stalled.Go(func() {

@@ -68,6 +68,8 @@ var outcomeActs = []outcomeAct{
 	{10, func(s *outcomeScene, _ *rand.Rand) { s.leave(context.Background()) }},
 	{60, func(s *outcomeScene, r *rand.Rand) { s.converse(r, []string{"asks", "approved"}[r.IntN(2)]) }},
 	{20, (*outcomeScene).task},
+	{10, (*outcomeScene).cancelTask},
+	{4, (*outcomeScene).killInFlight},
 }
 
 // converse makes a call that asks its client, who answers, declines, answers what was
@@ -100,14 +102,21 @@ func (s *outcomeScene) converse(r *rand.Rand, tool string) {
 
 // everyOutcome are those that the test must have seen, by the last events of calls.
 var everyOutcome = map[string]func(engine.HookEvent) bool{
-	"a result":                 func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "tool" && e.Outcome == "" },
-	"the result of another":    func(e engine.HookEvent) bool { return e.Cached },
-	"a resource":               func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "resource" },
-	"a prompt":                 func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "prompt" },
-	"a completion":             func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "completion" },
-	"a question":               func(e engine.HookEvent) bool { return e.Outcome == "input_required" },
-	"the end of a later leg":   func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Leg > 1 },
-	"a task":                   func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Tool == "job" },
+	"a result":               func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "tool" && e.Outcome == "" },
+	"the result of another":  func(e engine.HookEvent) bool { return e.Cached },
+	"a resource":             func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "resource" },
+	"a prompt":               func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "prompt" },
+	"a completion":           func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "completion" },
+	"a question":             func(e engine.HookEvent) bool { return e.Outcome == "input_required" },
+	"the end of a later leg": func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Leg > 1 },
+	"a task":                 func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Tool == "job" },
+	"a cancelled task": func(e engine.HookEvent) bool {
+		return e.Err != nil && e.Tool == "long" && strings.Contains(e.Err.Message, "was canceled")
+	},
+	"a task that is cut": func(e engine.HookEvent) bool {
+		return e.Err != nil && e.Tool == "lasts" && strings.Contains(e.Err.Message, "was canceled")
+	},
+	"a result of a call whose process was killed": func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Tool == "survives" },
 	"a nested call":            func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Depth > 0 },
 	"a nested call that fails": func(e engine.HookEvent) bool { return e.Phase == engine.Failed && e.Depth > 0 },
 	"INVALID_INPUT":            failsWith(engine.InvalidInput, "do not fit"),

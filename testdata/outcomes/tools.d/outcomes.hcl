@@ -101,6 +101,23 @@ tool "job" {
     return (await elicit("first", { message: "Sure?", schema })).action;
   JS
 }
+tool "long" {
+  timeout = "5m"
+  task    = "required"
+  run     = "await new Promise((done) => setTimeout(done, 300000))"
+}
+tool "lasts" {
+  timeout = "5m"
+  task    = "required"
+  run     = "await new Promise((done) => setTimeout(done, 300000))"
+}
+tool "survives" {
+  timeout = "10s"
+  allow {
+    module "ledger" {}
+  }
+  run = "await modules.ledger.meet(); return 1"
+}
 resource "text" {
   uri  = "x://text"
   text = "text"
