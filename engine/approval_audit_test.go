@@ -24,6 +24,7 @@ type approvalLine struct {
 	Leg       int                     `json:"leg"`
 	Outcome   string                  `json:"outcome"`
 	Message   string                  `json:"error.message"`
+	DeniedBy  string                  `json:"denied_by"`
 	Principal struct{ ID string }     `json:"principal"`
 	Arguments struct{ Digest string } `json:"arguments"`
 	Approval  struct {
@@ -226,6 +227,10 @@ func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
 	wantLines(t, lines, asked, asked, asked, "outcome 2 ok anonymous: given []", "outcome 2 POLICY_DENIED anonymous: refused []",
 		"outcome 2 input_required anonymous: asked"+by, "outcome 3 input_required anonymous: asked"+by, "outcome 4 POLICY_DENIED anonymous: unasked changing"+by,
 		"outcome 4 POLICY_DENIED anonymous: unasked changing"+by, "outcome 2 input_required anonymous: []")
+	// What denies has a name, also where it is gone.
+	if lines[4].DeniedBy != "(approval)" || lines[7].DeniedBy != "large" {
+		t.Errorf("denied by %q and %q", lines[4].DeniedBy, lines[7].DeniedBy)
+	}
 	if lines[3].Approval.Asked != lines[0].Approval.Asked || lines[5].Approval.Asked == lines[2].Approval.Asked || lines[5].Root != lines[2].Root {
 		t.Errorf("the questions are %+v", lines)
 	}

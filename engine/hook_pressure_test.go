@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,7 @@ func (x *hangingHooks) Run(ctx context.Context, c scripting.Call, h scripting.Ho
 // Sixty calls whose events have 30 MiB fill the 16 MiB that may wait for a hook.
 func TestAHookThatHangsIsToldOfTheStartAndTheEndOfEveryCall(t *testing.T) {
 	x := &hangingHooks{Executor: scripting.Inline(), release: make(chan struct{}), told: map[string][]string{}}
-	s := server(t, engine.Options{Executor: x, Tools: files("t.hcl", `
+	s := server(t, engine.Options{Executor: x, Telemetry: &engine.Telemetry{}, Tools: files("t.hcl", `
 tool "size" {
   timeout = "1m"
   input "text" { type = string }
@@ -79,13 +80,20 @@ hook "pager" {
 		})
 	}
 	clients.Wait()
-	if s.Status().HookWaits == 0 {
+	waits := s.Status().HookWaits
+	if waits == 0 {
 		t.Error("no call waited: the queue was never full")
+	}
+	counted := []string{"mcpd_hook_waits_total", "mcpd_hook_queue_runs"}
+	metrics := seriesOf(s, counted...)
+	if metrics["mcpd_hook_waits_total"] != fmt.Sprint(waits) || metrics["mcpd_hook_queue_runs"] == "0" {
+		t.Errorf("the metrics of %d waits are %v", waits, metrics)
 	}
 	close(x.release)
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	wantSeries(t, s, "once all are told", map[string]string{"mcpd_hook_waits_total": fmt.Sprint(waits), "mcpd_hook_queue_runs": "0"}, counted...)
 	if diff := cmp.Diff(want, x.told); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -133,7 +133,9 @@ func (s *Snapshot) names() telemetry.Catalog {
 	if s.catalog.DenyByDefault {
 		policies[pipeline.ByDefault] = true
 	}
-	policies[pipeline.ByFrom], policies[pipeline.ByResult] = true, true
+	for _, name := range [...]string{pipeline.ByFrom, pipeline.ByResult, pipeline.ByApproval} {
+		policies[name] = true
+	}
 	c.Policies = slices.Sorted(maps.Keys(policies))
 	for _, l := range s.catalog.RateLimits {
 		c.Limits = append(c.Limits, l.Name)

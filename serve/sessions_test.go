@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 
 // TestSessionsAreCountedByTransport opens a session on each transport.
 func TestSessionsAreCountedByTransport(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test"})
+	s, err := engine.New(engine.Options{Name: "test", Telemetry: &engine.Telemetry{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +35,16 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	want = map[string]int{"streamable": 1, "sse": 1, "websocket": 1, "stdio": 1}
 	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
 		t.Errorf("with one on each transport (-want +got)\n%s", diff)
+	}
+	// The metrics say the same, with streams and sockets as connections.
+	told := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(told, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, series := range []string{
+		`mcpd_sessions{transport="streamable"} 1`, `mcpd_connections{transport="sse"} 1`, `mcpd_connections{transport="websocket"} 1`, `mcpd_connections{transport="stdio"} 1`,
+	} {
+		if !strings.Contains(told.Body.String(), series+"\n") {
+			t.Errorf("the metrics lack %s", series)
+		}
 	}
 	hangUp()
 	if got := front.Sessions()["stdio"]; got != 0 {

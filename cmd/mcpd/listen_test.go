@@ -20,8 +20,8 @@ type listener struct {
 
 // cmdListen opens a stream, and returns when the daemon knows what for.
 func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) < 3 || neg {
-		ts.Fatalf("usage: listen NAME modern FILE, or listen NAME legacy URI...")
+	if len(args) < 2 || neg || args[1] == "modern" && len(args) != 3 {
+		ts.Fatalf("usage: listen NAME modern FILE, or listen NAME legacy [URI...]")
 	}
 	h := ts.Value(holderKey{}).(*holder)
 	var l *listener

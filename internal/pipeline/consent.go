@@ -57,7 +57,9 @@ func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Re
 	x.setApproval(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
 	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
 	if err != nil {
-		return call.Result{}, failed(call.PolicyDenied, err, "the user cannot be asked to approve the call")
+		denied := x.unapproved(ctx, "the user cannot be asked to approve the call")
+		denied.Cause = err
+		return call.Result{}, denied
 	}
 	result, failure := x.ask(&pause, open)
 	if failure == nil {
@@ -82,7 +84,7 @@ func (x *execution) refusedConsent(ctx context.Context) *call.Error {
 // unapproved tells the caller as much as all policies that want consent disclose.
 func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
 	if len(x.consents) == 0 { // a reload has removed them since the user was asked
-		return &call.Error{Code: call.PolicyDenied, Message: reason}
+		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: ByApproval}
 	}
 	least := slices.MaxFunc(x.consents, func(a, b consent) int { return discretion(a.policy) - discretion(b.policy) })
 	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})

@@ -28,12 +28,14 @@ const Uncovered = "no policy allows this call"
 // The names by which the operator knows what denies calls beside the policies in files,
 // none of which can have them: ByDefault of what no policy allows, InGo of the policies of
 // the embedding program together, ByFrom of an input that the server cannot tell, ByResult
-// of a result that cannot be shown to those that judge it.
+// of a result that cannot be shown to those that judge it, ByApproval of a user who did
+// not approve a call whose policy a reload has removed meanwhile.
 const (
-	ByDefault = "(default)"
-	InGo      = catalog.InGo
-	ByFrom    = "(from)"
-	ByResult  = "(result)"
+	ByDefault  = "(default)"
+	InGo       = catalog.InGo
+	ByFrom     = "(from)"
+	ByResult   = "(result)"
+	ByApproval = "(approval)"
 )
 
 func uncovered() *call.Error {
