@@ -37,7 +37,8 @@ type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (O
 // struct, and Out, as encoding/json sees them; the jsonschema struct tag
 // describes a field. A tool of the same name, in Go or in a file, is an error.
 // Tools may be added while the server runs; while the files have mistakes, the
-// tool is served from the next good load on.
+// tool is served from the next good load on. One that no policy in the files covers is
+// such a mistake in production mode.
 func AddTool[In, Out any](s *Server, o ToolOptions, run Func[In, Out]) error {
 	item, err := newGoTool(o, run, &s.watchdog)
 	if err != nil {

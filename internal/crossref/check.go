@@ -45,7 +45,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 		c.checkTests(f.Tests)
 	}
 	if config.Server.Mode == hclfile.Production {
-		c.checkProduction(files)
+		c.checkProduction(files, builtin)
 	}
 	return c.problems
 }

@@ -255,8 +255,9 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 	got := crossref.Check(config(t, "server { mode = \"production\" }\n"), []*hclfile.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
-	}, nil)
+	}, []hclfile.Name{{Text: "in_go", Range: at("(go) in_go", 0)}, {Text: "good_in_go", Range: at("(go) good_in_go", 0)}})
 	want := []string{
+		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,
 		`a.hcl:1:6: error: no policy covers tool "bare", and production mode demands one; add a policy block whose tools match it`,
 		`a.hcl:1:6: error: tool "bare" declares no output, and production mode demands one; add output blocks for what it returns`,
 		`mcpd.hcl:1:1: error: no audit block says where calls are written down, and production mode demands one; add audit { path = "…" }`,

@@ -8,8 +8,9 @@ import (
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
-// checkProduction refuses what production mode demands and the files lack.
-func (c *checker) checkProduction(files []*hclfile.Definitions) {
+// checkProduction refuses what production mode demands and the files lack. What builtin
+// tools return is known without a block: their types say it.
+func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfile.Name) {
 	policies := slices.Clone(c.config.Policies)
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
@@ -35,6 +36,9 @@ func (c *checker) checkProduction(files []*hclfile.Definitions) {
 	inTools := func(p *hclfile.Policy) []hclfile.Name { return p.Tools }
 	inResources := func(p *hclfile.Policy) []hclfile.Name { return p.Resources }
 	inPrompts := func(p *hclfile.Policy) []hclfile.Name { return p.Prompts }
+	for _, name := range builtin {
+		covered("tool", name.Text, name.Range, inTools)
+	}
 	for _, f := range files {
 		for i := range f.Tools {
 			covered("tool", f.Tools[i].Name, f.Tools[i].NameRange, inTools)
