@@ -1,0 +1,44 @@
+package engine_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestAToolInGoNeedsAPolicyInProduction like one in a file: what none covers is not served,
+// whether it is added before the server loads or while it serves, and what serves goes on.
+func TestAToolInGoNeedsAPolicyInProduction(t *testing.T) {
+	config := files("mcpd.hcl", "server {\n  name = \"t\"\n  mode = \"production\"\n}\n"+auditBlock(filepath.Join(t.TempDir(), "audit.jsonl"), ""))
+	s := unloaded(t, engine.Options{Config: config, ConfigPath: "mcpd.hcl"})
+	one := func(context.Context) (string, error) { return "1", nil }
+	goTool(t, s, "first", one)
+	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `no policy covers tool "first"`) {
+		t.Fatalf("without a policy: %v", err)
+	}
+	covered := string(config["mcpd.hcl"].Data) + `
+policy "local" {
+  tools  = ["*ir*"]
+  allow  = "tool.name != 'second'"
+  reason = "no"
+}
+`
+	config["mcpd.hcl"] = files("mcpd.hcl", covered)["mcpd.hcl"]
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	goTool(t, s, "third", one)
+	wantSaid(t, s.Execute(t.Context(), calls("first", `{}`)), `"1"`)
+	wantSaid(t, s.Execute(t.Context(), calls("third", `{}`)), `"1"`)
+	goTool(t, s, "second", one)
+	if r := s.Execute(t.Context(), calls("second", `{}`)); r.Err == nil || r.Err.Code != engine.ToolNotFound {
+		t.Errorf("a tool that no policy covers: %s, %v", r.Value, r.Err)
+	}
+	wantSaid(t, s.Execute(t.Context(), calls("first", `{}`)), `"1"`)
+	if now := s.Status(); now.Synchronized || len(now.Problems) != 1 || now.Problems[0].Code != "production-no-policy" {
+		t.Errorf("the status is %+v", now)
+	}
+}
