@@ -40,7 +40,7 @@ func (a *access) conflicted(r *http.Request, c authn.Conflict) {
 
 // tellContradiction has a request logged, sparingly, and written down each time.
 func (a *access) tellContradiction(p identity.Principal, from identity.Source, request string, about map[string]string) {
-	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
+	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
 	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
 	a.engine.Audit(agentContradicted, about)
 	withheld, tell := a.contradictions.Tell(time.Now())

@@ -53,7 +53,7 @@ func TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire(t *testing.T) {
 	m := newMatrixOf(t, usersOf(0)+fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", path), local)
 	credential := m.corp.token(map[string]any{"agent": "bot"})
 	for _, at := range m.sites() {
-		who := map[string]string{"principal": "ada", "kind": "jwt", "ip": "127.0.0.1"}
+		who := map[string]string{"principal": "ada", "kind": "jwt", "issuer": m.corp.Issuer(), "ip": "127.0.0.1"}
 		if at.name == "unix" {
 			delete(who, "ip")
 		}
@@ -224,7 +224,7 @@ audit {
 		}
 		want := map[string]string{
 			"agent": "bot", "claimed": "evil", "by": "connection", "request_id": id, "path": "/mcp", "trace_id": evilTrace,
-			"principal": "ada", "kind": "jwt", "ip": "192.0.2.1",
+			"principal": "ada", "kind": "jwt", "issuer": m.corp.Issuer(), "ip": "192.0.2.1",
 		}
 		if diff := cmp.Diff([]map[string]string{want}, contradictions(t, path)[before:]); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
