@@ -131,11 +131,17 @@ func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
 	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &engine.Resume{State: ask.State})), "asks approval") // without an answer
 	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`)
 	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same once more
+	// What is answered remains so, whatever is brought with its state later.
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &engine.Resume{State: ask.State})), "asks approval")
+	if r := a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "perhaps"))); r.Err == nil || r.Err.Code != engine.InvalidInput {
+		t.Errorf("an answer that is none gets %s, %v", r.Value, r.Err)
+	}
 	lines, text := a.closed()
 	const by = " [large]"
 	wantLines(t, lines,
-		"outcome 1 input_required anonymous: asked"+by, "outcome 2 input_required anonymous: asked"+by,
-		"intent 2 anonymous: given"+by, "outcome 2 ok anonymous: given"+by, "outcome 2 ok anonymous: given"+by)
+		"outcome 1 input_required anonymous: asked"+by, "outcome 2 input_required anonymous: asked again"+by,
+		"intent 2 anonymous: given"+by, "outcome 2 ok anonymous: given"+by, "outcome 2 ok anonymous: given"+by,
+		"outcome 2 input_required anonymous: asked again"+by, "outcome 2 INVALID_INPUT anonymous: asked again"+by)
 	for _, l := range lines {
 		first := lines[0]
 		if l.Root != first.Root || l.Root == "" || l.Arguments != first.Arguments || l.Approval.Asked != first.Approval.Asked || !strings.HasPrefix(l.Approval.Asked, "hmac-sha256:") {

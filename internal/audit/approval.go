@@ -22,7 +22,8 @@ type Approval struct {
 
 // The states of an [Approval].
 const (
-	// ApprovalAsked says that the user is asked, and has not answered.
+	// ApprovalAsked says that the user is asked, and has not answered. Once for each
+	// question it has no Why; where what came was no whole answer that is [AskedAgain].
 	ApprovalAsked = "asked"
 	// ApprovalGiven says that the leg goes on with what the user approved.
 	ApprovalGiven = "given"
@@ -35,6 +36,10 @@ const (
 	// ApprovalNone says that policies wanted none, of a call that asks its user something.
 	ApprovalNone = "none"
 )
+
+// AskedAgain is why a question is asked that stood in a leg before: its answer is missing,
+// or is none. It may have been answered since, to somebody else who came with it.
+const AskedAgain = "again"
 
 // approval writes what became of an approval.
 func (e *encoder) approval(a *Approval) {

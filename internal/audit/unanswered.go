@@ -23,7 +23,9 @@ func Unanswered(path string, n int, visit func(*Line) error) (err error) {
 		_, err := readLines(file, func(l *Line) error {
 			switch root := l.text("root_id"); l.text("approval", "state") {
 			case ApprovalAsked:
-				open[root] = l
+				if l.text("approval", "why") != AskedAgain {
+					open[root] = l
+				}
 			case ApprovalGiven, ApprovalRefused, ApprovalUnasked:
 				delete(open, root)
 			}

@@ -35,7 +35,7 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 	open := pause.Asks
 	pause.Own = x.own
 	if pause.AsksConsent() {
-		x.setApproval(audit.ApprovalAsked, "", pause.Consent.To) // until it is answered
+		x.setApproval(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until it is answered
 	}
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
