@@ -1,9 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
-	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -94,5 +94,5 @@ func (x *execution) recordedMessage(err *call.Error) string {
 	if x.req.Kind == call.Resources && err.Code == call.ToolNotFound && (x.entry == nil || x.entry.Kind == call.Templates) {
 		return "no such resource"
 	}
-	return x.hidden(strings.TrimSuffix(err.Message, x.unshown))
+	return x.hidden(cmp.Or(x.recorded, err.Message))
 }

@@ -72,8 +72,8 @@ func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Re
 // in one word.
 func (x *execution) unasked(ctx context.Context, why, because string) *call.Error {
 	x.setApproval(audit.ApprovalUnasked, why, [sha256.Size]byte{})
-	x.unshown = ": " + x.reasons("; ")
-	return x.unapproved(ctx, fmt.Sprintf("the call needs the approval of a user, and %s%s", because, x.unshown))
+	x.recorded = "the call needs the approval of a user, and " + because
+	return x.unapproved(ctx, x.recorded+": "+x.reasons("; "))
 }
 
 // refusedConsent denies a call that its user did not consent to.

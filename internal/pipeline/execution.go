@@ -40,9 +40,9 @@ type execution struct {
 	consents []consent
 	// approval is what became of the approval that they want; nil before that is known.
 	approval *audit.Approval
-	// unshown is the end of the message of a refusal that its caller is told and the audit
-	// log is not: why an approval was wanted.
-	unshown string
+	// recorded is what the audit log has of the message of a refusal where that tells why an
+	// approval was wanted, in words that may hold arguments; "" elsewhere.
+	recorded string
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
 	// audit is the log that the call is written to; nil for none.

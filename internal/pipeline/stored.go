@@ -27,9 +27,10 @@ type storedOutcome struct {
 	// Spoke says that the error is in the words of the body.
 	Spoke bool `json:",omitempty"`
 	// Approval is what became of the one that policies wanted. A question that is given
-	// again is none of its own. Unshown are the reasons in the error.
-	Approval *audit.Approval `json:",omitempty"`
-	Unshown  string          `json:",omitempty"`
+	// again is none of its own. Recorded is what the audit log
+	// has for the message of the error.
+	Approval *storedApproval `json:",omitempty"`
+	Recorded string          `json:",omitempty"`
 }
 
 // shown is how the content of a result is made of its value.
@@ -61,14 +62,22 @@ type storedError struct {
 	Cause      error            `json:"-"`
 }
 
+// storedApproval is an [audit.Approval] by names that do not change with it.
+type storedApproval struct {
+	State    string
+	Why      string
+	Policies []string
+	Asked    []byte
+}
+
 // encodeOutcome returns the outcome of a leg of x for the state store.
 func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	stored := storedOutcome{
 		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
-		Err: (*storedError)(e), Spoke: x.spoke, Unshown: x.unshown,
+		Err: (*storedError)(e), Spoke: x.spoke, Recorded: x.recorded,
 	}
 	if r.Ask == nil {
-		stored.Approval = x.approval
+		stored.Approval = (*storedApproval)(x.approval)
 	}
 	if stored.Shown != apart {
 		stored.Content = nil
@@ -88,7 +97,7 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	if err := json.Unmarshal(encoded, &stored); err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
-	x.spoke, x.approval, x.unshown = stored.Spoke, stored.Approval, stored.Unshown
+	x.spoke, x.approval, x.recorded = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
 	if stored.Err != nil {
 		return call.Result{}, (*call.Error)(stored.Err)
 	}
