@@ -62,7 +62,7 @@ var layout = map[string][]string{
 	"internal/host/sqldb":      {"scripting", "internal/grant", "internal/host/files", "internal/host/sqldb/lite", "internal/sqltext"},
 	"internal/host/modules":    {"scripting", "identity"},
 	"internal/host/oauth":      {"scripting", "internal/grant", "internal/jsongate"},
-	"internal/host/secrets":    {"internal/clip", "internal/host/oauth"},
+	"internal/host/secrets":    {"internal/clip", "internal/redact", "internal/host/oauth"},
 	"internal/host/...":        {"scripting", "internal/grant"},
 	"internal/mcp":             {"identity", "internal/jsongate", "internal/deadline", "internal/requestid"},
 	"internal/mcp/mcptest":     {"internal/mcp", "identity"},

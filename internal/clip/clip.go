@@ -4,18 +4,29 @@
 // rest is gone: who hides values in texts sees by the mark that the end is to go, too.
 package clip
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // mark ends a text that was shortened.
 const mark = " … [cut]"
 
+// Least is the length in bytes of the shortest text that is shortened so. The mark means
+// nothing before: who ends a name in it is to lose none of the name.
+const Least = 4 << 10
+
+// earliest is where the mark stands in a text of [Least] bytes, or behind.
+const earliest = Least - len(mark) - utf8.UTFMax
+
 // Text returns a text of most bytes at most, which ends in the mark where it is shortened.
-// It breaks no character.
+// It breaks no character. Less than [Least] are taken for that.
 func Text(text string, most int) string {
+	most = max(most, Least)
 	if len(text) <= most {
 		return text
 	}
-	return Start(text, max(0, most-len(mark))) + mark
+	return Start(text, most-len(mark)) + mark
 }
 
 // Start returns the first bytes of a text, most of them at most. It breaks no character.
@@ -29,12 +40,17 @@ func Start(text string, most int) string {
 	return text[:most]
 }
 
-// Cut returns a text without the mark, and whether it has one.
-func Cut(text string) (start string, shortened bool) { return strings.CutSuffix(text, mark) }
-
-// Mend returns what may be shown of the start of a text that was shortened, where the
-// values to hide, of which none is longer than some bytes, have been taken out already: a
-// part of one may be left at its end.
-func Mend(start string, longest int) string {
-	return Start(start, max(0, len(start)-max(0, longest-1))) + mark
+// Next returns where the first mark begins in a text, and where it ends, from a place on;
+// false where there is none that means anything. Texts that were shortened may have others
+// behind them, such as where a body failed.
+func Next(text string, from int) (begins, ends int, ok bool) {
+	from = max(from, earliest)
+	if from >= len(text) {
+		return 0, 0, false
+	}
+	at := strings.Index(text[from:], mark)
+	if at < 0 {
+		return 0, 0, false
+	}
+	return from + at, from + at + len(mark), true
 }

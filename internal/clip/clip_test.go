@@ -9,29 +9,42 @@ import (
 )
 
 func TestATextIsMarkedWhereItIsShortened(t *testing.T) {
-	for _, r := range []struct {
-		text string
-		most int
-		want string
-	}{
-		{"", 0, ""}, {"0123456789abc", 13, "0123456789abc"}, {"0123456789abcd", 13, "012 … [cut]"}, {"01é456789abcd", 13, "01 … [cut]"}, {"é", 1, " … [cut]"},
-	} {
-		got := clip.Text(r.text, r.most)
-		if got != r.want {
-			t.Errorf("%q of %d bytes is %q, want %q", r.text, r.most, got, r.want)
-		}
-		if start, shortened := clip.Cut(got); shortened != (got != r.text) || !strings.HasPrefix(r.text, start) {
-			t.Errorf("%q begins with %q, and was shortened: %v", got, start, shortened)
+	for _, before := range []int{0, 1, clip.Least - 12, clip.Least - 11, clip.Least - 10, clip.Least - 1, clip.Least, clip.Least + 1} {
+		for _, character := range []string{"", "é", "—", "😀"} {
+			for _, most := range []int{0, clip.Least, clip.Least + 7} {
+				text := strings.Repeat("x", before) + strings.Repeat(character, 20)
+				got := clip.Text(text, most)
+				begins, ends, cut := clip.Next(got, 0)
+				if most = max(most, clip.Least); len(text) <= most {
+					if got != text || cut {
+						t.Errorf("%d bytes are %d in %d, cut: %v", len(text), len(got), most, cut)
+					}
+					continue
+				}
+				if !cut || ends != len(got) || len(got) > most || len(got) < most-utf8.UTFMax+1 || !strings.HasPrefix(text, got[:begins]) || !utf8.ValidString(got) {
+					t.Errorf("%d bytes are %d in %d, of which %d are theirs: %v", len(text), len(got), most, begins, cut)
+				}
+			}
 		}
 	}
 }
 
-func TestNoPartOfAValueIsLeftAtTheEnd(t *testing.T) {
-	for longest := range 12 {
-		got := clip.Mend("a — b 12", longest)
-		start, _ := clip.Cut(got)
-		if !utf8.ValidString(got) || len(start) > 10-max(0, longest-1) || !strings.HasPrefix("a — b 12", start) {
-			t.Errorf("without %d bytes: %q", longest, got)
+// TestTheMarkMeansNothingWhereNobodyPutsIt: in a short text, and before the length that any
+// text has which was shortened.
+func TestTheMarkMeansNothingWhereNobodyPutsIt(t *testing.T) {
+	const mark = " … [cut]"
+	long := clip.Text(strings.Repeat("x", 2*clip.Least), clip.Least)
+	for _, r := range []struct {
+		text string
+		from int
+		want int // -1 for none
+	}{
+		{"", 0, -1}, {mark, 0, -1}, {"evil" + mark, 0, -1}, {strings.Repeat(mark, 9), 0, -1},
+		{long, 0, len(long) - len(mark)}, {long + "\n  at body (a.hcl:1:2)", 0, len(long) - len(mark)}, {long, len(long), -1}, {long + mark, len(long), len(long)},
+	} {
+		begins, ends, ok := clip.Next(r.text, r.from)
+		if ok != (r.want >= 0) || ok && (begins != r.want || r.text[begins:ends] != mark) {
+			t.Errorf("%.20q of %d bytes from %d: %d to %d, %v; want %d", r.text, len(r.text), r.from, begins, ends, ok, r.want)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (r *Runner) run(h *Hook, run Run) {
 		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true,
 	}, r.host(bounded, h, run, span))
 	if err == nil && outcome.Failure != nil {
-		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message)
+		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message, r.options.Brokers.Secrets.Net())
 		err = outcome.Failure
 	}
 	if err != nil {

@@ -176,10 +176,11 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if h.Mocks != nil {
 		return nil
 	}
-	message, fields := h.hidden(record.Message), h.Secrets.RedactJSON(record.Fields)
+	message, fields := h.hidden(record.Message), record.Fields
 	if h.Hide != nil {
-		fields = h.Hide.HideJSON(fields)
+		fields = h.Hide.HideJSON(fields, h.Secrets.Net())
 	}
+	fields = h.Secrets.RedactJSON(fields) // as text, too: a secret may be JSON itself
 	if len(fields) == 0 || string(fields) == "null" {
 		fields = nil
 	}
@@ -220,11 +221,10 @@ func (h *Call) progress(payload []byte) error {
 
 // hidden returns what a script writes without the values that are shown to nobody.
 func (h *Call) hidden(text string) string {
-	text = h.Secrets.Redact(text)
-	if h.Hide != nil {
-		text = h.Hide.Hide(text)
+	if h.Hide == nil {
+		return h.Secrets.Redact(text)
 	}
-	return text
+	return h.Hide.Hide(text, h.Secrets.Net())
 }
 
 func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {

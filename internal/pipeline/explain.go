@@ -51,7 +51,7 @@ func (x *execution) hideIn(e *Explanation) {
 			And(redact.NewText(x.hearing.of.Returned, x.entry.SensitiveOutput))
 	}
 	hidden := func(text string) string {
-		return x.pipeline.options.Brokers.Secrets.Redact(hide.Hide(text))
+		return hide.Hide(text, x.secrets())
 	}
 	for i := range e.Rulings {
 		e.Rulings[i].Decision.Reason = hidden(e.Rulings[i].Decision.Reason)

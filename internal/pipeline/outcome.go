@@ -54,9 +54,9 @@ func (x *execution) brokenOutput(violations []schema.Violation) *call.Error {
 func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Error {
 	hidden := *f
 	f = &hidden
-	f.Message = x.pipeline.options.Brokers.Secrets.Redact(x.hide.Hide(f.Message))
+	f.Message = x.hide.Hide(f.Message, x.secrets())
 	if f.Details != nil {
-		f.Details = x.pipeline.options.Brokers.Secrets.RedactJSON(x.hide.HideJSON(f.Details))
+		f.Details = x.pipeline.options.Brokers.Secrets.RedactJSON(x.hide.HideJSON(f.Details, x.secrets()))
 	}
 	switch f.Kind {
 	case scripting.Timeout:
@@ -93,7 +93,7 @@ func (x *execution) thrown(f *scripting.Failure) *call.Error {
 // traced adds to an error where the body failed, for a caller who may know.
 func (x *execution) traced(err *call.Error) *call.Error {
 	if x.catalog.Server.ExposeTraces {
-		err.Trace = x.hide.Hide(x.pipeline.options.Brokers.Secrets.Redact(scripting.Traces(err.Stack(), "")))
+		err.Trace = x.hide.Hide(scripting.Traces(err.Stack(), ""), x.secrets())
 	}
 	return err
 }

@@ -7,9 +7,9 @@ import (
 
 // HideJSON is [Text.Hide] for a JSON value: texts, names and numbers are looked
 // at one by one, so that what comes out is JSON again. It is nil for what is
-// not JSON.
-func (t Text) HideJSON(raw json.RawMessage) json.RawMessage {
-	if len(t.values) == 0 || len(raw) == 0 {
+// not JSON. The others find nothing where there is no sensitive value.
+func (t Text) HideJSON(raw json.RawMessage, others ...Net) json.RawMessage {
+	if !t.Hides() || len(raw) == 0 {
 		return raw
 	}
 	if t.isTooMuch(len(raw)) {
@@ -24,29 +24,29 @@ func (t Text) HideJSON(raw json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(t.hidden(value)) != nil {
+	if encoder.Encode(t.hidden(value, others)) != nil {
 		return nil
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-func (t Text) hidden(value any) any {
+func (t Text) hidden(value any, others []Net) any {
 	switch value := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(value))
 		for name, member := range value {
-			shown[t.Hide(name)] = t.hidden(member)
+			shown[t.Hide(name, others...)] = t.hidden(member, others)
 		}
 		return shown
 	case []any:
 		for i := range value {
-			value[i] = t.hidden(value[i])
+			value[i] = t.hidden(value[i], others)
 		}
 		return value
 	case string:
-		return t.Hide(value)
+		return t.Hide(value, others...)
 	case json.Number:
-		if shown := t.Hide(value.String()); shown != value.String() {
+		if shown := t.Hide(value.String(), others...); shown != value.String() {
 			return shown
 		}
 		return value

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/redact"
 )
 
@@ -88,25 +89,50 @@ func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
 	}
 }
 
-// TestTheEndOfATextThatWasCutIsHidden, as it may be a part of a value; a part of a text that
-// was not cut stays, and so does what stands before a value that is whole.
+// TestTheEndOfATextThatWasCutIsHidden, as it may be a part of a value, whatever else stands
+// in it or behind it; a text that was not cut stays, also one that says so itself, and so
+// does what stands before.
 func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
+	before := strings.Repeat("x", clip.Least)
 	hide := redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
 	for text, want := range map[string]string{
-		"hunter2 is not hunter":           "[sensitive] is not hunter",
-		"hunter2 is not hunter … [cut]":   "[sensitive] is not  … [cut]",
-		"it is hunter2 … [cut]":           "it is [sensitive] … [cut]",
-		"it is hunter2hun … [cut]":        "it is [sensitive] … [cut]",
-		"hunt … [cut]":                    " … [cut]",
-		"hunt … [cut] and again … [cut]":  "hunt … [cut] and … [cut]",
-		"nothing … [cut] but what it was": "nothing … [cut] but what it was",
+		"hunter2 is not hunter":                   "[sensitive] is not hunter",
+		"hunter2 is not hunter … [cut]":           "[sensitive] is not  … [cut]",
+		"it is hunter2 … [cut]":                   "it is [sensitive] … [cut]",
+		"it is hunter2hun … [cut]":                "it is [sensitive] … [cut]",
+		"it is hunt … [cut]":                      "it i … [cut]",
+		"it is hunt … [cut] and again … [cut]":    "it i … [cut] and … [cut]",
+		"it is hunt … [cut]\n  at body (a.hcl:1)": "it i … [cut]\n  at body (a.hcl:1)",
 	} {
-		if got := hide.Hide(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
+		if got := hide.Hide(before + text); got != before+want {
+			t.Errorf("%q is %q, want %q", text, got[min(len(got), len(before)):], want)
 		}
 	}
-	if none := new(redact.Text); none.Hide("hunt … [cut]") != "hunt … [cut]" {
+	for _, text := range []string{"", "hunt … [cut]", "evil … [cut] … [cut]", before + "hunt"} {
+		if got := hide.Hide(text); got != text {
+			t.Errorf("%.20q of %d bytes is %.20q of %d", text, len(text), got, len(got))
+		}
+	}
+	if none := new(redact.Text); none.Hide(before+"hunt … [cut]") != before+"hunt … [cut]" {
 		t.Error("nothing is hidden, and a text is changed")
+	}
+}
+
+// TestNoValueCoversAPartOfAnother that overlaps it, or that was cut: who chooses one would
+// have the rest of the other.
+func TestNoValueCoversAPartOfAnother(t *testing.T) {
+	before := strings.Repeat("x", clip.Least)
+	for _, r := range []struct{ values, text, want string }{
+		{`["sk_live_AB12CD","the key is sk_live_"]`, "so the key is sk_live_AB12CD.", "so [sensitive]."},
+		{`["a\"b\u2028c","d\u2029e"]`, "{\"a\\\"b\u2028c\": \"a\\\"b\\u2028c\"} d\u2029e d\\u2029e", "{\"[sensitive]\": \"[sensitive]\"} [sensitive] [sensitive]"},
+		{`["abcd","cdef"]`, "abcdef, cdefabcd", "[sensitive], [sensitive][sensitive]"},
+		{`["abcdef","cdef","bcd"]`, "xabcdefx", "x[sensitive]x"},
+		{`["k3y-S3CRETPART@db.internal/x","@db."]`, before + "it is k3y-S3CRETPART@db.int … [cut]", before + " … [cut]"},
+	} {
+		hide := redact.NewText([]byte(r.values), []string{"/*"})
+		if got := hide.Hide(r.text); got != r.want {
+			t.Errorf("%.40q is %.40q, want %.40q", r.text, strings.TrimLeft(got, "x"), strings.TrimLeft(r.want, "x"))
+		}
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // shortest is the length in bytes of the shortest value that is looked for in
@@ -97,39 +95,54 @@ func (t *Text) add(value any) {
 	encoder := json.NewEncoder(&quoted)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(text) == nil {
-		if inJSON := strings.Trim(strings.TrimSpace(quoted.String()), `"`); inJSON != text {
-			t.values = append(t.values, inJSON)
-		}
+		inner := strings.TrimSuffix(quoted.String(), "\n")
+		inner = inner[1 : len(inner)-1] // without the quotes
+		t.values = append(t.values, inner, Stringified(inner))
 	}
 }
 
-// Hide replaces every sensitive value in text by [Mark]. It does not look into marks:
-// callers choose values, and each that is a part of one would make more of them. A long
-// text is hidden whole where there are very many values. The end of a text that was cut,
-// which may be a part of a value, goes.
-func (t Text) Hide(text string) string {
-	switch {
-	case !t.Hides():
-		return text
-	case t.isTooMuch(len(text)):
-		return Mark
+// separators are what Go escapes in JSON and JavaScript does not (ECMA-262 section 25.5.2.3).
+var separators = strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029")
+
+// Stringified returns what stands between the quotes of a JSON text, as Go writes it, in the
+// way of JSON.stringify.
+func Stringified(inner string) string { return separators.Replace(inner) }
+
+// Hide replaces every sensitive value in text by [Mark], and what the other nets find by
+// theirs, as [Over] does. It does not look into marks: callers choose values, and each that
+// is a part of one would make more of them. A long text is hidden whole where there are very
+// many values.
+func (t Text) Hide(text string, others ...Net) string {
+	if !t.Hides() {
+		return Over(text, others...)
 	}
-	start, shortened := clip.Cut(text)
-	between := []string{start} // what stands between the marks
+	return Over(text, append(slices.Clip(others), t)...)
+}
+
+// Find implements [Net].
+func (t Text) Find(spans []Span, text string) []Span {
+	if t.isTooMuch(len(text)) {
+		return append(spans, Span{To: len(text), Mark: Mark})
+	}
 	for _, value := range t.values {
-		if !slices.ContainsFunc(between, func(part string) bool { return strings.Contains(part, value) }) {
-			continue
+		for from := 0; ; {
+			at := strings.Index(text[from:], value)
+			if at < 0 {
+				break
+			}
+			spans = append(spans, Span{From: from + at, To: from + at + len(value), Mark: Mark})
+			from += at + len(value)
 		}
-		var parts []string
-		for _, part := range between {
-			parts = append(parts, strings.Split(part, value)...)
-		}
-		between = parts
 	}
-	if last := &between[len(between)-1]; shortened {
-		*last = clip.Mend(*last, len(t.values[0]))
+	return spans
+}
+
+// Longest implements [Net].
+func (t Text) Longest() int {
+	if !t.Hides() {
+		return 0
 	}
-	return strings.Join(between, Mark)
+	return len(t.values[0])
 }
 
 // isTooMuch reports whether so many bytes are not looked through for all values.

@@ -24,9 +24,10 @@ func TestNoWayOfWritingURLsOrHTMLShowsAValue(t *testing.T) {
 
 func TestNoWayOfWritingJSONShowsAValue(t *testing.T) {
 	for value, shown := range map[string][]string{
-		"aws/Secret/Key": {`{"a":"aws\/Secret\/Key"}`},
-		`pa"ss\word-42`:  {`{"a":"pa\"ss\\word-42"}`, `"{\"a\":\"pa\\\"ss\\\\word-42\"}"`},
-		"geheimß-ü":      {`{"a":"geheim\u00df-\u00fc"}`, "geheimß-ü"},
+		"aws/Secret/Key":  {`{"a":"aws\/Secret\/Key"}`},
+		`pa"ss\word-42`:   {`{"a":"pa\"ss\\word-42"}`, `"{\"a\":\"pa\\\"ss\\\\word-42\"}"`},
+		"geheimß-ü":       {`{"a":"geheim\u00df-\u00fc"}`, "geheimß-ü"},
+		"two\u2028\"l\"s": {"{\"a\":\"two\u2028\\\"l\\\"s\"}", `"two\u2028\"l\"s"`},
 	} {
 		v := weave(map[string][]concealed{"n": {conceal(value)}})
 		for _, text := range shown {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/redact"
 )
 
 // shortest is the length of the shortest text that is replaced, in bytes: in
@@ -24,16 +26,18 @@ const shortest = 4
 // one that was cut, which may be a part of a value.
 func (s *Store) Redact(text string) string { return s.covered().over(text) }
 
-// RedactBytes is [Store.Redact] for bytes. It returns b itself when there is
-// nothing to replace, and never changes it.
+// Net finds the values that [Store.Redact] replaces, for those who look for others in the
+// same text.
+func (s *Store) Net() redact.Net { return s.covered() }
+
+// RedactBytes is [Store.Redact] for bytes that nobody has cut. It returns b itself when
+// there is nothing to replace, and never changes it.
 func (s *Store) RedactBytes(b []byte) []byte {
 	v := s.covered()
-	first := find(v, b, 0)
-	if first == len(b) {
+	if find(v, b, 0) == len(b) {
 		return b
 	}
-	out, _ := replace(v, b, first)
-	return out
+	return []byte(v.over(string(b)))
 }
 
 // RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a
@@ -96,7 +100,7 @@ func forms(value string) []string {
 		lower, strings.ToUpper(lower),
 		path, query, lowerEscapes(path), lowerEscapes(query), escapedBut(value, component), escapedBut(value, component+reserved),
 		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
-		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)),
+		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)), redact.Stringified(inJSON(value, false)),
 	}
 	list = append(list, html.EscapeString(value))
 	list = append(list, inBase64(value)...)

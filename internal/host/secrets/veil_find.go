@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/redact"
 )
 
 // A veil hides values. It is immutable. A text is gone over once, however many
@@ -102,31 +102,16 @@ func formAt[T string | []byte](v *veil, text T, at int, head uint32) string {
 	return ""
 }
 
-// replace returns a text with marks in it; first is where the first form stands. The last
-// bytes of what it returns, rest of them, stand behind the last mark.
-func replace[T string | []byte](v *veil, text T, first int) (out []byte, rest int) {
-	out = make([]byte, 0, len(text))
-	last := 0
-	for at := first; at < len(text); at = find(v, text, last) {
+// Find implements [redact.Net].
+func (v *veil) Find(spans []redact.Span, text string) []redact.Span {
+	for at := find(v, text, 0); at < len(text); at = find(v, text, at+1) {
 		form := formAt(v, text, at, headOf(text, at))
-		out = append(out, text[last:at]...)
-		out = append(out, v.marks[form]...)
-		last = at + len(form)
+		spans = append(spans, redact.Span{From: at, To: at + len(form), Mark: v.marks[form]})
 	}
-	return append(out, text[last:]...), len(text) - last
+	return spans
 }
 
-func (v *veil) over(text string) string {
-	start, shortened := clip.Cut(text)
-	switch first := find(v, start, 0); {
-	case shortened && len(v.marks) > 0:
-		out, rest := replace(v, start, first)
-		marked := len(out) - rest
-		return string(out[:marked]) + clip.Mend(string(out[marked:]), v.longest)
-	case first == len(start):
-		return text
-	default:
-		out, _ := replace(v, text, first)
-		return string(out)
-	}
-}
+// Longest implements [redact.Net].
+func (v *veil) Longest() int { return v.longest }
+
+func (v *veil) over(text string) string { return redact.Over(text, v) }

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/redact"
 )
 
 const password = `p@ss/w "rd"+<é>`
@@ -31,17 +34,40 @@ func holding(t *testing.T, values ...string) *Store {
 }
 
 func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
+	before := strings.Repeat("x", clip.Least)
 	s := holding(t, "hunter2") // of 14 bytes in hexadecimal, which no form is longer than
 	for text, want := range map[string]string{
-		"hunter2, and hunter":                        "[secret:a], and hunter",
-		"hunter2, and no other, but hunter … [cut]":  "[secret:a], and no othe … [cut]",
-		"it is hunter2 … [cut]":                      "it is [secret:a] … [cut]",
-		"it is hunter2hun … [cut]":                   "it is [secret:a] … [cut]",
-		"and a text that ends elsewhere … [cut] now": "and a text that ends elsewhere … [cut] now",
+		"hunter2, and hunter":                             "[secret:a], and hunter",
+		"hunter2, and no other, but hunter … [cut]":       "[secret:a], and no othe … [cut]",
+		"it is, as we know, hunter2 … [cut]":              "it is, as we  … [cut]",
+		"hunter2 is, as we know, hunter2hun … [cut]":      "[secret:a] is, as we kno … [cut]",
+		"it is, as hunter2hunter … [cut]":                 "it is, as  … [cut]",
+		"it is, as hunter2 hunter … [cut]\n  at hunter2":  "it is, as [secret:a] … [cut]\n  at [secret:a]",
+		"it is, as hunter2 another … [cut] hunt … [cut]!": "it is, as [secret:a] … [cut] … [cut]!",
 	} {
-		if got := s.Redact(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
+		if got := s.Redact(before + text); got != before+want {
+			t.Errorf("%q is %q, want %q", text, got[min(len(got), len(before)):], want)
 		}
+	}
+	for _, text := range []string{"hunt … [cut]", "and a text that says … [cut] itself", before + "hunt"} {
+		if got := s.Redact(text); got != text {
+			t.Errorf("%.20q of %d bytes is %.20q of %d", text, len(text), got, len(got))
+		}
+	}
+}
+
+// TestNoValueCoversAPartOfAnother, whether both are secrets or a caller has chosen one.
+func TestNoValueCoversAPartOfAnother(t *testing.T) {
+	s := holding(t, "sk_live_AB12CD", "AB12CDEF")
+	if got := s.Redact("a sk_live_AB12CDEF, AB12CDEF"); got != "a [secret:a], [secret:b]" {
+		t.Errorf("got %s", got)
+	}
+	chosen := redact.NewText(json.RawMessage(`["the key is sk_live_","sk_live_"]`), []string{"/*"})
+	if got := chosen.Hide("the key is sk_live_AB12CD; sk_live_?", s.Net()); got != "[sensitive]; [sensitive]?" {
+		t.Errorf("got %s", got)
+	}
+	if got := chosen.HideJSON(json.RawMessage(`{"it is sk_live_AB12CD":["a sk_live_ sk_live_AB12CD"]}`), s.Net()); string(got) != `{"it is [secret:a]":["a [sensitive] [secret:a]"]}` {
+		t.Errorf("got %s", got)
 	}
 }
 
