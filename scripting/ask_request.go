@@ -7,8 +7,6 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
-
-	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // The methods of MCP that a body can ask with.
@@ -101,7 +99,7 @@ func formProblem(schema []byte) string {
 		switch string(properties[name]["type"]) {
 		case `"string"`, `"number"`, `"integer"`, `"boolean"`, `"array"`:
 		default:
-			return "schema: a form has no nested members; " + clip.Start(name, 64) + " must be of the type string, number, integer, boolean or array"
+			return "schema: a form has no nested members; " + spelled(name) + " must be of the type string, number, integer, boolean or array"
 		}
 	}
 	return ""

@@ -1,12 +1,11 @@
 package scripting
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dop251/goja"
-
-	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // shape is what an object may hold that a script hands over.
@@ -82,10 +81,20 @@ func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
 	return found
 }
 
+// maxSpelled bounds the names of members that a message repeats, in bytes. Of longer ones it
+// repeats nothing: a part of a value that is hidden would not be known.
+const maxSpelled = 64
+
+func spelled(member string) string {
+	if len(member) > maxSpelled {
+		return fmt.Sprintf("(a name of %d bytes)", len(member))
+	}
+	return member
+}
+
 // unknown says what to write instead of a name that is none of the members.
 func (s shape) unknown(name string) string {
-	name = clip.Start(name, 64)
-	message := s.what + ": there is no member " + name
+	message := s.what + ": there is no member " + spelled(name)
 	if meant, ok := s.meant[name]; ok {
 		return message + "; write " + meant
 	}

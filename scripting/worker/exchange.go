@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -186,7 +187,7 @@ func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
 	case failure != nil:
 		return scripting.Outcome{Failure: failure}, nil
 	case o.fault != "":
-		return out, &faultError{strings.ToValidUTF8(o.fault[:min(len(o.fault), maxWords)], "\uFFFD")}
+		return out, &faultError{clip.Text(strings.ToValidUTF8(o.fault, "\uFFFD"), maxWords)}
 	}
 	if out, err = readSound(o.outcome); err != nil {
 		return scripting.Outcome{}, err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -197,7 +198,7 @@ type lastWords struct {
 }
 
 // maxWords bounds them, in bytes.
-const maxWords = 4 << 10
+const maxWords = 2 * clip.Least
 
 // Write takes everything, and keeps what there is room for.
 func (l *lastWords) Write(p []byte) (int, error) {
@@ -210,5 +211,5 @@ func (l *lastWords) Write(p []byte) (int, error) {
 func (l *lastWords) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text.String()
+	return clip.Text(l.text.String(), maxWords-1) // what has no room left is cut, for all that is known
 }

@@ -66,12 +66,13 @@ func names(params []grant.Param) string {
 	return strings.Join(all, ", ")
 }
 
-// maxShown bounds how much of a name a message repeats.
+// maxShown bounds the names that a message repeats, in bytes. Of longer ones it repeats
+// nothing: a part of a value that is hidden would not be known.
 const maxShown = 64
 
 func shown(name string) string {
 	if len(name) > maxShown {
-		name = strings.ToValidUTF8(name[:maxShown], "") + "…"
+		return fmt.Sprintf("of %d bytes", len(name))
 	}
 	return fmt.Sprintf("%q", name)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxShown bounds how much of a path a message repeats.
+// maxShown bounds the paths that a message repeats, in bytes. Of longer ones it repeats
+// nothing: a part of a value that is hidden would not be known.
 const maxShown = 200
 
 // fault makes the error that the script sees. given is the path as the script
@@ -19,7 +20,7 @@ const maxShown = 200
 func fault(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
 	if len(given) > maxShown {
-		given = strings.ToValidUTF8(given[:maxShown], "") + "…"
+		given = fmt.Sprintf("a path of %d bytes", len(given))
 	}
 	if given != "" {
 		message = strings.ToValidUTF8(given, "�") + ": " + message

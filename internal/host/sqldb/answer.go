@@ -29,7 +29,7 @@ func (a *answer) begin(columns []string) error {
 	taken := map[string]bool{}
 	for _, name := range columns {
 		if taken[name] {
-			return fault(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", clip(strings.ToValidUTF8(name, "�")))
+			return fault(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", shown(name))
 		}
 		taken[name] = true
 		a.size += len(name)
@@ -57,14 +57,14 @@ func (a *answer) room(size int) error {
 func (a *answer) add(values []any, redact func([]byte) []byte) {
 	row := make([]json.RawMessage, len(values))
 	for i, v := range values {
-		row[i] = shown(v, redact)
+		row[i] = jsonOf(v, redact)
 	}
 	a.Rows = append(a.Rows, row)
 }
 
-// shown returns a value as JSON: whole numbers that a script cannot hold, and what
+// jsonOf returns a value as JSON: whole numbers that a script cannot hold, and what
 // is no number, are text, and bytes are {"base64": text}.
-func shown(v any, redact func([]byte) []byte) json.RawMessage {
+func jsonOf(v any, redact func([]byte) []byte) json.RawMessage {
 	switch x := v.(type) {
 	case int64:
 		if x > 1<<53-1 || x < -(1<<53-1) {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxShown bounds how much of a name a message repeats.
+// maxShown bounds the names that a message repeats, in bytes. Of longer ones it repeats
+// nothing: a part of a value that is hidden would not be known.
 const maxShown = 200
 
 // fault makes the error that the script sees. given is the statement or the path
@@ -17,16 +19,22 @@ const maxShown = 200
 func fault(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
 	if given != "" {
-		message = clip(given) + ": " + message
+		message = shown(given) + ": " + message
 	}
 	return &scripting.HostError{Code: code, Message: message}
 }
 
-func clip(text string) string {
-	if len(text) > maxShown {
-		text = text[:maxShown] + "…"
+func shown(name string) string {
+	if len(name) > maxShown {
+		return fmt.Sprintf("a name of %d bytes", len(name))
 	}
-	return strings.ToValidUTF8(text, "�")
+	return strings.ToValidUTF8(name, "�")
+}
+
+// rejection is what a database says of a statement that it does not take, which may hold
+// values.
+func rejection(database, said string) string {
+	return database + " refuses the statement: " + clip.Text(strings.ToValidUTF8(said, "�"), clip.Least)
 }
 
 // explain turns a failure into what the script may know of it.

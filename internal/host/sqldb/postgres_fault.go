@@ -25,7 +25,7 @@ func explainPostgres(err error) (code, told string) {
 		return "", ""
 	}
 	if strings.HasPrefix(failure.Code, "42") && failure.Code != "42501" {
-		return scripting.Invalid, "PostgreSQL refuses the statement: " + clip(failure.Message)
+		return scripting.Invalid, rejection("PostgreSQL", failure.Message)
 	}
 	for _, known := range []struct{ prefixes, code, told string }{
 		{"57014", scripting.TimedOut, "the database was not done in time"},

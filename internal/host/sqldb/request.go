@@ -92,7 +92,7 @@ func (r *Request) bind(d Database, params map[string]json.RawMessage) error {
 	r.statement = statement
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if !slices.Contains(r.statement.Parameters, name) {
-			return fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", clip(name))
+			return fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", shown(name))
 		}
 	}
 	for _, name := range r.statement.Parameters {

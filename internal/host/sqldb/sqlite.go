@@ -133,7 +133,7 @@ func explainSQLite(err error) (code, told string) {
 	case failure.Starved || failure.Code == sqlite3.SQLITE_NOMEM:
 		return scripting.TooLarge, "the statement takes more memory than there is"
 	case failure.Code == sqlite3.SQLITE_ERROR && errors.As(err, &statement):
-		return scripting.Invalid, "SQLite refuses the statement: " + clip(failure.Message)
+		return scripting.Invalid, rejection("SQLite", failure.Message)
 	}
 	for _, known := range []struct {
 		numbers    []int
