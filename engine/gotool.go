@@ -38,7 +38,8 @@ type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (O
 // describes a field. A tool of the same name, in Go or in a file, is an error.
 // Tools may be added while the server runs; while the files have mistakes, the
 // tool is served from the next good load on. One that no policy in the files covers is
-// such a mistake in production mode.
+// such a mistake in production mode: [Server.Status] tells of it, and nothing is loaded until
+// there is one.
 func AddTool[In, Out any](s *Server, o ToolOptions, run Func[In, Out]) error {
 	item, err := newGoTool(o, run, &s.watchdog)
 	if err != nil {

@@ -71,8 +71,12 @@ func (s *outcomeScene) killInFlight(*rand.Rand) {
 	}()
 	select {
 	case <-m.arrived:
+		before := s.killed.Load()
 		for _, id := range processes() {
 			s.signal(id)
+		}
+		if s.killed.Load() == before {
+			s.Error("no process was killed while a call was in one")
 		}
 	case <-ended: // it was refused
 	}

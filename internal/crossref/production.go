@@ -8,8 +8,8 @@ import (
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
-// checkProduction refuses what production mode demands and the files lack. What builtin
-// tools return is known without a block: their types say it.
+// checkProduction refuses what production mode demands and the files lack. Builtin
+// tools have an output schema without a block: that of their type.
 func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfile.Name) {
 	policies := slices.Clone(c.config.Policies)
 	for _, f := range files {

@@ -66,17 +66,30 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 }
 
 // look takes down who may replace what is in the folder. A volume that is mounted for
-// mcpd alone is open as the files in it are, unless another user has made it look like
-// one, and in a sticky folder nobody replaces the files of others.
+// mcpd alone is open as the files in it are, and in a sticky folder nobody replaces the
+// files of others.
 func (c *Config) look(fsys fs.FS) {
 	info, err := fs.Stat(fsys, ".")
 	if err != nil {
 		return // what it holds is missing, too
 	}
 	c.note(path.Dir(c.name), info)
-	link, err := fs.Lstat(fsys, "..data")
-	mounted := err == nil && !foreign(link)
-	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !mounted
+	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !mounted(fsys, path.Base(c.name))
+}
+
+// mounted reports whether a file stands in a volume as Kubernetes mounts one, which it
+// writes itself: a link through ..data, of no other user, as that is. Whoever may write in
+// a folder can give what is there another name, and make links, but none that are ours.
+func mounted(fsys fs.FS, name string) bool {
+	const data = "..data"
+	for _, link := range []string{data, name} {
+		info, err := fs.Lstat(fsys, link)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 || foreign(info) {
+			return false
+		}
+	}
+	target, err := fs.ReadLink(fsys, name)
+	return err == nil && target == data+"/"+name
 }
 
 // note takes down a file, or a folder, that is another user's.

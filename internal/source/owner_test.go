@@ -74,11 +74,35 @@ func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
 	wantForeign(t, folder(os.Geteuid()+1, 0o755), "etc production-owner")
 	wantForeign(t, folder(0, 0o777), "etc writable-by-others")
 	wantForeign(t, folder(0, os.ModeSticky|0o777))
-	volume := folder(0, 0o777)
-	volume["..data"] = &fstest.MapFile{Mode: os.ModeDir | 0o755}
-	wantForeign(t, volume)
-	volume["..data"].Sys = &syscall.Stat_t{Uid: uint32(os.Geteuid()) + 1}
-	wantForeign(t, volume, "etc writable-by-others")
+	ours, theirs := &syscall.Stat_t{Uid: uint32(os.Geteuid())}, &syscall.Stat_t{Uid: uint32(os.Geteuid()) + 1}
+	link := func(to string, owner any) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(to), Mode: os.ModeSymlink | 0o777, Sys: owner}
+	}
+	for name, v := range map[string]struct {
+		data, file *fstest.MapFile
+		safe       bool
+	}{
+		"as it is mounted":              {link("..2026", ours), link("..data/mcpd.hcl", ours), true},
+		"another user's link":           {link("..2026", theirs), link("..data/mcpd.hcl", ours), false},
+		"another user's file":           {link("..2026", ours), link("..data/mcpd.hcl", theirs), false},
+		"what was renamed to ..data":    {&fstest.MapFile{Mode: os.ModeDir | 0o755, Sys: ours}, link("..data/mcpd.hcl", ours), false},
+		"a link that goes another way":  {link("..2026", ours), link("..2026/mcpd.hcl", ours), false},
+		"a file beside a link of ours":  {link("..2026", ours), &fstest.MapFile{Mode: 0o644, Sys: ours}, false},
+		"a link through nothing of its": {nil, link("..2026/mcpd.hcl", ours), false},
+	} {
+		volume := folder(0, 0o777)
+		volume["..2026/mcpd.hcl"] = &fstest.MapFile{Mode: 0o644, Sys: ours}
+		if volume["mcpd.hcl"] = v.file; v.data != nil {
+			volume["..data"] = v.data
+		}
+		t.Run(name, func(t *testing.T) {
+			if v.safe {
+				wantForeign(t, volume)
+			} else {
+				wantForeign(t, volume, "etc writable-by-others")
+			}
+		})
+	}
 }
 
 // TestALinkIsAsItsTargetIs: whoever made a link in one's own folder could make it there,
