@@ -26,7 +26,7 @@ var layout = map[string][]string{
 	"scripting":                {"diag", "internal/clip", "internal/cputime", "internal/toml", "internal/watchdog", "internal/yaml", "internal/wildcard"},
 	"scripting/worker":         {"diag", "scripting", "internal/clip", "internal/cputime", "internal/deadline", "internal/jsongate", "internal/sandbox", "internal/timerslack", "internal/watchdog"},
 	"scripting/hosttest":       {"scripting"},
-	"policylang":               {"diag", "identity", "internal/jsongate", "internal/cputime"},
+	"policylang":               {"diag", "identity", "internal/clip", "internal/jsongate", "internal/cputime"},
 	"internal/hclfile":         {"diag", "internal/wildcard", "internal/grant", "internal/jsongate", "internal/cputime", "internal/uritemplate", "internal/sqltext"},
 	"internal/source":          {"diag", "internal/hclfile"},
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},

@@ -85,13 +85,14 @@ policy "small" {
 }
 `
 
-// What no policy in a file denies has a name for the operator all the same, in metrics and
-// in the audit log, and callers are told what they were.
+// What no policy in a file denies has a name for the operator all the same, in metrics, in
+// the log and in the audit log, and callers are told what they were.
 func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log := &logBuffer{}
 	s := server(t, engine.Options{
-		Telemetry: &engine.Telemetry{},
-		Config:    files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
+		Telemetry: &engine.Telemetry{}, Logger: log.logger(),
+		Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
 		Policies: []engine.Policy{func(_ identity.Agent, tool string, args map[string]any) engine.Decision {
 			switch {
 			case tool != "half":
@@ -127,6 +128,9 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	var by []string
 	for _, l := range outcomesOf(t, s, path) {
 		by = append(by, l.DeniedBy)
+		if said := "denied_by=" + l.DeniedBy; l.DeniedBy != "" && !strings.Contains(log.String(), said) {
+			t.Errorf("the log lacks %s", said)
+		}
 	}
 	if diff := cmp.Diff([]string{"(default)", "(default)", "", "(go)", "(go)", "(from)", "(result)"}, by); diff != "" {
 		t.Errorf("the audit log says denied by (-want +got)\n%s", diff)

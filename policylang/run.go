@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // run is one decision: the [interpreter.Activation] that gives an expression
@@ -124,18 +125,7 @@ func (x *expression) words(r *run) (string, *failure) {
 	if r.in.Hide != nil {
 		said = r.in.Hide(said)
 	}
-	return clip(said, maxReason), nil
-}
-
-// clip cuts s, which may stand in the way of a code point, to at most n bytes.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return clip.Start(said, maxReason), nil
 }
 
 // eval evaluates the expression. What is not light is metered.

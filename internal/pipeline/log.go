@@ -31,6 +31,9 @@ func (x *execution) logFailure(ctx context.Context, err *call.Error) {
 	if parent := x.place.Parent(); parent != "" {
 		attrs = append(attrs, slog.String("parent_id", parent))
 	}
+	if err.DeniedBy != "" {
+		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
+	}
 	level := slog.LevelInfo
 	if cause := err.Cause; cause != nil {
 		level = slog.LevelWarn

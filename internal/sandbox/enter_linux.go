@@ -25,7 +25,7 @@ func enter(o Options) (Report, error) {
 }
 
 // errCgo says that the threads of the process are not all known.
-var errCgo = errors.New("the program is built with cgo")
+var errCgo = errors.New("the program is built with cgo; build it with CGO_ENABLED=0")
 
 // onAllThreads does a system call on all threads, or on none.
 func onAllThreads(trap, a1, a2, a3 uintptr) error {
