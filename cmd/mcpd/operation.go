@@ -161,7 +161,11 @@ func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup
 			}
 			change.Config = true
 		}
-		_, _ = o.reload(ctx, change) // it has been said how it ended
+		before := o.server.Status().Revision
+		_, err := o.reload(ctx, change) // it has been said how it ended, unless nothing came of it
+		if change.All && err == nil && o.server.Status().Revision == before {
+			o.server.Logger().Info("all files are as they were")
+		}
 	}
 }
 
