@@ -102,7 +102,7 @@ func (d *faultyDisk) open(name string, flag int) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return faultyFile{f, d}, nil
+	return faultyFile{f, d, filepath.Ext(name) == ".jsonl"}, nil
 }
 
 func (d *faultyDisk) rename(from, to string) error {
@@ -129,6 +129,8 @@ func (d *faultyDisk) syncFolder(name string) error {
 type faultyFile struct {
 	file
 	disk *faultyDisk
+	// log says that it is the log itself, which alone is ever truncated.
+	log bool
 }
 
 func (f faultyFile) Write(p []byte) (int, error) {
@@ -136,7 +138,7 @@ func (f faultyFile) Write(p []byte) (int, error) {
 	if f.disk.fails("write") {
 		return 0, errInjected
 	}
-	if f.disk.fails("short write") || f.disk.halves() {
+	if f.disk.fails("short write") || f.log && f.disk.halves() {
 		n, _ := f.file.Write(p[:len(p)/2])
 		return n, errInjected
 	}

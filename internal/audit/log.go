@@ -96,11 +96,11 @@ func open(o Options, held *os.File) (*Log, error) {
 	l := &Log{o: o, keys: derive(o.Key), lock: held, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Veil), make(chan error, 1)} }
-	s, oldest, told, err := resume(o, newChain(l.keys.chain), old)
+	s, told, err := resume(o, newChain(l.keys.chain), old)
 	if err != nil {
 		return nil, err
 	}
-	l.writer = writer{log: l, spool: s, oldest: oldest}
+	l.writer = writer{log: l, spool: s}
 	if err := l.writer.begin(told); err != nil {
 		return nil, errors.Join(err, s.close())
 	}

@@ -40,15 +40,15 @@ type end struct {
 
 // resume finds out where a log ends, and gives the spool that goes on there
 // together with what has to be written down of it.
-func resume(o Options, c *chain, old []aside) (s *spool, oldest uint64, told []Event, err error) {
+func resume(o Options, c *chain, old []aside) (s *spool, told []Event, err error) {
 	h, headErr := readHead(o.disk, o.Path, c)
 	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
-		return nil, 0, nil, fmt.Errorf("read the head: %w", headErr)
+		return nil, nil, fmt.Errorf("read the head: %w", headErr)
 	}
-	s = &spool{disk: o.disk, path: o.Path, chain: c}
+	s = &spool{disk: o.disk, path: o.Path, chain: c, witnessed: o.Mode == Strict}
 	last, err := s.find(h, old)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, nil, err
 	}
 	s.last, s.durable, s.offset = last.last, last.last, last.offset
 	if last.torn > 0 {
@@ -67,7 +67,8 @@ func resume(o Options, c *chain, old []aside) (s *spool, oldest uint64, told []E
 	if s.first == 0 {
 		s.first = s.durable.seq + 1
 	}
-	return s, oldestOf(h, old, s.first), told, nil
+	s.oldest = oldestOf(h, old, s.first)
+	return s, told, nil
 }
 
 // oldestOf returns the number of the oldest line that has to be there.

@@ -13,9 +13,9 @@ func (w *writer) prune() error {
 	if gone == 0 {
 		return nil
 	}
-	w.oldest = w.spool.first
+	w.spool.oldest = w.spool.first
 	if gone < len(old) {
-		w.oldest = old[gone].first
+		w.spool.oldest = old[gone].first
 	}
 	if err := w.checkpoint(); err != nil {
 		return err

@@ -23,8 +23,12 @@ type spool struct {
 	disk  disk
 	path  string
 	chain *chain
+	// witnessed says that the head has to know of a line before it counts as durable.
+	witnessed bool
 
-	file file
+	// oldest is the number of the oldest line that is kept.
+	oldest uint64
+	file   file
 	// first is the number of the first line of the file.
 	first uint64
 	// durable is the last line that is known to be on the disk, and offset where
@@ -77,7 +81,8 @@ func (s *spool) flush() error {
 	return err
 }
 
-// sync makes all lines durable.
+// sync makes all lines durable. Those that the head should know and does not are not: the
+// file is cut before it is written again.
 func (s *spool) sync() error {
 	if err := s.flush(); err != nil {
 		return err
@@ -89,9 +94,22 @@ func (s *spool) sync() error {
 		s.broken = true
 		return err
 	}
-	s.offset += int64(len(s.unsynced))
+	to := s.offset + int64(len(s.unsynced))
+	if s.witnessed {
+		if err := s.witness(head{first: s.oldest, last: s.last, file: s.first, offset: to}); err != nil {
+			s.broken = true
+			return err
+		}
+	}
+	s.offset = to
 	s.durable, s.unsynced, s.written = s.last, s.unsynced[:0], 0
 	return nil
+}
+
+// witness has the head know of lines that the disk has, without waiting for the disk once
+// more: a kill takes nothing of it.
+func (s *spool) witness(h head) error {
+	return replaceSoon(s.disk, headPath(s.path), h.encode(s.chain))
 }
 
 // mend opens the file anew and cuts it to what is durable.
@@ -174,8 +192,8 @@ func (s *spool) rotate() error {
 }
 
 // head returns how far the file reaches for certain.
-func (s *spool) head(oldest uint64) head {
-	return head{first: oldest, last: s.durable, file: s.first, offset: s.offset}
+func (s *spool) head() head {
+	return head{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
 }
 
 // close closes the file.

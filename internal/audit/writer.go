@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// headEvery is how long lines may wait until the head knows of them.
+	// headEvery is how long lines may wait until they are durable, in relaxed mode, and the
+	// head that knows of them is.
 	headEvery = time.Second
 	// firstRetry and lastRetry are how long a relaxed log waits before it tries
 	// to write again what it could not.
@@ -19,14 +20,14 @@ const (
 type writer struct {
 	log   *Log
 	spool *spool
-	// oldest is the number of the oldest line that is kept.
-	oldest uint64
-	// known is the last line that the head knows.
+	// known is the last line that the head knows for good, whatever becomes of the power.
 	known link
 	// retry is how long to wait before the next try, 0 while the disk works.
 	retry time.Duration
 	// told is how many of the lost records an event tells of.
 	told uint64
+	// armed is how long the timer was set to that runs, 0 when none does.
+	armed time.Duration
 	// neglected says that the last step of upkeep failed.
 	neglected bool
 	// crowded is the size at which a file that could not be put aside is tried again.
@@ -61,6 +62,7 @@ func (w *writer) run() {
 		select {
 		case <-w.log.wake:
 		case <-timer.C:
+			w.armed = 0
 			w.tend()
 		}
 		if w.holds() {
@@ -84,13 +86,16 @@ func (l *Log) isClosed() bool {
 	return l.closed
 }
 
-// arm sets the timer for what there is to do without a record.
+// arm sets the timer for what there is to do without a record. One that runs is not put
+// off, however fast records come.
 func (w *writer) arm(timer *time.Timer) {
-	switch {
-	case w.retry > 0:
-		timer.Reset(w.retry)
-	case w.spool.last != w.known:
-		timer.Reset(headEvery)
+	due := w.retry
+	if due == 0 && w.spool.last != w.known {
+		due = headEvery
+	}
+	if due > 0 && (w.armed == 0 || due < w.armed) {
+		timer.Reset(due)
+		w.armed = due
 	}
 }
 
@@ -219,7 +224,7 @@ func (w *writer) makeRoom() {
 func (w *writer) checkpoint() error {
 	o := &w.log.o
 	at := w.spool.durable
-	if err := replace(o.disk, headPath(o.Path), w.spool.head(w.oldest).encode(w.spool.chain)); err != nil {
+	if err := replace(o.disk, headPath(o.Path), w.spool.head().encode(w.spool.chain)); err != nil {
 		return err
 	}
 	w.known = at

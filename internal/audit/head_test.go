@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTheHeadKnowsWhatAStrictLogHasAcknowledged takes the last line off a copy of the log
+// as a kill leaves it behind each call.
+func TestTheHeadKnowsWhatAStrictLogHasAcknowledged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 4000})
+	for range 5 {
+		if err := l.Outcome(refund()); err != nil {
+			t.Fatal(err)
+		}
+		left := filepath.Join(t.TempDir(), "left")
+		if err := os.CopyFS(left, os.DirFS(filepath.Dir(path))); err != nil {
+			t.Fatal(err)
+		}
+		killed := filepath.Join(left, filepath.Base(path))
+		if err := os.Chmod(keyPath(killed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := verified(t, killed); len(r.Findings) > 0 {
+			t.Fatal(r.Findings)
+		}
+		edit(t, killed, func(lines [][]byte) [][]byte { return lines[:len(lines)-2] })
+		if r := verified(t, killed); len(r.Findings) == 0 {
+			t.Errorf("nobody misses record %d", r.Last+1)
+		}
+		reopened(t, Options{Path: killed, Mode: Strict})
+		if r := verified(t, killed); len(r.Findings) == 0 {
+			t.Errorf("behind a start nobody misses a record: %+v", r)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheHeadComesASecondLateHoweverManyRecordsCome has records come faster than that.
+func TestTheHeadComesASecondLateHoweverManyRecordsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		l := opened(t, Options{Path: path, disk: &faultyDisk{}})
+		for range 9 {
+			if err := l.Outcome(refund()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		h, err := readHead(osDisk{}, path, newChain(l.keys.chain))
+		if diff := cmp.Diff(uint64(8), h.last.seq); err != nil || diff != "" {
+			t.Errorf("%v, last of the head (-want +got)\n%s", err, diff)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome has records come faster than that.
+func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &faultyDisk{}
+		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "audit.jsonl"), disk: d})
+		d.set("write", 1, 1)
+		for range 5 {
+			if err := l.Outcome(refund()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(firstRetry / 2)
+		}
+		synctest.Wait()
+		if w := &l.writer; w.retry > 0 || len(w.spool.unsynced) > w.spool.written {
+			t.Errorf("the disk is not tried again")
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
