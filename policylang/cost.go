@@ -43,9 +43,9 @@ const (
 // estimate returns the worst cost of the expression, or nil after a complaint
 // that it has no acceptable bound.
 func (c *compiler) estimate(at *places, checked *cel.Ast) *uint64 {
-	cost, err := c.scope.cel.EstimateCost(checked, estimator{c.scope})
-	if err == nil && cost.Max <= maxCost {
-		return &cost.Max
+	cost, err := costOf(c.scope.cel, checked, estimator{c.scope})
+	if err == nil && cost <= maxCost {
+		return &cost
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
 		code: codeCost, ofTool: readsTool(at.tree),
@@ -179,7 +179,7 @@ func (e estimator) EstimateCallCost(function, overload string, target *checker.A
 			return linear(64, 1)
 		}
 	}
-	return nil
+	return optionalCost(function, target, args)
 }
 
 // replaced counts s.replace(old, new): an empty old fits between any two

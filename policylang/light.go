@@ -34,8 +34,8 @@ func (c *compiler) light(checked *cel.Ast, p *pricer) bool {
 	if p.deep {
 		return false
 	}
-	cost, err := c.scope.cel.EstimateCost(checked, worstCase{estimator{c.scope}})
-	return err == nil && cost.Max <= lightCost
+	cost, err := costOf(c.scope.cel, checked, worstCase{estimator{c.scope}})
+	return err == nil && cost <= lightCost
 }
 
 // worstCase tells CEL the largest sizes of what an expression reads.
@@ -90,6 +90,9 @@ func (w worstCase) budget(root string) (bytes, items uint64) {
 // EstimateCallCost implements [checker.CostEstimator]. The divisors are how many
 // bytes a function gets through in a unit of CEL's, 50 ns.
 func (w worstCase) EstimateCallCost(function, _ string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	if known := optionalCost(function, target, args); known != nil {
+		return known
+	}
 	if target != nil {
 		args = append([]checker.AstNode{*target}, args...)
 	}
@@ -158,6 +161,11 @@ func (w worstCase) in(value, in checker.AstNode) *checker.CallEstimate {
 	bytes := uint64(factBytes)
 	if names := in.Path(); len(names) > 0 && w.scope.isRoot(names[0]) {
 		bytes, _ = w.budget(names[0])
+	} else {
+		for name := range namesIn(in.Expr(), w.scope) {
+			most, _ := w.budget(name)
+			bytes = max(bytes, most)
+		}
 	}
 	return worth(addSizes(sizeOf(in), bytes/100), nil)
 }
@@ -215,10 +223,13 @@ func isDeep(t *types.Type) bool {
 
 // comparesDeep reports whether a call may compare values in values.
 func (p *pricer) comparesDeep(function string, args []ast.Expr) bool {
-	deep := func(e ast.Expr) bool { return isDeep(p.tree.GetType(e.ID())) || p.kind(e) == types.StructKind }
+	kind := func(e ast.Expr) types.Kind { return withoutOptional(p.tree.GetType(e.ID())).Kind() }
+	deep := func(e ast.Expr) bool {
+		return isDeep(withoutOptional(p.tree.GetType(e.ID()))) || kind(e) == types.StructKind
+	}
 	switch function {
 	case operators.Equals, operators.NotEquals:
-		return (deep(args[0]) || isContainerKind(p.kind(args[0]))) && (deep(args[1]) || isContainerKind(p.kind(args[1])))
+		return (deep(args[0]) || isContainerKind(kind(args[0]))) && (deep(args[1]) || isContainerKind(kind(args[1])))
 	case operators.In:
 		return !p.small(args[0]) && p.kind(args[0]) != types.StringKind && deep(args[1])
 	case overloads.Size, overloads.StartsWith, overloads.EndsWith, overloads.Contains, overloads.Matches, operators.Add, "@add":
