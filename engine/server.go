@@ -146,6 +146,10 @@ func (s *Server) Status() Status {
 		workers := staffed.Workers()
 		status.Workers = &workers
 	}
+	if log := s.audit.Load(); log != nil {
+		status.Unrecorded = log.Failing()
+		status.Refusing = status.Unrecorded && log.Strict()
+	}
 	s.mu.Lock()
 	status.Synchronized, status.Problems, status.sources = s.last.ok, slices.Clone(s.last.problems), s.last.sources
 	status.Loads, status.FailedLoads = s.last.loads, s.last.failed

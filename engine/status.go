@@ -37,6 +37,9 @@ type Status struct {
 	HookFailures, HookWaits uint64
 	// Draining says that no new calls are taken.
 	Draining bool
+	// Unrecorded says that the audit log cannot be written now, and Refusing that calls are
+	// refused for that, as they are in strict mode.
+	Unrecorded, Refusing bool
 	// Workers are the processes that run bodies; nil where they run in this one.
 	Workers *Workers
 
@@ -53,9 +56,28 @@ func (s Status) Shown() map[string][]byte { return s.sources.Shown(s.Problems) }
 // Healthy is what [Status.Health] says of a server that lacks nothing.
 const Healthy = "healthy"
 
+// Ready reports whether calls are answered: by what serves, whether or not that is what the
+// files say now.
+func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refusing }
+
 // Health says in a few words how the server is: [Healthy], or else what is wrong,
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
+	health, unrecorded := s.health(), "the audit log cannot be written"
+	if s.Refusing {
+		unrecorded = "calls are refused, as " + unrecorded
+	}
+	switch {
+	case s.Draining || !s.Unrecorded:
+		return health
+	case health == Healthy:
+		return unrecorded
+	}
+	return unrecorded + "; " + health
+}
+
+// health is Health without a look at the audit log.
+func (s Status) health() string {
 	switch {
 	case s.Draining:
 		return "shutting down"

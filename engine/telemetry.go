@@ -97,7 +97,7 @@ func (s *Server) stats() telemetry.Stats {
 			Revision: now.Revision, Since: now.Since, Synchronized: now.Synchronized, Tools: now.Tools, Resources: now.Resources,
 			Templates: now.Templates, Prompts: now.Prompts, Policies: now.Policies, Limits: now.Limits, Hooks: now.Hooks,
 		},
-		Running: now.Running, Draining: now.Draining,
+		Running: now.Running, Draining: now.Draining, Unrecorded: now.Unrecorded,
 		Hooks: telemetry.HookStats{Failures: now.HookFailures, Waits: now.HookWaits, Queued: s.hooks.Queued()},
 	}
 	if w := now.Workers; w != nil {

@@ -35,14 +35,14 @@ type readiness struct {
 }
 
 // readyz says what is served, how old it is, and what is wrong with the files
-// on disk. It is 503 only when nothing can be served.
+// on disk. It is 503 only when no calls are answered.
 func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return
 	}
 	status := f.Status()
 	answer := readiness{
-		Ready: status.Revision != "" && !status.Draining, Status: status.Health(), Revision: status.Revision,
+		Ready: status.Ready(), Status: status.Health(), Revision: status.Revision,
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
 		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: status.RestartNeeded,
 	}

@@ -129,7 +129,7 @@ func (r *statusRow) exit(said bool) error {
 func (o *operation) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
-		Status: s.Health(), Ready: s.Revision != "" && !s.Draining, Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
+		Status: s.Health(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
 		Serves: servesRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},

@@ -86,3 +86,41 @@ func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
 		}
 	})
 }
+
+// TestAStrictLogComesBackByItself, with a record of what it has refused, whether or not
+// there is anything to write.
+func TestAStrictLogComesBackByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		d := &faultyDisk{}
+		l := opened(t, Options{Path: path, Mode: Strict, disk: d})
+		d.set("write", 1, 1<<30)
+		for range 3 {
+			if err := l.Outcome(refund()); err == nil || !l.Failing() {
+				t.Fatalf("on a disk that fails: %v, failing: %v", err, l.Failing())
+			}
+		}
+		time.Sleep(time.Minute)
+		if !l.Failing() {
+			t.Error("the disk fails, and the log does not")
+		}
+		d.set("", 0, 0)
+		time.Sleep(lastRetry)
+		synctest.Wait()
+		if l.Failing() {
+			t.Error("the disk works, and the log does not")
+		}
+		if err := l.Outcome(refund()); err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{`audit.refused {"records":"3"}`}, told(t, path)); diff != "" {
+			t.Errorf("the log tells (-want +got)\n%s", diff)
+		}
+		if r := verified(t, path); len(r.Findings) > 0 {
+			t.Error(r.Findings)
+		}
+	})
+}

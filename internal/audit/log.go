@@ -210,6 +210,15 @@ func (l *Log) fail(failing bool) (news bool) {
 	return news
 }
 
+// Failing reports whether the log could not be written when that was last tried, which is
+// every few seconds then, whether or not there are calls. In strict mode calls are refused
+// meanwhile.
+func (l *Log) Failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing
+}
+
 // Stats returns what the log has done.
 func (l *Log) Stats() Stats {
 	c := &l.counters

@@ -121,8 +121,11 @@ func TestAStrictLogRefusesUntilTheDiskWorksAgain(t *testing.T) {
 		if err := errors.Join(l.Intent(refund()), l.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if r := verified(t, path); r.Records != 1 || len(r.Findings) > 0 {
+		if r := verified(t, path); r.Records != 2 || len(r.Findings) > 0 {
 			t.Errorf("%+v", r)
+		}
+		if diff := cmp.Diff([]string{`audit.refused {"records":"3"}`}, told(t, path)); diff != "" {
+			t.Errorf("events (-want +got)\n%s", diff)
 		}
 	})
 }

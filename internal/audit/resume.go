@@ -23,6 +23,9 @@ const (
 	gapEvent = "audit.gap"
 	// lostEvent tells of records that were given up while the disk failed.
 	lostEvent = "audit.lost"
+	// refusedEvent tells of records that could not be written in strict mode, whose calls
+	// were refused.
+	refusedEvent = "audit.refused"
 )
 
 // end is how far a file reaches.

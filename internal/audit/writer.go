@@ -10,8 +10,8 @@ const (
 	// headEvery is how long lines may wait until they are durable, in relaxed mode, and the
 	// head that knows of them is.
 	headEvery = time.Second
-	// firstRetry and lastRetry are how long a relaxed log waits before it tries
-	// to write again what it could not.
+	// firstRetry and lastRetry are how long a log waits before it tries again to write: what
+	// it could not, in relaxed mode, and that it could not, in strict mode.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
@@ -24,8 +24,12 @@ type writer struct {
 	known link
 	// retry is how long to wait before the next try, 0 while the disk works.
 	retry time.Duration
-	// told is how many of the lost records an event tells of.
-	told uint64
+	// probe is the same in strict mode, where records do not wait for it. Without it a
+	// server that gets no calls while it refuses them would never come back.
+	probe time.Duration
+	// told is how many of the lost records an event tells of, and refused are those of
+	// strict mode that none tells of yet.
+	told, refused uint64
 	// armed is how long the timer was set to that runs, 0 when none does.
 	armed time.Duration
 	// neglected says that the last step of upkeep failed.
@@ -89,7 +93,7 @@ func (l *Log) isClosed() bool {
 // arm sets the timer for what there is to do without a record. One that runs is not put
 // off, however fast records come.
 func (w *writer) arm(timer *time.Timer) {
-	due := w.retry
+	due := max(w.retry, w.probe)
 	if due == 0 && w.spool.last != w.known {
 		due = headEvery
 	}
@@ -101,6 +105,11 @@ func (w *writer) arm(timer *time.Timer) {
 
 // tend does what is due without a record.
 func (w *writer) tend() {
+	if w.probe > 0 {
+		w.tellRefused()
+		w.commitStrict(nil)
+		return
+	}
 	err := w.sync()
 	w.report(err)
 	if err == nil {
@@ -127,6 +136,7 @@ func (w *writer) commit(batch []*entry) {
 	}
 	w.makeRoom()
 	w.tellLost()
+	w.tellRefused()
 	for _, e := range batch {
 		w.spool.add(e.body)
 	}
@@ -153,8 +163,10 @@ func (w *writer) commitStrict(batch []*entry) {
 	err := w.sync()
 	if err != nil {
 		w.spool.drop()
+		w.refused += uint64(len(batch))
 	} else {
 		w.log.counters.records.Add(uint64(len(batch)))
+		w.refused = 0
 	}
 	w.report(err)
 	for _, e := range batch {
@@ -174,15 +186,18 @@ func (w *writer) sync() error {
 // writing works again.
 func (w *writer) report(err error) {
 	if err == nil {
-		w.retry = 0
+		w.retry, w.probe = 0, 0
 		if w.log.fail(false) {
 			w.log.o.Logger.Info("the audit log is written again", "lost", w.log.counters.lost.Load())
 		}
 		return
 	}
 	w.log.counters.failures.Add(1)
+	wait := min(max(2*w.retry, 2*w.probe, firstRetry), lastRetry)
 	if w.log.o.Mode == Relaxed {
-		w.retry = min(max(2*w.retry, firstRetry), lastRetry)
+		w.retry = wait
+	} else {
+		w.probe = wait
 	}
 	if w.log.fail(true) {
 		w.log.o.Logger.Error("the audit log cannot be written", "mode", string(w.log.o.Mode), "error", err)
@@ -199,6 +214,17 @@ func (w *writer) tellLost() {
 	e.event(&Event{lostEvent, map[string]string{"records": strconv.FormatUint(lost-w.told, 10)}}, w.log.o.Now())
 	w.spool.add(e.body)
 	w.told = lost
+}
+
+// tellRefused adds an event for records that were refused since the last one. It counts as
+// told once it is durable.
+func (w *writer) tellRefused() {
+	if w.refused == 0 {
+		return
+	}
+	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
+	e.event(&Event{refusedEvent, map[string]string{"records": strconv.FormatUint(w.refused, 10)}}, w.log.o.Now())
+	w.spool.add(e.body)
 }
 
 // makeRoom puts the file aside when it is large. Where that fails the log goes
@@ -236,6 +262,7 @@ func (w *writer) end() error {
 	w.retry = 0
 	batch, _ := w.log.take(nil)
 	w.commit(batch)
+	w.tellRefused()
 	err := w.sync()
 	if err != nil {
 		w.log.counters.lost.Add(w.spool.last.seq - w.spool.durable.seq)

@@ -46,6 +46,7 @@ func newFetched(m *Metrics) *fetched {
 			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s Stats) float64 { return truth(s.Snapshot.Synchronized) }),
 			gauge("calls_running", "Calls that have begun and not ended.", func(s Stats) float64 { return float64(s.Running) }),
 			gauge("draining", "1 when no new calls are taken.", func(s Stats) float64 { return truth(s.Draining) }),
+			gauge("audit_failing", "1 while the audit log cannot be written.", func(s Stats) float64 { return truth(s.Unrecorded) }),
 			counter("hook_failures_total", "Runs of hooks that failed or were cut short.", func(s Stats) float64 { return float64(s.Hooks.Failures) }),
 			counter("hook_waits_total", "Times that a call waited since the queue of hooks was full.", func(s Stats) float64 { return float64(s.Hooks.Waits) }),
 			gauge("hook_queue_runs", "Runs of hooks that wait or are under way.", func(s Stats) float64 { return float64(s.Hooks.Queued) }),

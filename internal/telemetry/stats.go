@@ -10,6 +10,8 @@ type Stats struct {
 	// new ones are taken.
 	Running  int
 	Draining bool
+	// Unrecorded says that the audit log cannot be written.
+	Unrecorded bool
 	Hooks    HookStats
 	Workers  WorkerStats
 	Fronts   []FrontStats
