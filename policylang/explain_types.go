@@ -99,6 +99,9 @@ func explainCall(m mismatch) (summary, detail string) {
 	if m.function == "contains" && strings.HasPrefix(m.args[0], "list") {
 		return summary, foreign("includes")
 	}
+	if inner, ok := strings.CutPrefix(m.args[0], "optional_type("); ok && m.function == "orValue" {
+		return summary, fmt.Sprintf("what it answers otherwise must be %s, as the value is", typeWords(strings.TrimSuffix(inner, ")")))
+	}
 	return summary, "the manual of the tool language says what it takes"
 }
 

@@ -220,3 +220,12 @@ func (g optionalGenerator) args() map[string]any {
 	}
 	return args
 }
+
+func TestAnIntegerStandsForANumberThatIsNotThere(t *testing.T) {
+	p := mustCompile(t, newEnv(t), denying("args.?quota.orValue(7) == 7.0 && args.?filters.?deep.optMap(d, 2.5).orValue(args.cents) == 700.0"))
+	in := refundInput()
+	delete(in.Args, "quota")
+	if d := p.Decide(t.Context(), in); d.Outcome != Deny || d.Err != nil {
+		t.Errorf("got %+v", d)
+	}
+}

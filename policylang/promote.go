@@ -75,6 +75,10 @@ func (p *promoter) promote(errs []*common.Error) bool {
 
 func (p *promoter) repair(e ast.Expr, m mismatch) bool {
 	args := e.AsCall().Args()
+	if m.method && m.function == "orValue" && len(m.args) == 2 && len(args) == 1 {
+		inner, ok := strings.CutPrefix(m.args[0], "optional_type(")
+		return ok && notNull(strings.TrimSuffix(inner, ")")) == "double" && m.args[1] == "int" && p.toNumber(args[0])
+	}
 	if len(args) != len(m.args) || len(args) < 2 {
 		return false
 	}
