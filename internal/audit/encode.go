@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
+	"maps"
 	"strconv"
 	"time"
 
@@ -58,6 +59,31 @@ func (e *encoder) said(name, value string) {
 	e.text(name, value)
 }
 
+// uncut veils a text that is going to be cut at so many bytes. One that fits is veiled with
+// the value that it stands in.
+func (e *encoder) uncut(text string, most int) string {
+	if e.veil == nil || len(text) <= most {
+		return text
+	}
+	return e.veil.Redact(text)
+}
+
+func (e *encoder) uncutPairs(pairs map[string]string) map[string]string {
+	var veiled map[string]string
+	for name, text := range pairs {
+		if len(text) > maxText {
+			if veiled == nil {
+				veiled = maps.Clone(pairs)
+			}
+			veiled[name] = e.uncut(text, maxText)
+		}
+	}
+	if veiled == nil {
+		return pairs
+	}
+	return veiled
+}
+
 // cover veils the JSON value that was written last, which begins at from. Codes, times
 // and numbers of the log's own are not looked at, whatever they look like.
 func (e *encoder) cover(from int) {
@@ -103,7 +129,7 @@ func (e *encoder) event(v *Event, now time.Time) {
 	if len(v.Attributes) > 0 {
 		e.name("attributes")
 		from := len(e.body)
-		e.body = appendPairs(e.body, v.Attributes)
+		e.body = appendPairs(e.body, e.uncutPairs(v.Attributes))
 		e.cover(from)
 	}
 }
@@ -168,9 +194,9 @@ func (e *encoder) caller(c *identity.Caller) {
 	e.name("principal")
 	from := len(e.body)
 	e.body = append(e.body, `{"id":`...)
-	e.body = appendText(e.body, c.Principal.ID)
+	e.body = appendText(e.body, e.uncut(c.Principal.ID, maxText))
 	e.text("kind", string(c.Principal.Kind))
-	e.text("issuer", c.Principal.Issuer)
+	e.text("issuer", e.uncut(c.Principal.Issuer, maxText))
 	e.name("scopes")
 	e.body = appendTexts(e.body, c.Principal.Scopes)
 	e.name("groups")
@@ -182,11 +208,11 @@ func (e *encoder) caller(c *identity.Caller) {
 	e.name("agent")
 	from = len(e.body)
 	e.body = append(e.body, `{"claimed":{"agent_id":`...)
-	e.body = appendText(e.body, c.Agent.AgentID)
-	e.text("model", c.Agent.Model)
+	e.body = appendText(e.body, e.uncut(c.Agent.AgentID, maxText))
+	e.text("model", e.uncut(c.Agent.Model, maxText))
 	if len(c.Agent.Metadata) > 0 {
 		e.name("metadata")
-		e.body = appendPairs(e.body, c.Agent.Metadata)
+		e.body = appendPairs(e.body, e.uncutPairs(c.Agent.Metadata))
 	}
 	e.body = strconv.AppendBool(append(e.body, `},"verified":`...), c.Agent.Verified)
 	e.body = append(e.body, '}')

@@ -29,6 +29,10 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 		"names":       {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"hunter2":1,"[secret:pw]":2}`), Values: json.RawMessage(`{"hunter2":1,"[secret:pw]":2}`)},
 		"items":       {Kind: "tool", Name: "t", Arguments: json.RawMessage(`[{"hunter2":1,"[secret:pw]":2}]`), Values: json.RawMessage(`[{"hunter2":1,"[secret:pw]":2}]`)},
 		"what failed": {Kind: "tool", Name: long, URI: long, Outcome: "EXECUTION_ERROR", Message: long},
+		"who calls, at length": {Kind: "tool", Name: "t", Caller: identity.Caller{
+			Principal: identity.Principal{ID: long, Issuer: long},
+			Agent:     identity.Agent{AgentID: long, Model: long, RequestID: long, Metadata: map[string]string{"a": "b", "c": long}},
+		}},
 		"who calls": {Kind: "tool", Name: "t", Caller: identity.Caller{
 			Principal: identity.Principal{ID: secret, Claims: map[string]any{secret: secret}},
 			Agent:     identity.Agent{AgentID: secret, RequestID: secret, Metadata: map[string]string{secret: secret, "[secret:pw]": "x"}},
@@ -43,6 +47,18 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 		if _, err := parseLine(line[:len(line)-1]); err != nil {
 			t.Errorf("%s: the line cannot be read: %v\n%s", name, err, line)
 		}
+	}
+}
+
+func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
+	e := newEncoder(make([]byte, keySize), veil{})
+	attributes := map[string]string{"claimed": strings.Repeat("x", maxText-3) + "hunter2", "by": "claim"}
+	e.event(&Event{"agent.contradicted", attributes}, clock())
+	if text := string(e.body); strings.Contains(text, "hunt") || !strings.Contains(text, `"by":"claim"`) {
+		t.Error(text)
+	}
+	if !strings.HasSuffix(attributes["claimed"], "hunter2") {
+		t.Error("the attributes of the caller have changed")
 	}
 }
 

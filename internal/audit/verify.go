@@ -128,7 +128,7 @@ func (v *verifier) follows(path string, number int, at link, linked bool) {
 	case at.seq < next:
 		v.report.add(path, number, "record %d is out of order: it comes behind record %d", at.seq, v.last.seq)
 	case at.seq > next+v.strange:
-		v.report.add(path, number, "%s missing before this line", span(next, at.seq-1-v.strange))
+		v.report.add(path, number, "%s missing before this line", v.missing(next, at.seq-1))
 	case at.seq == next && !linked:
 		v.report.add(path, number, "record %d does not follow the record %d that stands before it", at.seq, v.last.seq)
 	}
@@ -139,7 +139,7 @@ func (v *verifier) begins(path string, number int, at link, linked bool) {
 	oldest := max(v.head.first, 1)
 	switch {
 	case at.seq > oldest+v.strange && (v.head.first > 0 || v.strange > 0):
-		v.report.add(path, number, "%s missing before this line", span(oldest, at.seq-1-v.strange))
+		v.report.add(path, number, "%s missing before this line", v.missing(oldest, at.seq-1))
 	case at.seq == 1 && !linked:
 		v.report.add(path, number, "record 1 does not begin a log")
 	}
@@ -154,6 +154,20 @@ func (v *verifier) end(path string) {
 	if v.last.seq > 0 {
 		v.report.MAC = hex.EncodeToString(v.last.mac[:])
 	}
+}
+
+// missing names records that no authentic line holds, with their verb. The lines before that
+// are not authentic were some of them, and nobody can tell which.
+func (v *verifier) missing(from, to uint64) string {
+	if v.strange == 0 {
+		return span(from, to)
+	}
+	verb := "are"
+	n := to - from + 1 - v.strange
+	if n == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%d of the records %d to %d %s", n, from, to, verb)
 }
 
 // span names records, with their verb.

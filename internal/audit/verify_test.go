@@ -82,6 +82,14 @@ func TestEveryKindOfChangeIsFoundAtItsPlace(t *testing.T) {
 			l[2] = bytes.Replace(l[2], []byte("alice"), []byte("alicf"), 1)
 			return l
 		}, []string{"audit.jsonl:3: the line was changed, or was not written by mcpd with this key"}},
+		{"two lines taken out behind a changed one", func(l [][]byte) [][]byte {
+			l[0] = bytes.Replace(l[0], []byte("alice"), []byte("alicf"), 1)
+			return append(l[:1:1], l[3:]...)
+		}, []string{"audit.jsonl:1: the line was changed, or was not written by mcpd with this key", "audit.jsonl:2: 2 of the records 1 to 3 are missing before this line"}},
+		{"a line taken out behind a changed one", func(l [][]byte) [][]byte {
+			l[1] = bytes.Replace(l[1], []byte("alice"), []byte("alicf"), 1)
+			return append(l[:2:2], l[3:]...)
+		}, []string{"audit.jsonl:2: the line was changed, or was not written by mcpd with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
 		{"a line taken out", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
 			[]string{"audit.jsonl:3: record 3 is missing before this line"}},
 		{"two lines taken out at the start", func(l [][]byte) [][]byte { return l[2:] },
