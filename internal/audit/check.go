@@ -24,13 +24,16 @@ func Check(path string) error {
 	return err
 }
 
-// checkFolder refuses a folder that is something else, or that could not be made.
+// checkFolder refuses a folder that is something else, that could not be made, or in which
+// nothing could be.
 func checkFolder(folder string) error {
 	info, err := os.Stat(folder)
-	if err == nil && !info.IsDir() {
+	switch above := filepath.Dir(folder); {
+	case err == nil && !info.IsDir():
 		return fmt.Errorf("%s is no folder", folder)
-	}
-	if above := filepath.Dir(folder); err != nil && above != folder {
+	case err == nil:
+		return mayWriteIn(folder)
+	case above != folder:
 		if wrong := checkFolder(above); wrong != nil {
 			return wrong
 		}

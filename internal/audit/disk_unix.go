@@ -5,6 +5,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -16,6 +17,16 @@ func (osDisk) syncFolder(name string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// mayWriteIn returns why this process may make nothing in a folder, as far as the system
+// says so before it is tried.
+func mayWriteIn(folder string) error {
+	const write, search = 2, 1 // W_OK and X_OK of access(2)
+	if err := syscall.Access(folder, write|search); err != nil {
+		return &fs.PathError{Op: "write in", Path: folder, Err: err}
+	}
+	return nil
 }
 
 // lock takes a file for this process alone, until it is closed or the process ends.

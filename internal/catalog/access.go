@@ -51,7 +51,7 @@ func (k *linker) checkListen(listen hclfile.Listen) {
 
 // checkAudit reports an audit block whose log cannot be opened.
 func (k *linker) checkAudit(audit hclfile.Audit) {
-	if k.options.CheckAudit == nil {
+	if k.options.CheckAudit == nil || audit.Path == "" { // which is told where it stands
 		return
 	}
 	if err := k.options.CheckAudit(audit); err != nil {
