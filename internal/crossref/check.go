@@ -47,6 +47,9 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 	if config.Server.Mode == hclfile.Production {
 		c.checkProduction(files, builtin)
 	}
+	if config.Server.Mode == hclfile.Production || config.Server.DefaultDecision == hclfile.DecideDeny {
+		c.warnOfDenied(files, builtin)
+	}
 	return c.problems
 }
 

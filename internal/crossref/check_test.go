@@ -257,9 +257,11 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
 	}, []hclfile.Name{{Text: "in_go", Range: at("(go) in_go", 0)}, {Text: "good_in_go", Range: at("(go) good_in_go", 0)}})
 	want := []string{
+		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
 		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,
 		`a.hcl:1:6: error: no policy covers tool "bare", and production mode demands one; add a policy block whose tools match it`,
 		`a.hcl:1:6: error: tool "bare" declares no output, and production mode demands one; add output blocks for what it returns`,
+		`a.hcl:2:6: warning: no allow policy covers tool "good": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
 		`mcpd.hcl:1:1: error: no audit block says where calls are written down, and production mode demands one; add audit { path = "…" }`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {

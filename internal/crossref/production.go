@@ -11,11 +11,7 @@ import (
 // checkProduction refuses what production mode demands and the files lack. Builtin
 // tools have an output schema without a block: that of their type.
 func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfile.Name) {
-	policies := slices.Clone(c.config.Policies)
-	for _, f := range files {
-		policies = append(policies, f.Policies...)
-	}
-	policies = slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult }) // they let any call be made
+	policies := c.beforeCalls(files)
 	if c.config.Audit == nil && !c.unread.holds("audit") {
 		c.report(diag.Diagnostic{
 			Code: "production-no-audit", Range: c.config.Server.Range,
@@ -23,38 +19,83 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 			Detail:  "add audit { path = \"…\" }",
 		})
 	}
-	all := !c.unread.holds("policy") && !c.unread.holds("tools") && !c.unread.holds("resources") && !c.unread.holds("prompts")
-	covered := func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
-		if all && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
+	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
+		if c.knowsCovers() && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
 			c.report(diag.Diagnostic{
 				Code: "production-no-policy", Range: where,
 				Summary: fmt.Sprintf("no policy covers %s %q, and production mode demands one", kind, name),
 				Detail:  fmt.Sprintf("add a policy block whose %ss match it", kind),
 			})
 		}
+	})
+	for _, f := range files {
+		for i := range f.Tools {
+			c.checkOutput(&f.Tools[i])
+		}
 	}
+}
+
+// warnOfDenied warns of what no call of can be allowed, where the default is to deny. In
+// production mode, what no policy covers at all is an error already.
+func (c *checker) warnOfDenied(files []*hclfile.Definitions, builtin []hclfile.Name) {
+	policies := c.beforeCalls(files)
+	production := c.config.Server.Mode == hclfile.Production
+	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
+		covered, allowed := false, false
+		for i := range policies {
+			if hclfile.Covers(names(&policies[i]), name) {
+				covered, allowed = true, allowed || policies[i].Allow != nil
+			}
+		}
+		if !c.knowsCovers() || allowed || production && !covered {
+			return
+		}
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "production-no-allow", Range: where,
+			Summary: fmt.Sprintf("no allow policy covers %s %q: every call of it is denied", kind, name),
+			Detail:  fmt.Sprintf("add a policy block whose %ss match it, with allow = \"…\"; a call that no such policy allows is denied here", kind),
+		})
+	})
+}
+
+// beforeCalls returns the policies but those over results, which let any call be made.
+func (c *checker) beforeCalls(files []*hclfile.Definitions) []hclfile.Policy {
+	policies := slices.Clone(c.config.Policies)
+	for _, f := range files {
+		policies = append(policies, f.Policies...)
+	}
+	return slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult })
+}
+
+// knowsCovers reports whether all was read of which policies cover what.
+func (c *checker) knowsCovers() bool {
+	return !slices.ContainsFunc([]string{"policy", "tools", "resources", "prompts"}, c.unread.holds)
+}
+
+// served calls see with each tool, resource and prompt, and with what names those of its
+// kind in a policy.
+func served(files []*hclfile.Definitions, builtin []hclfile.Name, see func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name)) {
 	inTools := func(p *hclfile.Policy) []hclfile.Name { return p.Tools }
 	inResources := func(p *hclfile.Policy) []hclfile.Name { return p.Resources }
 	inPrompts := func(p *hclfile.Policy) []hclfile.Name { return p.Prompts }
 	for _, name := range builtin {
-		covered("tool", name.Text, name.Range, inTools)
+		see("tool", name.Text, name.Range, inTools)
 	}
 	for _, f := range files {
 		for i := range f.Tools {
-			covered("tool", f.Tools[i].Name, f.Tools[i].NameRange, inTools)
-			c.checkOutput(&f.Tools[i])
+			see("tool", f.Tools[i].Name, f.Tools[i].NameRange, inTools)
 		}
 		for i := range f.Resources {
-			covered("resource", f.Resources[i].Name, f.Resources[i].NameRange, inResources)
+			see("resource", f.Resources[i].Name, f.Resources[i].NameRange, inResources)
 		}
 		for i := range f.Folders {
-			covered("resource", f.Folders[i].Name, f.Folders[i].NameRange, inResources)
+			see("resource", f.Folders[i].Name, f.Folders[i].NameRange, inResources)
 		}
 		for i := range f.Templates {
-			covered("resource", f.Templates[i].Name, f.Templates[i].NameRange, inResources)
+			see("resource", f.Templates[i].Name, f.Templates[i].NameRange, inResources)
 		}
 		for i := range f.Prompts {
-			covered("prompt", f.Prompts[i].Name, f.Prompts[i].NameRange, inPrompts)
+			see("prompt", f.Prompts[i].Name, f.Prompts[i].NameRange, inPrompts)
 		}
 	}
 }

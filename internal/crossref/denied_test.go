@@ -1,0 +1,52 @@
+package crossref_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/crossref"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+func TestWhatNoAllowPolicyCoversIsWarnedOfWhereTheDefaultIsToDeny(t *testing.T) {
+	const file = `tool "open" { run = "return 1" }
+tool "asked" { run = "return 1" }
+tool "bare" { run = "return 1" }
+prompt "hello" {
+  message "user" { text = "hi" }
+}
+policy "allows" {
+  tools  = ["open"]
+  allow  = "principal.id == 'ada'"
+  reason = "no"
+}
+policy "asks" {
+  tools             = ["*"]
+  requires_approval = "true"
+  reason            = "sure?"
+}
+policy "results" {
+  on     = "result"
+  tools  = ["bare"]
+  deny   = "false"
+  reason = "no"
+}
+`
+	warning := func(place, what, kind string) string {
+		return place + ": warning: no allow policy covers " + what + ": every call of it is denied; add a policy block whose " + kind +
+			`s match it, with allow = "…"; a call that no such policy allows is denied here`
+	}
+	for operator, want := range map[string][]string{
+		"server { default_decision = \"deny\" }\n": {
+			warning("a.hcl:2:6", `tool "asked"`, "tool"), warning("a.hcl:3:6", `tool "bare"`, "tool"), warning("a.hcl:4:8", `prompt "hello"`, "prompt"),
+		},
+		"server { default_decision = \"allow\" }\n": nil,
+		"": nil,
+	} {
+		got := said(crossref.Check(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s(-want +got)\n%s", operator, diff)
+		}
+	}
+}
