@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,16 @@ func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
 	}
 	if got := said(s.Execute(t.Context(), r)); !strings.HasPrefix(got, changing+"Call ") {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestATestOfAnApprovalThatNothingAnswersSaysHowToAnswer(t *testing.T) {
+	unanswered, _, _ := strings.Cut(wipe(`"gone"`), "test ")
+	s := server(t, engine.Options{Tools: files("w.hcl", unanswered+"test \"t\" {\n  tool = \"wipe\"\n  expect { text = \"1\" }\n}\n")})
+	results, err := s.RunTests(t.Context(), "")
+	want := "a host call had no mock; add\nmock \"elicit\" \"approval\" {\n  json = { action = \"accept\" } # or \"decline\"\n}"
+	if err != nil || len(results) != 1 || !slices.Contains(results[0].Failures, want) {
+		t.Errorf("got %+v, %v", results, err)
 	}
 }
 

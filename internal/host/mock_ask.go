@@ -12,14 +12,16 @@ func askObjects() map[string]string {
 
 // Asked answers one thing that the client of a test is asked, by its key and
 // its MCP method. It returns false when no mock does; the test tells then which
-// one to add.
-func (m *Mocks) Asked(key, method string) (answer json.RawMessage, ok bool) {
+// one to add, with the example for its body, or with that of the method where it is "".
+func (m *Mocks) Asked(key, method, example string) (answer json.RawMessage, ok bool) {
 	object := askObjects()[method]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, key)
 	if !ok {
-		example := map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object]
+		if example == "" {
+			example = map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object]
+		}
 		_ = m.lacking(object, key, "{\n  "+example+"\n}") // the test tells it; nobody is refused here
 		return nil, false
 	}

@@ -200,7 +200,11 @@ func Arguments(test *hclfile.Test) json.RawMessage {
 func Answers(mocks *host.Mocks, asked []asking.Request) (answers map[string]json.RawMessage, ok bool) {
 	answers, ok = make(map[string]json.RawMessage, len(asked)), true
 	for _, r := range asked {
-		answer, known := mocks.Asked(r.Key, r.Method)
+		example := ""
+		if r.Key == asking.ConsentKey {
+			example = `json = { action = "accept" } # or "decline"`
+		}
+		answer, known := mocks.Asked(r.Key, r.Method, example)
 		answers[r.Key], ok = answer, ok && known
 	}
 	return answers, ok
