@@ -88,6 +88,7 @@ var badStarts = map[string]struct {
 }{
 	"an unknown flag":                                 {args: []string{"--lisen", "x"}, code: 2, line: `unknown flag: --lisen; see mcpd serve --help`},
 	"an operand":                                      {args: []string{"tools.d"}, code: 2, line: `mcpd serve takes no "tools.d"; see mcpd serve --help`},
+	"a port that is none":                             {args: []string{"--listen", "127.0.0.1:99999"}, code: 2, line: `--listen takes a port from 0 to 65535, and 99999 is none`},
 	"an address that is none":                         {args: []string{"--listen", "8080"}, code: 2, line: `--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
 	"a grace that is negative":                        {args: []string{"--grace", "-1s"}, code: 2, line: `--grace takes a time that is not negative`},
 	"an executor that is none":                        {args: []string{"--executor", "x"}, code: 2, line: `--executor takes worker or inline`},

@@ -73,8 +73,8 @@ func runServe(e env, f *serveFlags) error {
 	if f.executor != executorWorker && f.executor != executorInline {
 		return usage("--executor takes worker or inline")
 	}
-	if !isListenAddress(f.listen) {
-		return usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
+	if err := checkListenAddress(f.listen); err != nil {
+		return err
 	}
 	e.beginLate()
 	logger, err := f.log.open(e)
@@ -90,13 +90,24 @@ func runServe(e env, f *serveFlags) error {
 	return err
 }
 
-// isListenAddress reports whether the value of --listen has a form that it may.
-func isListenAddress(address string) bool {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return path != ""
+// checkListenAddress refuses a value of --listen that has none of the forms that it may.
+func checkListenAddress(address string) error {
+	form := usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
+	path, socket := strings.CutPrefix(address, "unix:")
+	switch {
+	case address == "" || socket && path != "":
+		return nil
+	case socket:
+		return form
 	}
-	_, _, err := net.SplitHostPort(address)
-	return err == nil || address == ""
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return form
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return usage("--listen takes a port from 0 to 65535, and %s is none", printable(port))
+	}
+	return nil
 }
 
 func (f *serveFlags) serve(e env, logger *slog.Logger) error {

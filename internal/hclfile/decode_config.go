@@ -114,8 +114,11 @@ func (d *decoder) listenAddress(b *hclsyntax.Block, l *Listen) {
 		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
 		host, port, err := net.SplitHostPort(address)
 		n, portErr := strconv.ParseUint(port, 10, 16)
-		if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port || strings.ContainsAny(host, "/@ ") {
+		switch {
+		case err != nil || strings.ContainsAny(host, "/@ "):
 			d.fail("bad-value", l.AddressRange, "this is not an address to listen on", "write a host and a port, such as \"127.0.0.1:8080\"")
+		case portErr != nil || strconv.FormatUint(n, 10) != port:
+			d.fail("bad-value", l.AddressRange, "this is not a port to listen on", "write a port from 0 to 65535, such as \"127.0.0.1:8080\"; 0 is any that is free")
 		}
 	}
 	path, ok := d.text(b.Body, "unix")
