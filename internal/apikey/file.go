@@ -8,9 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
+
+// defaultFile is where mcpd key new writes to when nobody says where.
+const defaultFile = "keys.json"
 
 const (
 	maxFile = 8 << 20  // bytes
@@ -44,11 +49,22 @@ func Load(path string) (*Ring, error) {
 	return ring, nil
 }
 
+// fileFlag is the flag that has mcpd key write to path, where it would not without.
+func fileFlag(path string) string {
+	switch path = filepath.ToSlash(filepath.Clean(path)); {
+	case path == defaultFile:
+		return ""
+	case strings.ContainsAny(path, " \"$&;()"):
+		return " --file '" + path + "'"
+	}
+	return " --file " + path
+}
+
 // read returns the text of a file that is its owner's alone.
 func read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; make one with mcpd key new NAME", err)
+		return nil, fmt.Errorf("%w; make one with mcpd key new NAME%s", err, fileFlag(path))
 	}
 	if err != nil {
 		return nil, err

@@ -148,10 +148,15 @@ func TestAFileThatOthersReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThereSaysHowToMakeOne(t *testing.T) {
-	_, err := Load(filepath.Join(t.TempDir(), "keys.json"))
-	if !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "make one with mcpd key new NAME") {
-		t.Error(err)
+func TestAFileThatIsNotThereSaysHowToMakeOneThere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, flag := range map[string]string{
+		"keys.json": "", "./keys.json": "", "../p/keys.json": " --file ../p/keys.json", "our keys/keys.json": " --file 'our keys/keys.json'",
+	} {
+		_, err := Load(path)
+		if !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "; make one with mcpd key new NAME"+flag) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
