@@ -49,10 +49,11 @@ func (l *auditLog) add(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 }
 
-// path returns where the log is: at the operand, or where the operator's file says.
+// path returns where the log is: at the operand, in the folder that the operand is, or
+// where the operator's file says.
 func (l *auditLog) path(e env, args []string) (string, error) {
 	if len(args) == 1 {
-		return args[0], nil
+		return logAt(e, args[0])
 	}
 	values, err := l.files.values(e)
 	if err != nil {

@@ -30,7 +30,7 @@ line. Lines that are no records are left out, and counted on standard error.`,
 		RunE: func(_ *cobra.Command, args []string) error { return x.run(e, args) },
 	}
 	x.log.add(cmd)
-	cmd.Flags().StringVar(&x.format, "format", "", "print as `FORMAT`: jsonl, csv or otlp-json")
+	cmd.Flags().StringVar(&x.format, "format", string(audit.JSONL), "print as `FORMAT`: jsonl, csv or otlp-json")
 	cmd.Flags().StringVar(&x.since, "since", "", "leave out what was before `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z")
 	cmd.Flags().StringVar(&x.until, "until", "", "leave out what was at `TIME` or later")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -101,6 +103,9 @@ func (x *policyReplay) verified(path string) (last uint64, err error) {
 		return 0, nil
 	}
 	report, err := audit.Verify(path, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, unread(path, err)
+	}
 	if err != nil {
 		return 0, usage("%v", err)
 	}
