@@ -19,7 +19,7 @@ func TestTheOperatorBoundsHowMuchOfTheLogIsKept(t *testing.T) {
 	run := func(block string) (kept int) {
 		s := server(t, engine.Options{
 			Tools:  files("long.hcl", "tool \"long\" {\n  input \"text\" { type = string }\n  run = \"return 1\"\n}\n"),
-			Config: files("mcpd.hcl", auditBlock(path, block+"  capture = [\"long\"]\n")), Now: func() time.Time { return now },
+			Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"+block+"  capture = [\"long\"]\n")), Now: func() time.Time { return now },
 		})
 		for range 60 {
 			wantSaid(t, s.Execute(t.Context(), calls("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")

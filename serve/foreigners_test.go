@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 )
 
@@ -66,7 +64,7 @@ func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff(before, m.traces()); diff != "" {
+			if diff := m.left(before); diff != "" {
 				t.Errorf("by %s: foreigners leave traces on a session of %s (-before +after)\n%s", at.name, version, diff)
 			}
 			if still := m.send(at, http.MethodPost, "/mcp", pingText, joined(session, ada)); still.status != http.StatusOK {

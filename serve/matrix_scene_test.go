@@ -19,6 +19,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
@@ -174,6 +176,16 @@ type traces struct {
 
 func (m *matrix) traces() traces {
 	return traces{len(m.calls(0)), strings.Count(m.log.String(), "a body ran"), m.front.Sessions()}
+}
+
+// left returns what requests have left behind since. A stream that has ended meanwhile is no
+// trace: the server may notice late that one is gone, of somebody who was served.
+func (m *matrix) left(before traces) string {
+	now := m.traces()
+	for transport, n := range now.Sessions {
+		now.Sessions[transport] = max(n, before.Sessions[transport])
+	}
+	return cmp.Diff(before, now)
 }
 
 // sites returns the server on an address and, where the system tells who is there, on a socket.

@@ -12,9 +12,9 @@ type Stats struct {
 	Draining bool
 	// Unrecorded says that the audit log cannot be written.
 	Unrecorded bool
-	Hooks    HookStats
-	Workers  WorkerStats
-	Fronts   []FrontStats
+	Hooks      HookStats
+	Workers    WorkerStats
+	Fronts     []FrontStats
 }
 
 // SnapshotStats are of what serves.
