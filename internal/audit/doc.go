@@ -23,13 +23,15 @@
 // Each line holds its number, the authentication code of the line before, and
 // its own, an HMAC with the key of the log. The chain goes on across files that
 // were put aside and across restarts. The head, a small file that is replaced
-// atomically, says how far the log is durable; it is written within a second of
-// a line, when a file is put aside, and at the end. [Verify] so finds lines that
+// atomically, says how far the log is durable. A strict log writes it before it
+// acknowledges a line, a relaxed one within a second of a line; it is durable itself within
+// a second, when a file is put aside, and at the end. [Verify] so finds lines that
 // were changed, taken out, added or moved, files that are missing, and a tail
 // that was cut off before what the head knows. Who has the key can write any
 // log, and who can put back an older log together with its older head cuts the
 // time between: that takes a witness elsewhere, such as a copy of what verify
-// prints. Nor is a cut found of lines that are younger than the head.
+// prints. Nor is a cut found of lines that are younger than the head: the last second of a
+// relaxed log that was killed, and of any log after a loss of power.
 //
 // A line that was cut off in the midst, by a kill or a loss of power, is taken
 // out when the log is opened, and an event tells its length and digest. Any
