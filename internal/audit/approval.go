@@ -48,11 +48,11 @@ func (e *encoder) approval(a *Approval) {
 	}
 	e.name("approval")
 	e.body = append(e.body, `{"state":`...)
-	e.body = appendText(e.body, a.State)
+	e.body = e.pen.text(e.body, a.State)
 	e.text("why", a.Why)
 	if len(a.Policies) > 0 {
 		e.name("policies")
-		e.body = appendTexts(e.body, a.Policies)
+		e.body = e.pen.texts(e.body, a.Policies)
 	}
 	if len(a.Asked) > 0 {
 		e.name("asked")

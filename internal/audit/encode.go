@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"maps"
 	"strconv"
 	"time"
 
@@ -29,10 +28,11 @@ type encoder struct {
 	digest    hash.Hash
 	sum       []byte
 	veil      redact.Veil // nil hides nothing
+	pen       pen
 }
 
 func newEncoder(digestKey []byte, veil redact.Veil) *encoder {
-	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), veil: veil}
+	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), veil: veil, pen: pen{veil}}
 }
 
 // begin starts a line.
@@ -46,7 +46,7 @@ func (e *encoder) begin(kind string, now time.Time) {
 func (e *encoder) text(name, value string) {
 	if value != "" {
 		e.name(name)
-		e.body = appendText(e.body, value)
+		e.body = e.pen.text(e.body, value)
 	}
 }
 
@@ -57,31 +57,6 @@ func (e *encoder) said(name, value string) {
 		value = e.veil.Redact(value)
 	}
 	e.text(name, value)
-}
-
-// uncut veils a text that is going to be cut at so many bytes. One that fits is veiled with
-// the value that it stands in.
-func (e *encoder) uncut(text string, most int) string {
-	if e.veil == nil || len(text) <= most {
-		return text
-	}
-	return e.veil.Redact(text)
-}
-
-func (e *encoder) uncutPairs(pairs map[string]string) map[string]string {
-	var veiled map[string]string
-	for name, text := range pairs {
-		if len(text) > maxText {
-			if veiled == nil {
-				veiled = maps.Clone(pairs)
-			}
-			veiled[name] = e.uncut(text, maxText)
-		}
-	}
-	if veiled == nil {
-		return pairs
-	}
-	return veiled
 }
 
 // cover veils the JSON value that was written last, which begins at from. Codes, times
@@ -129,7 +104,7 @@ func (e *encoder) event(v *Event, now time.Time) {
 	if len(v.Attributes) > 0 {
 		e.name("attributes")
 		from := len(e.body)
-		e.body = appendPairs(e.body, e.uncutPairs(v.Attributes))
+		e.body = e.pen.pairs(e.body, v.Attributes)
 		e.cover(from)
 	}
 }
@@ -194,25 +169,25 @@ func (e *encoder) caller(c *identity.Caller) {
 	e.name("principal")
 	from := len(e.body)
 	e.body = append(e.body, `{"id":`...)
-	e.body = appendText(e.body, e.uncut(c.Principal.ID, maxText))
+	e.body = e.pen.text(e.body, c.Principal.ID)
 	e.text("kind", string(c.Principal.Kind))
-	e.text("issuer", e.uncut(c.Principal.Issuer, maxText))
+	e.text("issuer", c.Principal.Issuer)
 	e.name("scopes")
-	e.body = appendTexts(e.body, c.Principal.Scopes)
+	e.body = e.pen.texts(e.body, c.Principal.Scopes)
 	e.name("groups")
-	e.body = appendTexts(e.body, c.Principal.Groups)
+	e.body = e.pen.texts(e.body, c.Principal.Groups)
 	e.name("claims")
-	e.body = appendObject(e.body, c.Principal.Claims, maxValueDepth, len(e.body)+maxClaims)
+	e.body = e.pen.object(e.body, c.Principal.Claims, maxValueDepth, len(e.body)+maxClaims)
 	e.body = append(e.body, '}')
 	e.cover(from)
 	e.name("agent")
 	from = len(e.body)
 	e.body = append(e.body, `{"claimed":{"agent_id":`...)
-	e.body = appendText(e.body, e.uncut(c.Agent.AgentID, maxText))
-	e.text("model", e.uncut(c.Agent.Model, maxText))
+	e.body = e.pen.text(e.body, c.Agent.AgentID)
+	e.text("model", c.Agent.Model)
 	if len(c.Agent.Metadata) > 0 {
 		e.name("metadata")
-		e.body = appendPairs(e.body, e.uncutPairs(c.Agent.Metadata))
+		e.body = e.pen.pairs(e.body, c.Agent.Metadata)
 	}
 	e.body = strconv.AppendBool(append(e.body, `},"verified":`...), c.Agent.Verified)
 	e.body = append(e.body, '}')

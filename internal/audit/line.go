@@ -93,7 +93,7 @@ func (l *Line) String() string {
 	if event := l.text("event.name"); event != "" {
 		parts = append(parts, event)
 		if attributes, ok := l.member("attributes").(map[string]any); ok {
-			parts = append(parts, string(appendObject(nil, attributes, 1, maxText)))
+			parts = append(parts, string(pen{}.object(nil, attributes, 1, maxText)))
 		}
 		return strings.Join(parts, "  ")
 	}

@@ -20,9 +20,6 @@ const (
 	hexits   = "0123456789abcdef"
 )
 
-// appendText appends a text from outside as a JSON string, cut at [maxText].
-func appendText(dst []byte, s string) []byte { return appendString(dst, s, maxText) }
-
 // appendString appends a JSON string of at most so many bytes of s. Whatever
 // could steer a terminal or reorder a line on it is escaped, and bytes that are
 // no UTF-8 become U+FFFD.

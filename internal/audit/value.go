@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/mcpd/mcpd/internal/redact"
 )
 
 const (
@@ -14,16 +16,31 @@ const (
 	maxValueDepth = 6
 )
 
-// appendObject appends the members of a map in the order of their names, the
-// values of secret-looking ones masked, until so many bytes are used.
-func appendObject(dst []byte, members map[string]any, depth, end int) []byte {
-	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return appendValue(dst, value, depth, end) })
+// pen appends values from outside as JSON. What it cuts it veils before, as a part of a
+// value is not known; what it leaves whole is for [encoder.cover] to veil.
+type pen struct {
+	veil redact.Veil // nil hides nothing
 }
 
-// appendPairs appends the entries of a map of texts, the values of
-// secret-looking names masked.
-func appendPairs(dst []byte, pairs map[string]string) []byte {
-	return appendMembers(dst, pairs, math.MaxInt, appendText)
+// text appends a text, cut at [maxText].
+func (p pen) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
+
+func (p pen) string(dst []byte, s string, most int) []byte {
+	if len(s) > most && p.veil != nil {
+		s = p.veil.Redact(s)
+	}
+	return appendString(dst, s, most)
+}
+
+// object appends the members of a map in the order of their names, the values of
+// secret-looking ones masked, until so many bytes are used.
+func (p pen) object(dst []byte, members map[string]any, depth, end int) []byte {
+	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return p.value(dst, value, depth, end) })
+}
+
+// pairs appends the entries of a map of texts, the values of secret-looking names masked.
+func (p pen) pairs(dst []byte, pairs map[string]string) []byte {
+	return appendMembers(dst, pairs, math.MaxInt, p.text)
 }
 
 func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne func([]byte, V) []byte) []byte {
@@ -42,7 +59,7 @@ func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne f
 			left += len(names) - i
 			break
 		}
-		dst = append(appendText(comma(dst, '{'), name), ':')
+		dst = append(appendString(comma(dst, '{'), name, maxName), ':')
 		if looksSecret(name) {
 			dst = append(dst, mark...)
 		} else {
@@ -52,11 +69,11 @@ func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne f
 	return append(appendLeft(dst, left, '{'), '}')
 }
 
-// appendValue appends a decoded value. What JSON has no form for is null.
-func appendValue(dst []byte, value any, depth, end int) []byte {
+// value appends a decoded value. What JSON has no form for is null.
+func (p pen) value(dst []byte, value any, depth, end int) []byte {
 	switch value := value.(type) {
 	case string:
-		return appendText(dst, value)
+		return p.text(dst, value)
 	case bool:
 		return strconv.AppendBool(dst, value)
 	case json.Number:
@@ -67,7 +84,7 @@ func appendValue(dst []byte, value any, depth, end int) []byte {
 		if err != nil {
 			f = math.NaN()
 		}
-		return appendValue(dst, f, depth, end)
+		return p.value(dst, f, depth, end)
 	case float64:
 		if math.IsNaN(value) || math.IsInf(value, 0) {
 			return append(dst, "null"...)
@@ -81,21 +98,21 @@ func appendValue(dst []byte, value any, depth, end int) []byte {
 		if depth == 0 {
 			return append(dst, `"`+ellipsis+`"`...)
 		}
-		return appendObject(dst, value, depth-1, end)
+		return p.object(dst, value, depth-1, end)
 	case []any:
 		if depth == 0 {
 			return append(dst, `"`+ellipsis+`"`...)
 		}
-		return appendItems(dst, value, end, func(dst []byte, item any) []byte { return appendValue(dst, item, depth-1, end) })
+		return appendItems(dst, value, end, func(dst []byte, item any) []byte { return p.value(dst, item, depth-1, end) })
 	case []string:
-		return appendTexts(dst, value)
+		return p.texts(dst, value)
 	}
 	return append(dst, "null"...)
 }
 
-// appendTexts appends a list of texts, each of at most [maxName] bytes.
-func appendTexts(dst []byte, texts []string) []byte {
-	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return appendString(dst, text, maxName) })
+// texts appends a list of texts, each of at most [maxName] bytes.
+func (p pen) texts(dst []byte, texts []string) []byte {
+	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return p.string(dst, text, maxName) })
 }
 
 func appendItems[V any](dst []byte, items []V, end int, appendOne func([]byte, V) []byte) []byte {

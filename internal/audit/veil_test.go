@@ -33,6 +33,9 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 			Principal: identity.Principal{ID: long, Issuer: long},
 			Agent:     identity.Agent{AgentID: long, Model: long, RequestID: long, Metadata: map[string]string{"a": "b", "c": long}},
 		}},
+		"what a token says of who calls, at length": {Kind: "tool", Name: "t", Caller: identity.Caller{Principal: identity.Principal{
+			Scopes: []string{long[maxText-maxName:]}, Groups: []string{long[maxText-maxName:]}, Claims: map[string]any{"a": long, "b": []any{long}},
+		}}},
 		"who calls": {Kind: "tool", Name: "t", Caller: identity.Caller{
 			Principal: identity.Principal{ID: secret, Claims: map[string]any{secret: secret}},
 			Agent:     identity.Agent{AgentID: secret, RequestID: secret, Metadata: map[string]string{secret: secret, "[secret:pw]": "x"}},
@@ -41,7 +44,7 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 		e, c := newEncoder(make([]byte, keySize), veil{}), newChain(make([]byte, keySize))
 		e.outcome(r, clock())
 		line, _ := c.append(nil, link{}, e.body)
-		if text := string(line); strings.Contains(text, "hunt") || !strings.Contains(text, "[se") {
+		if text := string(line); strings.Contains(text, "hun") || !strings.Contains(text, "[se") {
 			t.Errorf("%s: %s", name, text)
 		}
 		if _, err := parseLine(line[:len(line)-1]); err != nil {
