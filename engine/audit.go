@@ -53,9 +53,15 @@ func checkAuditPath(path string, tools fs.FS) error {
 	return nil
 }
 
-// checkAudit refuses production mode in a server that has begun without a log: it would
-// run calls that nobody writes down.
+// checkAudit refuses a block that has changed and whose log the next start could not open,
+// and production mode in a server that has begun without one: it would run calls that
+// nobody writes down.
 func (s *Server) checkAudit(c *catalog.Catalog) error {
+	if c.Audit != nil && s.auditOutdated(c.Audit) {
+		if err := checkAuditPath(c.Audit.Path, s.options.Tools); err != nil {
+			return diag.List{catalog.BadAudit(c.Audit, err)}
+		}
+	}
 	if c.Server.Mode != hclfile.Production || s.options.Unaudited || s.audit.Load() != nil {
 		return nil
 	}

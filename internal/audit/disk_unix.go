@@ -22,8 +22,11 @@ func (osDisk) syncFolder(name string) error {
 // mayWriteIn returns why this process may make nothing in a folder, as far as the system
 // says so before it is tried.
 func mayWriteIn(folder string) error {
+	if synthetic(folder) {
+		return fmt.Errorf("no file can be made in %s, which is of the kernel: %w", folder, fs.ErrPermission)
+	}
 	const write, search = 2, 1 // W_OK and X_OK of access(2)
-	if err := syscall.Access(folder, write|search); err != nil {
+	if err := access(folder, write|search); err != nil {
 		return &fs.PathError{Op: "write in", Path: folder, Err: err}
 	}
 	return nil
