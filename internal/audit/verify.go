@@ -147,8 +147,8 @@ func (v *verifier) begins(path string, number int, at link, linked bool) {
 
 // end checks that the log reaches as far as it should.
 func (v *verifier) end(path string) {
-	if v.last.seq < v.head.last.seq {
-		v.report.add(path, 0, "the end was cut off: %s missing", span(v.last.seq+1, v.head.last.seq))
+	if v.last.seq+v.strange < v.head.last.seq {
+		v.report.add(path, 0, "the end was cut off: %s missing", v.missing(v.last.seq+1, v.head.last.seq))
 	}
 	v.report.Last = v.last.seq
 	if v.last.seq > 0 {

@@ -90,6 +90,14 @@ func TestEveryKindOfChangeIsFoundAtItsPlace(t *testing.T) {
 			l[1] = bytes.Replace(l[1], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:2:2], l[3:]...)
 		}, []string{"audit.jsonl:2: the line was changed, or was not written by mcpd with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
+		{"the last line changed", func(l [][]byte) [][]byte {
+			l[4] = bytes.Replace(l[4], []byte("alice"), []byte("alicf"), 1)
+			return l
+		}, []string{"audit.jsonl:5: the line was changed, or was not written by mcpd with this key"}},
+		{"the end cut off behind a changed line", func(l [][]byte) [][]byte {
+			l[3] = bytes.Replace(l[3], []byte("alice"), []byte("alicf"), 1)
+			return l[:4]
+		}, []string{"audit.jsonl:4: the line was changed, or was not written by mcpd with this key", "audit.jsonl: the end was cut off: 1 of the records 4 to 5 is missing"}},
 		{"a line taken out", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
 			[]string{"audit.jsonl:3: record 3 is missing before this line"}},
 		{"two lines taken out at the start", func(l [][]byte) [][]byte { return l[2:] },
