@@ -12,7 +12,7 @@ import (
 
 func TestAPlaceWhereNoLogCanBeIsFoundWithoutMakingAnything(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("places are those of Linux")
+		t.Skip("SKIPPED: the places are those of Linux, and this is " + runtime.GOOS)
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o500); err != nil {

@@ -36,33 +36,25 @@ func Over(text string, nets ...Net) string {
 	if longest == 0 {
 		return text
 	}
-	var shown strings.Builder
-	from := 0 // where what is not shown yet begins
-	for begins, ends, cut := clip.Next(text, 0); cut; begins, ends, cut = clip.Next(text, from) {
-		start := text[from:begins]
-		torn := Span{From: len(clip.Start(start, max(0, len(start)-longest+1))), To: len(start)}
-		cover(&shown, start, append(find(start, nets), torn))
-		shown.WriteString(text[begins:ends])
-		from = ends
-	}
-	spans := find(text[from:], nets)
-	if from == 0 && len(spans) == 0 {
-		return text
-	}
-	cover(&shown, text[from:], spans)
-	return shown.String()
-}
-
-// find returns what the nets find in a text.
-func find(text string, nets []Net) (spans []Span) {
+	var spans []Span
 	for _, net := range nets {
 		spans = net.Find(spans, text)
 	}
-	return spans
+	from := 0 // where what was cut begins
+	for begins, ends, cut := clip.Next(text, 0); cut; begins, ends, cut = clip.Next(text, ends) {
+		torn := clip.Start(text[:begins], max(from, begins-longest+1))
+		spans = append(spans, Span{From: len(torn), To: begins})
+		from = ends
+	}
+	if len(spans) == 0 {
+		return text
+	}
+	return cover(text, spans)
 }
 
-// cover writes a text with marks in the place of spans, which it puts in order.
-func cover(shown *strings.Builder, text string, spans []Span) {
+// cover returns a text with marks in the place of spans, which it puts in order.
+func cover(text string, spans []Span) string {
+	var shown strings.Builder
 	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Or(a.From-b.From, b.To-a.To) })
 	from := 0
 	for i := 0; i < len(spans); {
@@ -75,4 +67,5 @@ func cover(shown *strings.Builder, text string, spans []Span) {
 		from = at.To
 	}
 	shown.WriteString(text[from:])
+	return shown.String()
 }

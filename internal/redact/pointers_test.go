@@ -150,6 +150,10 @@ func TestAsMuchAsWouldTakeLongIsHiddenWhole(t *testing.T) {
 	if got := hide.Hide(long) + string(hide.HideJSON(json.RawMessage(`["`+long+`"]`))); got != redact.Mark+`"`+redact.Mark+`"` {
 		t.Errorf("%d bytes are left", len(got))
 	}
+	// Marks of a cut make no short texts of a long one.
+	if got := hide.Hide(strings.Repeat("x", clip.Least) + strings.Repeat(" … [cut]", 100)); got != redact.Mark {
+		t.Errorf("a text of many parts is %.60q", got)
+	}
 	if got := hide.Hide("it is 000042"); got != "it is [sensitive]" {
 		t.Error(got)
 	}

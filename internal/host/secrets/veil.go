@@ -34,10 +34,11 @@ func (s *Store) Net() redact.Net { return s.covered() }
 // there is nothing to replace, and never changes it.
 func (s *Store) RedactBytes(b []byte) []byte {
 	v := s.covered()
-	if find(v, b, 0) == len(b) {
+	first := find(v, b, 0)
+	if first == len(b) {
 		return b
 	}
-	return []byte(v.over(string(b)))
+	return replaced(v, b, first)
 }
 
 // RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a

@@ -102,6 +102,23 @@ func formAt[T string | []byte](v *veil, text T, at int, head uint32) string {
 	return ""
 }
 
+// replaced returns a text with marks in it; first is where the first form stands. Of forms
+// that overlap the first has its mark there, as in [redact.Over]. It keeps no spans: what
+// hosts and files answer may be large, and hold a value everywhere.
+func replaced(v *veil, text []byte, first int) []byte {
+	out := make([]byte, 0, len(text))
+	last := 0
+	for at := first; at < len(text); {
+		form := formAt(v, text, at, headOf(text, at))
+		out = append(append(out, text[last:at]...), v.marks[form]...)
+		last = at + len(form)
+		for at = find(v, text, at+1); at < last; at = find(v, text, at+1) {
+			last = max(last, at+len(formAt(v, text, at, headOf(text, at))))
+		}
+	}
+	return append(out, text[last:]...)
+}
+
 // Find implements [redact.Net].
 func (v *veil) Find(spans []redact.Span, text string) []redact.Span {
 	for at := find(v, text, 0); at < len(text); at = find(v, text, at+1) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -53,6 +54,29 @@ func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
 		if got := s.Redact(text); got != text {
 			t.Errorf("%.20q of %d bytes is %.20q of %d", text, len(text), got, len(got))
 		}
+	}
+}
+
+// TestBytesAreHiddenAsTextIs, wherever values overlap each other and themselves.
+func TestBytesAreHiddenAsTextIs(t *testing.T) {
+	s := holding(t, "aabaab", "abaa", "baabb", "bbbb")
+	r := rand.New(rand.NewPCG(1, 2))
+	hidden := 0
+	for range 5000 {
+		text := make([]byte, r.IntN(40))
+		for i := range text {
+			text[i] = "aab"[r.IntN(3)]
+		}
+		want, before := s.Redact(string(text)), string(text)
+		if got := string(s.RedactBytes(text)); got != want || string(text) != before {
+			t.Fatalf("%s is %s, and as text %s", before, got, want)
+		}
+		if want != before {
+			hidden++
+		}
+	}
+	if hidden < 1000 {
+		t.Errorf("only %d texts hold a value", hidden)
 	}
 }
 
