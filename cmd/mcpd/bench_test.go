@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/serve"
 )
 
 // BenchmarkSaveToServed is the time from the save of one file of a thousand to
@@ -40,7 +41,8 @@ func BenchmarkSaveToServed(b *testing.B) {
 	if _, err := s.Load(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	o := &operation{flags: &serveFlags{files: files{tools: folder}}, server: s, logger: slog.New(slog.DiscardHandler)}
+	front := serve.New(s, serve.Options{})
+	o := &operation{flags: &serveFlags{files: files{tools: folder}}, server: s, front: front, logger: slog.New(slog.DiscardHandler)}
 	served := make(chan struct{}, 1)
 	s.Watch(func([]string) { served <- struct{}{} })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,7 +56,7 @@ func BenchmarkSaveToServed(b *testing.B) {
 	cancel()
 	<-done
 	<-done
-	if err := s.Close(context.Background()); err != nil {
+	if err := front.Shutdown(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -24,9 +24,12 @@ func processes() (ours []int) {
 	return ours
 }
 
-// kill ends one of the processes that run bodies, as the system may at any time.
+// kill ends one of the processes that run bodies, as the system may at any time. Calls
+// that are cut are not to die of it.
 func (s *outcomeScene) kill(r *rand.Rand) {
-	if ours := processes(); len(ours) > 0 {
+	s.killing.Lock()
+	defer s.killing.Unlock()
+	if ours := processes(); !s.stalling && len(ours) > 0 {
 		s.signal(ours[r.IntN(len(ours))])
 	}
 }

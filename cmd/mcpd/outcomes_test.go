@@ -217,7 +217,7 @@ func (s *outcomeScene) step(r *rand.Rand, n int) {
 	switch {
 	case n == drainsAt:
 		s.drain()
-	case n%40 == 0 && (n < drainsAt || !s.cut): // those that are cut are not to die of it
+	case n%40 == 0:
 		s.kill(r)
 	case n%300 == 0:
 		s.reload(r)
