@@ -17,8 +17,12 @@ import (
 // its children.
 const supervising = true
 
-// answerDescriptor is where a report goes.
-const answerDescriptor = 3
+// answerDescriptor is where a report goes, and inputDescriptor what a program reads that
+// has an input.
+const (
+	answerDescriptor = 3
+	inputDescriptor  = 4
+)
 
 // Main runs the program that it reads the order for, and reports how it ended
 // once all that it has started is dead. It ends all of it when the input ends. It
@@ -28,6 +32,7 @@ func Main(in io.Reader) error {
 	// What is given up here is given up by this thread, which starts the program.
 	runtime.LockOSThread()
 	syscall.CloseOnExec(answerDescriptor)
+	syscall.CloseOnExec(inputDescriptor)
 	answers := os.NewFile(answerDescriptor, "answers")
 	r, err := supervise(in)
 	if err != nil {
@@ -63,14 +68,22 @@ func supervise(in io.Reader) (report, error) {
 
 // start starts the program, in a group of its own.
 func (o order) start() (pid int, err error) {
-	nothing, err := os.Open(os.DevNull)
+	input, err := o.input()
 	if err != nil {
 		return 0, err
 	}
-	defer nothing.Close()
+	defer input.Close()
 	return syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
-		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{nothing.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{input.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
+}
+
+// input is what the program reads: nothing, unless the order says otherwise.
+func (o order) input() (*os.File, error) {
+	if o.Reads {
+		return os.NewFile(inputDescriptor, "input"), nil
+	}
+	return os.Open(os.DevNull)
 }
 
 func textsOf(all [][]byte) []string {

@@ -47,6 +47,9 @@ type (
 	order struct {
 		Path, Dir string
 		Argv, Env [][]byte
+		// Reads says that the program has a standard input, which is another descriptor
+		// of the process.
+		Reads bool
 	}
 	report struct {
 		Code  int

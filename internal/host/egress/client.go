@@ -114,11 +114,7 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 		return nil, nil, c.failed(ctx, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode == http.StatusUnauthorized {
-		for _, h := range c.grant.Headers {
-			h.Value.EachSecret(func(secret string) { c.options.Refused(ctx, secret) })
-		}
-	}
+	c.refused(ctx, resp)
 	if follow {
 		next, err := r.redirected(resp)
 		if err != nil || next != nil {
@@ -131,6 +127,16 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 	}
 	answer, err := encodeAnswer(resp, body, r.to, c.options.Redact)
 	return answer, nil, err
+}
+
+// refused tells of the secrets of the grant that a host does not take.
+func (c *client) refused(ctx context.Context, resp *http.Response) {
+	if resp.StatusCode != http.StatusUnauthorized {
+		return
+	}
+	for _, h := range c.grant.Headers {
+		h.Value.EachSecret(func(secret string) { c.options.Refused(ctx, secret) })
+	}
 }
 
 // read reads the body of an answer, as far as it may go.
@@ -183,25 +189,33 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 	for _, h := range r.headers {
 		out.Header.Set(h.name, h.value)
 	}
+	if err := c.setHeaders(ctx, out.Header); err != nil {
+		return nil, err
+	}
+	return out.WithContext(ctx), nil
+}
+
+// setHeaders sets the headers of the grant, with the secrets in them.
+func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 	for _, h := range c.grant.Headers {
 		value, err := c.value(ctx, h.Value)
 		var refused *scripting.HostError
 		if errors.As(err, &refused) && refused.Code == scripting.Consent {
-			return nil, refused
+			return refused
 		}
 		if err != nil {
 			c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
 				"grant", c.grant.Name, "header", h.Name, "error", err)
-			return nil, fault(scripting.Unavailable, "a secret that the grant needs could not be read")
+			return fault(scripting.Unavailable, "a secret that the grant needs could not be read")
 		}
 		if !isHeaderValue(value) || !isToken(h.Name) {
 			c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
 				"grant", c.grant.Name, "header", h.Name)
-			return nil, fault(scripting.Unavailable, "a header that the grant sets cannot be sent")
+			return fault(scripting.Unavailable, "a header that the grant sets cannot be sent")
 		}
-		out.Header.Set(h.Name, value)
+		to.Set(h.Name, value)
 	}
-	return out.WithContext(ctx), nil
+	return nil
 }
 
 // value puts a value together, secrets and all.

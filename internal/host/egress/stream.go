@@ -1,0 +1,83 @@
+package egress
+
+import (
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Stream returns the transport of a conversation that the server has with a host, such
+// as with another server of MCP. Requests pass the doors that those of scripts pass
+// under the grant, whose headers they get, beside those that are the server's own. The
+// caller reads an answer as it comes, bounds it, and closes it. No redirect is followed.
+// Errors are as those of [Pool.Do].
+func (p *Pool) Stream(g grant.HTTP) http.RoundTripper { return streaming{pool: p, grant: g} }
+
+type streaming struct {
+	pool  *Pool
+	grant grant.HTTP
+}
+
+// RoundTrip sends a request.
+func (t streaming) RoundTrip(out *http.Request) (*http.Response, error) {
+	resp, err := t.send(out)
+	if err != nil && out.Body != nil {
+		_ = out.Body.Close()
+	}
+	return resp, err
+}
+
+func (t streaming) send(out *http.Request) (*http.Response, error) {
+	to, err := parseAddress(out.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	c, release, ok := t.pool.lease(t.grant)
+	if !ok {
+		return nil, fault(scripting.Unavailable, "the server is stopping")
+	}
+	resp, err := c.open(to, out)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	resp.Body = &leased{ReadCloser: resp.Body, release: release}
+	return resp, nil
+}
+
+// open sends a request with the headers of the grant.
+func (c *client) open(to *address, out *http.Request) (*http.Response, error) {
+	if err := c.permit.check(out.Method, to); err != nil {
+		return nil, err
+	}
+	ctx := out.Context()
+	sent := out.Clone(ctx)
+	if parent := c.options.Propagate(ctx); parent != "" {
+		sent.Header.Set("Traceparent", parent)
+	}
+	if err := c.setHeaders(ctx, sent.Header); err != nil {
+		return nil, err
+	}
+	resp, err := c.transport.RoundTrip(sent)
+	if err != nil {
+		return nil, c.failed(ctx, &request{method: out.Method, to: to, host: to.hostport()}, err)
+	}
+	c.refused(ctx, resp)
+	return resp, nil
+}
+
+// leased gives the connection back when the answer is closed.
+type leased struct {
+	io.ReadCloser
+	once    sync.Once
+	release func()
+}
+
+// Close closes the answer.
+func (l *leased) Close() error {
+	defer l.once.Do(l.release)
+	return l.ReadCloser.Close()
+}

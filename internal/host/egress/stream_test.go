@@ -1,0 +1,87 @@
+package egress
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+func TestAStreamIsReadAsItComes(t *testing.T) {
+	next := make(chan string)
+	s := newSite(t, false, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, r.Header.Get("Authorization"), r.Header.Get("X-Mine"))
+		for word := range next {
+			w.(http.Flusher).Flush()
+			fmt.Fprintln(w, word)
+		}
+	})
+	s.grant.Headers = []grant.Header{{Name: "Authorization", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}
+	out, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Header.Set("X-Mine", "mine")
+	go func() {
+		defer close(next)
+		next <- "one"
+	}()
+	resp, err := s.pool.Stream(s.grant).RoundTrip(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for _, want := range []string{canary + " mine", "one"} {
+		if lines.Scan(); lines.Text() != want {
+			t.Errorf("got %q, want %q", lines.Text(), want)
+		}
+	}
+	if out.Header.Get("Authorization") != "" {
+		t.Error("the request of the caller has the secret in it")
+	}
+}
+
+func TestAStreamPassesTheSameDoors(t *testing.T) {
+	s := newSite(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		http.Redirect(w, &http.Request{}, "http://127.0.0.1:1/", http.StatusFound)
+	})
+	closed := New(Options{})
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pool   *Pool
+		grant  grant.HTTP
+		method string
+		code   string
+	}{
+		"another host":          {s.pool, grant.HTTP{Hosts: []string{"example.com:443"}}, "GET", scripting.NotGranted},
+		"another method":        {s.pool, s.grant, "POST", scripting.NotGranted},
+		"a private network":     {s.pool, grant.HTTP{Hosts: []string{s.host()}}, "GET", scripting.Denied},
+		"a pool that is closed": {closed, s.grant, "GET", scripting.Unavailable},
+	} {
+		out, err := http.NewRequestWithContext(t.Context(), c.method, s.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.pool.Stream(c.grant).RoundTrip(out)
+		if fault, ok := errors.AsType[*scripting.HostError](err); !ok || fault.Code != c.code {
+			t.Errorf("%s: got %v, want %s", name, err, c.code)
+		}
+	}
+	out, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.pool.Stream(s.grant).RoundTrip(out)
+	if err != nil || resp.StatusCode != http.StatusFound {
+		t.Fatalf("a redirect is followed: %v", err)
+	}
+	_ = resp.Body.Close()
+}

@@ -1,0 +1,78 @@
+package supervisor
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+)
+
+func init() {
+	// parrot says again what it hears, until it hears nothing more.
+	programs["parrot"] = func([]string) error {
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		fmt.Fprint(os.Stderr, "heard")
+		return err
+	}
+}
+
+// child starts one of the programs.
+func child(t *testing.T, command []string, argv ...string) *Child {
+	t.Helper()
+	c, err := Start(command, Program{Path: self(t), Argv: argv, Env: []string{"A=b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAChildIsSpokenTo(t *testing.T) {
+	for name, command := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			c := child(t, command, "parrot")
+			lines := bufio.NewReader(c.Stdout)
+			for _, word := range []string{"one\n", "two\n"} {
+				_, _ = io.WriteString(c.Stdin, word)
+				if got, err := lines.ReadString('\n'); got != word {
+					t.Errorf("it says %q, %v", got, err)
+				}
+			}
+			_ = c.Stdin.Close()
+			if said, _ := io.ReadAll(c.Stderr); string(said) != "heard" {
+				t.Errorf("at its end it says %q", said)
+			}
+			if code, err := c.Wait(); code != 0 || err != nil {
+				t.Errorf("it ends with %d, %v", code, err)
+			}
+		})
+	}
+}
+
+func TestAChildIsEnded(t *testing.T) {
+	for name, command := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			c := child(t, command, "parrot")
+			c.Kill()
+			c.Kill()
+			<-c.Ended()
+			if code, err := c.Wait(); code == 0 && err == nil {
+				t.Error("it ends by itself")
+			}
+		})
+	}
+}
+
+func TestAChildThatCannotBeStartedIsToldOf(t *testing.T) {
+	for name, command := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			c, err := Start(command, Program{Path: "/no/such/program", Argv: []string{"x"}})
+			if err == nil {
+				_, err = c.Wait()
+			}
+			if err == nil {
+				t.Error("it runs")
+			}
+		})
+	}
+}
