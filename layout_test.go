@@ -75,6 +75,7 @@ var layout = map[string][]string{
 	"internal/authn/certtest":  {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},
+	"internal/upstream":        {"internal/grant", "internal/jsongate", "internal/supervisor"},
 	"internal/watch":           {},
 	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
 	"internal/systemd":         {},
@@ -120,6 +121,8 @@ var doors = map[string][]string{
 	"go.opentelemetry.io/":                  {"internal/telemetry"},
 	"github.com/prometheus/client_golang":   {"internal/telemetry"},
 	"google.golang.org/protobuf":            {"internal/telemetry"},
+
+	"github.com/modelcontextprotocol/go-sdk": {"internal/upstream"},
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.

@@ -40,19 +40,22 @@ var ofNoRequest = map[string]string{
 	"internal/authn said": aLoad,
 	"internal/authn the TLS files have changed: handshakes use them from now on": aLoad,
 	"internal/authn message": aLoad,
-	"internal/host that the token of a user is lost cannot be written down":                                                     aServer,
-	"internal/mcp a client does not answer pings: its connection ends":                                                          aConnection,
-	"internal/mcp a client does not answer pings: its stream ends":                                                              aConnection,
-	"internal/state calls that wait, tasks and what tools keep are kept in memory, and a restart ends them":                     aServer,
-	"internal/state the state store cannot be swept":                                                                            aServer,
-	"internal/systemd the server does not answer; systemd is not told that it is alive":                                         aServer,
-	"internal/systemd systemd cannot be told that the server is alive":                                                          aServer,
-	"internal/telemetry metrics are incomplete":                                                                                 aServer,
-	"internal/telemetry traces are lost until their collector takes them":                                                       aServer,
-	"internal/telemetry the collector takes traces again":                                                                       aServer,
-	"internal/transport/websocket a connection has panicked":                                                                    aConnection,
-	"internal/transport/websocket a client answers no pings: it is dropped":                                                     aConnection,
-	"internal/transport/websocket a client does not take what is sent to it: it is dropped":                                     aConnection,
+	"internal/host that the token of a user is lost cannot be written down":                                 aServer,
+	"internal/mcp a client does not answer pings: its connection ends":                                      aConnection,
+	"internal/mcp a client does not answer pings: its stream ends":                                          aConnection,
+	"internal/state calls that wait, tasks and what tools keep are kept in memory, and a restart ends them": aServer,
+	"internal/state the state store cannot be swept":                                                        aServer,
+	"internal/systemd the server does not answer; systemd is not told that it is alive":                     aServer,
+	"internal/systemd systemd cannot be told that the server is alive":                                      aServer,
+	"internal/telemetry metrics are incomplete":                                                             aServer,
+	"internal/telemetry traces are lost until their collector takes them":                                   aServer,
+	"internal/telemetry the collector takes traces again":                                                   aServer,
+	"internal/transport/websocket a connection has panicked":                                                aConnection,
+	"internal/transport/websocket a client answers no pings: it is dropped":                                 aConnection,
+	"internal/transport/websocket a client does not take what is sent to it: it is dropped":                 aConnection,
+	"internal/upstream an upstream server cannot be reached":                                                anUpstream,
+	"internal/upstream an upstream server is ready":                                                         anUpstream,
+	"internal/upstream what": anUpstream,
 	"internal/watch git is changing files: they are loaded when it is done":                                                     aLoad,
 	"internal/watch git has held a lock for long: files are loaded without waiting for its end; remove the lock if no git runs": aLoad,
 	"internal/watch notifications of file changes were lost: reading everything again":                                          aLoad,
@@ -68,6 +71,7 @@ const (
 	anOperator  = "a command of the operator"
 	aConnection = "a connection, which carries many requests"
 	aProvider   = "what is fetched for all callers"
+	anUpstream  = "a connection to another server, for all calls"
 )
 
 // logMethods are those of a logger, and the place of the message among their arguments.

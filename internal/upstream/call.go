@@ -1,0 +1,351 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// The methods of requests that go to servers, and of those that come from them.
+const (
+	MethodTool     = "tools/call"
+	MethodRead     = "resources/read"
+	MethodPrompt   = "prompts/get"
+	MethodComplete = "completion/complete"
+
+	methodElicit = "elicitation/create"
+	methodSample = "sampling/createMessage"
+	methodRoots  = "roots/list"
+)
+
+// Request is what a server is asked.
+type Request struct {
+	// Method is one of those above.
+	Method string
+	// Name is that of the tool or the prompt, or the URI of the resource, as the server
+	// itself calls it. A completion has none.
+	Name string
+	// Arguments are a JSON object; of a completion its params.
+	Arguments json.RawMessage
+	// Can are the capabilities of the client that the server may ask, as MCP names them;
+	// nil for none. A server of an earlier revision than 2026-07-28 is told those of the
+	// [Place] once.
+	Can json.RawMessage
+	// Responses and State go on with a call that a server of that revision has not ended:
+	// what its client answered, by the keys of the requests.
+	Responses map[string]json.RawMessage
+	State     string
+	// Meta are further members of _meta.
+	Meta map[string]string
+}
+
+// Listener hears what a server tells of a call before it ends. Its methods must not
+// block.
+type Listener interface {
+	// Progress and Log are those of [call.Emitter].
+	Progress(done float64, total *float64, message string)
+	Log(level, message string, fields json.RawMessage)
+}
+
+// Reply is what comes next of a call: exactly one of Result, Fault and Asked is set.
+type Reply struct {
+	// Result is that of the method, as the server has sent it.
+	Result json.RawMessage
+	// Fault is an error of the protocol, in the words of the server.
+	Fault *Fault
+	// Asked are what the server wants to know before it goes on, in the order of asking.
+	Asked []Question
+	// State goes back to the server with the answers, in another [Request]. It is "" where
+	// the call itself goes on: then they are for [Call.Answer].
+	State string
+}
+
+// Fault is an error of JSON-RPC.
+type Fault struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Error returns the code and the message.
+func (f *Fault) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
+
+// Question is what a server asks the client of a call.
+type Question struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// Answer is what a client answers: Result, as MCP has it for the method, or the
+// reason why there is none.
+type Answer struct {
+	Result  json.RawMessage
+	Refused string
+}
+
+// Call is a call under way at a server.
+type Call struct {
+	// Fixed at creation.
+	token  string // the JSON of what names it
+	method string
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the call has ended
+
+	mu       sync.Mutex
+	listener Listener
+	taken    bool
+	result   json.RawMessage
+	fault    *Fault
+	err      error
+	// open are the questions of the server that wait for an answer, in their order.
+	open  []*pending
+	asks  int
+	asked chan struct{} // holds a token while somebody should look at open
+}
+
+// pending is a question that has no answer yet.
+type pending struct {
+	Question
+	answered chan Answer
+}
+
+func newCall(token int64, r Request, l Listener, cancel context.CancelCauseFunc) *Call {
+	return &Call{
+		token: strconv.Quote("mcpd-" + strconv.FormatInt(token, 36)), cancel: cancel, listener: l,
+		done: make(chan struct{}), asked: make(chan struct{}, 1),
+		method: r.Method,
+	}
+}
+
+// stubs are results that say nothing: what the client library sees in the place of those
+// that it has no part in.
+var stubs = map[string]string{
+	MethodTool:                 `{"content":[]}`,
+	MethodRead:                 `{"contents":[]}`,
+	MethodPrompt:               `{"messages":[]}`,
+	MethodComplete:             `{"completion":{"values":[]}}`,
+	"prompts/list":             `{"prompts":[]}`,
+	"resources/list":           `{"resources":[]}`,
+	"resources/templates/list": `{"resourceTemplates":[]}`,
+}
+
+// stub returns what the client library sees of a result. It keeps lists of tools, whose
+// schemas say what of a call stands in headers, and is not to keep them for a time that
+// the server says: whoever asks for a list again wants it anew.
+func (c *Call) stub(result json.RawMessage) string {
+	if c.method != "tools/list" {
+		return stubs[c.method]
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(result, &members) != nil || members["tools"] == nil {
+		return `{"tools":[]}`
+	}
+	return `{"tools":` + string(members["tools"]) + `}`
+}
+
+// take takes in the response of the server.
+func (c *Call) take(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken {
+		return
+	}
+	c.taken = true
+	if m.fault == nil {
+		c.result = m.result
+		return
+	}
+	c.fault = &Fault{}
+	if json.Unmarshal(m.fault, c.fault) != nil {
+		c.fault = &Fault{Code: codeInternal, Message: "the server has answered with an error that cannot be read"}
+	}
+}
+
+// codeInternal is that of an error inside of a server (JSON-RPC 2.0 section 5.1).
+const codeInternal = -32603
+
+// end ends the call; err is why it has no response.
+func (c *Call) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.taken {
+		c.err = err
+		if err == nil {
+			c.err = errors.New("the server has not answered")
+		}
+	}
+	close(c.done)
+}
+
+// progress tells how far the call is.
+func (c *Call) progress(params json.RawMessage) {
+	var p struct {
+		Progress float64
+		Total    *float64
+		Message  string
+	}
+	if json.Unmarshal(params, &p) == nil {
+		if l := c.hears(); l != nil {
+			l.Progress(p.Progress, p.Total, p.Message)
+		}
+	}
+}
+
+// log passes on a message of the server.
+func (c *Call) log(params json.RawMessage) {
+	var p struct {
+		Level, Logger string
+		Data          json.RawMessage
+	}
+	l := c.hears()
+	if json.Unmarshal(params, &p) != nil || l == nil {
+		return
+	}
+	var message string
+	if json.Unmarshal(p.Data, &message) == nil {
+		p.Data = nil
+	}
+	l.Log(p.Level, message, p.Data)
+}
+
+func (c *Call) hears() Listener {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listener
+}
+
+// Attach has another listener hear of the call from now on; nil for none.
+func (c *Call) Attach(l Listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listener = l
+}
+
+// ask waits for the answer to a question of the server.
+func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	c.mu.Lock()
+	c.asks++
+	p := &pending{Question: Question{Key: "q" + strconv.Itoa(c.asks), Method: method, Params: params}, answered: make(chan Answer, 1)}
+	c.open = append(c.open, p)
+	c.mu.Unlock()
+	c.look()
+	select {
+	case a := <-p.answered:
+		if a.Refused != "" {
+			return nil, errors.New(a.Refused)
+		}
+		return a.Result, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.done:
+		return nil, errors.New("the call has ended")
+	}
+}
+
+func (c *Call) look() {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Next returns what comes next of the call. It waits until ctx is done, which leaves the
+// call as it is. The error is otherwise why the server gives no answer.
+func (c *Call) Next(ctx context.Context) (Reply, error) {
+	for {
+		select {
+		case <-c.done:
+			return c.reply()
+		case <-ctx.Done():
+			return Reply{}, context.Cause(ctx)
+		case <-c.asked:
+			if asked := c.questions(); len(asked) > 0 {
+				return Reply{Asked: asked}, nil
+			}
+		}
+	}
+}
+
+// questions returns those that are open.
+func (c *Call) questions() (asked []Question) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.open {
+		asked = append(asked, p.Question)
+	}
+	return asked
+}
+
+// Answer answers questions by their keys. Those that stay open are asked again by Next.
+func (c *Call) Answer(answers map[string]Answer) {
+	c.mu.Lock()
+	var left []*pending
+	for _, p := range c.open {
+		if a, given := answers[p.Key]; given {
+			p.answered <- a
+			continue
+		}
+		left = append(left, p)
+	}
+	c.open = left
+	c.mu.Unlock()
+	if len(left) > 0 {
+		c.look()
+	}
+}
+
+// Cancel ends the call, which the server is told.
+func (c *Call) Cancel(cause error) { c.cancel(cause) }
+
+// Ended reports whether the call has ended at its server.
+func (c *Call) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// reply is that of a call that has ended.
+func (c *Call) reply() (Reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return Reply{}, c.err
+	case c.fault != nil:
+		return Reply{Fault: c.fault}, nil
+	}
+	return unfinished(c.result)
+}
+
+// unfinished returns what a result asks for (2026-07-28 basic/patterns/mrtr), or the
+// result itself.
+func unfinished(result json.RawMessage) (Reply, error) {
+	if tokenOf(result, "resultType") != `"input_required"` {
+		return Reply{Result: result}, nil
+	}
+	var asks struct {
+		InputRequests map[string]struct {
+			Method string
+			Params json.RawMessage
+		}
+		RequestState string
+	}
+	if err := json.Unmarshal(result, &asks); err != nil {
+		return Reply{}, fmt.Errorf("what the server asks cannot be read: %w", err)
+	}
+	reply := Reply{State: asks.RequestState}
+	for _, key := range slices.Sorted(maps.Keys(asks.InputRequests)) {
+		q := asks.InputRequests[key]
+		reply.Asked = append(reply.Asked, Question{Key: key, Method: q.Method, Params: q.Params})
+	}
+	return reply, nil
+}

@@ -1,0 +1,168 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxEvents is how many events may come before the answer to a call.
+const maxEvents = 10_000
+
+// events is the body of an answer that is a stream of events (the HTML standard,
+// section 9.2), of which the wire sees each message first. What it lets through is
+// written anew: one line of each field.
+type events struct {
+	from   *bufio.Reader
+	source io.Closer
+	wire   *wire
+	of     *Call
+	// resumes says that the client library goes on behind the last event where a stream
+	// was cut, and so is told of those that it does not see.
+	resumes bool
+	seen    int
+	ready   []byte
+	err     error
+}
+
+func newEvents(body io.ReadCloser, w *wire, of *Call, resumes bool) *events {
+	return &events{from: bufio.NewReader(body), source: body, wire: w, of: of, resumes: resumes}
+}
+
+// Close ends the stream.
+func (e *events) Close() error { return e.source.Close() }
+
+// Read reads what is let through.
+func (e *events) Read(p []byte) (int, error) {
+	for len(e.ready) == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		e.err = e.next()
+	}
+	n := copy(p, e.ready)
+	e.ready = e.ready[n:]
+	return n, nil
+}
+
+// next reads an event, and puts what the client library is to see of it into ready.
+func (e *events) next() error {
+	event, err := e.event()
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			e.broken(err)
+		}
+		return err
+	}
+	if e.of != nil {
+		if e.seen++; e.seen > maxEvents {
+			err := fmt.Errorf("the server has sent %d events and no answer", maxEvents)
+			e.broken(err)
+			return err
+		}
+	}
+	if len(event.data) > 0 && event.isMessage() {
+		if event.data, err = e.wire.incoming(event.data, e.of); err != nil {
+			e.broken(err)
+			return err
+		}
+	}
+	e.ready = event.text(e.resumes)
+	return nil
+}
+
+// broken ends the connection where the stream was all of it, and the call where it was
+// that of one.
+func (e *events) broken(err error) {
+	if e.of != nil {
+		e.of.cancel(err)
+		return
+	}
+	e.wire.fail(err)
+}
+
+// event is one of a stream.
+type event struct{ name, id, retry, data []byte }
+
+// isMessage reports whether the event is one of MCP: others have names of their own.
+func (e *event) isMessage() bool { return e.name == nil || string(e.name) == "message" }
+
+// text returns the event as it is written: nothing of one that has no data, but for where
+// to go on if it is to be told.
+func (e *event) text(resumes bool) []byte {
+	var out []byte
+	write := func(name string, value []byte) {
+		if len(value) > 0 {
+			out = append(append(append(out, name...), ": "...), value...)
+			out = append(out, '\n')
+		}
+	}
+	if len(e.data) > 0 {
+		write("event", e.name)
+	}
+	if len(e.data) > 0 || resumes {
+		write("id", e.id)
+		write("retry", e.retry)
+	}
+	write("data", bytes.ReplaceAll(e.data, []byte("\n"), []byte(" ")))
+	if len(out) > 0 {
+		out = append(out, '\n')
+	}
+	return out
+}
+
+var errLongEvent = errors.New("the server sends an event that is too long")
+
+// event reads the fields of an event, up to the blank line behind it.
+func (e *events) event() (event, error) {
+	var found event
+	size, most := 0, e.wire.limits.Bytes+maxFields
+	for {
+		line, err := e.line(most - size)
+		if err != nil {
+			return found, err
+		}
+		size += len(line)
+		if len(line) == 0 {
+			return found, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			found.name = value
+		case "id":
+			found.id = value
+		case "retry":
+			found.retry = value
+		case "data":
+			if found.data != nil {
+				found.data = append(found.data, '\n')
+			}
+			found.data = append(found.data, value...)
+		}
+	}
+}
+
+// maxFields is how much of an event may be no data, in bytes.
+const maxFields = 4 << 10
+
+// line reads a line of at most so many bytes, without its end. The last one may lack it.
+func (e *events) line(most int) ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := e.from.ReadSlice('\n')
+		line = append(line, piece...)
+		switch {
+		case len(line) > most:
+			return nil, errLongEvent
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
+			return nil, err
+		}
+		return bytes.TrimRight(line, "\r\n"), nil
+	}
+}

@@ -1,0 +1,164 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Fleet keeps connections to servers, each by itself: one that is dead, or hangs, holds
+// up no other. It is safe for concurrent use.
+type Fleet struct {
+	// Fixed at creation.
+	options Options
+	listed  func()
+	running sync.WaitGroup // of all that were kept at some time
+
+	mu      sync.Mutex
+	servers map[string]*server
+	parked  map[string]parked // by their handles
+	closed  bool
+}
+
+// NewFleet returns a fleet of no servers. It tells listed, which must not block, when
+// what one of them offers is another thing than before.
+func NewFleet(o Options, listed func()) *Fleet {
+	return &Fleet{options: o, listed: listed, servers: map[string]*server{}, parked: map[string]parked{}}
+}
+
+// Keep has the fleet be of these servers, by their names. One whose place is as it was
+// goes on as it is.
+func (f *Fleet) Keep(places []Place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	kept := map[string]*server{}
+	for _, p := range places {
+		s := f.servers[p.Name]
+		if s == nil || s.hash != p.Hash() {
+			s = f.start(p)
+		}
+		kept[p.Name] = s
+	}
+	for name, s := range f.servers {
+		if kept[name] != s {
+			s.stop()
+		}
+	}
+	f.servers = kept
+}
+
+// start begins to connect to a server.
+func (f *Fleet) start(p Place) *server {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s.options.Changed = s.changed
+	f.running.Go(func() { s.run(ctx) })
+	return s
+}
+
+// server returns the one of a name; nil where there is none.
+func (f *Fleet) server(name string) *server {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.servers[name]
+}
+
+// State is how a server is.
+type State struct {
+	// Listing is what it offers; nil while that is not known.
+	Listing *Listing
+	// Err is why it cannot be reached, in words for the operator; nil while it can.
+	Err error
+	// Since is when this began to be so, and Again when it is tried again.
+	Since, Again time.Time
+	// Revision is that of the protocol, "" before one is agreed on.
+	Revision string
+}
+
+// State returns how a server is; the zero State is that of none.
+func (f *Fleet) State(name string) State {
+	s := f.server(name)
+	if s == nil {
+		return State{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Settle waits until every server has told what it offers, or could not be reached once.
+// It returns the error of ctx when that is done first.
+func (f *Fleet) Settle(ctx context.Context) error {
+	f.mu.Lock()
+	servers := slices.Collect(maps.Values(f.servers))
+	f.mu.Unlock()
+	for _, s := range servers {
+		select {
+		case <-s.settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// UnreachableError says that a server cannot be reached now.
+type UnreachableError struct {
+	// Name is that of the server, and Wait how long it is until it is tried again; 0 where
+	// that is not known.
+	Name string
+	Wait time.Duration
+	Err  error
+}
+
+// Error names the server.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the server %q cannot be reached", e.Name)
+}
+
+// Unwrap returns why, which is for the operator.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Begin makes a call at a server (see [Link.Begin]). The error is an [*UnreachableError].
+func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
+	s := f.server(name)
+	if s == nil {
+		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
+	}
+	s.mu.Lock()
+	link, state := s.link, s.state
+	s.mu.Unlock()
+	if link == nil {
+		wait := max(time.Until(state.Again), 0)
+		return nil, &UnreachableError{Name: name, Wait: wait, Err: state.Err}
+	}
+	return link.Begin(ctx, r, heard), nil
+}
+
+// Modern reports whether a server that can be reached has no sessions.
+func (f *Fleet) Modern(name string) bool { return f.State(name).Revision >= modern }
+
+// Close ends all connections, and waits until they have.
+func (f *Fleet) Close() {
+	f.mu.Lock()
+	f.closed = true
+	servers := f.servers
+	f.servers = map[string]*server{}
+	for _, p := range f.parked {
+		p.late.Stop()
+		p.call.Cancel(ErrClosed)
+	}
+	f.parked = map[string]parked{}
+	f.mu.Unlock()
+	for _, s := range servers {
+		s.stop()
+	}
+	f.running.Wait()
+}

@@ -1,0 +1,132 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+)
+
+// maxRequest bounds what the client library sends at once, in bytes. Arguments are
+// bounded before.
+const maxRequest = 64 << 20
+
+// maxFault bounds the body of an answer that is none, in bytes.
+const maxFault = 64 << 10
+
+// unposted are the statuses by which a server says that it takes no POST at the URL
+// (2026-07-28 basic/transports, Backward Compatibility).
+var unposted = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
+
+// watched has the wire see what goes over HTTP.
+type watched struct {
+	link *Link
+	next http.RoundTripper
+}
+
+// RoundTrip sends a request of the client library.
+func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
+	of, err := t.outgoing(out)
+	if err != nil {
+		return nil, err
+	}
+	if out.Method == http.MethodDelete {
+		return t.leave(out)
+	}
+	resp, err := t.next.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		if out.Method == http.MethodPost {
+			t.link.unposted.Store(slices.Contains(unposted, resp.StatusCode))
+		}
+		t.fault(resp, of)
+	case kind == "text/event-stream":
+		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.link.plainEvents)
+	default:
+		if err := t.whole(resp, of); err != nil {
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+// leave tells the server that a session is over, which need not hear it: some wait until
+// all calls have ended.
+func (t *watched) leave(out *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(out.Context(), leaveTime)
+	defer cancel()
+	resp, err := t.next.RoundTrip(out.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	give(resp, nil)
+	return resp, nil
+}
+
+// outgoing returns the call that a request belongs to; nil for none.
+func (t *watched) outgoing(out *http.Request) (*Call, error) {
+	if out.Method != http.MethodPost || out.Body == nil {
+		return nil, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(out.Body, maxRequest+1))
+	_ = out.Body.Close()
+	if err != nil || len(text) > maxRequest {
+		return nil, errors.Join(errors.New("the request cannot be sent"), err)
+	}
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return t.link.wire.outgoing(text), nil
+}
+
+// whole reads an answer that is one message, or nothing.
+func (t *watched) whole(resp *http.Response, of *Call) error {
+	defer resp.Body.Close()
+	limit := t.link.wire.limits.Bytes
+	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the answer of the server: %w", err)
+	case len(text) > limit:
+		return fmt.Errorf("the answer of the server is longer than %d bytes", limit)
+	}
+	if text = bytes.TrimSpace(text); len(text) > 0 {
+		if text, err = t.link.wire.incoming(text, of); err != nil {
+			return err
+		}
+	}
+	if len(text) == 0 && of != nil && resp.StatusCode == http.StatusOK {
+		return errNothing // of which the client library would end the connection
+	}
+	give(resp, text)
+	return nil
+}
+
+// errNothing says that a server has not answered a call at all.
+var errNothing = errors.New("the server answers with nothing")
+
+// fault lets an error of the protocol through that stands in an answer with a status of
+// failure, and nothing else of it.
+func (t *watched) fault(resp *http.Response, of *Call) {
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFault+1))
+	if text = bytes.TrimSpace(text); err == nil && len(text) > 0 && len(text) <= maxFault {
+		if text, err = t.link.wire.incoming(text, of); err == nil {
+			give(resp, text)
+			return
+		}
+	}
+	give(resp, nil)
+}
+
+// give puts another body in the place of that of an answer.
+func give(resp *http.Response, text []byte) {
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+}

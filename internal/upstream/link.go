@@ -1,0 +1,333 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/jsongate"
+)
+
+// Options are what connections are made with. All of them are required but Supervisor,
+// Changed and Traceparent.
+type Options struct {
+	// Version is that of this server, which says so.
+	Version string
+	// Transport reaches hosts under a grant.
+	Transport func(grant.HTTP) http.RoundTripper
+	// Value puts text together that may hold secrets.
+	Value func(context.Context, grant.Value) (string, error)
+	// Environment are variables that every program gets, as NAME=value.
+	Environment []string
+	// Supervisor is the process that runs programs (see package supervisor).
+	Supervisor []string
+	// Changed is told of what the server says of itself: that a list has changed, by its
+	// method, and of a resource its URI. It must not block.
+	Changed func(method, uri string)
+	Logger  *slog.Logger
+}
+
+// The limits of what servers send, but for its size.
+const (
+	maxDepth  = 64
+	maxTokens = 1_000_000
+	// DefaultMessage is what a server may send at once, in bytes, unless its place says
+	// otherwise.
+	DefaultMessage = 4 << 20
+)
+
+// Link is a connection to a server. It is safe for concurrent use.
+type Link struct {
+	// Fixed once it is dialled.
+	place   Place
+	options Options
+	wire    *wire
+	session *mcp.ClientSession
+	child   *program // nil over HTTP
+	leave   func()   // ends all streams
+	// unposted says that the server has refused the first POST.
+	unposted atomic.Bool
+	// plainEvents says that the server speaks as revision 2024-11-05 has it over HTTP.
+	plainEvents bool
+	watching    sync.WaitGroup
+
+	calls atomic.Int64
+}
+
+// Dial connects to a server, and has agreed on a revision with it when it returns. It
+// takes no longer than ctx lets it. Close the link when it is of no use any more.
+func Dial(ctx context.Context, p Place, o Options) (*Link, error) {
+	l := &Link{place: p, options: o}
+	limits := jsongate.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
+	if limits.Bytes <= 0 {
+		limits.Bytes = DefaultMessage
+	}
+	changed := o.Changed
+	if changed == nil {
+		changed = func(string, string) {}
+	}
+	l.wire = newWire(limits, changed)
+	// Streams last as long as the context that they are opened with.
+	life, leave := context.WithCancel(context.WithoutCancel(ctx))
+	l.leave = leave
+	stop := context.AfterFunc(ctx, leave)
+	err := l.connect(life)
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// connect finds the way in which the server speaks.
+func (l *Link) connect(ctx context.Context) error {
+	if len(l.place.Command) > 0 {
+		child, err := l.start(ctx)
+		if err != nil {
+			return err
+		}
+		l.child = child
+		return l.shake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
+	}
+	web := &http.Client{Transport: &watched{link: l, next: l.options.Transport(l.place.Grant)}, CheckRedirect: stay}
+	streamable := func() error {
+		return l.shake(ctx, &mcp.StreamableClientTransport{Endpoint: l.place.URL, HTTPClient: web, MaxEventSize: -1})
+	}
+	events := func() error {
+		l.plainEvents = true
+		return l.shake(ctx, &mcp.SSEClientTransport{Endpoint: l.place.URL, HTTPClient: web})
+	}
+	switch l.place.Transport {
+	case Streamable:
+		return streamable()
+	case Events:
+		return events()
+	}
+	first := streamable()
+	if first == nil || ctx.Err() != nil || !l.unposted.Load() {
+		return first
+	}
+	// A server of revision 2024-11-05 takes no POST there (2025-11-25 basic/transports,
+	// Backwards Compatibility).
+	if err := events(); err != nil {
+		return first
+	}
+	return nil
+}
+
+// stay has no redirect followed.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// shake opens a session.
+func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
+	client := mcp.NewClient(&mcp.Implementation{Name: "mcpd", Version: l.options.Version}, &mcp.ClientOptions{
+		Capabilities:               l.place.Ask.capabilities(),
+		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
+	})
+	client.AddReceivingMiddleware(l.hear)
+	session, err := client.Connect(ctx, t, nil)
+	if err != nil {
+		if cause := l.wire.failure(); cause != nil {
+			return cause
+		}
+		return err
+	}
+	l.session = session
+	l.watching.Go(func() {
+		err := session.Wait()
+		l.wire.fail(errors.Join(ErrLost, err))
+	})
+	return nil
+}
+
+// capabilities are those that the server is told once, where its revision has sessions.
+func (a Asks) capabilities() *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{}
+	if a.Elicit {
+		c.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
+	}
+	if a.Sample {
+		//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 ask for it
+		c.Sampling = &mcp.SamplingCapabilities{}
+	}
+	if a.Roots {
+		//lint:ignore SA1019 as above
+		c.RootsV2 = &mcp.RootCapabilities{}
+	}
+	return c
+}
+
+// allows reports whether the server may ask this.
+func (a Asks) allows(method string) bool {
+	switch method {
+	case methodElicit:
+		return a.Elicit
+	case methodSample:
+		return a.Sample
+	}
+	return a.Roots
+}
+
+// answered is what a client answers, in its own words.
+type answered struct {
+	mcp.ElicitResult // has the type be a result of the client library
+	text             json.RawMessage
+}
+
+// MarshalJSON returns the answer as it came.
+func (a *answered) MarshalJSON() ([]byte, error) { return a.text, nil }
+
+// errNobody refuses what a server asks.
+var errNobody = errors.New("nobody may be asked this")
+
+// hear takes requests of the server to the clients of its calls.
+func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if !asks(method) {
+			return next(ctx, method, req)
+		}
+		mark, _ := req.GetParams().GetMeta()[markKey].(string)
+		q := l.wire.question(mark)
+		if q == nil || q.call == nil || !l.place.Ask.allows(method) {
+			return nil, errNobody
+		}
+		answer, err := q.call.ask(ctx, method, q.params)
+		if err != nil {
+			return nil, err
+		}
+		return &answered{text: answer}, nil
+	}
+}
+
+// Begin makes a call. It goes on until it ends or [Call.Cancel] is called, whatever
+// becomes of ctx, of which it has the values.
+func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c := newCall(l.calls.Add(1), r, heard, cancel)
+	l.wire.open(c)
+	go func() {
+		defer cancel(nil)
+		err := l.send(ctx, c, r)
+		l.wire.close(c)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+		c.end(err)
+	}()
+	return c
+}
+
+// send sends a request and waits for its response, which the wire takes.
+func (l *Link) send(ctx context.Context, c *Call, r Request) error {
+	meta, responses := l.meta(c, r), answers(r.Responses)
+	var err error
+	switch r.Method {
+	case MethodTool:
+		_, err = l.session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: r.Name, Arguments: r.Arguments, InputResponses: responses, RequestState: r.State})
+	case MethodRead:
+		_, err = l.session.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: r.Name, InputResponses: responses, RequestState: r.State})
+	case MethodPrompt:
+		var arguments map[string]string
+		if len(r.Arguments) > 0 {
+			if err := json.Unmarshal(r.Arguments, &arguments); err != nil {
+				return errors.New("the arguments of a prompt are strings")
+			}
+		}
+		_, err = l.session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: r.Name, Arguments: arguments, InputResponses: responses, RequestState: r.State})
+	case MethodComplete:
+		params := &mcp.CompleteParams{}
+		if err := json.Unmarshal(r.Arguments, params); err != nil {
+			return fmt.Errorf("the params of a completion: %w", err)
+		}
+		params.Meta = meta
+		_, err = l.session.Complete(ctx, params)
+	default:
+		err = l.page(ctx, meta, r)
+	}
+	return err
+}
+
+// meta returns the _meta of a request.
+func (l *Link) meta(c *Call, r Request) mcp.Meta {
+	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
+	for name, value := range r.Meta {
+		meta[name] = value
+	}
+	if l.Modern() {
+		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
+		if r.Can != nil {
+			meta[mcp.MetaKeyClientCapabilities] = r.Can
+		}
+	}
+	return meta
+}
+
+// response is an answer to a question of the server, in the words of its client.
+type response struct {
+	mcp.ElicitResult // has the type be an answer of the client library
+	text             json.RawMessage
+}
+
+// MarshalJSON returns the answer as it came.
+func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
+
+func answers(texts map[string]json.RawMessage) mcp.InputResponseMap {
+	if texts == nil {
+		return nil
+	}
+	all := make(mcp.InputResponseMap, len(texts))
+	for key, text := range texts {
+		all[key] = &response{text: text}
+	}
+	return all
+}
+
+// modern is the first revision without sessions.
+const modern = "2026-07-28"
+
+// Revision is the revision of the protocol that the server speaks.
+func (l *Link) Revision() string { return l.session.InitializeResult().ProtocolVersion }
+
+// Modern reports whether the server has no sessions.
+func (l *Link) Modern() bool { return l.Revision() >= modern }
+
+// Dead is closed when the connection cannot be used any more.
+func (l *Link) Dead() <-chan struct{} { return l.wire.dead }
+
+// Err is why the connection cannot be used any more; nil while it can.
+func (l *Link) Err() error { return l.wire.failure() }
+
+// ErrLost is why the calls of a link end whose server has ended it.
+var ErrLost = errors.New("the connection to the server is lost")
+
+// ErrClosed is why the calls of a link that was closed end.
+var ErrClosed = errors.New("the connection to the server was closed")
+
+// Close ends the connection, and the program that was started for it.
+func (l *Link) Close() error {
+	l.wire.fail(ErrClosed)
+	var err error
+	if l.session != nil {
+		err = l.session.Close()
+	}
+	l.leave()
+	if l.child != nil {
+		l.child.end()
+		err = nil // its streams have ended, however
+	}
+	l.watching.Wait()
+	return err
+}

@@ -1,0 +1,163 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/upstream"
+)
+
+func TestServersAreSpokenToInEveryWay(t *testing.T) {
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			l, _ := dial(t, place)
+			listing, err := l.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(listing.Tools) != 6 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
+				t.Errorf("it offers %s", listing.Tools)
+			}
+			const arguments = `{"z":9007199254740993,"a":[1.0]}`
+			if got := call(t, l, "echo", arguments); !strings.Contains(string(got.Result), `"structuredContent":`+arguments) {
+				t.Errorf("the result is %s", got.Result)
+			}
+			if got := call(t, l, "fails", `{}`); !strings.Contains(string(got.Result), `"isError":true`) {
+				t.Errorf("the failure is %s", got.Result)
+			}
+			if got := call(t, l, "nothing", `{}`); got.Fault == nil || !strings.Contains(got.Fault.Message, "nothing") {
+				t.Errorf("a tool that is none: %+v", got)
+			}
+			for _, r := range []upstream.Request{
+				{Method: upstream.MethodPrompt, Name: "plan", Arguments: json.RawMessage(`{"day":"read me"}`)},
+				{Method: upstream.MethodRead, Name: "lab://note"},
+			} {
+				reply, err := l.Begin(t.Context(), r, nil).Next(t.Context())
+				if err != nil || !strings.Contains(string(reply.Result), "read me") {
+					t.Errorf("%s: %s, %v", r.Method, reply.Result, err)
+				}
+			}
+		})
+	}
+}
+
+// heard is what a listener has heard.
+type heard struct {
+	mu    sync.Mutex
+	words []string
+}
+
+func (h *heard) Progress(done float64, total *float64, message string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.words = append(h.words, fmt.Sprintf("%v of %v %s", done, *total, message))
+}
+
+func (h *heard) Log(level, message string, _ json.RawMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.words = append(h.words, level+" "+message)
+}
+
+func TestProgressReachesItsCall(t *testing.T) {
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			l, _ := dial(t, place)
+			mine, others := &heard{}, &heard{}
+			other := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, others)
+			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "tells"}, mine)
+			if _, err := c.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			other.Cancel(errors.New("enough"))
+			if _, err := other.Next(t.Context()); err == nil || err.Error() != "enough" {
+				t.Errorf("a call that was cancelled ends with %v", err)
+			}
+			if way == "json" {
+				return // there is no room for it
+			}
+			if len(mine.words) != 1 || mine.words[0] != "1 of 2 half" || len(others.words) > 0 {
+				t.Errorf("the call heard %q, and the other one %q", mine.words, others.words)
+			}
+		})
+	}
+}
+
+func TestAServerAsksTheClientOfItsCall(t *testing.T) {
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			place.Ask = upstream.Asks{Elicit: true}
+			l, _ := dial(t, place)
+			r := upstream.Request{Method: upstream.MethodTool, Name: "asks", Can: json.RawMessage(`{"elicitation":{"form":{}}}`)}
+			c := l.Begin(t.Context(), r, nil)
+			reply, err := c.Next(t.Context())
+			if err != nil || len(reply.Asked) != 1 {
+				t.Fatalf("nothing is asked: %s %v %v", reply.Result, reply.Fault, err)
+			}
+			q := reply.Asked[0]
+			if z, a := strings.Index(string(q.Params), `"z"`), strings.Index(string(q.Params), `"a"`); q.Method != "elicitation/create" || z < 0 || l.Modern() == false && z > a {
+				t.Errorf("it asks %s %s", q.Method, q.Params)
+			}
+			answer := json.RawMessage(`{"action":"accept","content":{"z":"1"}}`)
+			if l.Modern() {
+				r.State, r.Responses = reply.State, map[string]json.RawMessage{q.Key: answer}
+				c = l.Begin(t.Context(), r, nil)
+			} else {
+				c.Answer(map[string]upstream.Answer{q.Key: {Result: answer}})
+			}
+			if reply, err = c.Next(t.Context()); err != nil || !strings.Contains(string(reply.Result), "accept where it stands") {
+				t.Errorf("the answer is %s, %v, %v", reply.Result, reply.Fault, err)
+			}
+		})
+	}
+}
+
+func TestAServerAsksNothingThatItMayNot(t *testing.T) {
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			l, _ := dial(t, place)
+			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
+			reply, err := c.Next(t.Context())
+			if !l.Modern() && (err != nil || len(reply.Asked) > 0) {
+				t.Errorf("it asks %+v, %v", reply.Asked, err)
+			}
+		})
+	}
+}
+
+func TestAServerLearnsThatACallIsCancelled(t *testing.T) {
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			l, _ := dial(t, place)
+			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := c.Next(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Next ends with %v", err)
+			}
+			c.Cancel(context.Canceled)
+			if _, err := c.Next(t.Context()); err == nil {
+				t.Error("the call goes on")
+			}
+			call(t, l, "echo", `{}`) // the connection holds
+		})
+	}
+}
+
+func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
+	l, log := dial(t, program(t, "noisy"))
+	call(t, l, "echo", `{}`)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"starting up", "a word to the operator"} {
+		if !strings.Contains(log.String(), word) {
+			t.Errorf("the log lacks %q:\n%s", word, log)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Listing is what a server offers, as it says itself.
+type Listing struct {
+	Instructions string
+	// Tools, Resources, Templates and Prompts are entries of its lists, as JSON objects.
+	Tools, Resources, Templates, Prompts []json.RawMessage
+	// Completes says that the server completes values, and Subscribes that it tells when
+	// resources change.
+	Completes, Subscribes bool
+	// TTL is how long the lists hold without a word of the server; 0 where it does not say.
+	TTL time.Duration
+}
+
+// The bounds of lists.
+const (
+	maxPages   = 1000
+	maxEntries = 10_000
+)
+
+// The methods of lists, each with the member that holds them.
+var lists = map[string]string{
+	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
+}
+
+// List reads all that the server offers.
+func (l *Link) List(ctx context.Context) (*Listing, error) {
+	can := l.session.InitializeResult().Capabilities
+	if can == nil {
+		can = &mcp.ServerCapabilities{}
+	}
+	found := &Listing{Instructions: l.session.InitializeResult().Instructions, Completes: can.Completions != nil}
+	found.Subscribes = can.Resources != nil && can.Resources.Subscribe
+	for _, list := range []struct {
+		method string
+		has    bool
+		to     *[]json.RawMessage
+	}{
+		{"tools/list", can.Tools != nil, &found.Tools}, {"prompts/list", can.Prompts != nil, &found.Prompts},
+		{"resources/list", can.Resources != nil, &found.Resources}, {"resources/templates/list", can.Resources != nil, &found.Templates},
+	} {
+		if !list.has {
+			continue
+		}
+		ttl, err := l.pages(ctx, list.method, list.to)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", list.method, err)
+		}
+		if ttl > 0 && (found.TTL == 0 || ttl < found.TTL) {
+			found.TTL = ttl
+		}
+	}
+	return found, nil
+}
+
+// pages reads all pages of a list, and returns how long they hold.
+func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage) (ttl time.Duration, err error) {
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		reply, err := l.call(ctx, Request{Method: method, Name: cursor})
+		if err != nil {
+			return 0, err
+		}
+		var page struct {
+			Entries    []json.RawMessage
+			NextCursor string
+			TTLMs      int64
+		}
+		var members map[string]json.RawMessage
+		if json.Unmarshal(reply, &members) != nil || json.Unmarshal(members[lists[method]], &page.Entries) != nil && members[lists[method]] != nil {
+			return 0, errors.New("the list cannot be read")
+		}
+		_ = json.Unmarshal(members["nextCursor"], &page.NextCursor) // one that is no text ends the list
+		_ = json.Unmarshal(members["ttlMs"], &page.TTLMs)
+		if *to = append(*to, page.Entries...); len(*to) > maxEntries {
+			return 0, fmt.Errorf("the list has more than %d entries", maxEntries)
+		}
+		if age := time.Duration(page.TTLMs) * time.Millisecond; age > 0 && (ttl == 0 || age < ttl) {
+			ttl = age
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return ttl, nil
+		}
+		if seen[cursor] || len(seen) == maxPages {
+			return 0, errors.New("the list has no end")
+		}
+		seen[cursor] = true
+	}
+}
+
+// call makes a call to its end, of which nobody is asked.
+func (l *Link) call(ctx context.Context, r Request) (json.RawMessage, error) {
+	c := l.Begin(ctx, r, nil)
+	defer c.Cancel(context.Canceled)
+	for {
+		reply, err := c.Next(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case reply.Fault != nil:
+			return nil, reply.Fault
+		case reply.Result != nil:
+			return reply.Result, nil
+		case reply.State != "" || len(reply.Asked) == 0:
+			return nil, errors.New("the server asks before it answers")
+		}
+		refusals := map[string]Answer{}
+		for _, q := range reply.Asked {
+			refusals[q.Key] = Answer{Refused: errNobody.Error()}
+		}
+		c.Answer(refusals)
+	}
+}
+
+// page asks for a page of a list; the name of the request is the cursor.
+func (l *Link) page(ctx context.Context, meta mcp.Meta, r Request) (err error) {
+	switch r.Method {
+	case "tools/list":
+		_, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: r.Name})
+	case "prompts/list":
+		_, err = l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Meta: meta, Cursor: r.Name})
+	case "resources/list":
+		_, err = l.session.ListResources(ctx, &mcp.ListResourcesParams{Meta: meta, Cursor: r.Name})
+	case "resources/templates/list":
+		_, err = l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Meta: meta, Cursor: r.Name})
+	default:
+		err = fmt.Errorf("no server is asked for %s", r.Method)
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"time"
+)
+
+const (
+	// firstWait and longestWait bound how long a server is left alone that could not be
+	// reached: each time for twice as long.
+	firstWait   = 500 * time.Millisecond
+	longestWait = time.Minute
+	// steady is how long a connection must have held for the next failure to be the first.
+	steady = 30 * time.Second
+	// defaultStart is how long a server may take until it is ready, and has told what it
+	// offers.
+	defaultStart = 30 * time.Second
+	// soonest is how soon a list is read again whose server says that it holds for less.
+	soonest = 5 * time.Second
+	// quiet is how long a server says nothing more of its lists before they are read again.
+	quiet = 50 * time.Millisecond
+)
+
+// server is one server of a fleet.
+type server struct {
+	// Fixed at creation.
+	place   Place
+	hash    [32]byte
+	options Options
+	listed  func()
+	stop    context.CancelFunc
+	settled chan struct{}
+	stale   chan struct{} // holds a token while the server has said that a list has changed
+
+	mu    sync.Mutex
+	link  *Link // nil while the server cannot be reached
+	state State
+	once  sync.Once
+}
+
+// changed hears what the server says of itself.
+func (s *server) changed(string, string) {
+	select {
+	case s.stale <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps a connection to the server until ctx is done.
+func (s *server) run(ctx context.Context) {
+	wait := firstWait
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > steady {
+			wait = firstWait
+		}
+		pause := wait/2 + rand.N(wait/2+1)
+		s.options.Logger.Warn("an upstream server cannot be reached", slog.String("upstream", s.place.Name), slog.Any("error", err), slog.Duration("again_in", pause))
+		s.set(nil, State{Err: err, Again: time.Now().Add(pause)})
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// serve connects to the server, and returns why the connection has ended, or could not
+// be made.
+func (s *server) serve(ctx context.Context) error {
+	start := s.place.Start
+	if start <= 0 {
+		start = defaultStart
+	}
+	starting, cancel := context.WithTimeout(ctx, start)
+	defer cancel()
+	link, err := Dial(starting, s.place, s.options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = link.Close() }()
+	listing, err := link.List(starting)
+	if err != nil {
+		return err
+	}
+	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
+	for {
+		s.set(link, State{Listing: listing, Revision: link.Revision()})
+		if err := s.await(ctx, link, listing.TTL); err != nil {
+			return err
+		}
+		again, cancel := context.WithTimeout(ctx, start)
+		listing, err = link.List(again)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// await waits until the lists are to be read again. The error is why they cannot be.
+func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error {
+	var old <-chan time.Time
+	if ttl > 0 {
+		timer := time.NewTimer(max(ttl, soonest))
+		defer timer.Stop()
+		old = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-link.Dead():
+		return link.Err()
+	case <-old:
+		return nil
+	case <-s.stale:
+	}
+	select { // several lists change at once
+	case <-ctx.Done():
+	case <-time.After(quiet):
+	}
+	select {
+	case <-s.stale:
+	default:
+	}
+	return nil
+}
+
+// set says how the server is, and tells whoever hears of it where it offers another thing.
+func (s *server) set(link *Link, state State) {
+	s.mu.Lock()
+	before := s.state
+	if state.Since = time.Now(); before.Listing != nil && state.Listing != nil {
+		state.Since = before.Since
+	}
+	s.link, s.state = link, state
+	s.mu.Unlock()
+	s.once.Do(func() { close(s.settled) })
+	if !reflect.DeepEqual(before.Listing, state.Listing) {
+		s.listed()
+	}
+}

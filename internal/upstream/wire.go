@@ -1,0 +1,277 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/mcpd/mcpd/internal/jsongate"
+)
+
+// markKey is the member of _meta by which a request of the server is known again when
+// the client library has taken it apart.
+const markKey = "mcpd/asked"
+
+// tokenKey is the member of _meta that names a request (2025-11-25 basic/utilities/
+// progress). Every request that the wire has a call for bears one.
+const tokenKey = "progressToken"
+
+// wire watches the messages of one connection in both directions. It is safe for
+// concurrent use.
+type wire struct {
+	limits jsongate.Limits
+	// changed is told of what the server says of itself: that a list has changed, by its
+	// method, and of a resource its URI.
+	changed func(method, uri string)
+
+	mu sync.Mutex
+	// calls are those that have not ended, by their tokens, and sent those whose requests
+	// have been sent, by the JSON of their ids.
+	calls map[string]*Call
+	sent  map[string]*Call
+	// asked are requests of the server that have not been answered, by their marks.
+	asked map[string]*question
+	marks int
+	dead  chan struct{} // closed when the connection cannot be used any more
+	cause error
+}
+
+// question is a request of the server, as it came.
+type question struct {
+	call   *Call // nil where it is nobody's
+	params json.RawMessage
+}
+
+func newWire(limits jsongate.Limits, changed func(method, uri string)) *wire {
+	return &wire{
+		limits: limits, changed: changed, dead: make(chan struct{}),
+		calls: map[string]*Call{}, sent: map[string]*Call{}, asked: map[string]*question{},
+	}
+}
+
+// message is what both sides send.
+type message struct {
+	id, result, params, fault json.RawMessage
+	method                    string
+}
+
+// errNoMessage says that JSON is no message of JSON-RPC.
+var errNoMessage = errors.New("not a message of JSON-RPC")
+
+// parse takes a message apart that has passed the gate. Names count to the letter.
+func parse(text []byte) (m message, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return m, errNoMessage
+	}
+	if method := members["method"]; method != nil && json.Unmarshal(method, &m.method) != nil {
+		return m, errNoMessage
+	}
+	m.id, m.result, m.params, m.fault = members["id"], members["result"], members["params"], members["error"]
+	return m, nil
+}
+
+// open begins to watch for the answer to a call.
+func (w *wire) open(c *Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls[c.token] = c; w.cause != nil {
+		c.cancel(w.cause)
+	}
+}
+
+// close ends that.
+func (w *wire) close(c *Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.calls, c.token)
+	for id, other := range w.sent {
+		if other == c {
+			delete(w.sent, id)
+		}
+	}
+	for mark, q := range w.asked {
+		if q.call == c {
+			delete(w.asked, mark)
+		}
+	}
+}
+
+// outgoing notes which call a request that the client sends belongs to; nil for none.
+func (w *wire) outgoing(text []byte) *Call {
+	m, err := parse(text)
+	if err != nil || m.id == nil || m.method == "" {
+		return nil
+	}
+	token := tokenOf(m.params, "_meta", tokenKey)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.calls[token]
+	if c != nil {
+		w.sent[string(m.id)] = c
+	}
+	return c
+}
+
+// tokenOf returns the JSON of a member within objects, "" where there is none.
+func tokenOf(value json.RawMessage, path ...string) string {
+	for _, name := range path {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(value, &members) != nil {
+			return ""
+		}
+		value = members[name]
+	}
+	return string(value)
+}
+
+// incoming takes in what the server sends, on the stream of a call or, where that is
+// nil, on one for all. It returns what the client library is to see of it, nil for
+// nothing. An error ends the connection.
+func (w *wire) incoming(text []byte, of *Call) ([]byte, error) {
+	if err := jsongate.Check(text, w.limits); err != nil {
+		return nil, fmt.Errorf("the server sends what may not pass: %w", err)
+	}
+	m, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case m.method == "" && m.id != nil:
+		return w.response(m, text), nil
+	case m.method != "" && m.id != nil:
+		return w.request(m, text, of)
+	case m.method != "":
+		return w.notification(m, text, of), nil
+	}
+	return nil, errNoMessage
+}
+
+// response gives a result to its call. The client library learns that it has come, and
+// sees those alone that no call waits for.
+func (w *wire) response(m message, text []byte) []byte {
+	w.mu.Lock()
+	c := w.sent[string(m.id)]
+	delete(w.sent, string(m.id))
+	w.mu.Unlock()
+	if c == nil {
+		return text // of its handshake, or to nothing: then it drops it
+	}
+	c.take(m)
+	if m.fault != nil {
+		return text
+	}
+	return []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"result":` + c.stub(m.result) + `}`)
+}
+
+// asks are the methods of requests that go to clients of calls.
+func asks(method string) bool {
+	return method == methodElicit || method == methodSample || method == methodRoots
+}
+
+// request marks a request of the server, so that it is known again.
+func (w *wire) request(m message, text []byte, of *Call) ([]byte, error) {
+	if !asks(m.method) {
+		return text, nil
+	}
+	w.mu.Lock()
+	if of == nil {
+		of = w.only()
+	}
+	w.marks++
+	mark := strconv.Itoa(w.marks)
+	w.asked[mark] = &question{call: of, params: m.params}
+	w.mu.Unlock()
+	var params, meta map[string]json.RawMessage
+	if m.params != nil && json.Unmarshal(m.params, &params) != nil || params["_meta"] != nil && json.Unmarshal(params["_meta"], &meta) != nil {
+		return nil, errNoMessage
+	}
+	if params == nil {
+		params = map[string]json.RawMessage{}
+	}
+	if meta == nil {
+		meta = map[string]json.RawMessage{}
+	}
+	meta[markKey] = json.RawMessage(strconv.Quote(mark))
+	// Members that were decoded always encode.
+	params["_meta"], _ = json.Marshal(meta)
+	marked, _ := json.Marshal(params)
+	method, _ := json.Marshal(m.method)
+	return []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"method":` + string(method) + `,"params":` + string(marked) + `}`), nil
+}
+
+// only returns the call that runs, nil when there are several. Its caller holds mu.
+func (w *wire) only() *Call {
+	var only *Call
+	for _, c := range w.calls {
+		if only != nil {
+			return nil
+		}
+		only = c
+	}
+	return only
+}
+
+// question returns what the server has asked by a mark, once.
+func (w *wire) question(mark string) *question {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.asked[mark]
+	delete(w.asked, mark)
+	return q
+}
+
+// notification tells who it is for.
+func (w *wire) notification(m message, text []byte, of *Call) []byte {
+	switch m.method {
+	case "notifications/progress":
+		w.mu.Lock()
+		c := w.calls[tokenOf(m.params, tokenKey)]
+		w.mu.Unlock()
+		if c != nil && (of == nil || of == c) {
+			c.progress(m.params)
+		}
+	case "notifications/message":
+		if of == nil {
+			w.mu.Lock()
+			of = w.only()
+			w.mu.Unlock()
+		}
+		if of != nil {
+			of.log(m.params)
+		}
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		w.changed(m.method, "")
+	case "notifications/resources/updated":
+		var params struct{ URI string }
+		if json.Unmarshal(m.params, &params) == nil {
+			w.changed(m.method, params.URI)
+		}
+	default:
+		return text
+	}
+	return nil
+}
+
+// fail ends the connection for all calls.
+func (w *wire) fail(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cause != nil {
+		return
+	}
+	w.cause = cause
+	close(w.dead)
+	for _, c := range w.calls {
+		c.cancel(cause)
+	}
+}
+
+// failure is why the connection has ended; nil while it has not.
+func (w *wire) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cause
+}
