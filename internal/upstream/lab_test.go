@@ -28,6 +28,7 @@ var programs = map[string]func(){
 	"noisy": func() {
 		fmt.Println("starting up")
 		fmt.Fprintln(os.Stderr, "a word to the operator")
+		fmt.Fprintln(os.Stderr, "a long line "+strings.Repeat("x", 100<<10)+"its end")
 		_ = lab(nil).Run(context.Background(), &mcp.StdioTransport{})
 	},
 	// deaf reads nothing, and goes on when its input has ended.
@@ -40,11 +41,13 @@ var programs = map[string]func(){
 // old is a server of an earlier revision, with a tool that asks in the midst of its call.
 func old() {
 	lines := bufio.NewScanner(os.Stdin)
+	call, refused := "", 0
 	for lines.Scan() {
 		var m struct {
 			ID     json.RawMessage
 			Method string
 			Result struct{ Action string }
+			Error  json.RawMessage
 		}
 		if json.Unmarshal(lines.Bytes(), &m) != nil {
 			return
@@ -57,6 +60,15 @@ func old() {
 			answer(string(m.ID), `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
 		case m.Method == "tools/list":
 			answer(string(m.ID), `"result":{"tools":[{"name":"asks","inputSchema":{"type":"object"}}]}`)
+		case m.Method == "tools/call" && strings.Contains(lines.Text(), `"floods"`):
+			for n := range 40 {
+				answer(fmt.Sprintf("\"more %d\"", n), `"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`)
+			}
+			call = string(m.ID)
+		case m.Method == "" && strings.HasPrefix(string(m.ID), `"more `):
+			if refused++; m.Error != nil && refused == 24 {
+				answer(call, `"result":{"content":[{"type":"text","text":"24 were refused"}]}`)
+			}
 		case m.Method == "tools/call":
 			answer(`"mine `+strings.Trim(string(m.ID), `"`)+`"`, `"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`)
 		case m.Method != "" && m.ID != nil:

@@ -155,9 +155,31 @@ func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"starting up", "a word to the operator"} {
-		if !strings.Contains(log.String(), word) {
-			t.Errorf("the log lacks %q:\n%s", word, log)
+	for word, want := range map[string]bool{"starting up": true, "a word to the operator": true, "a long line": true, "its end": false} {
+		if strings.Contains(log.String(), word) != want {
+			t.Errorf("that the log holds %q is not %t", word, want)
+		}
+	}
+}
+
+func TestAServerHasFewQuestionsOpen(t *testing.T) {
+	place := program(t, "old")
+	place.Ask.Elicit = true
+	l, _ := dial(t, place)
+	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "floods"}, nil)
+	for {
+		reply, err := c.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Asked == nil {
+			if !strings.Contains(string(reply.Result), "24 were refused") {
+				t.Errorf("the call ends with %s", reply.Result)
+			}
+			return
+		}
+		if len(reply.Asked) > 16 {
+			t.Errorf("%d questions are open", len(reply.Asked))
 		}
 	}
 }

@@ -61,17 +61,19 @@ func (l *Link) start(ctx context.Context) (*program, error) {
 	return p, nil
 }
 
-// tell passes what the program writes to its standard error on to the log.
+// tell passes what the program writes to its standard error on to the log, line by line.
+// Of a long line it passes on the beginning.
 func (p *program) tell() {
-	errors := bufio.NewReader(p.child.Stderr)
-	for {
-		line, long, err := errors.ReadLine()
+	lines := bufio.NewReaderSize(p.child.Stderr, maxNoise)
+	for within := false; ; {
+		line, long, err := lines.ReadLine()
 		if err != nil {
 			return
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 && !long {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !within {
 			p.noise("an upstream server says", line)
 		}
+		within = long
 	}
 }
 
