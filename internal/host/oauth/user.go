@@ -157,8 +157,8 @@ func (u *Users) renewed(ctx context.Context, turn <-chan struct{}, user string, 
 	}
 	ended := make(chan end, 1)
 	if !u.issuer.apart(ctx, func(ctx context.Context) {
-		defer func() { <-turn }()
 		token, err := u.next(ctx, user, k)
+		<-turn // first, so that who has the token finds nobody who renews it still
 		ended <- end{token, err}
 	}) {
 		<-turn
