@@ -217,7 +217,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Tools: tools, Config: folder, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

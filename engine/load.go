@@ -59,15 +59,21 @@ func (s *Server) Load(ctx context.Context) (Report, error) { return s.Reload(ctx
 func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	return s.reload(ctx, change)
+	first := s.current.Load() == nil
+	report, err := s.reload(ctx, catalog.Change{Paths: change.Paths, Config: change.Config, All: change.All})
+	if err == nil && first && s.upstreams.Settle(ctx) {
+		return s.reload(ctx, catalog.Change{}) // with what they offer
+	}
+	return report, err
 }
 
-// reload is Reload with loading held.
-func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
+// reload is Reload with loading held. What upstream servers offer comes in with any change;
+// when nothing else has changed and the files have mistakes, nobody is told of them again.
+func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
 	change.All = change.All || before == nil
-	built := s.builder.Build(catalog.Change(change), s.registered)
+	built := s.builder.Build(change, s.registered)
 	report := Report{sources: built.Sources, Problems: built.Problems}
 	var snap *Snapshot
 	if built.Catalog != nil {
@@ -80,8 +86,11 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 			report.Problems = slices.Concat(report.Problems, testProblems(report.Tests)).Sort()
 		}
 	}
-	s.loads++
 	err := report.Problems.Err()
+	if change.Upstreams && err != nil {
+		return report, err
+	}
+	s.loads++
 	if err == nil && before == nil {
 		err = s.openAudit(snap.catalog.Audit)
 		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
@@ -124,6 +133,9 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	}
 	s.builder.Served()
 	s.current.Store(snap)
+	if !s.options.Offline {
+		s.upstreams.Keep(snap.catalog.Upstreams, snap.catalog.SecretKeys)
+	}
 	if metrics := s.observed.metrics; metrics != nil {
 		metrics.Publish(snap.names())
 	}
@@ -203,7 +215,7 @@ func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
 	err := s.last.err
 	s.mu.Unlock()
 	if err == nil {
-		_, err = s.reload(context.WithoutCancel(ctx), Change{All: true})
+		_, err = s.reload(context.WithoutCancel(ctx), catalog.Change{All: true})
 	}
 	if err != nil {
 		return &Snapshot{catalog: &catalog.Catalog{}}, err

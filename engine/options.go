@@ -90,6 +90,12 @@ type Options struct {
 	// Modules are objects of the program that files may grant to scripts.
 	Modules []HostModule
 
+	// Upstreams are MCP servers whose tools are offered here, beside those that the
+	// upstream blocks of the operator's file name.
+	Upstreams []Upstream
+	// Offline reaches no upstream server, for programs that look at the files alone.
+	Offline bool
+
 	// Executor runs scripts. Nil means [scripting.Inline]. The server closes it.
 	Executor scripting.Executor
 	// Trial compiles large bodies elsewhere before this process does; see
@@ -149,6 +155,9 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
 		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
+	}
+	for _, u := range o.Upstreams {
+		c.Upstreams = append(c.Upstreams, u.block)
 	}
 	c.CheckAuth, c.CheckTLS, c.Production = o.CheckAuth, o.CheckTLS, o.Production
 	if o.CheckListen != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/audience"
 	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/hooks"
@@ -28,13 +29,14 @@ import (
 // Server is the RFC's McpServer (section 7). It is safe for concurrent use.
 type Server struct {
 	// Fixed at creation.
-	options  Options
-	pipeline *pipeline.Pipeline
-	hooks    *hooks.Runner
-	brokers  host.Brokers
-	states   *state.Lazy
-	limits   ratelimit.Store
-	observed observed
+	options   Options
+	pipeline  *pipeline.Pipeline
+	hooks     *hooks.Runner
+	brokers   host.Brokers
+	states    *state.Lazy
+	limits    ratelimit.Store
+	observed  observed
+	upstreams *federation.Federation
 	// clients counts those of the front; nil before it says how.
 	clients atomic.Pointer[func() []Clients]
 	// judge adds what the front knows to a status; nil before there is one.
@@ -104,7 +106,10 @@ func New(o Options) (*Server, error) {
 	s.brokers.Modules = objects
 	s.limits = limits
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
-	s.builder = catalog.New(o.catalog(s.hooks, s.brokers))
+	s.upstreams = s.newUpstreams()
+	made := o.catalog(s.hooks, s.brokers)
+	made.Federate = s.upstreams.Items
+	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {
 		watch.metrics.Collect(s.stats)
@@ -158,6 +163,7 @@ func (s *Server) Status() Status {
 		status.Revision, status.Since = snap.Revision(), snap.since
 		status.RestartNeeded = s.auditOutdated(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
+		status.Upstreams = s.upstreams.States(snap.catalog)
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
 		status.Resources, status.Templates, status.Prompts = len(snap.offers[Resources]), len(snap.offers[Templates]), len(snap.offers[Prompts])
 	}
@@ -180,7 +186,9 @@ func (s *Server) Drain(ctx context.Context) error {
 // second Close returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		s.closeErr = errors.Join(s.Drain(ctx), s.brokers.Close(), s.options.Executor.Close(), s.states.Close(), s.closeLimits(ctx))
+		s.closeErr = s.Drain(ctx)
+		s.upstreams.Close()
+		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.Executor.Close(), s.states.Close(), s.closeLimits(ctx))
 		s.tell(Stopped, 0)
 		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
 	})

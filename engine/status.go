@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -40,6 +41,8 @@ type Status struct {
 	// Unrecorded says that the audit log cannot be written now, and Refusing that calls are
 	// refused for that, as they are in strict mode.
 	Unrecorded, Refusing bool
+	// Upstreams are the servers whose tools are offered here, in the order of their blocks.
+	Upstreams []UpstreamStatus
 	// Workers are the processes that run bodies; nil where they run in this one.
 	Workers *Workers
 
@@ -63,7 +66,7 @@ func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refu
 // Health says in a few words how the server is: [Healthy], or else what is wrong,
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
-	health, unrecorded := s.health(), "the audit log cannot be written"
+	health, unrecorded := s.unreached(s.health()), "the audit log cannot be written"
 	if s.Refusing {
 		unrecorded = "calls are refused, as " + unrecorded
 	}
@@ -76,7 +79,24 @@ func (s Status) Health() string {
 	return unrecorded + "; " + health
 }
 
-// health is Health without a look at the audit log.
+// unreached adds to what is said of a server which of those behind it cannot be reached.
+func (s Status) unreached(health string) string {
+	var down []string
+	for _, u := range s.Upstreams {
+		if !u.Up {
+			down = append(down, u.Name)
+		}
+	}
+	switch {
+	case s.Draining || down == nil:
+		return health
+	case health == Healthy:
+		return "not reached: " + strings.Join(down, ", ")
+	}
+	return health + "; not reached: " + strings.Join(down, ", ")
+}
+
+// health is Health without a look at the audit log and at upstream servers.
 func (s Status) health() string {
 	switch {
 	case s.Draining:

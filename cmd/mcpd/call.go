@@ -67,6 +67,7 @@ the tool logs goes to standard error.`,
 func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	f.files.add(cmd)
 	f.log.add(cmd)
+	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
 	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "prove to the server who calls by the API key or token in `FILE` (default the variable "+keyVariable+")")
 	_ = cmd.MarkFlagFilename("key-file")

@@ -29,7 +29,7 @@ audit log, and an address that strangers reach. It makes nothing.`,
 			if err := f.operand(args); err != nil {
 				return err
 			}
-			o := engine.Options{Production: production, CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS, CheckAudit: true}
+			o := engine.Options{Production: production, CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS, CheckAudit: true, Offline: true}
 			if !insecure {
 				o.CheckListen = serve.CheckListen
 			}

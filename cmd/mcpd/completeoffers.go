@@ -90,7 +90,7 @@ func beginning(lines []line, typed string, given []string) []cobra.Completion {
 
 // loaded shows the files, loaded, unless they have mistakes.
 func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
-	s, err := f.open(e, engine.Options{})
+	s, err := f.open(e, engine.Options{Offline: true})
 	if err != nil {
 		return
 	}

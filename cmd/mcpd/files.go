@@ -25,6 +25,8 @@ type files struct {
 	// serving says that the verb is the server, beside which others may run: it has the
 	// audit log.
 	serving bool
+	// upstreams are the servers behind this one, of verbs that reach them.
+	upstreams upstreamFlags
 }
 
 func (f *files) add(cmd *cobra.Command) {
@@ -65,6 +67,11 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	vars, err := f.values(e)
 	if err != nil {
 		return nil, err
+	}
+	if !o.Offline {
+		if o.Upstreams, err = f.upstreams.servers(e); err != nil {
+			return nil, err
+		}
 	}
 	if err := f.folder(e); err != nil {
 		return nil, err
@@ -128,6 +135,9 @@ func (f *files) load(ctx context.Context, e env, s *engine.Server, asJSON bool) 
 	}
 	if printErr := printProblems(e, report); printErr != nil {
 		return printErr
+	}
+	if !f.serving {
+		printUnreached(e, s.Status())
 	}
 	return loadError(report, f.config, err)
 }

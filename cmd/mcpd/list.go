@@ -27,6 +27,7 @@ of itself. With names or URIs it prints these alone.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return list(cmd, e, &f, args, asJSON) },
 	}
 	f.add(cmd)
+	f.upstreams.add(cmd)
 	cmd.ValidArgsFunction = completeListed(e, &f)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything that is known of each as JSON")
 	return cmd

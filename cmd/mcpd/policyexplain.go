@@ -48,6 +48,7 @@ for approval, and 2 when that cannot be told.`,
 		},
 	}
 	x.files.add(cmd)
+	x.files.upstreams.add(cmd)
 	x.supposed.add(cmd)
 	cmd.Flags().BoolVar(&x.asJSON, "json", false, "print the explanation as JSON")
 	cmd.ValidArgsFunction = completeTools(e, &x.files, nil)

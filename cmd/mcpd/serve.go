@@ -55,6 +55,7 @@ second one ends the process at once, with exit code 1.`,
 	}
 	f.files.add(cmd)
 	f.log.add(cmd)
+	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080), or on the socket unix:PATH")
 	cmd.Flags().StringVar(&f.state, "state", "", "keep tasks and calls that wait in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
 	f.control.add(cmd, "answer mcpd status, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's folder for state)")

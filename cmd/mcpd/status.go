@@ -34,6 +34,7 @@ type statusRow struct {
 	Calls         callsRow        `json:"calls"`
 	HookRuns      hookRunsRow     `json:"hook_runs"`
 	Bodies        bodiesRow       `json:"bodies"`
+	Upstreams     []upstreamRow   `json:"upstreams"`
 	Sessions      map[string]int  `json:"sessions"`
 	Listeners     []string        `json:"listeners"`
 	Version       string          `json:"version"`
@@ -134,7 +135,7 @@ func (o *operation) row(s engine.Status) statusRow {
 		Serves: servesRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
 		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: bodiesRow{Executor: executorInline, Confined: worker.Report{}},
-		Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
 		r.Bodies = bodiesRow{executorWorker, w.Processes, w.Calls, w.Computing, w.Lost, o.report}
@@ -150,7 +151,7 @@ func (o *operation) row(s engine.Status) statusRow {
 // print prints for people.
 func (r *statusRow) print(e env) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
-	for _, line := range [][2]string{
+	lines := [][2]string{
 		{"status", r.Status},
 		{"serves", offered(engine.Status{Tools: r.Serves.Tools, Resources: r.Serves.Resources, Templates: r.Serves.Templates, Prompts: r.Serves.Prompts})},
 		{"rules", countRules(engine.Status{Policies: r.Serves.Policies, Limits: r.Serves.Limits}) + ", " + count(r.Serves.Hooks, "hook")},
@@ -162,7 +163,11 @@ func (r *statusRow) print(e env) error {
 		{"sessions", r.sessions()},
 		{"listens on", strings.Join(r.Listeners, ", ") + r.restart()},
 		{"process", fmt.Sprintf("%d, mcpd %s, up %s", r.PID, r.Version, seconds(r.UptimeSeconds))},
-	} {
+	}
+	for _, u := range r.Upstreams {
+		lines = append(lines, [2]string{"upstream", u.text()})
+	}
+	for _, line := range lines {
 		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], printable(line[1])); err != nil {
 			return err
 		}

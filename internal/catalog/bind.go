@@ -33,6 +33,9 @@ func (k *linker) addPolicies(entries []*Entry) {
 			found[i] = append(found[i], k.bind(e, &last[j], false, schemaHash)...)
 		}
 	})
+	for i := range found {
+		found[i] = k.excuse(entries[i], found[i])
+	}
 	k.cache.policies = k.policies.all()
 	if k.policies.full() {
 		found = append(found, diag.List{{

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
@@ -49,6 +50,13 @@ type Options struct {
 	Modules *modules.Broker
 	// Production demands what production mode does, whatever the operator's file says.
 	Production bool
+	// Federate returns what upstream servers offer now, as the blocks would have it
+	// offered here, and what keeps the rest from it, as warnings. It does not wait for
+	// them. Nil offers nothing.
+	// Keys name the definitions of secrets.
+	Federate func(blocks []hclfile.Upstream, keys map[string]string) ([]*Item, diag.List)
+	// Upstreams are those that the program names, beside the blocks of the operator's file.
+	Upstreams []hclfile.Upstream
 	// GoPolicies is how many policies the embedding program has.
 	GoPolicies int
 	// Runner makes the hooks of the catalogs.
@@ -73,6 +81,8 @@ type Builder struct {
 	// built is the catalog that was made last, and results are those of its tools.
 	built   *Catalog
 	results *results
+	// excused is what the catalog that serves leaves out (see [Catalog.LeftOut]).
+	excused map[leftKey][32]byte
 }
 
 // New returns a builder that has read nothing yet.
@@ -89,6 +99,9 @@ type Change struct {
 	Config bool
 	// All says that anything may have changed.
 	All bool
+	// Upstreams says that nothing has changed but what upstream servers offer: what of it
+	// does not fit is left out then, and keeps nothing else from serving.
+	Upstreams bool
 }
 
 // Result is what a build found.
@@ -136,6 +149,12 @@ type build struct {
 	programs []grant.Exec // and of programs
 
 	refused []hclfile.Auth // auth blocks that cannot be applied
+	// upstreams are the upstream blocks, with paths as the process opens them.
+	upstreams []hclfile.Upstream
+	// left is what upstream servers offer and is not served, and lenient says that all of
+	// it that does not fit is left out.
+	left    []LeftOut
+	lenient bool
 
 	mu       sync.Mutex
 	problems diag.List
@@ -165,11 +184,14 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		strict.Server.Mode = hclfile.Production
 		config = &strict
 	}
-	found := &build{config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
+	config, twice := b.addUpstreams(config)
+	found := &build{lenient: change.Upstreams, upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
 	found.report(b.config.Problems)
+	found.report(twice)
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
-	found.report(crossref.Check(found.config, defined, namesOf(registered), b.tree.Unread()...))
+	federated := b.federate(found, defined, registered, change)
+	found.report(crossref.Check(found.config, defined, offersOf(slices.Concat(registered, federated)), b.tree.Unread()...))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
 	for _, d := range defined {
@@ -182,7 +204,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
 	} else {
 		b.compile(defined, found)
-		result.Catalog = b.link(found, registered)
+		result.Catalog = b.link(found, registered, federated)
 		result.Catalog.Said = power.Side{
 			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
@@ -202,14 +224,10 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 func (b *Builder) Served() {
 	b.served = b.config
 	b.results.Keep(keysOf(b.built))
-}
-
-func namesOf(items []*Item) []hclfile.Name {
-	names := make([]hclfile.Name, len(items))
-	for i, item := range items {
-		names[i] = hclfile.Name{Text: item.Name, Range: item.Where}
+	b.excused = map[leftKey][32]byte{}
+	for _, left := range b.built.LeftOut {
+		b.excused[left.leftKey] = left.key
 	}
-	return names
 }
 
 // renew forgets everything that was compiled when the variables have changed,
@@ -226,14 +244,15 @@ func (b *Builder) renew(found *build) error {
 	return err
 }
 
-func (b *Builder) revision(found *build, registered []*Item) string {
+// revision hashes all that a catalog is made of: items are those that no file defines.
+func (b *Builder) revision(found *build, items []*Item) string {
 	h := sha256.New()
 	files := b.tree.Hash()
 	h.Write(files[:])
 	h.Write(b.config.Hash[:])
 	h.Write(found.vars)
 	h.Write(found.linkedRoots())
-	for _, item := range registered {
+	for _, item := range items {
 		h.Write([]byte(item.Name + "\x00"))
 		h.Write(item.Key[:])
 	}

@@ -39,6 +39,8 @@ type Catalog struct {
 	// DenyByDefault says that a call is denied unless a policy allows it.
 	DenyByDefault bool
 	Secrets       []secrets.Def
+	// Upstreams are the upstream blocks, with paths as the process opens them.
+	Upstreams []hclfile.Upstream
 	// SecretKeys maps the name of a secret to the key of its definition.
 	SecretKeys map[string]string
 	// Sensitive takes the values of sensitive variables out of what is written.
@@ -46,6 +48,8 @@ type Catalog struct {
 	Tests     []hclfile.Test
 	// Said is what the files say, to be compared with what others do.
 	Said power.Side
+	// LeftOut is what upstream servers offer and is not served, in order.
+	LeftOut []LeftOut
 
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.
@@ -80,18 +84,22 @@ func (c *Catalog) Entry(k Kind, address string) *Entry {
 
 // Read returns the entry that answers for a URI, with the variables of its
 // template, or nil: a resource of that URI, or else the first template that
-// matches it.
+// matches it. What an upstream server offers comes behind all that is our own.
 func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
-	if e := c.Entry(Resources, uri); e != nil || c == nil {
+	e = c.Entry(Resources, uri)
+	if c == nil || e != nil && e.Upstream == "" {
 		return e, nil
 	}
 	read := uritemplate.NewURI(uri)
-	for _, e := range c.templates {
-		if variables, ok := e.Offer.match(read); ok {
-			return e, variables
+	for _, t := range c.templates {
+		if e != nil && t.Upstream != "" {
+			break // templates of our own stand first
+		}
+		if variables, ok := t.Offer.match(read); ok {
+			return t, variables
 		}
 	}
-	return nil, nil
+	return e, nil
 }
 
 // Shaped returns the address of the first template that a URI would fit if its

@@ -65,8 +65,10 @@ type Item struct {
 	Facts policylang.ToolFacts
 	// Body is nil when the item has mistakes.
 	Body Body
-	// Where is its name in the file.
+	// Where is its name in the file, or that of the block of its upstream.
 	Where diag.Range
+	// Upstream is the name of the server that offers it; "" for what is our own.
+	Upstream string
 	// Key is a hash of everything that the item depends on, wherever it stands.
 	Key [32]byte
 	// Shown is a hash of what lists show of the item.
@@ -190,6 +192,23 @@ type Invocation struct {
 // ErrLeft says that a body went on past the end of its call, of which somebody
 // else was told.
 var ErrLeft = errors.New("the body went on past the end of its call")
+
+// UnavailableError says that what is behind an item cannot be reached. Nothing is known
+// of what became of the call there.
+type UnavailableError struct {
+	// Message is for the caller.
+	Message string
+	// Wait is how long to wait before trying again; 0 where that is not known.
+	Wait time.Duration
+	// Err is for the operator.
+	Err error
+}
+
+// Error returns the message.
+func (e *UnavailableError) Error() string { return e.Message }
+
+// Unwrap returns what the operator learns beside the message.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // ErrExited is what a body ends with that ends its goroutine (runtime.Goexit).
 var ErrExited = errors.New("the body ended its goroutine")

@@ -18,10 +18,14 @@ const (
 	kinds = 4
 )
 
+// maxName is how long the name of a tool may be, with the prefix of its upstream (2026-07-28
+// server/tools, Tool Names). Files give shorter ones.
+const maxName = 128
+
 // MaxAddress is how long what anything of a kind is called by can be, in bytes.
 func MaxAddress(k Kind) int {
 	if k == Tools || k == Prompts {
-		return 64
+		return maxName
 	}
 	return uritemplate.MaxURI
 }

@@ -59,6 +59,9 @@ func (k *linker) addLimits(entries []*Entry) {
 			}
 		}
 	})
+	for i := range found {
+		found[i] = k.excuse(entries[i], found[i])
+	}
 	k.cache.keys = k.keys.all()
 	if k.keys.full() {
 		found = append(found, diag.List{{

@@ -28,25 +28,26 @@ type linker struct {
 
 // link checks everything that concerns more than one definition. It returns a
 // catalog even when it has found mistakes; found tells.
-func (b *Builder) link(found *build, registered []*Item) *Catalog {
+func (b *Builder) link(found *build, registered, federated []*Item) *Catalog {
 	config := found.config
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
-		Revision: b.revision(found, registered), Server: said(config.Server, b.options.Server),
+		Revision: b.revision(found, slices.Concat(registered, federated)), Server: said(config.Server, b.options.Server),
 		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
 		Hooks:         found.hooks,
 		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
 		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
-		SecretKeys:    map[string]string{},
 		Sensitive:     sensitive(config.Variables, found.vars),
 		Tests:         found.tests,
 	}, policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
 	k.addAccess(config)
-	k.addSecrets()
-	k.addItems(slices.Concat(registered, found.items))
+	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
+	k.catalog.Upstreams = found.upstreams
+	k.addItems(slices.Concat(registered, found.items, federated))
 	k.checkShadows()
 	entries, share := k.distinct()
 	k.addPolicies(entries)
 	k.addLimits(entries)
+	entries = k.leave(entries)
 	k.addOwnLimits(entries)
 	k.addHooks(entries)
 	share()
@@ -77,10 +78,15 @@ func (k *linker) addItems(items []*Item) {
 	for kind := range k.catalog.byAddress {
 		k.catalog.byAddress[kind] = map[string]*Entry{}
 	}
-	// What a file names itself goes before what a folder happens to hold.
+	// What a file names itself goes before what a folder happens to hold, and that before
+	// what others offer.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
+			if item.Upstream != "" {
+				k.found.leaveOut(item, "there is one of that address already", item.Where, diag.Note{Range: first.Where, Message: "it is of this"})
+				continue
+			}
 			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
 			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
 			continue
@@ -98,9 +104,13 @@ func (k *linker) addItems(items []*Item) {
 	}
 }
 
-// order is 1 for a file of a folder, and 0 for all other items.
+// order is 1 for a file of a folder, 2 for what an upstream server offers, and 0 for all
+// other items.
 func order(i *Item) int {
-	if i.folder != nil {
+	switch {
+	case i.Upstream != "":
+		return 2
+	case i.folder != nil:
 		return 1
 	}
 	return 0
@@ -113,6 +123,10 @@ func (k *linker) presentable(item *Item) bool {
 		return true
 	}
 	err := k.options.Check(item)
+	if err != nil && item.Upstream != "" {
+		k.found.leaveOut(item, "it cannot be shown to clients: "+err.Error(), item.Where)
+		return false
+	}
 	if err != nil {
 		k.found.report(diag.List{{
 			Code: "unlistable-tool", Range: item.Where,

@@ -35,6 +35,12 @@ type Argument struct {
 	completion Body
 }
 
+// NewArgument returns an argument whose value is completed by a body; nil for nothing that
+// completes it.
+func NewArgument(name, title, description string, required bool, completion Body) Argument {
+	return Argument{Name: name, Title: title, Description: description, Required: required, completion: completion}
+}
+
 // Completion returns what completes an argument, nil when nothing does, and
 // whether there is such an argument.
 func (o *Offer) Completion(argument string) (body Body, known bool) {

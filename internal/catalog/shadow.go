@@ -47,7 +47,7 @@ func (k *linker) operatorRules() (rules []operatorRule) {
 // operator is about, and is not under that rule itself: what stands at an address would
 // get past the operator by standing before what was meant.
 func (k *linker) checkShadows() {
-	s := &shadows{rules: k.operatorRules(), told: map[[2]diag.Range]bool{}}
+	s := &shadows{build: k.found, rules: k.operatorRules(), told: map[[2]diag.Range]bool{}}
 	if len(s.rules) == 0 {
 		return
 	}
@@ -82,12 +82,14 @@ func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
 
 // shadows are the resources that are in the place of others.
 type shadows struct {
+	build *build
 	rules []operatorRule
 	told  map[[2]diag.Range]bool
 	found diag.List
 }
 
-// look reports that first is read in the place of second, if it is: inPlace tells.
+// look reports that first is read in the place of second, if it is: inPlace tells. What
+// an upstream server offers is left out then, and mends nothing that a file has to.
 func (s *shadows) look(first, second *Item, inPlace func() bool) {
 	at := slices.IndexFunc(s.rules, func(r operatorRule) bool { return r.covers(second) && !r.covers(first) })
 	if at < 0 || !inPlace() {
@@ -97,8 +99,14 @@ func (s *shadows) look(first, second *Item, inPlace func() bool) {
 	if s.told[pair] {
 		return // of another file of a folder
 	}
-	s.told[pair] = true
 	rule := &s.rules[at]
+	for _, offered := range []*Item{first, second} {
+		if offered.Upstream != "" {
+			s.build.leaveOut(offered, fmt.Sprintf("with it one would be read in the place of another resource that the operator's %s %q is about", rule.what, rule.name), offered.Where)
+			return
+		}
+	}
+	s.told[pair] = true
 	s.found = append(s.found, diag.Diagnostic{
 		Code: "shadowed-rule", Range: first.Where,
 		Summary: fmt.Sprintf("%s %q is read in the place of %s %q, which the operator's %s %q is about", first.Kind, first.Name, second.Kind, second.Name, rule.what, rule.name),

@@ -30,7 +30,7 @@ test "mocks" {
   expect { output = 1 }
 }
 `
-	got := said(crossref.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, []hclfile.Name{{Text: "in_go", Range: at("(go) in_go", 0)}}))
+	got := said(crossref.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, []crossref.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}))
 	want := []string{
 		`a.hcl:5:32: error: there is no tool named "crm_gte"; did you mean "crm_get"?`,
 		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; the pattern covers tools that are added later; remove it if none will be`,

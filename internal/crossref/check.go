@@ -10,10 +10,9 @@ import (
 )
 
 // Check returns every mistake between the operator's file and the tool files.
-// builtin are tools that no file defines; their ranges say where they are from.
-// texts are those of tool files that could not be understood: what may be
+// elsewhere is what no file defines; its ranges say where it is from. texts are those of tool files that could not be understood: what may be
 // defined there is not reported as missing.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfile.Name, texts ...string) diag.List {
+func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere []Offered, texts ...string) diag.List {
 	c := &checker{
 		config: config, unread: unread{texts: texts}, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
@@ -22,9 +21,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, builtin []hclfi
 	if config.Unread != "" {
 		c.unread.texts = append(slices.Clone(texts), config.Unread)
 	}
-	for _, name := range builtin {
-		c.define(c.tools, name.Text, name.Range)
-	}
+	builtin := c.elsewhere(elsewhere)
 	for _, f := range files {
 		c.defineAll(f)
 	}
@@ -69,8 +66,10 @@ type checker struct {
 	arguments map[string][]string
 	// approvals are what policies that may ask the user cover.
 	approvals []hclfile.Targets
-	unread    unread
-	problems  diag.List
+	// listed are the upstream servers that have told what they offer.
+	listed   map[string]bool
+	unread   unread
+	problems diag.List
 }
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }

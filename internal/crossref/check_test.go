@@ -62,7 +62,7 @@ func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
 			tools(t, "a.hcl", "tool \"a\" { run = \"return 1;\" }\nhook \"h\" {\n  on = [\"end\"]\n  tools = [\"built_in\", \"a*\"]\n  run = \"log.info('x');\"\n}\n"),
 			tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"a\"]\n  deny = \"false\"\n  reason = \"no\"\n}\ntest \"t\" {\n  tool = \"a\"\n  expect { denied_by = \"p\" }\n}\n"),
 		},
-		[]hclfile.Name{{Text: "built_in", Range: at("(go)", 0)}},
+		[]crossref.Offered{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}},
 	)
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
@@ -75,7 +75,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
 	got := crossref.Check(config(t, policy+hook),
 		[]*hclfile.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
-		[]hclfile.Name{{Text: "go", Range: at("(go)", 0)}},
+		[]crossref.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}},
 	)
 	want := []string{
 		`a.hcl:2:6: error: tool "go" is defined twice; rename one of them or remove it`, "  note (go): it is first defined here",
@@ -255,7 +255,7 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 	got := crossref.Check(config(t, "server { mode = \"production\" }\n"), []*hclfile.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
-	}, []hclfile.Name{{Text: "in_go", Range: at("(go) in_go", 0)}, {Text: "good_in_go", Range: at("(go) good_in_go", 0)}})
+	}, []crossref.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}})
 	want := []string{
 		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
 		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,

@@ -20,6 +20,7 @@ type Config struct {
 	// RateLimits are the limit blocks; Limits is the limits block.
 	RateLimits []Limit
 	Hooks      []Hook
+	Upstreams  []Upstream
 	Range      diag.Range
 	// Unread is the text of what could not be understood.
 	Unread string

@@ -20,7 +20,13 @@ var codeVariables = []string{
 
 // execEnv decodes the environment of a program, of which the values may hold
 // secrets, and nothing that a script passes.
-func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) (env []grant.Variable) {
+func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
+	return d.environment(body, d.variableName, func(x hclsyntax.Expression, parts []grant.Part) bool { return d.passesNothing(x, parts, g) })
+}
+
+// environment decodes the variables of a program, of which the values may hold secrets.
+// nameOf reads their names, and fits refuses values; nil refuses none.
+func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, named) (string, bool), fits func(hclsyntax.Expression, []grant.Part) bool) (env []grant.Variable) {
 	attr := body.Attributes["env"]
 	if attr == nil || isUnread(attr.Expr) {
 		return nil
@@ -36,11 +42,11 @@ func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) (env []grant.Varia
 	}
 	taken := named{}
 	for _, item := range written.Items {
-		if name, ok := d.variableName(item.KeyExpr, taken); ok {
+		if name, ok := nameOf(item.KeyExpr, taken); ok {
 			d.eval.private = true
 			parts, ok := d.secretText(item.ValueExpr)
 			d.eval.private = false
-			if ok && d.passesNothing(item.ValueExpr, parts, g) {
+			if ok && (fits == nil || fits(item.ValueExpr, parts)) {
 				env = append(env, grant.Variable{Name: name, Value: grant.Value{Parts: parts}})
 			}
 		}

@@ -19,7 +19,11 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 	case scripting.Nothing:
 		return call.Result{Value: orNull(nil), Content: content.None()}, nil
 	case scripting.Content:
-		return call.Result{Value: orNull(r.JSON), Content: r.Content, Rich: true}, nil
+		result := call.Result{Value: orNull(r.JSON), Content: r.Content, Rich: true}
+		if x.entry.Upstream != "" && r.JSON != nil {
+			result.Structured = r.JSON // a server may return it without a schema
+		}
+		return result, nil
 	case scripting.Text:
 		return call.Result{Value: r.JSON, Content: content.Text(r.JSON)}, nil
 	default:

@@ -42,6 +42,13 @@ func overloaded() *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: overloadedMessage, RetryAfter: time.Second, Overloaded: true}
 }
 
+// unavailable is the error of a call whose item cannot be reached.
+func unavailable(gone *catalog.UnavailableError) *call.Error {
+	e := failed(call.ExecutionError, gone.Err, "%s", gone.Message)
+	e.RetryAfter = gone.Wait
+	return e
+}
+
 // invalidInput is the error of arguments that break the schema of an item.
 func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error {
 	err := &call.Error{

@@ -77,6 +77,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 	if input, ok := errors.AsType[*gofunc.InputError](err); ok {
 		return call.Result{}, invalidInput(x.entry.Item, []schema.Violation{{Path: input.Path, Message: input.Reason()}})
 	}
+	gone, isGone := errors.AsType[*catalog.UnavailableError](err)
 	switch {
 	case x.place.Spent():
 		return call.Result{}, failed(call.ExecutionError, nil, "%v", nesting.ErrSpent)
@@ -86,6 +87,8 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		return call.Result{}, canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Result{}, x.timedOut(nil)
+	case isGone:
+		return call.Result{}, unavailable(gone)
 	case errors.Is(err, scripting.ErrOverloaded):
 		return call.Result{}, overloaded()
 	case err != nil:

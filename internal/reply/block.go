@@ -45,6 +45,12 @@ func decodeBlocks(content []byte) ([]block, error) {
 	return blocks, nil
 }
 
+// CheckBlocks returns what keeps JSON from being an array of content blocks.
+func CheckBlocks(content []byte) error {
+	_, err := decodeBlocks(content)
+	return err
+}
+
 // check returns what the block lacks.
 func (b *block) check() error {
 	switch b.Type {

@@ -93,6 +93,25 @@ func (f *Fleet) State(name string) State {
 	return s.state
 }
 
+// Listing returns what the server of a place offers; nil while that is not known, or the
+// fleet is of another server by that name.
+func (f *Fleet) Listing(p Place) *Listing {
+	s := f.server(p.Name)
+	if s == nil || s.hash != p.Hash() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.Listing
+}
+
+// Any reports whether the fleet is of any server.
+func (f *Fleet) Any() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.servers) > 0
+}
+
 // Settle waits until every server has told what it offers, or could not be reached once.
 // It returns the error of ctx when that is done first.
 func (f *Fleet) Settle(ctx context.Context) error {

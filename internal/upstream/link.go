@@ -27,6 +27,10 @@ type Options struct {
 	Value func(context.Context, grant.Value) (string, error)
 	// Environment are variables that every program gets, as NAME=value.
 	Environment []string
+	// Depth is how many servers stand before this one, each started as the program of the
+	// one before it. Programs of more than [MaxDepth] are not started: they would be those of
+	// a server that is its own upstream.
+	Depth int
 	// Supervisor is the process that runs programs (see package supervisor).
 	Supervisor []string
 	// Changed is told of what the server says of itself: that a list has changed, by its
@@ -34,6 +38,12 @@ type Options struct {
 	Changed func(method, uri string)
 	Logger  *slog.Logger
 }
+
+// MaxDepth bounds [Options].Depth, and DepthVariable is the one by which a program is told.
+const (
+	MaxDepth      = 4
+	DepthVariable = "MCPD_UPSTREAM_DEPTH"
+)
 
 // The limits of what servers send, but for its size.
 const (

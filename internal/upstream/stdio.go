@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os/exec"
+	"strconv"
 	"sync"
 	"time"
 
@@ -38,13 +39,19 @@ type program struct {
 	part []byte // of a message that the client library has not written to its end
 }
 
+// errDeep says that too many servers stand before this one.
+var errDeep = fmt.Errorf("this server is itself the upstream of %d servers, one behind the other: is one its own?", MaxDepth)
+
 // start starts the program of the place.
 func (l *Link) start(ctx context.Context) (*program, error) {
+	if l.options.Depth >= MaxDepth {
+		return nil, errDeep
+	}
 	path, err := exec.LookPath(l.place.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("find the program: %w", err)
 	}
-	env := append([]string{}, l.options.Environment...)
+	env := append([]string{DepthVariable + "=" + strconv.Itoa(l.options.Depth+1)}, l.options.Environment...)
 	for _, v := range l.place.Env {
 		value, err := l.options.Value(ctx, v.Value)
 		if err != nil {

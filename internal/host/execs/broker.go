@@ -82,7 +82,7 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error) {
 	env := make([]string, len(g.Env))
 	for i, v := range g.Env {
-		value, err := b.text(ctx, v.Value)
+		value, err := b.Text(ctx, v.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -94,8 +94,9 @@ func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error
 	return env, nil
 }
 
-// text returns a value with the secrets that it holds.
-func (b *Broker) text(ctx context.Context, v grant.Value) (string, error) {
+// Text returns a value with the secrets that it holds, which are to be put in the place
+// that it was written for and nowhere else.
+func (b *Broker) Text(ctx context.Context, v grant.Value) (string, error) {
 	var text strings.Builder
 	for _, part := range v.Parts {
 		value := part.Literal
@@ -104,7 +105,7 @@ func (b *Broker) text(ctx context.Context, v grant.Value) (string, error) {
 		case part.Secret != "":
 			value, err = b.Resolve(ctx, part.Secret)
 		case part.Base64 != nil:
-			value, err = b.text(ctx, *part.Base64)
+			value, err = b.Text(ctx, *part.Base64)
 			value = base64.StdEncoding.EncodeToString([]byte(value))
 		}
 		if err != nil {

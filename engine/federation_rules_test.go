@@ -1,0 +1,251 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+)
+
+// anything is a tool's input that takes anything.
+var anything = json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}}}`)
+
+// shifting is a server with sessions, whose tools come and go.
+type shifting struct {
+	*mcp.Server
+	url string
+}
+
+func newShifting(t *testing.T, tools ...string) *shifting {
+	s := mcp.NewServer(&mcp.Implementation{Name: "changing", Version: "1"}, nil)
+	c := &shifting{Server: s, url: web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))}
+	for _, name := range tools {
+		c.add(name, anything)
+	}
+	return c
+}
+
+func (c *shifting) add(name string, input json.RawMessage) {
+	c.AddTool(&mcp.Tool{Name: name, InputSchema: input}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if name == "waits" {
+			<-ctx.Done()
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil
+	})
+}
+
+// names are the tools that are served.
+func names(s *engine.Server) (names []string) {
+	for _, t := range s.Snapshot().Tools() {
+		names = append(names, t.Name())
+	}
+	return names
+}
+
+// until waits for snapshots until something is so.
+func until(t *testing.T, s *engine.Server, so func() bool) {
+	t.Helper()
+	published := make(chan struct{}, 1)
+	defer s.Watch(func([]string) {
+		select {
+		case published <- struct{}{}:
+		default:
+		}
+	})()
+	for !so() {
+		select {
+		case <-published:
+		case <-t.Context().Done():
+			t.Fatal("it has not come")
+		}
+	}
+}
+
+// warnings are the warnings of the last load.
+func warnings(s *engine.Server) (told []string) {
+	for _, p := range s.Status().Problems {
+		told = append(told, p.Summary)
+	}
+	return told
+}
+
+func TestRulesHoldForTheToolsOfUpstreams(t *testing.T) {
+	up := newShifting(t, "read", "write")
+	var hooked []engine.HookEvent
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", upstreamAt(up.url, `labels = { team = "lab" }`)+`
+policy "small" {
+  tools  = ["lab_write"]
+  deny   = "args.n > 5 && tool.labels.team == 'lab'"
+  reason = "Too much"
+}
+limit "slow" {
+  tools = ["lab_read"]
+  rate  = "1/h"
+}
+`),
+		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) { hooked = append(hooked, e) }},
+	})
+	var got []string
+	for _, r := range []engine.Request{tool("lab_write", `{"n":1}`), tool("lab_write", `{"n":6}`), tool("lab_read", `{}`), tool("lab_read", `{}`)} {
+		got = append(got, ended(called(t, s, r)))
+	}
+	want := []string{`[{"type":"text","text":"write"}]`, "POLICY_DENIED: Too much", `[{"type":"text","text":"read"}]`}
+	if diff := cmp.Diff(want, got[:3]); diff != "" || !strings.HasPrefix(got[3], "POLICY_DENIED: ") {
+		t.Errorf("calls end with %q (-want +got)\n%s", got, diff)
+	}
+	if len(hooked) != 8 || hooked[0].Tool != "lab_write" {
+		t.Errorf("hooks hear of %d phases", len(hooked))
+	}
+}
+
+func TestAPolicyThatDoesNotFitAToolOfAnUpstreamIsAMistakeOfItsFile(t *testing.T) {
+	up := newShifting(t, "write")
+	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", `
+policy "typo" {
+  tools  = ["lab_write"]
+  deny   = "args.m > 5"
+  reason = "Too much"
+}
+`)})
+	_, err := s.Load(t.Context())
+	var problems diag.List
+	if !errors.As(err, &problems) || !strings.Contains(problems[0].Summary, `tool "lab_write" has no argument "m"`) {
+		t.Errorf("the load ends with %v", err)
+	}
+}
+
+func TestWhatAnUpstreamChangesIsServedWithoutAReloadOfTheFiles(t *testing.T) {
+	up := newShifting(t, "read")
+	s := federated(t, upstreamAt(up.url))
+	before := s.Snapshot().Tool("lab_read")
+	up.add("more", anything)
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more", "lab_read"}) })
+	if s.Snapshot().Tool("lab_read") != before {
+		t.Error("a tool that has not changed is another one")
+	}
+	up.RemoveTools("read")
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more"}) })
+}
+
+func TestAnUpstreamThatNoRuleFitsAnyMoreKeepsNothingElseFromServing(t *testing.T) {
+	up := newShifting(t, "read", "write")
+	config := upstreamAt(up.url) + `
+policy "small" {
+  tools  = ["lab_*"]
+  deny   = "args.n > 5"
+  reason = "Too much"
+}
+`
+	tools := files("a.hcl", `tool "own" { run = "return 1;" }`)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: tools})
+	up.add("write", json.RawMessage(`{"type":"object","properties":{"other":{"type":"string"}},"additionalProperties":false}`))
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "own"}) })
+	if got := ended(called(t, s, tool("lab_write", `{"other":"x"}`))); !strings.HasPrefix(got, "TOOL_NOT_FOUND") {
+		t.Errorf("a tool that its policy cannot judge is called: %s", got)
+	}
+	if told := warnings(s); !slices.ContainsFunc(told, func(w string) bool {
+		return strings.HasPrefix(w, `the tool "lab_write" of the upstream "lab" is left out: a rule that covers it does not fit its inputs`)
+	}) {
+		t.Errorf("the operator is told %q", told)
+	}
+	if left := s.Status().Upstreams[0].LeftOut; len(left) != 1 {
+		t.Errorf("the status tells of %q", left)
+	}
+	// An edit of something else is loaded all the same.
+	tools["a.hcl"].Data = []byte(`tool "mine" { run = "return 1;" }`)
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Errorf("an edit is refused for what an upstream has changed: %v", err)
+	}
+	if diff := cmp.Diff([]string{"lab_read", "mine"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	up.add("write", anything)
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "lab_write", "mine"}) })
+}
+
+func TestTwoToolsOfOneNameAreAMistakeOfTheFilesAndNoneOfAnUpstream(t *testing.T) {
+	up := newShifting(t, "read")
+	tools := files("a.hcl", `tool "own" { run = "return 1;" }`)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `prefix = ""`)), Tools: tools})
+	tools["a.hcl"].Data = []byte(`tool "read" { run = "return 1;" }`)
+	_, err := s.Load(t.Context())
+	var problems diag.List
+	if !errors.As(err, &problems) || problems[0].Code != "duplicate-tool" || !strings.Contains(problems[0].Summary, `the upstream "lab" offers a tool "read"`) {
+		t.Fatalf("a file that takes the name: %v", err)
+	}
+	tools["a.hcl"].Data = []byte(`tool "own" { run = "return 1;" }`)
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	up.add("own", anything)
+	up.add("late", anything)
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"late", "own", "read"}) })
+	if got := ended(called(t, s, tool("own", `{}`))); !strings.Contains(got, `"1"`) {
+		t.Errorf("an upstream has taken the place of a tool of the files: %s", got)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Errorf("a load is refused for a name that an upstream has taken: %v", err)
+	}
+}
+
+func TestADeadUpstreamHidesItsOwnToolsAlone(t *testing.T) {
+	up := newShifting(t, "read")
+	gone := upstreamAt("http://127.0.0.1:1/mcp")
+	s := federated(t, strings.Replace(gone, `"lab"`, `"gone"`, 1)+upstreamAt(up.url), "a.hcl", `tool "own" { run = "return 1;" }`)
+	if diff := cmp.Diff([]string{"lab_read", "own"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	status := s.Status()
+	if status.Health() != "not reached: gone" || !status.Ready() || len(status.Upstreams) != 2 || status.Upstreams[0].Err == nil || status.Upstreams[0].Again.IsZero() || !status.Upstreams[1].Up {
+		t.Errorf("the status is %q, %+v", status.Health(), status.Upstreams)
+	}
+}
+
+func TestACallThatNobodyWaitsForIsCancelledAtItsUpstream(t *testing.T) {
+	up := newShifting(t)
+	cancelled := make(chan struct{})
+	up.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		close(cancelled)
+		return nil, ctx.Err()
+	})
+	s := federated(t, upstreamAt(up.url, `timeout = "50ms"`))
+	if got := ended(called(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
+		t.Errorf("the call ends with %s", got)
+	}
+	<-cancelled
+}
+
+func TestAServerBehindThisOneSeesNoCredentialOfACaller(t *testing.T) {
+	var seen []http.Header
+	inner := lab()
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return inner }, &mcp.StreamableHTTPOptions{Stateless: true})
+	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Clone())
+		handler.ServeHTTP(w, r)
+	}))
+	s := server(t, engine.Options{
+		Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(url, "header \"X-Key\" {\n    value = \"k-${secret.key}\"\n  }")),
+		LookupEnv: func(name string) (string, bool) { return "sesame-open", name == "KEY" },
+	})
+	r := tool("lab_text", `{}`)
+	r.Caller.Principal.Claims = map[string]any{"token": "inbound"}
+	if got := ended(called(t, s, r)); !strings.Contains(got, "a text") {
+		t.Fatal(got)
+	}
+	for _, h := range seen {
+		if h.Get("X-Key") != "k-sesame-open" || h.Get("Authorization") != "" || h.Get("Cookie") != "" {
+			t.Errorf("a request has the headers %v", h)
+		}
+	}
+}

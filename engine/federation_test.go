@@ -1,0 +1,204 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// called makes a call to its end.
+func called(t *testing.T, s *engine.Server, r engine.Request) engine.Result {
+	t.Helper()
+	return s.Execute(t.Context(), r)
+}
+
+// tool is a call of a tool.
+func tool(name, arguments string) engine.Request {
+	return engine.Request{Name: name, Arguments: json.RawMessage(arguments)}
+}
+
+// said is what a call ended with, on a line.
+func ended(r engine.Result) string {
+	switch {
+	case r.Err != nil:
+		return string(r.Err.Code) + ": " + r.Err.Message
+	case r.Ask != nil:
+		return "asks"
+	case r.Reply != nil:
+		return string(r.Reply)
+	case r.Structured != nil:
+		return string(r.Content) + " " + string(r.Structured)
+	}
+	return string(r.Content)
+}
+
+func TestWhatAnUpstreamOffersIsCalledAsItIs(t *testing.T) {
+	for way, url := range labs(t) {
+		if way == "legacy" {
+			continue // it has other tools
+		}
+		t.Run(way, func(t *testing.T) {
+			s := federated(t, upstreamAt(url))
+			for _, c := range []struct {
+				what string
+				r    engine.Request
+				want string
+			}{
+				{"a result with a schema", tool("lab_sum", `{"a":1}`), `[{"type":"text","text":"{\"sum\":3}"}] {"sum":3}`},
+				{"arguments that do not fit", tool("lab_sum", `{"a":"1"}`), `INVALID_INPUT: the arguments do not fit the tool's input schema: /a must be a number, not a string`},
+				{"a result that breaks its schema", tool("lab_lies", `{}`), `EXECUTION_ERROR: the tool's result does not fit its output schema: /n must be a number, not a string`},
+				{"a text", tool("lab_text", `{}`), `[{"type":"text","text":"a text"}]`},
+				{"content with a value", tool("lab_picture", `{}`), `[{"type":"text","text":"see"},{"type":"image","mimeType":"image/gif","data":"Z2lm"}] {"w":1}`},
+				{"a failure", tool("lab_fails", `{}`), `EXECUTION_ERROR: no such order`},
+				{"what is not there", tool("lab_none", `{}`), `TOOL_NOT_FOUND: no tool named "lab_none"`},
+				{"a resource", engine.Request{Kind: engine.Resources, Name: "lab://note"}, `{"contents":[{"uri":"lab://note","mimeType":"text/plain","text":"holds lab://note"}]}`},
+				{"a template", engine.Request{Kind: engine.Resources, Name: "lab://notes/7"}, `{"contents":[{"uri":"lab://notes/7","mimeType":"text/plain","text":"holds lab://notes/7"}]}`},
+				{"a prompt", engine.Request{Kind: engine.Prompts, Name: "lab_plan", Arguments: []byte(`{"day":"Monday"}`)}, `{"messages":[{"content":{"type":"text","text":"plan Monday"},"role":"user"}]}`},
+				{"a prompt without its argument", engine.Request{Kind: engine.Prompts, Name: "lab_plan"}, `INVALID_INPUT: the arguments do not fit the prompt's input schema: /day is required`},
+				{"a completion", engine.Request{Kind: engine.Prompts, Name: "lab_plan", Argument: "day", Arguments: []byte(`{"value":"Mo"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["Mo!"]}}`},
+				{"a completion of a template", engine.Request{Kind: engine.Templates, Name: "lab://notes/{id}", Argument: "id", Arguments: []byte(`{"value":"7"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["7!"]}}`},
+			} {
+				if got := ended(called(t, s, c.r)); got != c.want {
+					t.Errorf("%s: got  %s\nwant %s", c.what, got, c.want)
+				}
+			}
+			missing := called(t, s, engine.Request{Kind: engine.Resources, Name: "lab://notes/none"})
+			if missing.Err == nil || missing.Err.RPC == nil || !strings.Contains(missing.Err.Message, "not found") {
+				t.Errorf("a resource that is not there: %+v", missing.Err)
+			}
+		})
+	}
+}
+
+func TestAToolOfAnUpstreamSaysOfItselfWhatItsServerSays(t *testing.T) {
+	s := federated(t, upstreamAt(labs(t)["stateless"]))
+	m := s.Snapshot().Tool("lab_sum").Metadata()
+	yes := true
+	if diff := cmp.Diff([]any{"Sum up", "Adds two numbers", &yes, (*bool)(nil), &yes, true}, []any{m.Title, *m.Description, m.ReadOnly, m.Destructive, m.OpenWorld, m.Idempotent}); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if !strings.Contains(string(m.InputSchema), `"additionalProperties":false`) || !strings.Contains(string(m.OutputSchema), `"sum"`) {
+		t.Errorf("its schemas are %s and %s", m.InputSchema, m.OutputSchema)
+	}
+}
+
+func TestABlockSaysWhichToolsOfAnUpstreamAreOfferedAndHow(t *testing.T) {
+	s := federated(t, upstreamAt(labs(t)["stateless"], `prefix = "x."`, `include = ["su*", "te*"]`, `exclude = ["tells"]`,
+		`rename = { text = "say" }`, `offer = ["tools"]`, `labels = { team = "lab" }`, "override \"sum\" {\n    title = \"Add\"\n    read_only = false\n    labels = { tier = \"gold\" }\n    timeout = \"3s\"\n  }"))
+	var names []string
+	for _, t := range s.Snapshot().Tools() {
+		names = append(names, t.Name())
+	}
+	if diff := cmp.Diff([]string{"say", "x.sum"}, names); diff != "" {
+		t.Errorf("tools (-want +got)\n%s", diff)
+	}
+	if n := len(s.Snapshot().Offers(engine.Prompts)) + len(s.Snapshot().Offers(engine.Resources)) + len(s.Snapshot().Offers(engine.Templates)); n != 0 {
+		t.Errorf("%d other things are offered", n)
+	}
+	m := s.Snapshot().Tool("x.sum").Metadata()
+	no := false
+	want := engine.Metadata{Title: "Add", Description: m.Description, ReadOnly: &no, Labels: map[string]string{"team": "lab", "tier": "gold"}, Timeout: 3e9}
+	got := engine.Metadata{Title: m.Title, Description: m.Description, ReadOnly: m.ReadOnly, Labels: m.Labels, Timeout: m.Timeout}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("an override (-want +got)\n%s", diff)
+	}
+	if got := ended(called(t, s, tool("say", `{}`))); !strings.Contains(got, "a text") {
+		t.Errorf("a tool with another name: %s", got)
+	}
+}
+
+// told hears what a call tells.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (e *told) Progress(_ float64, _ *float64, message string) { e.add("progress " + message) }
+func (e *told) Log(level, message string, _ json.RawMessage)   { e.add(level + " " + message) }
+func (e *told) CloseStream()                                   {}
+
+func (e *told) add(line string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lines = append(e.lines, line)
+}
+
+func TestWhatAnUpstreamTellsOfACallReachesItsCaller(t *testing.T) {
+	for way, url := range labs(t) {
+		if way == "legacy" || way == "stateless" {
+			continue // the one has other tools, and the other no way to tell
+		}
+		t.Run(way, func(t *testing.T) {
+			s, heard := federated(t, upstreamAt(url)), &told{}
+			r := tool("lab_tells", `{}`)
+			r.Emit = heard
+			if got := ended(called(t, s, r)); got != "[]" {
+				t.Errorf("the call ends with %s", got)
+			}
+			heard.mu.Lock()
+			defer heard.mu.Unlock()
+			if diff := cmp.Diff([]string{"progress half"}, heard.lines); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// asking is a call of a client that can be asked everything.
+func asking(name string) engine.Request {
+	return engine.Request{Name: name, Can: engine.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
+}
+
+func TestWhatAServerOfAnEarlierRevisionAsksReachesTheClientOfItsCall(t *testing.T) {
+	s := federated(t, upstreamAt(labs(t)["legacy"], `ask = ["elicit", "sample"]`, `max_tokens = 100`))
+	first := called(t, s, asking("lab_asks"))
+	if first.Ask == nil || len(first.Ask.Requests) != 1 {
+		t.Fatalf("nothing is asked: %s", ended(first))
+	}
+	want := `{"_meta":{"mcpd/upstream":"lab"},"message":"[lab] Sure?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}`
+	if q := first.Ask.Requests[0]; q.Method != "elicitation/create" || string(q.Params) != want {
+		t.Errorf("asked is %s %s\nwant %s", q.Method, q.Params, want)
+	}
+	again := asking("lab_asks")
+	again.Resume = answers(first.Ask, `{"ok":true}`)
+	if got := ended(called(t, s, again)); got != `[{"type":"text","text":"answered {\"action\":\"accept\",\"content\":{\"ok\":true}}"}]` {
+		t.Errorf("the call ends with %s", got)
+	}
+	sample := called(t, s, asking("lab_samples"))
+	if sample.Ask == nil {
+		t.Fatalf("no model is asked: %s", ended(sample))
+	}
+	want = `{"_meta":{"mcpd/upstream":"lab"},"maxTokens":100,"messages":[{"role":"user","content":{"type":"text","text":"Think"}}],"systemPrompt":"[lab] "}`
+	if q := sample.Ask.Requests[0]; string(q.Params) != want {
+		t.Errorf("asked is %s\nwant %s", q.Params, want)
+	}
+	refused := asking("lab_samples")
+	refused.Resume = &engine.Resume{State: sample.Ask.State, Refused: map[string]bool{sample.Ask.Requests[0].Key: true}}
+	if got := ended(called(t, s, refused)); !strings.Contains(got, "the client refuses") {
+		t.Errorf("a refusal: %s", got)
+	}
+}
+
+func TestAnUpstreamAsksNothingThatItsBlockDoesNotAllow(t *testing.T) {
+	url := labs(t)["legacy"]
+	for name, c := range map[string]struct {
+		block  string
+		client engine.Request
+	}{
+		"the block allows nothing":      {upstreamAt(url), asking("lab_asks")},
+		"the block allows other things": {upstreamAt(url, `ask = ["sample"]`), asking("lab_asks")},
+		"the client cannot be asked":    {upstreamAt(url, `ask = ["elicit"]`), tool("lab_asks", `{}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := called(t, federated(t, c.block), c.client)
+			if got.Ask != nil || !strings.Contains(ended(got), "answered {") || strings.Contains(ended(got), "action") {
+				t.Errorf("the call ends with %s", ended(got))
+			}
+		})
+	}
+}

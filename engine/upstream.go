@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/federation"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// Upstream is an MCP server whose tools are offered here without an upstream block.
+type Upstream struct{ block hclfile.Upstream }
+
+// NewUpstream returns the upstream of a URL. What it offers has names that begin with its
+// own and "_". origin is where it is named, for messages.
+func NewUpstream(name, url, origin string) (Upstream, error) {
+	block, err := hclfile.NewUpstream(name, url, origin)
+	if err != nil {
+		return Upstream{}, fmt.Errorf("%s: upstream %q: %w", origin, name, err)
+	}
+	return Upstream{block}, nil
+}
+
+// UpstreamStatus is how an upstream server is.
+type UpstreamStatus = federation.State
+
+// newUpstreams returns the connections of the server to others.
+func (s *Server) newUpstreams() *federation.Federation {
+	env, depth := federation.Environment(s.options.LookupEnv)
+	o := federation.Options{
+		Version: s.options.Version, Transport: s.brokers.Egress.Stream, Value: s.brokers.Programs.Text,
+		Environment: env, Depth: depth, Supervisor: s.options.Supervisor, Logger: s.options.Logger,
+	}
+	return federation.New(o, s.relist)
+}
+
+// relist brings in what upstream servers offer now. A mistake in the files keeps it out
+// until that is mended, which brings it in.
+func (s *Server) relist() {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if s.current.Load() != nil {
+		_, _ = s.reload(context.Background(), catalog.Change{Upstreams: true})
+	}
+}

@@ -1,0 +1,190 @@
+package catalog
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/crossref"
+	"github.com/mcpd/mcpd/internal/hclfile"
+)
+
+// LeftOut is one thing that an upstream server offers and that is not served.
+type LeftOut struct {
+	leftKey
+	// Upstream is the name of the server, and Why says why, for the operator.
+	Upstream, Why string
+	key           [32]byte
+}
+
+// leftKey is what callers would call it by.
+type leftKey struct {
+	Kind    Kind
+	Address string
+}
+
+// leaveOut has what an upstream offers not served, and warns of it at a place.
+func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.Note) {
+	f.mu.Lock()
+	f.left = append(f.left, LeftOut{leftKey{item.Kind, item.Address}, item.Upstream, why, item.Key})
+	f.mu.Unlock()
+	f.report(diag.List{{
+		Severity: diag.Warning, Code: "left-out", Range: at, Notes: notes,
+		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, clipped(item.Name), item.Upstream, why),
+	}})
+}
+
+// clipped bounds a name that a server gives, in bytes.
+func clipped(name string) string {
+	if len(name) > maxName {
+		return name[:maxName] + "…"
+	}
+	return name
+}
+
+// isLeft reports whether an item is left out.
+func (f *build) isLeft(i *Item) bool {
+	return i.Upstream != "" && slices.ContainsFunc(f.left, func(l LeftOut) bool {
+		return l.leftKey == leftKey{i.Kind, i.Address} && l.key == i.Key
+	})
+}
+
+// excuses reports whether what an upstream offers is left out where it does not fit, and
+// is no mistake of the files: it has come, or become another, by itself. What a file
+// breaks is a mistake of that file, unless the catalog that serves leaves it out already.
+func (b *Builder) excuses(found *build, item *Item) bool {
+	key, left := b.excused[leftKey{item.Kind, item.Address}]
+	return found.lenient || left && key == item.Key
+}
+
+// federate returns what upstream servers offer and no address is taken of.
+func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registered []*Item, change Change) (kept []*Item) {
+	if b.options.Federate == nil || len(found.upstreams) == 0 {
+		return nil
+	}
+	_, keys := secretsOf(found.config.Secrets)
+	items, problems := b.options.Federate(found.upstreams, keys)
+	found.report(problems)
+	taken := addressesOf(defined, registered)
+	for _, item := range items {
+		key := leftKey{item.Kind, item.Address}
+		first, is := taken[key]
+		switch {
+		case !is:
+			taken[key], kept = item.Where, append(kept, item)
+		case item.Kind == Resources || item.Kind == Templates || b.excuses(found, item):
+			found.leaveOut(item, "there is one of that address already", item.Where, diag.Note{Range: first, Message: "it is of this"})
+		default:
+			found.report(diag.List{{
+				Code: "duplicate-" + item.Kind.String(), Range: item.Where,
+				Summary: fmt.Sprintf("the upstream %q offers a %s %q, and there is one of that name", item.Upstream, item.Kind, item.Name),
+				Detail:  "give the upstream another prefix, or this one another name: rename = { … }",
+				Notes:   []diag.Note{{Range: first, Message: "it is defined here"}},
+			}})
+		}
+	}
+	return kept
+}
+
+// addUpstreams returns what the operator's file says, with the upstreams that the program
+// names beside those of the file.
+func (b *Builder) addUpstreams(config *hclfile.Config) (with *hclfile.Config, problems diag.List) {
+	if len(b.options.Upstreams) == 0 {
+		return config, nil
+	}
+	more := *config
+	more.Upstreams = slices.Clone(config.Upstreams)
+	for _, u := range b.options.Upstreams {
+		if i := slices.IndexFunc(config.Upstreams, func(other hclfile.Upstream) bool { return other.Name == u.Name }); i >= 0 {
+			problems = append(problems, diag.Diagnostic{
+				Code: "duplicate-upstream", Range: config.Upstreams[i].NameRange,
+				Summary: fmt.Sprintf("the upstream %q is named by %s, too", u.Name, u.NameRange.File), Detail: "remove the block, or give one of the two another name",
+			})
+			continue
+		}
+		more.Upstreams = append(more.Upstreams, u)
+	}
+	return &more, problems
+}
+
+// placed returns upstreams with paths that are relative to the operator's file made those
+// that the process opens.
+func (b *Builder) placed(blocks []hclfile.Upstream) []hclfile.Upstream {
+	folder := filepath.Dir(filepath.FromSlash(b.options.ConfigPath))
+	blocks = slices.Clone(blocks)
+	for i := range blocks {
+		u := &blocks[i]
+		u.Dir = within(folder, u.Dir)
+		if len(u.Command) > 0 && strings.ContainsAny(u.Command[0], `/\`) {
+			u.Command = slices.Clone(u.Command)
+			u.Command[0] = within(folder, u.Command[0])
+		}
+	}
+	return blocks
+}
+
+// addressesOf returns what is taken by the files and the embedding program, and where.
+func addressesOf(defined []*hclfile.Definitions, registered []*Item) map[leftKey]diag.Range {
+	taken := map[leftKey]diag.Range{}
+	for _, item := range registered {
+		taken[leftKey{item.Kind, item.Address}] = item.Where
+	}
+	for _, d := range defined {
+		for i := range d.Tools {
+			taken[leftKey{Tools, d.Tools[i].Name}] = d.Tools[i].NameRange
+		}
+		for i := range d.Resources {
+			taken[leftKey{Resources, d.Resources[i].URI}] = d.Resources[i].NameRange
+		}
+		for i := range d.Templates {
+			if t := d.Templates[i].URITemplate; t != nil {
+				taken[leftKey{Templates, t.String()}] = d.Templates[i].NameRange
+			}
+		}
+		for i := range d.Prompts {
+			taken[leftKey{Prompts, d.Prompts[i].Name}] = d.Prompts[i].NameRange
+		}
+	}
+	return taken
+}
+
+// offersOf returns the names of items as those who check references know them.
+func offersOf(items []*Item) []crossref.Offered {
+	offers := make([]crossref.Offered, len(items))
+	for i, item := range items {
+		offers[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where}
+	}
+	return offers
+}
+
+// excuse leaves an entry out that policies or limits cannot be compiled for, where that
+// is no mistake of theirs. It returns what there is left to tell.
+func (k *linker) excuse(e *Entry, problems diag.List) diag.List {
+	if e.Upstream == "" || !problems.HasErrors() || !k.excuses(k.found, e.Item) {
+		return problems
+	}
+	first := problems[slices.IndexFunc(problems, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })]
+	k.found.leaveOut(e.Item, "a rule that covers it does not fit its inputs: "+first.Summary, first.Range, first.Notes...)
+	return slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
+}
+
+// leave takes out of the catalog what is left out, and returns the entries that stay.
+func (k *linker) leave(entries []*Entry) []*Entry {
+	k.catalog.LeftOut = k.found.left
+	if len(k.found.left) == 0 {
+		return entries
+	}
+	left := func(e *Entry) bool { return k.found.isLeft(e.Item) }
+	for kind := range k.catalog.Entries {
+		for _, e := range k.catalog.Entries[kind] {
+			if left(e) {
+				delete(k.catalog.byAddress[kind], e.Address)
+			}
+		}
+		k.catalog.Entries[kind] = slices.DeleteFunc(k.catalog.Entries[kind], left)
+	}
+	k.catalog.templates = slices.DeleteFunc(k.catalog.templates, left)
+	return slices.DeleteFunc(entries, left)
+}

@@ -1,0 +1,219 @@
+package federation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/uritemplate"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxTemplates bounds the templates of one server: each is tried for what is read.
+const maxTemplates = 256
+
+// maxTold bounds the warnings of one server.
+const maxTold = 20
+
+// maker makes items of what one server lists.
+type maker struct {
+	block     *hclfile.Upstream
+	fleet     *upstream.Fleet
+	completes bool
+	before    map[[32]byte]*catalog.Item
+
+	items    []*catalog.Item
+	taken    map[address]bool
+	problems diag.List
+	untold   int
+}
+
+type address struct {
+	kind catalog.Kind
+	text string
+}
+
+// members are those of an entry of a list, by their names to the letter.
+type members map[string]json.RawMessage
+
+// text returns a member that is text, "" of any other.
+func (m members) text(name string) (text string) {
+	_ = json.Unmarshal(m[name], &text)
+	return text
+}
+
+// flag returns a member that is true or false, nil of any other.
+func (m members) flag(name string) *bool {
+	switch string(m[name]) {
+	case "true", "false":
+		is := string(m[name]) == "true"
+		return &is
+	}
+	return nil
+}
+
+// all makes items of all that is listed.
+func (m *maker) all(l *upstream.Listing) {
+	if m.block.Offers(hclfile.OfferTools) {
+		m.each(catalog.Tools, l.Tools, m.tool)
+	}
+	if m.block.Offers(hclfile.OfferResources) {
+		m.each(catalog.Resources, l.Resources, m.resource)
+		m.each(catalog.Templates, l.Templates[:min(len(l.Templates), maxTemplates)], m.template)
+		if more := len(l.Templates) - maxTemplates; more > 0 {
+			m.tell(fmt.Sprintf("%d templates more than %d are left out", more, maxTemplates))
+		}
+	}
+	if m.block.Offers(hclfile.OfferPrompts) {
+		m.each(catalog.Prompts, l.Prompts, m.prompt)
+	}
+	if m.untold > 0 {
+		m.problems = append(m.problems, m.warning(fmt.Sprintf("%d things more that it lists cannot be offered", m.untold)))
+	}
+}
+
+// errSkipped says that the block wants an entry left out.
+var errSkipped = errors.New("the block leaves it out")
+
+// each makes an item of each entry of a list.
+func (m *maker) each(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, members) error) {
+	for _, entry := range entries {
+		var said members
+		if json.Unmarshal(entry, &said) != nil || said == nil {
+			m.tell(fmt.Sprintf("it lists a %s that is no object", kind))
+			continue
+		}
+		key := m.key(kind, entry)
+		item := m.before[key]
+		if item == nil {
+			item = m.item(kind, said)
+			item.Key = key
+			if err := make(item, said); errors.Is(err, errSkipped) {
+				continue
+			} else if err != nil {
+				m.tell(fmt.Sprintf("the %s %s is left out: %v", kind, shown(said, kind), err))
+				continue
+			}
+			item.Settle()
+		}
+		if at := (address{kind, item.Address}); m.taken[at] {
+			m.tell(fmt.Sprintf("it lists the %s %s twice", kind, shown(said, kind)))
+		} else {
+			m.taken[at], m.items = true, append(m.items, item)
+		}
+	}
+}
+
+// key hashes all that an item depends on.
+func (m *maker) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.block.Meaning, len(entry))
+	h.Write(entry)
+	h.Sum(key[:0])
+	return key
+}
+
+// item returns what items of all kinds have in common.
+func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
+	u := m.block
+	item := &catalog.Item{
+		Kind: kind, Title: said.text("title"), Labels: u.Labels, Timeout: u.Timeout, AskTimeout: u.AskTimeout,
+		Bounds:      scripting.Limits{Output: outputOf(u.Output)},
+		Concurrency: u.Concurrency, Where: u.NameRange, Upstream: u.Name, Icons: iconsOf(said["icons"]),
+	}
+	if _, given := said["description"]; given {
+		description := said.text("description")
+		item.Description = &description
+	}
+	return item
+}
+
+func outputOf(most int64) int {
+	if most == 0 {
+		return hclfile.DefaultOutput
+	}
+	return int(most)
+}
+
+// tell warns of what cannot be offered.
+func (m *maker) tell(what string) {
+	if len(m.problems) == maxTold {
+		m.untold++
+		return
+	}
+	m.problems = append(m.problems, m.warning(what))
+}
+
+func (m *maker) warning(what string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Severity: diag.Warning, Code: "left-out", Range: m.block.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", m.block.Name, what),
+	}
+}
+
+// maxShown bounds what is shown of a name in a warning, in bytes.
+const maxShown = 128
+
+// shown returns what a server calls an entry, fit for a warning.
+func shown(said members, kind catalog.Kind) string {
+	name := said.text(map[catalog.Kind]string{catalog.Resources: "uri", catalog.Templates: "uriTemplate"}[kind])
+	if name == "" {
+		name = said.text("name")
+	}
+	return fmt.Sprintf("%.*q", maxShown, name)
+}
+
+// iconsOf returns those icons of an entry that clients may show (2026-07-28 server/tools,
+// Icon: other schemes are not to be fetched).
+func iconsOf(list json.RawMessage) (icons []hclfile.Icon) {
+	var said []struct {
+		Src      string
+		MIMEType string `json:"mimeType"`
+		Sizes    []string
+		Theme    string
+	}
+	if json.Unmarshal(list, &said) != nil {
+		return nil
+	}
+	for _, icon := range said[:min(len(said), 16)] {
+		if at, err := url.Parse(icon.Src); err == nil && (at.Scheme == "https" || at.Scheme == "data") {
+			icons = append(icons, hclfile.Icon{Src: icon.Src, MIMEType: icon.MIMEType, Sizes: icon.Sizes, Theme: icon.Theme})
+		}
+	}
+	return icons
+}
+
+// named checks what a tool or a prompt is called here.
+func named(name string) error {
+	if !hclfile.IsToolName(name) {
+		return fmt.Errorf("no tool can be called %.*q here; rename it", maxShown, name)
+	}
+	return nil
+}
+
+// addressed checks a URI.
+func addressed(uri string) error {
+	at, err := url.Parse(uri)
+	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
+		return errors.New("it has no absolute URI")
+	}
+	return nil
+}
+
+// sortedNames returns the names of the members of a JSON object.
+func sortedNames(object json.RawMessage) []string {
+	var m members
+	_ = json.Unmarshal(object, &m)
+	return slices.Sorted(maps.Keys(m))
+}
+
+// isObject reports whether JSON is an object.
+func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }

@@ -1,0 +1,230 @@
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// kept is what a leg leaves behind that has asked: Handle is that of a call which goes on
+// at its server, and State what a server that has ended it wants back. Keys are those of
+// the server by ours, and Methods what was asked, by our keys.
+type kept struct {
+	Handle  string            `json:"handle,omitempty"`
+	State   string            `json:"state,omitempty"`
+	Keys    map[string]string `json:"keys"`
+	Methods map[string]string `json:"methods"`
+}
+
+// maxState bounds what a server has kept for it, in bytes.
+const maxState = 256 << 10
+
+// can are the capabilities of the client that the server may make use of, as MCP names
+// them; nil for none.
+func (l *leg) can() json.RawMessage {
+	asking := &l.invocation.Host.Asking
+	if asking.Grant == nil || asking.Nested {
+		return nil
+	}
+	can, none := map[string]any{}, map[string]any{}
+	if asking.Grant.Elicit && (asking.Can.Form || asking.Can.URL) {
+		ways := map[string]any{}
+		if asking.Can.Form {
+			ways["form"] = none
+		}
+		if asking.Can.URL {
+			ways["url"] = none
+		}
+		can["elicitation"] = ways
+	}
+	if asking.Grant.Sample && asking.Can.Sample {
+		ways := map[string]any{}
+		if asking.Can.SampleTools {
+			ways["tools"] = none
+		}
+		can["sampling"] = ways
+	}
+	if asking.Grant.Roots && asking.Can.Roots {
+		can["roots"] = none
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(can)
+	return encoded
+}
+
+// request is a question as the client gets it.
+type request struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// asked has the client be asked what the server wants to know. It reports true where the
+// call goes on without: what may not be asked is refused.
+func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
+	waits := !c.Ended()
+	k := kept{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
+	var requests []request
+	refused := map[string]upstream.Answer{}
+	for n, q := range reply.Asked {
+		key := l.server + "_" + strconv.Itoa(n+1)
+		params, err := l.params(q)
+		if err == nil {
+			err = l.may(ctx, q.Method, params)
+		}
+		if err != nil {
+			refused[q.Key] = upstream.Answer{Refused: err.Error()}
+			continue
+		}
+		k.Keys[key], k.Methods[key] = q.Key, q.Method
+		requests = append(requests, request{key, q.Method, params})
+	}
+	switch {
+	case waits && len(refused) > 0:
+		c.Answer(refused)
+		return scripting.Outcome{}, true
+	case len(refused) > 0:
+		first := slices.Sorted(maps.Keys(refused))[0]
+		return failed("the server behind this asks what it may not: %s", refused[first].Refused), false
+	case len(requests) == 0:
+		return failed("the server behind this wants to be asked again, and does not say what for"), false
+	case len(k.State) > maxState:
+		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
+	case waits:
+		k.Handle = l.fleet.Park(c)
+	}
+	// Plain data always encodes.
+	state, _ := json.Marshal(k)
+	payload, _ := json.Marshal(map[string]any{"requests": requests})
+	return l.invocation.Journal.Pause(state, payload), false
+}
+
+// may asks whether the client of the call may be asked this.
+func (l *leg) may(ctx context.Context, method string, params json.RawMessage) error {
+	// What was read always encodes.
+	payload, _ := json.Marshal(map[string]any{"requests": []request{{"q", method, params}}})
+	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
+	var refused *scripting.HostError
+	switch {
+	case errors.Is(err, scripting.ErrSuspended):
+		return nil
+	case errors.As(err, &refused):
+		return errors.New(refused.Message)
+	}
+	return errors.New("nobody can be asked")
+}
+
+// asking are the members of each question that clients get: those that we know. What a
+// server wants to see of other servers (includeContext) is none of them.
+var asking = map[string][]string{
+	"elicitation/create":     {"mode", "message", "requestedSchema", "url", "elicitationId"},
+	"sampling/createMessage": {"messages", "modelPreferences", "systemPrompt", "temperature", "maxTokens", "stopSequences", "metadata", "tools", "toolChoice"},
+	"roots/list":             {},
+}
+
+// originKey is the member of _meta that says which server asks.
+const originKey = "mcpd/upstream"
+
+// params returns a question as its client gets it: it bears the name of the server, where
+// a person sees it.
+func (l *leg) params(q upstream.Question) (json.RawMessage, error) {
+	known, ok := asking[q.Method]
+	if !ok {
+		return nil, fmt.Errorf("nobody can be asked for %.64q", q.Method)
+	}
+	said, params := decoded(q.Params), map[string]any{}
+	for _, name := range known {
+		if value, given := said[name]; given {
+			params[name] = value
+		}
+	}
+	label := "[" + l.server + "] "
+	switch q.Method {
+	case "elicitation/create":
+		if said.text("mode") == "url" && !isPage(said.text("url")) {
+			return nil, errors.New("users are sent to pages over https alone")
+		}
+		params["message"] = label + clip(said.text("message"))
+	case "sampling/createMessage":
+		params["systemPrompt"] = label + clip(said.text("systemPrompt"))
+		params["maxTokens"] = l.tokens(said["maxTokens"])
+	}
+	params["_meta"] = map[string]any{originKey: l.server}
+	return json.Marshal(params)
+}
+
+// isPage reports whether users may be sent to a page.
+func isPage(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && at.Scheme == "https" && at.Host != "" && at.User == nil
+}
+
+// defaultTokens is what a sample may have where the block does not say.
+const defaultTokens = 4096
+
+// tokens returns how many tokens a sample may have: no more than the block allows.
+func (l *leg) tokens(wanted json.RawMessage) int {
+	most := l.ask.MaxTokens
+	if most == 0 {
+		most = defaultTokens
+	}
+	var n int
+	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
+		return min(1000, most)
+	}
+	return min(n, most)
+}
+
+// resume goes on with a call whose client has answered.
+func (l *leg) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
+	var k kept
+	var given struct{ Responses map[string]json.RawMessage }
+	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &given)); err != nil {
+		return nil, nil, fmt.Errorf("go on with the call of an upstream server: %w", err)
+	}
+	responses := make(map[string]json.RawMessage, len(k.Keys))
+	for ours, theirs := range k.Keys {
+		response := given.Responses[ours]
+		if k.Handle == "" && k.Methods[ours] != "elicitation/create" && isRefusal(response) {
+			return nil, &scripting.Failure{Kind: scripting.AskDenied, Message: "what the server behind this has asked was refused", Details: []byte(`{"reason":"declined"}`)}, nil
+		}
+		responses[theirs] = response
+	}
+	if k.Handle == "" {
+		return l.send(ctx, l.request(responses, k.State))
+	}
+	c := l.fleet.Resume(k.Handle, l.listener)
+	if c == nil {
+		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the server behind this does not wait for the answer any more; call again"}, nil
+	}
+	back := make(map[string]upstream.Answer, len(responses))
+	for ours, theirs := range k.Keys {
+		if answer := responses[theirs]; k.Methods[ours] != "elicitation/create" && isRefusal(answer) {
+			back[theirs] = upstream.Answer{Refused: "the client refuses"}
+		} else {
+			back[theirs] = upstream.Answer{Result: answer}
+		}
+	}
+	c.Answer(back)
+	return c, nil, nil
+}
+
+// isRefusal reports whether an answer refuses what was asked.
+func isRefusal(answer json.RawMessage) bool {
+	action := decoded(answer).text("action")
+	return action == "decline" || action == "cancel"
+}
+
+// decoded returns the members of a JSON object, nil of anything else.
+func decoded(raw json.RawMessage) (m members) {
+	_ = json.Unmarshal(raw, &m)
+	return m
+}

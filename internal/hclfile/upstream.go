@@ -1,0 +1,274 @@
+package hclfile
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// Upstream is an upstream block: another MCP server, whose tools, resources and prompts
+// this server offers as its own. Exactly one of Command and URL is set.
+type Upstream struct {
+	Name string
+	// Command is a program and its arguments. A program with a slash in its path is
+	// relative to the folder of the operator's file, as Dir is, and any other one is
+	// looked for in PATH. Env are its variables, beside the few that every program gets.
+	Command []string
+	Dir     string
+	Env     []grant.Variable
+	// URL is that of a server over HTTP, and Grant what it is reached under.
+	URL   string
+	Grant grant.HTTP
+	// Transport is [UpstreamStreamable] or [UpstreamSSE], "" where it is found out.
+	Transport string
+	// Prefix is what the names of its tools and prompts begin with here.
+	Prefix string
+	// Offer are the kinds of what is offered: [OfferTools] and the like, each once.
+	Offer []string
+	// Include and Exclude are names and patterns of its tools, as it calls them itself. A
+	// nil Include is all of them.
+	Include, Exclude []Name
+	// Rename maps names of its tools and prompts, as it calls them itself, to those that
+	// they have here, to which no prefix is added.
+	Rename    map[string]string
+	Overrides []Override
+	// Ask is what it may ask of the clients of its calls.
+	Ask grant.Ask
+	// Bounds are those of its calls.
+	Bounds
+	AskTimeout time.Duration
+	// Start is how long it may take until it is ready, 0 for the default. MaxMessage is
+	// what it may send at once, in bytes, 0 for the default.
+	Start      time.Duration
+	MaxMessage int64
+	// Labels are those of all that it offers.
+	Labels map[string]string
+
+	Range, NameRange diag.Range
+	Hashes
+}
+
+// Override is an override block: what is said of a tool in the place of what its server
+// says. Nil members leave that as it is.
+type Override struct {
+	// Tool is its name, as the server calls it.
+	Tool                                         string
+	Title, Description                           *string
+	ReadOnly, Destructive, Idempotent, OpenWorld *bool
+	Labels                                       map[string]string
+	Bounds
+	Range diag.Range
+}
+
+// The values of [Upstream.Transport].
+const (
+	UpstreamStreamable = "streamable"
+	UpstreamSSE        = "sse"
+)
+
+// The values of [Upstream.Offer].
+const (
+	OfferTools     = "tools"
+	OfferResources = "resources"
+	OfferPrompts   = "prompts"
+)
+
+var offerKinds = []string{OfferTools, OfferResources, OfferPrompts}
+
+const (
+	// DefaultUpstreamTimeout is the timeout of calls of an upstream that does not say.
+	DefaultUpstreamTimeout = 30 * time.Second
+	// maxMessage bounds what an upstream may send at once, in bytes.
+	maxMessage = 64 << 20
+	// maxCommand bounds the words of a command.
+	maxCommand = 256
+)
+
+// Renamed returns what a tool or a prompt is called here that the server calls name.
+func (u *Upstream) Renamed(name string) string {
+	if renamed, ok := u.Rename[name]; ok {
+		return renamed
+	}
+	return u.Prefix + name
+}
+
+// Includes reports whether a tool is offered that the server calls name.
+func (u *Upstream) Includes(name string) bool {
+	return u.Offers(OfferTools) && Covers(u.Include, name) && (u.Exclude == nil || !Covers(u.Exclude, name))
+}
+
+// Offers reports whether what is of a kind is offered.
+func (u *Upstream) Offers(kind string) bool { return slices.Contains(u.Offer, kind) }
+
+// Override returns what the file says of a tool that the server calls name; nil for
+// nothing.
+func (u *Upstream) Override(name string) *Override {
+	for i := range u.Overrides {
+		if u.Overrides[i].Tool == name {
+			return &u.Overrides[i]
+		}
+	}
+	return nil
+}
+
+// upstreams decodes the upstream blocks.
+func (d *decoder) upstreams(all []*hclsyntax.Block) []Upstream {
+	var upstreams []Upstream
+	taken := named{}
+	for _, b := range all {
+		if b.Type == "upstream" {
+			d.claim(taken, b)
+			upstreams = append(upstreams, d.upstream(b))
+		}
+	}
+	return upstreams
+}
+
+func (d *decoder) upstream(b *hclsyntax.Block) Upstream {
+	r := rules["upstream"]
+	d.checkName("the upstream", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, r, "an upstream block", b.DefRange())
+	d.begin(b)
+	u := Upstream{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0])}
+	switch d.exactlyOne(b, r, "the upstream is nowhere", "command", "url") {
+	case "command":
+		d.upstreamCommand(b, &u)
+	case "url":
+		d.upstreamURL(b, &u)
+	}
+	d.upstreamNames(b, &u)
+	d.upstreamAsk(b, &u)
+	u.Bounds = d.boundsOf(b)
+	if _, written := u.Ranges["timeout"]; !written {
+		u.Timeout = DefaultUpstreamTimeout
+	}
+	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout)
+	u.Start = d.duration(b.Body, "start_timeout", 0)
+	u.MaxMessage = d.size(b.Body, "max_message", maxMessage)
+	u.Labels = d.textMap(b.Body, "labels")
+	u.Hashes = d.hashes()
+	return u
+}
+
+// upstreamCommand decodes how the server is run.
+func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *Upstream) {
+	command, ok := d.strings(b.Body, "command")
+	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
+	u.Command = textsOf(command)
+	switch {
+	case !ok:
+	case len(command) == 0 || u.Command[0] == "":
+		d.fail("bad-value", where, "the command names no program", "write the program and its arguments, such as [\"github-mcp-server\", \"stdio\"]")
+	case len(command) > maxCommand || slices.ContainsFunc(u.Command, func(word string) bool { return strings.ContainsRune(word, 0) }):
+		d.fail("bad-value", where, "this cannot be a command", fmt.Sprintf("write at most %d words, without NUL", maxCommand))
+	case strings.ContainsFunc(u.Command[0], unicode.IsSpace) && len(command) == 1:
+		d.fail("bad-value", where, "the command is one word with blanks in it, and no shell takes it apart", "write each word for itself, as in [\"npx\", \"-y\", \"…\"]")
+	}
+	u.Dir = d.filled(b.Body, "dir", "write the folder that the program runs in, or remove it")
+	u.Env = d.environment(b.Body, d.upstreamVariable, nil)
+	for _, name := range []string{"transport", "private_networks"} {
+		d.onlyWith(b, name, "url")
+	}
+	for _, inner := range blocks(b.Body, rules["upstream"]) {
+		if inner.Type == "header" {
+			d.fail("contradiction", d.f.rng(inner.DefRange()), "a program gets no headers", "pass it what it needs in \"env\"")
+		}
+	}
+}
+
+// onlyWith reports an argument that belongs to another one, which is not there.
+func (d *decoder) onlyWith(b *hclsyntax.Block, name, other string) {
+	if attr := b.Body.Attributes[name]; attr != nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("%q belongs to an upstream with %q", name, other), "remove it")
+	}
+}
+
+// upstreamVariable returns the name of a variable of an upstream's program, and false for
+// one that it reports. The operator may have an interpreter look for code elsewhere.
+func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken named) (string, bool) {
+	v, problems := x.Value(nil)
+	if problems.HasErrors() || !hasKind(v, stringKind) || !isIdentifier(v.AsString()) {
+		d.fail("bad-name", d.f.rng(x.Range()), "this is not the name of a variable", "use letters, digits and _, and no digit first, as in { GITHUB_TOKEN = secret.github }")
+		return "", false
+	}
+	return v.AsString(), d.claimName(taken, v.AsString(), x.Range(), "%q stands twice in \"env\"", v.AsString())
+}
+
+// upstreamURL decodes where the server is reached, and how.
+func (d *decoder) upstreamURL(b *hclsyntax.Block, u *Upstream) {
+	for _, name := range []string{"dir", "env"} {
+		d.onlyWith(b, name, "command")
+	}
+	u.Transport, _ = d.oneOf(b.Body, "transport", UpstreamStreamable, UpstreamSSE)
+	private, _ := d.boolean(b.Body, "private_networks", false)
+	if text, ok := d.text(b.Body, "url"); ok {
+		problem, detail := u.reach(text, private)
+		if problem != "" {
+			d.fail("bad-value", d.f.rng(b.Body.Attributes["url"].Expr.Range()), problem, detail)
+		}
+	}
+	taken := named{}
+	for _, inner := range blocks(b.Body, rules["upstream"]) {
+		if inner.Type != "header" {
+			continue
+		}
+		if h, ok := d.header(inner, taken); ok {
+			u.Grant.Headers = append(u.Grant.Headers, h)
+		}
+	}
+}
+
+// reach has the upstream be at a URL, or says what is wrong with that. Whoever writes
+// http:// means a host of a private network or of this machine: such a name is believed
+// to lead there.
+func (u *Upstream) reach(text string, private bool) (problem, detail string) {
+	const form = `write it as in "https://mcp.example.com/mcp"`
+	at, err := url.Parse(text)
+	switch {
+	case err != nil || at.Host == "" || at.Opaque != "" || at.Scheme != "https" && at.Scheme != "http" || !isHostName(hostOf(at)) || strings.Contains(at.Host, "*"):
+		return "this is not the URL of a server", form
+	case at.User != nil:
+		return "the URL holds a user or a password", `what is secret stands in a header block, as in header "Authorization" { value = "Bearer ${secret.NAME}" }`
+	case at.Fragment != "" || strings.Contains(text, "#"):
+		return "the URL has a part behind #, which no server sees", "remove that part"
+	}
+	addr, _ := netip.ParseAddr(at.Hostname())
+	u.URL = text
+	u.Grant = grant.HTTP{
+		Name: "upstream." + u.Name, Hosts: []string{strings.ToLower(grant.HostOf(at))}, Methods: []string{"GET", "POST", "DELETE"},
+		PrivateNetworks: private || at.Scheme == "http" || isLoopback(at.Hostname()) || addr.IsPrivate(),
+	}
+	return "", ""
+}
+
+// NewUpstream returns the upstream of a URL without a block, such as one that the command
+// line names. origin is where it is named, for diagnostics.
+func NewUpstream(name, address, origin string) (Upstream, error) {
+	u := Upstream{
+		Name: name, Prefix: name + "_", Offer: offerKinds, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
+		NameRange: diag.Range{File: origin}, Range: diag.Range{File: origin},
+	}
+	if !isName(name) {
+		return u, fmt.Errorf("the name of an upstream is 1 to %d letters, digits, dots, dashes and underscores", maxName)
+	}
+	if problem, detail := u.reach(address, false); problem != "" {
+		return u, fmt.Errorf("%s; %s", problem, detail)
+	}
+	h := sha256.New()
+	for _, field := range []string{"upstream", name, address} {
+		writeField(h, field)
+	}
+	u.Hash = Hash(h.Sum(nil))
+	u.Meaning = u.Hash
+	return u, nil
+}
