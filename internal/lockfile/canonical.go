@@ -1,0 +1,120 @@
+package lockfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// decode returns the value of JSON that the gate has let through, so that it is of one
+// reading and of bounded depth. Numbers are as they are written.
+func decode(raw []byte) (value any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&value)
+	return value, err
+}
+
+// appendValue appends a decoded value in its canonical form (RFC 8785, but for
+// [appendNumber]).
+func appendValue(dst []byte, value any) []byte {
+	switch value := value.(type) {
+	case string:
+		return appendText(dst, value, isControl)
+	case json.Number:
+		return appendNumber(dst, string(value))
+	case bool:
+		return strconv.AppendBool(dst, value)
+	case []any:
+		dst = append(dst, '[')
+		for i, item := range value {
+			dst = appendValue(separated(dst, i), item)
+		}
+		return append(dst, ']')
+	case map[string]any:
+		dst = append(dst, '{')
+		for i, name := range sortedNames(value) {
+			dst = append(appendText(separated(dst, i), name, isControl), ':')
+			dst = appendValue(dst, value[name])
+		}
+		return append(dst, '}')
+	}
+	return append(dst, "null"...)
+}
+
+// separated appends a comma before all but the first of a list.
+func separated(dst []byte, i int) []byte {
+	if i == 0 {
+		return dst
+	}
+	return append(dst, ',')
+}
+
+// sortedNames returns the names of an object's members in their canonical order.
+func sortedNames(object map[string]any) []string {
+	return slices.SortedFunc(maps.Keys(object), compareNames)
+}
+
+// compareNames compares two names by their UTF-16 code units (RFC 8785 section 3.2.3).
+// Their bytes have the same order, but for characters beyond U+FFFF: these are surrogates
+// there, and so before those from U+E000 on.
+func compareNames(a, b string) int {
+	const private, beyond = 0xee, 0xf0 // the first bytes of U+E000 and of U+10000
+	for i := range min(len(a), len(b)) {
+		if a[i] == b[i] {
+			continue
+		}
+		if a[i] >= private && b[i] >= private && (a[i] >= beyond) != (b[i] >= beyond) {
+			return strings.Compare(b[i:], a[i:])
+		}
+		return strings.Compare(a[i:], b[i:])
+	}
+	return len(a) - len(b)
+}
+
+func isControl(r rune) bool { return r < 0x20 }
+
+// appendText appends a text as JSON, with escapes for what is hidden and where JSON wants
+// them.
+func appendText(dst []byte, text string, hidden func(rune) bool) []byte {
+	dst = append(dst, '"')
+	for _, r := range text {
+		switch short := shortEscape(r); {
+		case short != 0:
+			dst = append(dst, '\\', short)
+		case hidden(r):
+			for _, unit := range utf16.AppendRune(nil, r) {
+				dst = fmt.Appendf(dst, `\u%04x`, unit)
+			}
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return append(dst, '"')
+}
+
+// shortEscape returns what stands for a character behind a backslash where it has an escape
+// of its own, or 0.
+func shortEscape(r rune) byte {
+	switch r {
+	case '"', '\\':
+		return byte(r)
+	case '\b':
+		return 'b'
+	case '\f':
+		return 'f'
+	case '\n':
+		return 'n'
+	case '\r':
+		return 'r'
+	case '\t':
+		return 't'
+	}
+	return 0
+}

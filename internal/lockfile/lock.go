@@ -1,0 +1,112 @@
+package lockfile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Lock holds the tools that were accepted. It does not change; what changes one returns
+// another. The zero Lock knows no upstream.
+type Lock struct {
+	upstreams []accepted // sorted by name
+}
+
+// accepted are the tools of one upstream, sorted by name.
+type accepted struct {
+	upstream string
+	tools    []Tool
+}
+
+// of returns the accepted tools of an upstream; known is false when the lock has never
+// heard of it.
+func (l *Lock) of(upstream string) (tools []Tool, known bool) {
+	i, known := slices.BinarySearchFunc(l.upstreams, upstream, func(a accepted, name string) int {
+		return strings.Compare(a.upstream, name)
+	})
+	if !known {
+		return nil, false
+	}
+	return l.upstreams[i].tools, true
+}
+
+// Upstreams returns the names of the upstreams that the lock knows, sorted.
+func (l *Lock) Upstreams() []string {
+	var names []string
+	for _, a := range l.upstreams {
+		names = append(names, a.upstream)
+	}
+	return names
+}
+
+// Tools returns the accepted tools of an upstream, sorted by name.
+func (l *Lock) Tools(upstream string) []Tool {
+	tools, _ := l.of(upstream)
+	return slices.Clone(tools)
+}
+
+// Pin returns the lock with an upstream that it knows from now on, and with those of the
+// tools that are of this upstream in place of what was accepted under their names. It is
+// for [Verdict.First].
+func (l *Lock) Pin(upstream string, tools ...Tool) *Lock {
+	d := draftOf(l)
+	d.know(upstream)
+	for _, t := range tools {
+		if t.upstream == upstream {
+			d[upstream][t.name] = t
+		}
+	}
+	return d.lock()
+}
+
+// Accept returns the lock with changes taken in: what was added or changed is accepted as
+// it was listed then, and what was removed is no longer.
+func (l *Lock) Accept(changes ...Change) *Lock {
+	d := draftOf(l)
+	for _, c := range changes {
+		d.know(c.Upstream)
+		if c.Kind == Removed {
+			delete(d[c.Upstream], c.Name)
+		} else {
+			d[c.Upstream][c.Name] = c.New
+		}
+	}
+	return d.lock()
+}
+
+// Forget returns the lock without an upstream and its tools. Under [FirstUse], what it
+// lists next is taken in without a question.
+func (l *Lock) Forget(upstream string) *Lock {
+	d := draftOf(l)
+	delete(d, upstream)
+	return d.lock()
+}
+
+// draft is a lock that changes: tools by the names of their upstreams and their own.
+type draft map[string]map[string]Tool
+
+func draftOf(l *Lock) draft {
+	d := draft{}
+	for _, a := range l.upstreams {
+		d.know(a.upstream)
+		for _, t := range a.tools {
+			d[a.upstream][t.name] = t
+		}
+	}
+	return d
+}
+
+func (d draft) know(upstream string) {
+	if d[upstream] == nil {
+		d[upstream] = map[string]Tool{}
+	}
+}
+
+func (d draft) lock() *Lock {
+	l := &Lock{}
+	for _, upstream := range slices.Sorted(maps.Keys(d)) {
+		tools := slices.SortedFunc(maps.Values(d[upstream]), byName)
+		l.upstreams = append(l.upstreams, accepted{upstream, tools})
+	}
+	return l
+}

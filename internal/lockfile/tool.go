@@ -1,0 +1,134 @@
+package lockfile
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/jsongate"
+)
+
+// The bounds of an entry. What is beyond is no tool: a model could not read it.
+const (
+	maxEntry  = 1 << 20 // bytes
+	maxDepth  = 64      // objects and arrays that are open at once
+	maxTokens = 50_000  // structural characters
+	maxName   = 1 << 10 // bytes
+)
+
+// Tool is the definition of a tool of an upstream. The zero Tool is none.
+type Tool struct {
+	upstream, name, definition string
+}
+
+// Upstream returns the name of the upstream's block.
+func (t Tool) Upstream() string { return t.upstream }
+
+// Name returns the name that the upstream calls the tool by.
+func (t Tool) Name() string { return t.name }
+
+// Definition returns the definition in its canonical form.
+func (t Tool) Definition() json.RawMessage { return json.RawMessage(t.definition) }
+
+// Hash returns the SHA-256 of the definition in its canonical form, in 64 lower-case
+// hexadecimal digits.
+func (t Tool) Hash() string {
+	sum := sha256.Sum256([]byte(t.definition))
+	return hex.EncodeToString(sum[:])
+}
+
+// Equal reports whether two tools are the same, with the same definition.
+func (t Tool) Equal(other Tool) bool { return t == other }
+
+// byName orders tools of one upstream, and definitions of one name.
+func byName(a, b Tool) int {
+	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.definition, b.definition))
+}
+
+// Of returns the tool that an entry of an upstream's tools/list defines; upstream is the name
+// of its block, which is valid UTF-8. The error says why the entry defines none: it is longer than 1 MiB, deeper than 64, or not JSON of one
+// reading (see [jsongate.Check]; a string with half of a surrogate pair is none), it has no
+// name, a member of the definition has not its type, or is named like one but for case,
+// which some decoders take for it. Such a tool cannot be pinned, and must not be served.
+func Of(upstream string, entry json.RawMessage) (Tool, error) {
+	if err := jsongate.Check(entry, jsongate.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
+		return Tool{}, fmt.Errorf("read definition: %w", err)
+	}
+	value, err := decode(entry)
+	if err != nil {
+		return Tool{}, fmt.Errorf("read definition: %w", err)
+	}
+	t, err := define(upstream, value)
+	if err != nil {
+		return Tool{}, fmt.Errorf("read definition: %w", err)
+	}
+	return t, nil
+}
+
+// parts are the members of a definition, each with what it holds.
+var parts = map[string]part{
+	"name": textPart, "title": textPart, "description": textPart,
+	"inputSchema": objectPart, "outputSchema": objectPart, "annotations": objectPart,
+}
+
+// part is what a member of a definition holds.
+type part string
+
+const (
+	textPart   part = "text"
+	objectPart part = "object"
+)
+
+func (p part) holds(value any) bool {
+	switch value.(type) {
+	case string:
+		return p == textPart
+	case map[string]any:
+		return p == objectPart
+	}
+	return false
+}
+
+// define returns the tool that a decoded entry defines.
+func define(upstream string, value any) (Tool, error) {
+	entry, ok := value.(map[string]any)
+	if !ok {
+		return Tool{}, errors.New("it is no object")
+	}
+	definition := map[string]any{}
+	for _, member := range sortedNames(entry) {
+		name, is := partOf(member)
+		switch value := entry[member]; {
+		case !is:
+		case member != name:
+			return Tool{}, fmt.Errorf("a member is named like the %s but for case", name)
+		case value == nil:
+		case !parts[name].holds(value):
+			return Tool{}, fmt.Errorf("the %s is no %s", name, parts[name])
+		default:
+			definition[name] = value
+		}
+	}
+	name, _ := definition["name"].(string)
+	if name == "" || len(name) > maxName {
+		return Tool{}, fmt.Errorf("it has no name of 1 to %d bytes", maxName)
+	}
+	return Tool{upstream: upstream, name: name, definition: string(appendValue(nil, definition))}, nil
+}
+
+// partOf returns the part of a definition that a decoder may take a member for.
+func partOf(member string) (name string, ok bool) {
+	if _, ok := parts[member]; ok {
+		return member, true
+	}
+	for name := range parts {
+		if strings.EqualFold(name, member) {
+			return name, true
+		}
+	}
+	return "", false
+}
