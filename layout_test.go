@@ -78,6 +78,7 @@ var layout = map[string][]string{
 	"internal/telemetry":       {},
 	"internal/federation":      {"diag", "scripting", "internal/catalog", "internal/content", "internal/grant", "internal/hclfile", "internal/host", "internal/reply", "internal/schema", "internal/upstream", "internal/uritemplate"},
 	"internal/upstream":        {"internal/grant", "internal/jsongate", "internal/supervisor"},
+	"internal/codemode":        {"diag", "internal/clip", "scripting"},
 	"internal/watch":           {},
 	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
 	"internal/systemd":         {},
