@@ -121,7 +121,7 @@ func (p *printer) about(t *Tool) []string {
 			}
 		}
 	} else {
-		told = lines(t.Title+"\n"+clip.Start(t.Description, maxDescription), maxLines)
+		told = lines(titleOf(t)+"\n"+clip.Start(t.Description, maxDescription), maxLines)
 		if len(told) == 0 {
 			told = []string{undescribed}
 		}
@@ -137,6 +137,16 @@ func (p *printer) about(t *Tool) []string {
 		return []string{told[0] + " " + tags}
 	}
 	return append(told, tags)
+}
+
+// titleOf returns the title of a tool that is not one of its names over again.
+func titleOf(t *Tool) string {
+	for _, name := range [...]string{t.Name, t.Member} {
+		if strings.EqualFold(pascal(name), pascal(t.Title)) {
+			return ""
+		}
+	}
+	return t.Title
 }
 
 func annotations(t *Tool) string {

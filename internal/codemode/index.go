@@ -106,7 +106,7 @@ func (b *builder) text(text string, weight int32) {
 
 // word says that the last tool has a word.
 func (b *builder) word(word string, weight int32) {
-	if b.words >= maxWords {
+	if b.words >= maxWords || common[word] {
 		return
 	}
 	b.words++

@@ -95,15 +95,15 @@ func constraints(n *node) []string {
 	add("maximum", "<= %s")
 	add("exclusiveMaximum", "< %s")
 	add("multipleOf", "a multiple of %s")
-	c = append(c, between(n, "minLength", "maxLength", "characters")...)
+	c = append(c, between(n, "minLength", "maxLength", "character")...)
 	add("pattern", "pattern %s")
 	add("format", "format %s")
 	add("contentEncoding", "in %s")
-	c = append(c, between(n, "minItems", "maxItems", "items")...)
+	c = append(c, between(n, "minItems", "maxItems", "item")...)
 	if n.is("uniqueItems") {
 		c = append(c, "all different")
 	}
-	c = append(c, between(n, "minProperties", "maxProperties", "members")...)
+	c = append(c, between(n, "minProperties", "maxProperties", "member")...)
 	if values := n.of(listKind, "enum"); values != nil && len(values.items) > maxLiterals {
 		c = append(c, fmt.Sprintf("%d of %d values are shown", maxLiterals, len(values.items)))
 	}
@@ -133,15 +133,22 @@ func between(n *node, least, most, noun string) []string {
 	high, bounded := n.count(most)
 	switch {
 	case bounded && low == high:
-		return []string{fmt.Sprintf("%d %s", low, noun)}
+		return []string{many(low, noun)}
 	case bounded && low > 0:
-		return []string{fmt.Sprintf("%d to %d %s", low, high, noun)}
+		return []string{fmt.Sprintf("%d to %s", low, many(high, noun))}
 	case bounded:
-		return []string{fmt.Sprintf("at most %d %s", high, noun)}
+		return []string{"at most " + many(high, noun)}
 	case some && low > 0:
-		return []string{fmt.Sprintf("at least %d %s", low, noun)}
+		return []string{"at least " + many(low, noun)}
 	}
 	return nil
+}
+
+func many(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
 }
 
 // count returns a member that is a whole number of at most nine digits.

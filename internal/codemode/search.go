@@ -56,7 +56,7 @@ func (x *Index) Search(query string, limit int, visible func(i int) bool) []Hit 
 	s := search{index: x, scores: make([]float64, len(x.names)), seen: make([]bool, len(x.names))}
 	s.look(visible)
 	for i, word := range words {
-		if slices.Contains(words[:i], word) {
+		if common[word] || slices.Contains(words[:i], word) {
 			continue
 		}
 		if at, ok := slices.BinarySearch(x.terms, fold(word)); ok {

@@ -7,27 +7,29 @@ import (
 
 // The weights of [Tokens].
 const (
-	wordBytes  = 7 // letters of one part of a word, such as Customer in getCustomer
+	wordRun    = 6 // letters of one part of a word, such as Customer in getCustomer
 	digitRun   = 3 // digits
-	signRun    = 2 // signs that stand together
+	signRun    = 3 // signs that stand together
 	letterRun  = 2 // letters of other alphabets that stand together
 	firstIdeog = 0x2E80
 )
 
 // Tokens estimates how many tokens a text is for a model. It is the same for a text
-// everywhere, and no tokenizer's own count.
+// everywhere, and no tokenizer's own count: of declarations, schemas, code and prose in
+// English it is within a tenth of what the vocabulary o200k_base makes of them.
 //
-// A part of a word is one token for each seven letters or less: words are split where
-// a capital letter follows a small one, and at every sign. Three digits are one, as
-// are two signs that stand together, two letters of other alphabets than the Latin
-// one, and each character of a script that does without spaces. A space in front of
-// a word is part of it; other white space is one for each run.
+// A part of a word is one token for each six letters or less; words are split where
+// a capital letter follows a small one. Three digits are one token, as are three
+// signs that stand together, of which the last is part of the word behind them, and
+// two letters of other alphabets than the Latin one. Each character of a script that
+// does without spaces is one. A space is part of what follows it, and a line break of
+// the signs before it; of other white space each run is one.
 func Tokens(text string) int {
 	var c counter
 	for _, r := range text {
 		c.add(r)
 	}
-	c.end()
+	c.end(blank)
 	return c.tokens
 }
 
@@ -68,35 +70,38 @@ type counter struct {
 	// class is that of the run that is open, and length how long it is.
 	class  class
 	length int
-	// space says that the blank run is one space.
-	space bool
+	// behind is the class of the run before it, and first its first character.
+	behind class
+	first  rune
 }
 
 func (c *counter) add(r rune) {
 	next := classOf(r)
 	if next != c.class && !(c.class == capital && next == small) {
-		c.end()
-		c.length = 0
-	}
-	if next == blank {
-		c.space = c.length == 0 && r == ' '
+		c.end(next)
+		c.behind, c.length, c.first = c.class, 0, r
 	}
 	c.class = next
 	c.length++
 }
 
-// end counts the run that is open.
-func (c *counter) end() {
+// end counts the run that is open, behind which one of a class begins.
+func (c *counter) end(next class) {
 	switch c.class {
 	case blank:
-		if c.length > 0 && !c.space {
-			c.tokens++
+		spaces := c.length - 1
+		if c.behind == sign && c.first == '\n' {
+			spaces--
 		}
+		c.tokens += min(1, max(0, spaces))
 	case small, capital:
-		c.tokens += runs(c.length, wordBytes)
+		c.tokens += runs(c.length, wordRun)
 	case digit:
 		c.tokens += runs(c.length, digitRun)
 	case sign:
+		if next == small || next == capital {
+			c.length--
+		}
 		c.tokens += runs(c.length, signRun)
 	case letter:
 		c.tokens += runs(c.length, letterRun)

@@ -77,6 +77,9 @@ func turns(last, r rune, rest string) bool {
 	return behind[0] != 's' || len(behind) > 1 && isAlphanumeric(behind[1])
 }
 
+// common are words that tell nothing of a tool.
+var common = set("a an and as at by for from in into is it of on or that the this to with")
+
 // fold returns a word without the ending of an English plural.
 func fold(word string) string {
 	switch n := len(word); {
@@ -84,7 +87,7 @@ func fold(word string) string {
 		return word[:n-3] + "y"
 	case n > 4 && (hasAnySuffix(word, "sses", "shes", "ches", "xes", "zes")):
 		return word[:n-2]
-	case n > 3 && word[n-1] == 's' && !hasAnySuffix(word, "ss", "us", "is"):
+	case n > 2 && word[n-1] == 's' && !hasAnySuffix(word, "ss", "us", "is"):
 		return word[:n-1]
 	}
 	return word
