@@ -75,16 +75,7 @@ func FuzzDeclarationsAreTypeScriptThatNothingWasPutInto(f *testing.F) {
 		}
 		tool := Tool{Name: name, Group: group, Member: member, Title: title, Description: description, Input: input, Output: json.RawMessage(output), ReadOnly: truth(len(input)%2 == 0)}
 		for d := Full; d < NamesOnly; d++ {
-			declared := Declare([]Tool{tool}, d)
-			if problem := injected(declared, 1); problem != "" {
-				t.Errorf("%s was put in:\n%s", problem, declared)
-			}
-			if len(declared) > 4*maxDeclaration+8*len(name+group+member) {
-				t.Errorf("a declaration has %d bytes", len(declared))
-			}
-			if problem := mistakes(declared); problem != "" && len(declared) < 16<<10 && !tooMuch.MatchString(problem) {
-				t.Errorf("%s\n%s", problem, declared)
-			}
+			holdDeclaration(t, tool, d)
 		}
 		_ = NewIndex([]Tool{tool}).Search(name+description, 1, nil)
 	})

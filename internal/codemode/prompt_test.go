@@ -32,8 +32,8 @@ func TestABudgetTakesDetailFromAllToolsAlike(t *testing.T) {
 }
 
 func TestNoBudgetTakesANameAway(t *testing.T) {
-	tools := append(catalogueOf(500), hostileCatalogue()...)
-	for _, budget := range []int{1, 2000, 8000, 40_000, 100_000} {
+	tools := append(catalogueOf(100), hostileCatalogue()...)
+	for _, budget := range []int{1, 1500, 5000, 9000, 16_000, 22_000, 30_000} {
 		text := Prompt(tools, Options{Budget: budget})
 		for _, e := range arrange(tools) {
 			for i := range e.tools {
