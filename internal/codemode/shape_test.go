@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,19 @@ func TestTheTypeOfASchema(t *testing.T) {
 		p := newPrinter("t", Full, typeNames{})
 		if got, _ := p.root([]byte(r.schema), 0); got != r.want || p.types.Len() > 0 {
 			t.Errorf("%s\n is %s\nwant %s", r.schema, got, r.want)
+		}
+	}
+}
+
+// TestWhatStandsDeepIsUnknown pins how deep a type is printed.
+func TestWhatStandsDeepIsUnknown(t *testing.T) {
+	for n, want := range map[int]string{
+		maxDepth:     "string" + strings.Repeat("[]", maxDepth),
+		maxDepth + 1: "unknown" + strings.Repeat("[]", maxDepth+1),
+	} {
+		p := newPrinter("t", Full, typeNames{})
+		if got, _ := p.root(deep(`{"items":`, `{"type":"string"}`, `}`, n), 0); got != want {
+			t.Errorf("%d lists in each other are %s", n, got)
 		}
 	}
 }
