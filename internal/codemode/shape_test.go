@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -163,6 +164,40 @@ func TestATitleThatIsTheNameOverAgainIsLeftOut(t *testing.T) {
 		declared := Describe(Tool{Name: "crm_get_customer", Group: "crm", Member: "get_customer", Title: r.title, Description: "Returns it."})
 		if want := "declare const crm: {\n  " + r.want + "\n  get_customer(args: { [name: string]: unknown }): Promise<unknown>;\n};\n"; declared != want {
 			t.Errorf("%s is declared as\n%s", r.title, declared)
+		}
+	}
+}
+
+// TestOfLongEnumsTheFirstValuesAreShown pins what is said of the others: their types.
+func TestOfLongEnumsTheFirstValuesAreShown(t *testing.T) {
+	schema := wide(`{"enum":[`, `%d`, `,64,"a","b",true,null,[1],{"a":1}]}`, maxLiterals)
+	want := make([]string, maxLiterals)
+	for i := range want {
+		want[i] = strconv.Itoa(i)
+	}
+	p := newPrinter("t", Full, typeNames{})
+	got, doc := p.root(schema, 0)
+	if diff := cmp.Diff(strings.Join(want, " | ")+` | number | string | boolean | null | unknown[] | { [name: string]: unknown }`, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := comment(p.told(&doc.root), ""); got != "/** 64 of 71 values are shown */\n" {
+		t.Errorf("it is told %q", got)
+	}
+}
+
+func TestValuesThatAreTooLongAreNotShown(t *testing.T) {
+	long := strings.Repeat("1", maxLiteral+1)
+	for schema, want := range map[string]string{
+		`{"const":` + long + `}`:                          `number`,
+		`{"const":"` + long + `"}`:                        `string`,
+		`{"const":[` + long + `]}`:                        `[number]`,
+		`{"const":{"` + long + `":1}}`:                    `{ [name: string]: unknown }`,
+		string(wide(`{"const":[`, `%d`, `]}`, 33)):        `unknown[]`,
+		string(wide(`{"const":{`, `"%[1]d":1`, `}}`, 33)): `{ [name: string]: unknown }`,
+	} {
+		p := newPrinter("t", Full, typeNames{})
+		if got, _ := p.root([]byte(schema), 0); got != want {
+			t.Errorf("%.40s is %s, want %s", schema, got, want)
 		}
 	}
 }
