@@ -30,6 +30,7 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 			if i > 0 || key {
 				out = newLine(out, indent)
 			}
+			out = appendNote(out, v, i, indent)
 			out = append(appendText(out, name, -1), ':')
 			out = appendMember(out, v.Values[i], indent)
 		}
@@ -58,6 +59,26 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 		return append(space(out, key), "null"...)
 	}
 	return fmt.Append(space(out, key), v)
+}
+
+// appendNote writes the note of a member, if it has one, and begins the line
+// behind it. Nothing in a note can end its comment but its own lines, which
+// are commented like the first.
+func appendNote(out []byte, m *Map, i, indent int) []byte {
+	if i >= len(m.Notes) || m.Notes[i] == "" {
+		return out
+	}
+	for line := range strings.SplitSeq(m.Notes[i], "\n") {
+		out = append(out, "# "...)
+		for _, c := range line {
+			if !printable(c) {
+				c = ' '
+			}
+			out = append(out, string(c)...)
+		}
+		out = newLine(out, indent)
+	}
+	return out
 }
 
 func space(out []byte, key bool) []byte {

@@ -25,6 +25,11 @@ const (
 type Map struct {
 	Names  []string
 	Values []any
+	// Notes are comments for people, which [Append] writes above members: above
+	// that of the same index, in as many lines as the text has. What stands behind
+	// the last note has none, nor has what an empty one belongs to. [Parse] leaves
+	// out the comments of a text.
+	Notes []string
 }
 
 // Error says where a text is not what can be read. It repeats none of the text.

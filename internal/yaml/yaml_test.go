@@ -131,6 +131,21 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+func TestNotesStandAboveTheirMembers(t *testing.T) {
+	m := &Map{
+		Names:  []string{"a", "b", "c"},
+		Values: []any{&Map{Names: []string{"d"}, Values: []any{"x"}, Notes: []string{"of d\u2028b: 2\r"}}, []any{&Map{Names: []string{"e"}, Values: []any{"y"}, Notes: []string{"of e"}}}, true},
+		Notes:  []string{"of a,\nin two lines", ""},
+	}
+	const want = "# of a,\n# in two lines\na:\n  # of d b: 2 \n  d: x\nb:\n- # of e\n  e: \"y\"\nc: true\n"
+	if got := string(Append(nil, m)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := shown(Parse(want, never)); got != `{"a":{"d":"x"},"b":[{"e":"y"}],"c":true}` {
+		t.Errorf("it is read as %s", got)
+	}
+}
+
 // TestWhatIndentsMakeLongEndsEarly prints what would have 300 MB.
 func TestWhatIndentsMakeLongEndsEarly(t *testing.T) {
 	text := strings.Repeat(`{"a":`, 150) + "[" + strings.Repeat("1,", 1_000_000) + "1]" + strings.Repeat("}", 150)
