@@ -80,6 +80,7 @@ var layout = map[string][]string{
 	"internal/upstream":        {"internal/grant", "internal/jsongate", "internal/supervisor"},
 	"internal/codemode":        {"diag", "internal/clip", "scripting"},
 	"internal/watch":           {},
+	"internal/compose":         {"internal/yaml"},
 	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
 	"internal/systemd":         {},
 	"internal/state":           {"identity"},
@@ -136,6 +137,7 @@ var testDoors = []string{
 	"github.com/google/go-cmp", "go.uber.org/goleak",
 	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket",
+	"github.com/compose-spec/compose-go", "k8s.io/", "sigs.k8s.io/yaml",
 }
 
 // TestImportsFollowTheLayout reads every Go file itself rather than asking the

@@ -1,7 +1,8 @@
 // Package yaml reads YAML from strangers as what JSON can hold. It is the one
 // door to the YAML library, which finds the structure of a text; what plain
 // words mean is decided here, by the core schema of YAML 1.2. It bounds what a
-// text can become: aliases are written out, within a budget.
+// text can become: aliases are written out, within a budget. And it writes YAML
+// which every version reads as what it was, with comments for people.
 package yaml
 
 import (

@@ -1,0 +1,42 @@
+package compose
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+func TestTheDeploymentOfTheRFC(t *testing.T) { golden(t, "coding-env", coding()) }
+
+func TestADeploymentThatHasOfEverythingSomething(t *testing.T) { golden(t, "rich", rich()) }
+
+// golden compares the files of a deployment with an archive of them.
+func golden(t *testing.T, name string, d Deployment) {
+	t.Helper()
+	files, err := Files(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := &txtar.Archive{}
+	for _, f := range files {
+		archive.Files = append(archive.Files, txtar.File{Name: f.Name, Data: f.Content})
+	}
+	path := "testdata/" + name + ".txtar"
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(txtar.Format(archive))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,88 @@
+package compose
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// loaded returns docker-compose.yml as Compose reads it, with the environment of
+// who starts it.
+func loaded(text string, environment map[string]string) (*types.Project, error) {
+	return loader.LoadWithContext(context.Background(), types.ConfigDetails{
+		WorkingDir:  "/deployment",
+		ConfigFiles: []types.ConfigFile{{Filename: "docker-compose.yml", Content: []byte(text)}},
+		Environment: environment,
+	}, func(o *loader.Options) { o.SkipResolveEnvironment = true })
+}
+
+// manifests are the objects of Kubernetes in some files, by their kinds and names.
+type manifests struct {
+	namespaces  map[string]corev1.Namespace
+	configMaps  map[string]corev1.ConfigMap
+	services    map[string]corev1.Service
+	claims      map[string]corev1.PersistentVolumeClaim
+	deployments map[string]appsv1.Deployment
+	policies    map[string]networkingv1.NetworkPolicy
+}
+
+// decoded returns the objects, as the types of Kubernetes hold them to the letter.
+func decoded(t testing.TB, content map[string]string) manifests {
+	t.Helper()
+	m := manifests{
+		map[string]corev1.Namespace{}, map[string]corev1.ConfigMap{}, map[string]corev1.Service{},
+		map[string]corev1.PersistentVolumeClaim{}, map[string]appsv1.Deployment{}, map[string]networkingv1.NetworkPolicy{},
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "kubernetes/") || content[name] == "" {
+			continue
+		}
+		for document := range strings.SplitSeq(content[name], "\n---\n") {
+			var head struct {
+				Kind     string `json:"kind"`
+				Metadata struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, document)
+			}
+			switch head.Kind {
+			case "Namespace":
+				decode(t, document, head.Metadata.Name, m.namespaces)
+			case "ConfigMap":
+				decode(t, document, head.Metadata.Name, m.configMaps)
+			case "Service":
+				decode(t, document, head.Metadata.Name, m.services)
+			case "PersistentVolumeClaim":
+				decode(t, document, head.Metadata.Name, m.claims)
+			case "Deployment":
+				decode(t, document, head.Metadata.Name, m.deployments)
+			case "NetworkPolicy":
+				decode(t, document, head.Metadata.Name, m.policies)
+			default:
+				t.Fatalf("%s: an object of the kind %q", name, head.Kind)
+			}
+		}
+	}
+	return m
+}
+
+func decode[T any](t testing.TB, document, name string, into map[string]T) {
+	t.Helper()
+	if _, taken := into[name]; taken {
+		t.Errorf("two objects are called %s", name)
+	}
+	var object T
+	if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+		t.Fatalf("%v\n%s", err, document)
+	}
+	into[name] = object
+}
