@@ -5,6 +5,9 @@ import "fmt"
 // absent returns what to do about a name that other JavaScript hosts have, or
 // that exists only when it is granted.
 func (c *compilation) absent(name string) (advice string, ok bool) {
+	if c.src.Kind == Code {
+		return absentOfCode(name)
+	}
 	switch name {
 	case "http":
 		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true

@@ -1,6 +1,8 @@
 package scripting
 
 import (
+	"slices"
+
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/token"
@@ -37,6 +39,15 @@ type analysis struct {
 	answered []member
 	// settled are the variables that are declared with that, and the object.
 	settled map[string]string
+	// groups are the globals whose methods answer like functions do, as in
+	// crm.get_customer(args).
+	groups map[string]bool
+	// reassigned are the names that = gives values to, and how often, and keywords
+	// the calls in whose arguments that happens.
+	reassigned map[string]int
+	keywords   []*ast.CallExpression
+	// undeclared are the names among these that code does not declare.
+	undeclared []string
 	// unicode are regular expressions with \p{…}.
 	unicode []ast.Expression
 }
@@ -49,13 +60,21 @@ type member struct {
 }
 
 func analyse(body ast.Node) *analysis {
-	a := &analysis{
-		refs: map[string]file.Idx{}, bound: map[string]bool{},
-		probed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
-		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{},
-	}
+	a := newAnalysis()
 	a.node(body)
 	return a
+}
+
+func (a *analysis) reassign(target ast.Node) {
+	eachTarget(target, func(name string) { a.reassigned[name]++ })
+}
+
+func newAnalysis() *analysis {
+	return &analysis{
+		refs: map[string]file.Idx{}, bound: map[string]bool{},
+		probed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
+		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{},
+	}
 }
 
 // free returns the place of a name that means a global, and whether there is one.
@@ -82,6 +101,12 @@ func (a *analysis) node(n ast.Node) {
 	case *ast.AssignExpression:
 		a.destructured(n.Left, n.Right)
 		a.assigned[staticPath(n.Left)] = true
+		if n.Operator == token.ASSIGN {
+			a.reassign(n.Left)
+		}
+		children(n, a.node)
+	case *ast.ForIntoExpression:
+		a.reassign(n.Expression)
 		children(n, a.node)
 	default:
 		a.expression(n)
@@ -113,6 +138,9 @@ func (a *analysis) expression(n ast.Node) {
 	case *ast.CallExpression:
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
+		if slices.ContainsFunc(n.ArgumentList, isKeyword) {
+			a.keywords = append(a.keywords, n)
+		}
 	}
 }
 
@@ -259,6 +287,31 @@ func taken(object string, pattern *ast.ObjectPattern) []member {
 		}
 	}
 	return members
+}
+
+// eachTarget calls f for each name that a target gives a value to.
+func eachTarget(target ast.Node, f func(name string)) {
+	switch n := target.(type) {
+	case *ast.Identifier:
+		f(n.Name.String())
+	case *ast.AssignExpression: // with a default
+		eachTarget(n.Left, f)
+	case *ast.ArrayPattern:
+		for _, element := range n.Elements {
+			eachTarget(element, f)
+		}
+		eachTarget(n.Rest, f)
+	case *ast.ObjectPattern:
+		for _, property := range n.Properties {
+			switch p := property.(type) {
+			case *ast.PropertyShort:
+				f(p.Name.Name.String())
+			case *ast.PropertyKeyed:
+				eachTarget(p.Value, f)
+			}
+		}
+		eachTarget(n.Rest, f)
+	}
 }
 
 // awaits reports whether the function's own level uses await.

@@ -14,10 +14,10 @@ import (
 // of the answer itself.
 func (a *analysis) unawaited(n *ast.DotExpression) {
 	name, start, end := n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()
-	if root := answering(n.Left); root != "" {
+	if root := a.answering(n.Left); root != "" {
 		a.promised = append(a.promised, member{root, name, start, end})
 	}
-	if root := awaited(n.Left); root != "" {
+	if root := a.awaited(n.Left); root != "" {
 		a.answered = append(a.answered, member{root, name, start, end})
 	}
 }
@@ -26,14 +26,14 @@ func (a *analysis) unawaited(n *ast.DotExpression) {
 func (a *analysis) answer(n *ast.Binding) {
 	switch target := n.Target.(type) {
 	case *ast.Identifier:
-		if root := answering(n.Initializer); root != "" {
+		if root := a.answering(n.Initializer); root != "" {
 			a.held[target.Name.String()] = root
 		}
-		if root := awaited(n.Initializer); root != "" {
+		if root := a.awaited(n.Initializer); root != "" {
 			a.settled[target.Name.String()] = root
 		}
 	case *ast.ObjectPattern:
-		if root := awaited(n.Initializer); root != "" {
+		if root := a.awaited(n.Initializer); root != "" {
 			a.answered = append(a.answered, taken(root, target)...)
 		}
 	}
@@ -41,16 +41,16 @@ func (a *analysis) answer(n *ast.Binding) {
 
 // awaited returns the name root of await root.NAME.METHOD(...) or await
 // root(...), or nothing.
-func awaited(n ast.Expression) string {
+func (a *analysis) awaited(n ast.Expression) string {
 	if await, ok := n.(*ast.AwaitExpression); ok {
-		return answering(await.Argument)
+		return a.answering(await.Argument)
 	}
 	return ""
 }
 
 // answering returns the name root of an expression root.NAME.METHOD(...),
-// root(...), exec.NAME(...) or tools.NAME(...), or nothing.
-func answering(n ast.Expression) string {
+// root(...), exec.NAME(...), tools.NAME(...) or GROUP.NAME(...), or nothing.
+func (a *analysis) answering(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
 		return ""
@@ -59,7 +59,7 @@ func answering(n ast.Expression) string {
 		return id.Name.String()
 	}
 	if method, ok := call.Callee.(*ast.DotExpression); ok {
-		if id, ok := method.Left.(*ast.Identifier); ok && (id.Name == "exec" || id.Name == "tools") {
+		if id, ok := method.Left.(*ast.Identifier); ok && (id.Name == "exec" || id.Name == "tools" || a.groups[id.Name.String()]) {
 			return id.Name.String()
 		}
 		if object, ok := method.Left.(*ast.DotExpression); ok {
@@ -90,6 +90,9 @@ func (c *compilation) checkPromises(found *analysis) {
 
 // checkAnswers tells members that no answer of a granted object has.
 func (c *compilation) checkAnswers(found *analysis) {
+	if c.src.Kind == Code {
+		return // what tools answer is not known
+	}
 	for _, m := range found.answered {
 		c.checkAnswer(found, m.object, m)
 	}
@@ -147,6 +150,8 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 		return "", false
 	}
 	switch {
+	case c.src.Kind == Code:
+		return c.calling(object)
 	case object == "http":
 		return "http.NAME.get(url)", true
 	case object == "fs":
@@ -168,11 +173,15 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 }
 
 func (c *compilation) checkPromise(m member, detail string) {
+	severity := diag.Warning
+	if c.src.Kind == Code {
+		severity = diag.Error // before anything is done
+	}
 	switch {
 	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
 	default:
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
+			Severity: severity, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
 		}, m.start, m.end)
 	}
 }

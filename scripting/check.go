@@ -18,6 +18,7 @@ const maxReports = 50
 
 // check tells what is certain to fail, or never to match, when the body runs.
 func (c *compilation) check(found *analysis) {
+	c.checkKeywords(found)
 	c.checkMembers(found)
 	c.checkNames(found)
 	c.checkPromises(found)
@@ -43,6 +44,14 @@ func (c *compilation) subject() string {
 		return "params"
 	}
 	return "input"
+}
+
+// argumentsAre says, behind other advice, where the arguments of a body are.
+func (c *compilation) argumentsAre() string {
+	if c.src.Kind == Code {
+		return ""
+	}
+	return "; arguments are members of " + c.subject()
 }
 
 // sees reports whether bodies of this kind have a global that others may lack.
@@ -72,7 +81,7 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) {
 func (c *compilation) uncalled(start file.Idx) {
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "script-syntax", Summary: "the body is a function that nothing calls",
-		Detail: "a body is the inside of a function: write its statements alone, without the function around them; arguments are members of " + c.subject(),
+		Detail: "a body is the inside of a function: write its statements alone, without the function around them" + c.argumentsAre(),
 	}, start, start+1)
 }
 
@@ -134,6 +143,8 @@ func (c *compilation) checkMembers(found *analysis) {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
 			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
+		case c.src.Kind == Code && c.isGroup(m.object):
+			c.checkToolOfCode(m)
 		case m.object == "tools":
 			c.checkTool(m)
 		case isGranting(m.object):
@@ -186,7 +197,7 @@ func (c *compilation) granted(kind string) []string {
 // checkNames tells names that mean nothing. A body that asks for a name with
 // typeof knows that it may be absent.
 func (c *compilation) checkNames(found *analysis) {
-	known := slices.Concat(globals(c.src.Kind, c.src.Objects), builtins())
+	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
 		at, free := found.free(name)
 		if len(c.list) >= maxReports {
@@ -200,6 +211,11 @@ func (c *compilation) checkNames(found *analysis) {
 			d.Severity, d.Detail = diag.Error, advice
 		} else if meant := elsewhere(name); meant != "" {
 			d.Detail = meant
+			if c.src.Kind == Code {
+				d.Severity = diag.Error // before anything is done
+			}
+		} else if guess := c.names().meant(name); guess != "" {
+			d.Detail = guess
 		} else if guess := diag.DidYouMean(name, known); guess != "" {
 			d.Detail = guess
 		}

@@ -28,6 +28,9 @@ const (
 // an error. All ranges are places in the file of src.Text, or in an imported file.
 func Compile(src Source) (*Program, diag.List) {
 	r := recovery{src: remembering(src), left: maxAgain}
+	if src.Kind == Code {
+		r.text, r.removed = withoutImports(src.Text.Body())
+	}
 	program := r.run()
 	list := withoutEchoes(r.told.Sort())
 	if list.HasErrors() {
@@ -40,6 +43,11 @@ func Compile(src Source) (*Program, diag.List) {
 type compilation struct {
 	src  Source
 	list diag.List
+	// removed is what was left out of code, and text the code without it, at the
+	// same places. Of other bodies there is neither.
+	removed *leftOut
+	text    string
+	tools   *toolNames // see [compilation.names]
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
 	origin        origin
@@ -96,13 +104,29 @@ func (c *compilation) run() *Program {
 }
 
 // body is the text to compile.
-func (c *compilation) body() string { return c.patches.of("", c.src.Text.Body()) }
+func (c *compilation) body() string { return c.patches.of("", c.written()) }
+
+// written is the text without what is left out of code.
+func (c *compilation) written() string {
+	if c.removed != nil {
+		return c.text
+	}
+	return c.src.Text.Body()
+}
+
+// names returns the names of the tools of code.
+func (c *compilation) names() *toolNames {
+	if c.tools == nil {
+		c.tools = c.src.toolNames()
+	}
+	return c.tools
+}
 
 // exporting tells words with which nothing can be exported.
 func (c *compilation) exporting(words []module) {
 	for _, at := range words[:min(len(words), maxReports)] {
 		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: "a body exports nothing",
-			Detail: "it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of " + c.subject(),
+			Detail: "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre(),
 		}, exportSpot(c.body(), at))
 	}
 }
@@ -215,8 +239,11 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
 	}
+	if c.src.Kind == Code {
+		c.complete(function)
+	}
 	function.Async = awaits(function)
-	found := analyse(function.Body)
+	found := c.analyse(function)
 	c.patches.hide(found)
 	c.check(found)
 	c.checkGrowth(function.Body, found)
@@ -225,15 +252,19 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	}
 	p := &Program{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
-		uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
+		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
 		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
 	}
 	_, p.everything = found.free("globalThis")
-	for _, name := range globals(c.src.Kind, c.src.Objects) {
+	for _, name := range globalsOf(&c.src, c.names()) {
 		if _, ok := found.refs[name]; ok {
 			p.uses[name] = true
 			p.parameters = append(p.parameters, name)
 		}
+	}
+	if c.src.Kind == Code {
+		p.missing = c.missing(found)
+		c.declareAssigned(function, found.undeclared)
 	}
 	unfold(function.Body)
 	takes(function, p.parameters)

@@ -66,6 +66,9 @@ type Limits struct {
 	// an executor that runs bodies in processes of their own. Default is that of
 	// the executor.
 	Memory int64
+	// Stdout is the most bytes that the journal keeps of what code prints; what is
+	// more is cut. Default 64 KiB.
+	Stdout int
 	// JournalBytes is the most bytes that a call's journal may hold. Default 64 MiB.
 	JournalBytes int
 }
@@ -76,11 +79,20 @@ func (l Limits) withDefaults() Limits {
 		standard int
 	}{
 		{&l.Output, 4 << 20}, {&l.Depth, 64}, {&l.CallStack, 1000},
-		{&l.HostCalls, 10_000}, {&l.JournalBytes, 64 << 20},
+		{&l.HostCalls, 10_000}, {&l.Stdout, 64 << 10}, {&l.JournalBytes, 64 << 20},
 	} {
 		if *limit.value <= 0 {
 			*limit.value = limit.standard
 		}
+	}
+	return l
+}
+
+// limits returns the bounds of the call. Bodies that are no code print nothing.
+func (c Call) limits() Limits {
+	l := c.Limits.withDefaults()
+	if c.Program == nil || c.Program.kind != Code {
+		l.Stdout = 0
 	}
 	return l
 }

@@ -13,6 +13,9 @@ import (
 // maxFrames bounds the stack of a failure.
 const maxFrames = 32
 
+// maxName bounds the bytes of the name of an error.
+const maxName = 100
+
 // maxMessage bounds the bytes of a thrown message.
 const maxMessage = 64 << 10
 
@@ -110,8 +113,12 @@ func (r *run) describe(failure *Failure, value goja.Value) {
 		failure.Stack = r.frames(r.stacks[o])
 	}
 	made, _ := r.states[o].(*scriptError)
+	if r.program.kind == Code && o.ClassName() == "Error" {
+		failure.Name = clip.Start(textOf(o.Get("name")), maxName)
+	}
 	switch {
 	case made != nil:
+		failure.Tool, failure.Code = made.tool, made.refusal
 		failure.Kind, failure.RPCCode = made.kind, made.code
 		failure.Details = r.details(o, made)
 		failure.Message = textOf(o.Get("message"))

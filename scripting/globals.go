@@ -27,6 +27,16 @@ func globals(kind Kind, objects []Object) []string {
 	return names
 }
 
+// globals returns the names that the body may use beside what the engine defines.
+func (p *Program) globals() []string { return globalsOf(&p.source, p.names) }
+
+func globalsOf(s *Source, tools *toolNames) []string {
+	if s.Kind == Code {
+		return slices.Concat(codeGlobals(), tools.groups, tools.bare)
+	}
+	return globals(s.Kind, s.Objects)
+}
+
 // subjects returns the globals that bodies of this kind see and others may not.
 func subjects(kind Kind) []string {
 	switch kind {
@@ -36,6 +46,8 @@ func subjects(kind Kind) []string {
 		return []string{"uri", "params", "agent", "call", "content", "progress"}
 	case Complete:
 		return []string{"value", "params", "agent", "call"}
+	case Code:
+		return nil
 	default:
 		return []string{"input", "agent", "call", "content", "progress"}
 	}
@@ -76,6 +88,7 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // reach without naming a global, and defines all globals for a body that
 // names globalThis.
 func (r *run) secure() error {
+	r.defineMissing()
 	if r.program.patterns {
 		if err := r.boundPatterns(); err != nil {
 			return err
@@ -91,7 +104,7 @@ func (r *run) secure() error {
 			return err
 		}
 	}
-	for _, name := range globals(r.program.kind, r.program.objects) {
+	for _, name := range r.program.globals() {
 		if name == "JSON" || name == "RegExp" {
 			continue
 		}
@@ -190,6 +203,11 @@ func (r *run) needed(name string) *goja.Object {
 }
 
 func (r *run) makeObject(name string) *goja.Object {
+	if r.program.kind == Code {
+		if o := r.makeOfCode(name); o != nil {
+			return o
+		}
+	}
 	switch name {
 	case "log":
 		return r.makeLog()

@@ -15,6 +15,10 @@ func (c *compilation) hashSource() {
 	for _, part := range []string{s.Name, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
 		c.hashPart(part)
 	}
+	if len(s.Members) > 0 {
+		members, _ := json.Marshal(s.Members)
+		c.hashPart(string(members))
+	}
 	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
 	for _, part := range []string{s.Text.File(), s.Path} {
 		writePart(c.digest, part)

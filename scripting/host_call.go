@@ -183,14 +183,23 @@ func refusal(err error) *HostError {
 // tell sends the host a message whose answer is ignored. A message that was
 // sent before the replay is not sent again.
 func (r *run) tell(op string, payload []byte) {
+	r.message(entryRecord{op: op, digest: digestOf(payload)}, payload)
+}
+
+// tellPrinted sends what code prints, which the journal keeps.
+func (r *run) tellPrinted(payload []byte, line string) {
+	r.message(entryRecord{op: opConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
+}
+
+func (r *run) message(message entryRecord, payload []byte) {
 	r.loop.seq++
-	message := entryRecord{kind: entryTold, seq: r.loop.seq, op: op, digest: digestOf(payload)}
+	message.kind, message.seq = entryTold, r.loop.seq
 	_, past, failure := r.book.recall(message)
 	if failure == nil && !past {
 		failure = r.book.write(message)
 	}
 	if failure == nil && !past {
-		failure = r.pass(op, payload)
+		failure = r.pass(message.op, payload)
 	}
 	if failure != nil {
 		r.abort(failure)

@@ -32,6 +32,7 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 			out, err = r.recovered(bug)
 		}
 		r.end()
+		out.Stdout = r.book.stdout()
 		x.watchdog.Unwatch(r)
 	}()
 	x.watchdog.Watch(r)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Journal is the record of one call: what it asked its host, what was
@@ -68,6 +69,18 @@ func (j *Journal) Replace(op string, with func(answer []byte) ([]byte, error)) e
 	return nil
 }
 
+// Stdout returns what the code of the call has printed, which is bounded by
+// [Limits.Stdout]: lines that end with a newline.
+func (j *Journal) Stdout() string {
+	var b strings.Builder
+	for i := range j.entries {
+		if e := &j.entries[i]; e.kind == entryTold {
+			b.Write(e.answer)
+		}
+	}
+	return b.String()
+}
+
 func (j *Journal) close(e entryRecord) error {
 	open := false
 	for _, past := range j.entries {
@@ -109,7 +122,8 @@ type entryRecord struct {
 	seq    int
 	op     string
 	digest [16]byte // of the payload
-	// answer, refusal and panicked are how an answered call ended.
+	// answer, refusal and panicked are how an answered call ended. Of a message, answer
+	// is what code has printed by it.
 	answer   []byte
 	refusal  *HostError
 	panicked bool
@@ -189,6 +203,14 @@ func (b *book) arrivalOf(seq int) (e entryRecord, ok bool) {
 	e = b.arrived[i]
 	b.arrived = slices.Delete(b.arrived, i, i+1)
 	return e, true
+}
+
+// stdout returns what the call has printed.
+func (b *book) stdout() string {
+	if b.journal == nil || b.limits.Stdout == 0 {
+		return ""
+	}
+	return b.journal.Stdout()
 }
 
 // keep puts the answers back that the body did not come to.

@@ -12,6 +12,7 @@ import (
 // the end. An entry is a tag and:
 //
 //	asked, told  the operation, 16 bytes of digest
+//	printed      what was printed, and then like told
 //	answered     the number of the host call, the answer
 //	refused      the number of the host call, code, message, details
 //	panicked     the number of the host call
@@ -30,6 +31,7 @@ const (
 	tagPanicked
 	tagFired
 	tagClock
+	tagPrinted
 )
 
 // journalVersion changes with the form.
@@ -72,6 +74,10 @@ func (w *journalWriter) entry(e *entryRecord) {
 	case entryAsked:
 		w.question(tagAsked, e)
 	case entryTold:
+		if len(e.answer) > 0 {
+			w.numbers(tagPrinted)
+			w.text(string(e.answer))
+		}
 		w.question(tagTold, e)
 	case entryFired:
 		w.numbers(tagFired, e.seq)
@@ -168,8 +174,21 @@ func (r *journalReader) entry() (e entryRecord, ok bool) {
 		return e, ok && e.seq > 0
 	case tagClock:
 		return r.clock()
+	case tagPrinted:
+		return r.printed()
 	}
 	return e, false
+}
+
+// printed reads a message and what code has printed by it.
+func (r *journalReader) printed() (e entryRecord, ok bool) {
+	text, ok := r.text(maxJournalBytes)
+	if tag, told := r.number(tagTold); !ok || len(text) == 0 || !told || tag != tagTold {
+		return e, false
+	}
+	e, ok = r.question(tagTold)
+	e.answer = text
+	return e, ok && e.op == opConsole
 }
 
 func (r *journalReader) question(tag int) (e entryRecord, ok bool) {

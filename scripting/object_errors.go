@@ -14,6 +14,8 @@ type scriptError struct {
 	// unless empty, as which member of them.
 	details bool
 	within  string
+	// tool is whose call failed by the error, and refusal the code of that.
+	tool, refusal string
 }
 
 // errorOf returns what errors of that name are.

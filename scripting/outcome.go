@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Outcome is how a call ended: exactly one member is set.
+// Outcome is how a call ended: exactly one of Result, Failure and Suspended is set.
 type Outcome struct {
 	Result  *Result
 	Failure *Failure
@@ -17,6 +17,10 @@ type Outcome struct {
 	// journal of the call holds it. [Journal.Answer] takes the answers; a Run
 	// with that journal goes on from there.
 	Suspended []Ask
+	// Stdout is what code has printed in this run and those before it, however the
+	// call ended: lines that end with a newline, within [Limits.Stdout]. Others print
+	// nothing.
+	Stdout string
 }
 
 // ResultKind tells the results that callers treat differently apart.
@@ -86,6 +90,10 @@ type Failure struct {
 	Stack []Frame
 	// Limit names the bound that was met, such as "output".
 	Limit string
+	// Name is what the error calls itself that code threw, such as TypeError. Tool is
+	// the tool whose call has failed, and Code why, when that is what was thrown.
+	// Failures of others have none of them.
+	Name, Tool, Code string
 }
 
 // Error returns the message and the stack, innermost frame first.

@@ -26,6 +26,10 @@ type Program struct {
 	computed   bool
 	patterns   bool
 	objects    []Object
+	// names are the tools of code, and missing what is thrown where it reads a name
+	// that nothing has.
+	names      *toolNames
+	missing    map[string]string
 	vars       json.RawMessage
 	origin     origin
 	source     Source
@@ -35,6 +39,9 @@ type Program struct {
 
 // Name returns what the definition is called in messages.
 func (p *Program) Name() string { return p.name }
+
+// Kind returns what the program is for.
+func (p *Program) Kind() Kind { return p.kind }
 
 // Uses reports whether the body can reach the global name, so that callers
 // need not encode what no body reads.

@@ -18,6 +18,7 @@ type wireProgram struct {
 	Text     diag.Text
 	Path     string
 	Objects  []Object
+	Members  []Member        `json:",omitempty"`
 	Vars     json.RawMessage `json:",omitempty"`
 	Inputs   []string
 	Files    map[string]string // what it imports
@@ -26,7 +27,7 @@ type wireProgram struct {
 // MarshalBinary returns the program as bytes, for another process.
 func (p *Program) MarshalBinary() ([]byte, error) {
 	s := p.source
-	w := wireProgram{p.hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Vars, s.Inputs, map[string]string{}}
+	w := wireProgram{p.hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, map[string]string{}}
 	for path, text := range p.imported {
 		w.Files[path] = text.Body()
 	}
@@ -45,7 +46,7 @@ func (p *Program) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("decode a program: %w", err)
 	}
 	src := Source{
-		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Vars: w.Vars, Inputs: w.Inputs,
+		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs,
 		Import: func(path string) ([]byte, error) {
 			body, ok := w.Files[path]
 			if !ok {

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,14 +23,17 @@ type Recorder struct {
 	// later are the asks that the host answers in another run.
 	later map[int]bool
 	last  int // the number of the last host call or message
+	// printed is how many bytes of what code prints there are.
+	printed int
 }
 
-// NewRecorder returns the recorder of a call. The journal takes in what the
-// other process does from its end on; the seed is that of the call, and what
-// [Recorder.Seed] returns is the one to run with.
-func NewRecorder(j *Journal, limits Limits, seed Seed) *Recorder {
-	r := &Recorder{book: newBook(j, limits.withDefaults())}
-	j.seed = r.book.seed(seed)
+// NewRecorder returns the recorder of a call, which has a journal. That takes in
+// what the other process does from its end on. What [Recorder.Seed] returns is the
+// seed to run with.
+func NewRecorder(c Call) *Recorder {
+	j := c.Journal
+	r := &Recorder{book: newBook(j, c.limits())}
+	j.seed = r.book.seed(c.Seed)
 	r.rewind()
 	for _, e := range j.entries {
 		switch {
@@ -45,6 +49,9 @@ func NewRecorder(j *Journal, limits Limits, seed Seed) *Recorder {
 // Seed returns the seed of the call.
 func (r *Recorder) Seed() Seed { return r.book.journal.seed }
 
+// Stdout returns what the code of the call has printed so far.
+func (r *Recorder) Stdout() string { return r.book.stdout() }
+
 func (r *Recorder) isGiven(seq int) bool {
 	_, given := r.given[seq]
 	return given
@@ -56,7 +63,7 @@ func (r *Recorder) rewind() {
 		r.hold(e.given())
 	}
 	r.book.arrived = nil
-	r.last = 0
+	r.last, r.printed = 0, len(r.book.journal.Stdout())
 	for i := range r.book.journal.entries {
 		if e := &r.book.journal.entries[i]; e.kind == entryAsked || e.kind == entryTold {
 			r.last = e.seq
@@ -104,12 +111,34 @@ func (r *Recorder) Began(seq int, op string, payload []byte) (*Failure, error) {
 		return nil, fmt.Errorf("host call %d: %w", seq, errOrder)
 	}
 	r.last = seq
-	kind := entryAsked
+	e := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload)}
 	if IsMessage(op) {
-		kind = entryTold
+		e.kind, e.answer = entryTold, r.kept(op, payload)
 	}
-	return r.book.write(entryRecord{kind: kind, seq: seq, op: op, digest: digestOf(payload)}), nil
+	return r.book.write(e), nil
 }
+
+// kept returns what the journal keeps of a message: what code prints by it, as
+// long as there is room for that.
+func (r *Recorder) kept(op string, payload []byte) []byte {
+	most := r.book.limits.Stdout
+	if op != opConsole || most == 0 || len(payload) > maxPrinted {
+		return nil
+	}
+	var p printed
+	if json.Unmarshal(payload, &p) != nil {
+		return nil // the other process is ended for it
+	}
+	line := p.Message + "\n"
+	if r.printed += len(line); r.printed > most+len(cutMark(most)) {
+		return nil
+	}
+	return []byte(line)
+}
+
+// maxPrinted bounds the payload of one line that code prints: each byte of it may
+// be written as an escape of six.
+const maxPrinted = 6*maxLogMessage + 1<<10
 
 // Given takes in an answer that is sent to the other process. A failure ends the
 // call: whether that process ever comes to its answers is for it to say, and

@@ -8,7 +8,7 @@ import (
 // begun returns a recorder whose call has made as many asks.
 func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	t.Helper()
-	r := NewRecorder(NewJournal(), limits, Seed{1})
+	r := NewRecorder(Call{Journal: NewJournal(), Limits: limits, Seed: Seed{1}})
 	for i, payload := range asks {
 		if failure, err := r.Began(i+1, opAsk, []byte(payload)); failure != nil || err != nil {
 			t.Fatal(failure, err)

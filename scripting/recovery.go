@@ -21,7 +21,10 @@ const (
 // recovery finds all mistakes of a body: it leaves out what is around the
 // mistakes of syntax that it knows, and compiles the rest again.
 type recovery struct {
-	src     Source
+	src Source
+	// removed is what was left out of code, and text the code without it.
+	removed *leftOut
+	text    string
 	patches patches
 	told    diag.List
 	left    int
@@ -59,8 +62,14 @@ func remembering(src Source) Source {
 
 func (r *recovery) run() *Program {
 	first, program := r.compile()
-	r.told = first.list
-	if first.suggestTypeScript() {
+	if r.removed != nil {
+		first, program = r.typed(first, program)
+	}
+	typed := r.src.Kind != Code && first.suggestTypeScript()
+	if r.told = first.list; r.removed != nil {
+		r.told = append(r.told, r.removed.tellRemoved(r.src.Text)...)
+	}
+	if typed {
 		r.src.Language = TS
 		if typed, ok := r.again(first); ok {
 			r.told = append(r.told, typed.list...)
@@ -78,12 +87,26 @@ func (r *recovery) run() *Program {
 
 // compile compiles what is not left out.
 func (r *recovery) compile() (*compilation, *Program) {
-	c := &compilation{src: r.src, digest: sha256.New(), meant: sha256.New(), patches: r.patches}
+	c := &compilation{src: r.src, text: r.text, removed: r.removed, digest: sha256.New(), meant: sha256.New(), patches: r.patches}
 	program := c.run()
 	if c.cut && r.readable == "" {
 		r.readable, r.hidden = c.body(), r.patches.clone()
 	}
 	return c, program
+}
+
+// typed compiles code once more as TypeScript where it is no JavaScript, unless it
+// is neither. What an agent writes does not say which of the two it is.
+func (r *recovery) typed(first *compilation, program *Program) (*compilation, *Program) {
+	if program != nil || r.src.Language != JS || len(first.spots) == 0 || len(r.text) > MaxBody {
+		return first, program
+	}
+	r.src.Language = TS
+	if typed, program := r.compile(); len(typed.spots) == 0 {
+		return typed, program
+	}
+	r.src.Language = JS
+	return first, nil
 }
 
 // again compiles once more what was compiled, as far as there is leave to do so.
@@ -170,7 +193,7 @@ func (r *recovery) patch(c *compilation, file string) *patch {
 	if p := r.patches[file]; p != nil {
 		return p
 	}
-	p := &patch{text: c.src.Text.Body(), language: c.src.Language}
+	p := &patch{text: c.written(), language: c.src.Language}
 	if file != "" {
 		_, language, _ := loaderOf(file)
 		p.text, p.language, p.data = c.files[file].Body(), language, path.Ext(file) == ".json"
@@ -185,7 +208,7 @@ func (r *recovery) names() {
 	if r.readable == "" {
 		return
 	}
-	c := &compilation{src: r.src, patches: r.hidden}
+	c := &compilation{src: r.src, text: r.text, removed: r.removed, patches: r.hidden}
 	if s := c.scan(r.readable); s != nil {
 		c.checkMembers(s.found)
 		c.checkNames(s.found)

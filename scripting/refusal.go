@@ -70,7 +70,7 @@ func (c *compilation) spotOf(offset int) spot {
 
 // advise says what to do about a message of a compiler.
 func (c *compilation) advise(message string, s spot) string {
-	text := c.src.Text.Body()
+	text := c.written()
 	if s.file != "" {
 		text = c.files[s.file].Body()
 	}

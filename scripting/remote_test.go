@@ -28,7 +28,7 @@ func FuzzAnswer(f *testing.F) {
 // followed is a recorder of a call which has asked four times and was answered.
 func followed(t *testing.T) *Recorder {
 	t.Helper()
-	r := NewRecorder(NewJournal(), Limits{}, Seed{1})
+	r := NewRecorder(Call{Journal: NewJournal(), Seed: Seed{1}})
 	for seq := 1; seq <= 4; seq++ {
 		if failure, err := r.Began(seq, "http.request", []byte("{}")); failure != nil || err != nil {
 			t.Fatal(failure, err)

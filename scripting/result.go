@@ -1,10 +1,23 @@
 package scripting
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/dop251/goja"
 )
+
+var errBlocks = errors.New("its blocks change while they are read")
+
+// areTyped reports whether each of an array of blocks names its type.
+func areTyped(content []byte) bool {
+	var blocks []struct{ Type string }
+	if json.Unmarshal(content, &blocks) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "" })
+}
 
 // structured is what content.structured returned: a value beside its blocks.
 type structured struct {
@@ -58,6 +71,9 @@ func (r *run) read(value goja.Value) (*Result, error) {
 	if rich, ok := r.richOf(value); ok {
 		return r.readRich(rich)
 	}
+	if lifted, ok := r.lift(value); ok {
+		return r.readRich(lifted)
+	}
 	if _, bytes := r.bytesOf(value); bytes {
 		// As JSON it would be an object with a member for each byte.
 		return nil, errBytes
@@ -95,7 +111,7 @@ func (r *run) richOf(value goja.Value) (structured, bool) {
 	if rich, ok := r.rich[o]; ok {
 		return rich, true
 	}
-	if r.blocks[o] || r.onlyBlocks(o) {
+	if r.isOwnBlock(o) || r.onlyBlocks(o) {
 		return structured{blocks: value}, true
 	}
 	return structured{}, false
@@ -113,11 +129,17 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 	for i := range length {
 		r.proceed()
 		block, ok := o.Get(index(i)).(*goja.Object)
-		if !ok || !r.blocks[block] {
+		if !ok || !r.isOwnBlock(block) {
 			return false
 		}
 	}
 	return true
+}
+
+// isOwnBlock reports whether an object is a block that the body made, or that a tool
+// has answered and code has left one.
+func (r *run) isOwnBlock(o *goja.Object) bool {
+	return r.blocks[o] && (r.program.kind != Code || isBlock(o))
 }
 
 func (r *run) readRich(rich structured) (*Result, error) {
@@ -130,6 +152,9 @@ func (r *run) readRich(rich structured) (*Result, error) {
 	}
 	if content[0] == '{' {
 		content = append(append([]byte{'['}, content...), ']')
+	}
+	if r.program.kind == Code && !areTyped(content) {
+		return nil, errBlocks
 	}
 	result := &Result{Kind: Content, Content: content}
 	if rich.value != nil {

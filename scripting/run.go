@@ -34,6 +34,10 @@ type run struct {
 	// content.structured returned.
 	blocks map[*goja.Object]bool
 	rich   map[*goja.Object]structured
+	// toolFunctions are those of code, by the names of their tools.
+	toolFunctions map[string]*goja.Object
+	// stdout is how many bytes of what code prints there are.
+	stdout int
 	// stacks are where errors that have no stack of their own were caused.
 	stacks map[*goja.Object][]goja.StackFrame
 	// input is what the call was given, once a part of it is needed.
@@ -50,7 +54,7 @@ type run struct {
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
 		ctx: ctx, rt: goja.New(), program: c.Program, call: c, host: h,
-		limits: c.Limits.withDefaults(), began: time.Now(),
+		limits: c.limits(), began: time.Now(),
 	}
 	if c.Start.IsZero() {
 		r.call.Start = r.began

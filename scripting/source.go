@@ -22,6 +22,10 @@ const (
 	// Complete bodies see value, the text to complete, and params, what is
 	// filled in already; neither progress nor content.
 	Complete
+	// Code is what an agent wrote: it sees its tools, by their names and in groups,
+	// and no other host object. Its result is that of its last expression. What it
+	// imports is left out, and Vars, Inputs and Import are nothing to it.
+	Code
 )
 
 // Language is what a body is written in.
@@ -49,6 +53,9 @@ type Source struct {
 	// Objects are the host objects that the body is granted. What is not
 	// granted does not exist in the script.
 	Objects []Object
+	// Members are the tools that code also reaches as members of a group. Other
+	// bodies have none.
+	Members []Member
 	// Vars is the JSON object behind the global vars. Nil means no variables.
 	Vars json.RawMessage
 	// Inputs are the names of the members of input, or of params where there is
@@ -79,4 +86,10 @@ type Source struct {
 // and ask, by which several of them are asked at once.
 type Object struct {
 	Kind, Name string
+}
+
+// Member is a tool as a member of a group: {"crm", "get_customer", "crm_get_customer"}
+// makes crm.get_customer(args) call crm_get_customer, which is granted as an [Object].
+type Member struct {
+	Group, Name, Tool string
 }

@@ -21,6 +21,9 @@ type need struct {
 	program [32]byte
 	source  int
 	record  record // that of the program
+	// once says that the program has this call alone, as code has that an agent wrote:
+	// no process keeps it, and nothing is known of it.
+	once bool
 }
 
 // beyond reports whether a process is started for such a call beyond the bound. One
@@ -54,7 +57,7 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 	if e.closed {
 		return nil, nil, errClosed
 	}
-	n.record = e.records.of(n.program)
+	n.record = e.recordOf(n.program, n.once)
 	p = e.best(n)
 	if p == nil || n.alone || p.busy.Load() >= n.enough() || p.lowered && n.record == quick {
 		instead := p
@@ -243,7 +246,11 @@ func (e *Executor) prepare() {
 func (e *Executor) release(p *peer, n need, said record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.records.learn(n.program, said)
+	if n.once {
+		p.shelf.drop(n)
+	} else {
+		e.records.learn(n.program, said)
+	}
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
 	}

@@ -149,11 +149,11 @@ func sizeOf(path string) int64 {
 var errClosed = errors.New("the executor is closed")
 
 // Run runs a call. See [scripting.Executor].
-func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (out scripting.Outcome, err error) {
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	l := e.room.of(e.records.of(c.Program.Hash()))
+	l := e.room.of(e.recordOf(c.Program.Hash(), isOnce(c.Program)))
 	if err := l.admit(ctx, c); err != nil {
 		if errors.Is(err, scripting.ErrOverloaded) {
 			e.note(func(n *scripting.Workers) { n.Refused++ })
@@ -168,7 +168,10 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		l.leave()
 		return scripting.Outcome{}, err
 	}
-	defer f.land()
+	defer func() {
+		f.land()
+		out.Stdout = f.recorder.Stdout()
+	}()
 	alone := false
 	lost := 0
 	for {
@@ -195,9 +198,20 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 }
 
+// isOnce reports whether a program is for one call, as what an agent wrote.
+func isOnce(p *scripting.Program) bool { return p.Kind() == scripting.Code }
+
+// recordOf returns what is known of a program, which of one for one call is nothing.
+func (e *Executor) recordOf(program [32]byte, once bool) record {
+	if once {
+		return unknown
+	}
+	return e.records.of(program)
+}
+
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size()}
+	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size(), once: isOnce(f.call.Program)}
 	if f.call.Kin != nil {
 		n.nested = f
 	}

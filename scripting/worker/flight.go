@@ -73,7 +73,7 @@ func newFlight(c scripting.Call, h scripting.Host, l *lane, passedByAll *atomic.
 		}
 		f.journal = journal
 	}
-	f.recorder = scripting.NewRecorder(c.Journal, c.Limits, c.Seed)
+	f.recorder = scripting.NewRecorder(c)
 	f.call.Seed = f.recorder.Seed()
 	return f, nil
 }
@@ -200,10 +200,11 @@ func (f *flight) dismiss(p *peer, grace time.Duration) {
 
 // board sends the call to the process.
 func (f *flight) board(ctx context.Context, p *peer) error {
-	if err := p.teach(f.call.Program); err != nil {
+	known, err := p.teach(f.call.Program, f.id)
+	if err != nil {
 		return err
 	}
-	c := callFrame{id: f.id, program: f.call.Program.Hash(), call: f.call, journal: f.journal}
+	c := callFrame{id: f.id, program: known, call: f.call, journal: f.journal}
 	if at, ok := ctx.Deadline(); ok {
 		c.left = max(time.Until(at), time.Nanosecond)
 	}

@@ -23,7 +23,7 @@ const maxName = 4 << 10
 // The kinds of frames. A process is told first what it may have. It
 // gets a trial and then, for each file that it
 // asks for, the file or why there is none; it ends with survived. Or it gets
-// programs, calls of them, answers to their host calls, and cancellations, in
+// programs, some of them for the one call that comes with each, calls of them, answers to their host calls, and cancellations, in
 // any order, and sends host calls, the numbers of those that nobody waits for
 // any more, and outcomes. It answers a report, which is
 // empty, with that of what confines it.
@@ -38,6 +38,7 @@ const (
 	frameSurvived byte = 's'
 
 	frameProgram byte = 'p'
+	frameOnce    byte = 'q'
 	frameCall    byte = 'c'
 	frameAnswer  byte = 'a'
 	frameCancel  byte = 'x'

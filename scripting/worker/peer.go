@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"encoding/binary"
 	"io"
 	"os/exec"
 	"strings"
@@ -175,20 +176,31 @@ func (p *peer) board(f *flight) bool {
 	return true
 }
 
-// teach makes sure that the process knows a program.
-func (p *peer) teach(program *scripting.Program) error {
-	hash := program.Hash()
+// teach makes sure that the process knows a program, and returns as what: its hash,
+// or for a program that is for one call what no other call uses.
+func (p *peer) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
+	as = program.Hash()
+	if isOnce(program) {
+		as = [32]byte{}
+		binary.BigEndian.PutUint64(as[:], call)
+		return as, p.tell(frameOnce, as, program)
+	}
 	p.teaching.Lock()
 	defer p.teaching.Unlock()
-	if _, known := p.programs[hash]; known {
-		return nil
+	if _, known := p.programs[as]; known {
+		return as, nil
 	}
+	p.programs[as] = struct{}{}
+	return as, p.tell(frameProgram, as, program)
+}
+
+// tell sends a program.
+func (p *peer) tell(kind byte, as [32]byte, program *scripting.Program) error {
 	text, err := program.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	p.programs[hash] = struct{}{}
-	return p.wire.send(frameProgram, func(dst []byte) []byte { return append(append(dst, hash[:]...), text...) })
+	return p.wire.send(kind, func(dst []byte) []byte { return append(append(dst, as[:]...), text...) })
 }
 
 // lastWords keeps the beginning of what a process writes to its standard error.

@@ -36,6 +36,7 @@ type loading struct {
 	ready   chan struct{}
 	program scripting.Program
 	err     error
+	once    bool // it is for one call
 }
 
 // serving is a call under way.
@@ -58,7 +59,9 @@ func newServer(out io.Writer) *server {
 func (s *server) take(turn uint64, kind byte, content []byte) error {
 	switch kind {
 	case frameProgram:
-		return s.load(content)
+		return s.load(content, false)
+	case frameOnce:
+		return s.load(content, true)
 	case frameCall:
 		return s.call(turn, content)
 	case frameAnswer:
@@ -73,14 +76,14 @@ func (s *server) take(turn uint64, kind byte, content []byte) error {
 	return errFrame
 }
 
-// load compiles a program. Calls of it wait.
-func (s *server) load(content []byte) error {
+// load compiles a program, which may be for one call. Calls of it wait.
+func (s *server) load(content []byte, once bool) error {
 	r := reader{rest: content}
 	hash := r.fixed()
 	if r.bad {
 		return errWire
 	}
-	l := &loading{ready: make(chan struct{})}
+	l := &loading{ready: make(chan struct{}), once: once}
 	s.mu.Lock()
 	s.programs[hash] = l
 	s.mu.Unlock()
@@ -111,6 +114,9 @@ func (s *server) call(turn uint64, content []byte) error {
 	c := &serving{server: s, id: f.id, turn: turn, ctx: ctx}
 	s.mu.Lock()
 	l := s.programs[f.program]
+	if l != nil && l.once {
+		delete(s.programs, f.program)
+	}
 	s.calls[f.id] = c
 	s.running.Add(1)
 	s.mu.Unlock()

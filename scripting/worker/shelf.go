@@ -32,8 +32,12 @@ func (p *peer) fits(n need) bool {
 	return len(p.shelf.programs) == 0 || p.shelf.bytes+weight(n.source) <= p.memory/programShare
 }
 
-// put notes that a process is to have a program.
+// put notes that a process is to have a program, or to have it for one call.
 func (s *shelf) put(n need) {
+	if n.once {
+		s.bytes += weight(n.source)
+		return
+	}
 	if _, known := s.programs[n.program]; known {
 		return
 	}
@@ -43,6 +47,9 @@ func (s *shelf) put(n need) {
 	s.programs[n.program] = struct{}{}
 	s.bytes += weight(n.source)
 }
+
+// drop notes that a process has a program no more that was for one call.
+func (s *shelf) drop(n need) { s.bytes -= weight(n.source) }
 
 // drain has the process with the fewest calls get no more of them when a call of
 // a program waits for which none has room, so that it is replaced. One is enough,

@@ -102,7 +102,7 @@ func (f *callFrame) append(dst []byte) []byte {
 	w.out = append(w.out, f.call.Seed[:]...)
 	w.number(uint64(f.call.Start.UnixNano()))
 	l := f.call.Limits
-	for _, limit := range [...]int{l.Output, l.Depth, l.CallStack, l.HostCalls, l.JournalBytes} {
+	for _, limit := range [...]int{l.Output, l.Depth, l.CallStack, l.HostCalls, l.Stdout, l.JournalBytes} {
 		w.number(uint64(max(limit, 0)))
 	}
 	w.text(f.journal)
@@ -119,7 +119,7 @@ func readCall(content []byte) (f callFrame, err error) {
 	f.call.Seed = r.fixed()
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
-	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.JournalBytes} {
+	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.Stdout, &l.JournalBytes} {
 		n := r.number()
 		*limit = int(n)
 		r.bad = r.bad || n > math.MaxInt

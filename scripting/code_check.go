@@ -1,0 +1,175 @@
+package scripting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/token"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/clip"
+)
+
+// isKeyword reports whether an argument is written as name=value.
+func isKeyword(argument ast.Expression) bool {
+	assign, ok := argument.(*ast.AssignExpression)
+	if !ok || assign.Operator != token.ASSIGN {
+		return false
+	}
+	_, ok = assign.Left.(*ast.Identifier)
+	return ok
+}
+
+// maxCallShown bounds the bytes of the call that a message shows how to write.
+const maxCallShown = 400
+
+// checkKeywords tells calls of code with arguments as Python writes them, and
+// shows how to write them.
+func (c *compilation) checkKeywords(found *analysis) {
+	if c.src.Kind != Code {
+		return
+	}
+	for _, call := range found.keywords {
+		tool := c.isToolCall(found, call.Callee)
+		meant := tool || slices.ContainsFunc(call.ArgumentList, func(argument ast.Expression) bool {
+			return isKeyword(argument) && slices.Contains(found.undeclared, argument.(*ast.AssignExpression).Left.(*ast.Identifier).Name.String())
+		})
+		if !meant {
+			continue
+		}
+		callee := c.sourceOf(call.Callee)
+		written := clip.Start(callee+"("+c.argumentsOf(call, tool)+")", maxCallShown)
+		c.report(diag.Diagnostic{
+			Severity: diag.Error, Code: "script-keywords", Summary: callee + " takes no arguments with = in front of their values",
+			Detail: "write " + written,
+		}, call.Idx0(), call.Idx1())
+	}
+}
+
+// isToolCall reports whether what is called is a tool.
+func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
+	var object ast.Expression
+	switch n := callee.(type) {
+	case *ast.Identifier:
+		_, free := found.free(n.Name.String())
+		return free && slices.Contains(c.names().bare, n.Name.String())
+	case *ast.DotExpression:
+		object = n.Left
+	case *ast.BracketExpression:
+		object = n.Left
+	}
+	id, ok := object.(*ast.Identifier)
+	if !ok {
+		return false
+	}
+	_, free := found.free(id.Name.String())
+	return free && c.isGroup(id.Name.String())
+}
+
+// argumentsOf returns the arguments of a call with one object for those that have
+// names. A tool takes nothing else.
+func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
+	var plain, named []string
+	for _, argument := range call.ArgumentList {
+		if !isKeyword(argument) {
+			text := c.sourceOf(argument)
+			if tool {
+				text = "NAME: " + text
+			}
+			plain = append(plain, text)
+			continue
+		}
+		assign := argument.(*ast.AssignExpression)
+		named = append(named, c.sourceOf(assign.Left)+": "+c.sourceOf(assign.Right))
+	}
+	if tool {
+		return "{ " + strings.Join(slices.Concat(plain, named), ", ") + " }"
+	}
+	return strings.Join(append(plain, "{ "+strings.Join(named, ", ")+" }"), ", ")
+}
+
+// sourceOf returns how an expression is written, with the constants of JavaScript
+// for those of Python.
+func (c *compilation) sourceOf(n ast.Expression) string {
+	text := clip.Start(c.origin.src[max(0, int(n.Idx0())-1):min(int(n.Idx1())-1, len(c.origin.src))], maxCallShown)
+	switch text {
+	case "True":
+		return "true"
+	case "False":
+		return "false"
+	case "None":
+		return "null"
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// isGroup reports whether a name is tools, or a group of them.
+func (c *compilation) isGroup(name string) bool {
+	return name == "tools" || c.names().members[name] != nil
+}
+
+// checkToolOfCode tells a tool that does not exist.
+func (c *compilation) checkToolOfCode(m member) {
+	names := c.names()
+	if names.of(m.object, m.name) != "" {
+		return
+	}
+	detail := names.meant(m.name)
+	if guess := didYouMean(m.name, names.in(m.object)); guess != "" {
+		detail = guess
+	}
+	c.report(diag.Diagnostic{
+		Severity: diag.Error, Code: "unknown-tool", Summary: fmt.Sprintf("%s has no tool %q", m.object, m.name), Detail: detail,
+	}, m.start, m.end)
+}
+
+// calling returns how a tool is called that is known by a name, or a group of them.
+func (c *compilation) calling(name string) (call string, ok bool) {
+	switch {
+	case c.isGroup(name):
+		return name + ".NAME({ … })", true
+	case slices.Contains(c.names().bare, name):
+		return name + "({ … })", true
+	}
+	return "", false
+}
+
+// missing returns what is thrown where code reads names that nothing has: what a
+// ReferenceError says, and which tool may have been meant.
+func (c *compilation) missing(found *analysis) map[string]string {
+	known := append(globalsOf(&c.src, c.names()), builtins()...)
+	missing := map[string]string{}
+	for name := range found.refs {
+		if _, free := found.free(name); !free || found.probed[name] || slices.Contains(known, name) {
+			continue
+		}
+		message := name + " is not defined"
+		if c.removed.names[name] {
+			message += ": its import was removed, and nothing can be imported"
+		}
+		if guess := c.names().meant(name); guess != "" {
+			message += "; " + guess
+		}
+		missing[name] = message
+	}
+	return missing
+}
+
+// absentOfCode returns what to say of names that other JavaScript hosts have.
+func absentOfCode(name string) (advice string, ok bool) {
+	switch name {
+	case "eval":
+		return "text cannot be run as code here", true
+	case "require":
+		return "nothing can be imported: the tools are there already", true
+	case "Buffer":
+		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
+	case "fetch", "XMLHttpRequest", "WebSocket", "process", "global", "window", "document", "self", "Deno", "Bun",
+		"module", "exports", "__dirname", "__filename", "setImmediate", "http", "fs", "env", "exec", "kv", "sql", "secrets", "vars", "input", "log":
+		return "code reaches nothing but its tools", true
+	}
+	return "", false
+}
+

@@ -1,0 +1,74 @@
+package scripting
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// maxExplained bounds the mistakes that an agent is told at once.
+const maxExplained = 10
+
+// Explain returns the errors in a list as text for the agent that wrote the code:
+// of each its kind and place, what is wrong, the line with the place underlined, and
+// what to do. It names no file. Ten are told at most.
+func Explain(code diag.Text, list diag.List) string {
+	var b strings.Builder
+	told, more := 0, 0
+	for _, d := range list {
+		switch {
+		case d.Severity != diag.Error:
+			continue
+		case told == maxExplained:
+			more++
+			continue
+		}
+		told++
+		explain(&b, code, d)
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func explain(b *strings.Builder, code diag.Text, d diag.Diagnostic) {
+	b.WriteString(d.Code)
+	if at := d.Range.Start; at.Line > 0 {
+		fmt.Fprintf(b, " at %d:%d", at.Line, at.Column)
+	}
+	b.WriteString(": " + diag.Printable(d.Summary) + "\n")
+	first := code.Pos(0).Byte
+	if shown := code.Excerpt(d.Range.Start.Byte-first, d.Range.End.Byte-first); shown != "" {
+		b.WriteString("  " + strings.ReplaceAll(shown, "\n", "\n  ") + "\n")
+	}
+	if d.Detail != "" {
+		b.WriteString("  " + diag.Printable(d.Detail) + "\n")
+	}
+}
+
+// Explain returns the failure as text for the agent whose code has failed: the name
+// of the error and its message, the line with the place underlined, and through
+// which lines it came there. It names no file.
+func (f *Failure) Explain() string {
+	var b strings.Builder
+	if f.Name != "" {
+		b.WriteString(f.Name + ": ")
+	}
+	b.WriteString(f.Message)
+	if f.Code != "" {
+		b.WriteString(" (" + f.Code + " of " + f.Tool + ")")
+	}
+	for i, frame := range f.Stack {
+		at := frame.Range.Start
+		fmt.Fprintf(&b, "\n  at %d:%d", at.Line, at.Column)
+		if frame.Function != "" {
+			b.WriteString(" in " + diag.Printable(frame.Function))
+		}
+		if i == 0 && frame.Excerpt != "" {
+			b.WriteString("\n    " + strings.ReplaceAll(frame.Excerpt, "\n", "\n    "))
+		}
+	}
+	return b.String()
+}

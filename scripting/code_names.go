@@ -1,0 +1,173 @@
+package scripting
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// codeGlobals are the names that code sees beside its tools: its own, and what
+// other JavaScript hosts have too. None of them reaches anything.
+func codeGlobals() []string {
+	return []string{
+		"console", "parallel", "print", "tools", "HostError",
+		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
+		"atob", "btoa", "clearInterval", "clearTimeout", "crypto", "queueMicrotask", "setInterval", "setTimeout", "structuredClone",
+	}
+}
+
+// IsCodeName reports whether code can reach a tool, or a group of tools, by that
+// name alone: it is an identifier of ASCII letters, no word of the language, and
+// the name of no global. A tool that shares its name with a group is reached as a
+// member of tools all the same, as is one of any other name.
+func IsCodeName(name string) bool {
+	return isIdentifier(name) && !reserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
+}
+
+func isIdentifier(name string) bool {
+	if name == "" || name[0] >= '0' && name[0] <= '9' || name == bodyMarker {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool {
+		return r != '_' && r != '$' && (r >= 0x80 || !isAlnum(byte(r)))
+	}) < 0
+}
+
+// restricted reports whether a name means something to the language, or to who
+// reads code, in some of the places where it may stand.
+func restricted(name string) bool {
+	switch name {
+	case "async", "await", "eval", "implements", "interface", "let", "package", "private", "protected", "public",
+		"require", "static", "yield":
+		return true
+	}
+	return false
+}
+
+// toolNames are the names by which code reaches its tools. They are immutable.
+type toolNames struct {
+	// tools are those that it may call, in the order of the source.
+	tools   []string
+	granted map[string]bool
+	// groups are the groups that it can reach, and members what each has: the name of
+	// each member, and of its tool.
+	groups  []string
+	members map[string][]Member
+	// bare are the tools that it can call by their names alone.
+	bare []string
+}
+
+// toolNames returns the names of a source, which are none unless it is code.
+func (s *Source) toolNames() *toolNames {
+	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}}
+	if s.Kind != Code {
+		return n
+	}
+	for _, o := range s.Objects {
+		if o.Kind == "tools" && !n.granted[o.Name] {
+			n.granted[o.Name] = true
+			n.tools = append(n.tools, o.Name)
+		}
+	}
+	for _, m := range s.Members {
+		if !n.granted[m.Tool] || !IsCodeName(m.Group) || m.Name == "" {
+			continue
+		}
+		if n.members[m.Group] == nil {
+			n.groups = append(n.groups, m.Group)
+		}
+		n.members[m.Group] = append(n.members[m.Group], m)
+	}
+	for _, tool := range n.tools {
+		if n.members[tool] == nil && IsCodeName(tool) {
+			n.bare = append(n.bare, tool)
+		}
+	}
+	return n
+}
+
+// of returns the tool that is a member of a group, or of tools when the group is
+// that; nothing where none is.
+func (n *toolNames) of(group, member string) string {
+	if group == "tools" {
+		if n.granted[member] {
+			return member
+		}
+		return ""
+	}
+	for _, m := range n.members[group] {
+		if m.Name == member {
+			return m.Tool
+		}
+	}
+	return ""
+}
+
+// in returns the names of the members of a group, or of tools.
+func (n *toolNames) in(group string) []string {
+	if group == "tools" {
+		return n.tools
+	}
+	var names []string
+	for _, m := range n.members[group] {
+		if !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// spelling is how a tool is written in code, and a name that who means it may
+// write instead.
+type spelling struct{ name, written string }
+
+// spellings returns those of all tools and groups.
+func (n *toolNames) spellings() []spelling {
+	var all []spelling
+	short := map[string]bool{}
+	for _, name := range slices.Concat(n.bare, n.groups) {
+		all = append(all, spelling{name, name})
+		short[name] = true
+	}
+	for _, group := range n.groups {
+		for _, m := range n.members[group] {
+			all = append(all, spelling{m.Name, group + "." + m.Name})
+		}
+	}
+	for _, tool := range n.tools {
+		if !short[tool] {
+			all = append(all, spelling{asIdentifier(tool), "tools[" + strconv.Quote(tool) + "]"})
+		}
+	}
+	return all
+}
+
+// asIdentifier returns a name with _ for what cannot stand in one.
+func asIdentifier(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '$' || r < 0x80 && isAlnum(byte(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// meant asks whether a tool was meant by a name that is none; nothing where none
+// is alike.
+func (n *toolNames) meant(name string) string {
+	all := n.spellings()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.name
+	}
+	guess := name
+	if !slices.Contains(names, name) {
+		guess = diag.Suggest(name, names)
+	}
+	if i := slices.Index(names, guess); guess != "" && i >= 0 {
+		return "did you mean " + all[i].written + "?"
+	}
+	return ""
+}

@@ -1,0 +1,186 @@
+package scripting
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/dop251/goja"
+)
+
+// maxShownDepth bounds how deep the objects in an object are shown.
+const maxShownDepth = 10
+
+// inspector shows values as people read them: what JSON can hold as JSON on one
+// line, and the rest as consoles show it. It reads no more of a value than there
+// is room for.
+type inspector struct {
+	r     *run
+	most  int // about the most bytes that out may have
+	out   []byte
+	outer []*goja.Object // around the present value
+}
+
+func (in *inspector) full() bool { return len(in.out) > in.most }
+
+func (in *inspector) add(text string) { in.out = append(in.out, text...) }
+
+// fitting returns as much of a string as there is room for.
+func (in *inspector) fitting(s goja.String) goja.String {
+	if room := max(in.most-len(in.out), 0) + 1; s.Length() > room {
+		return s.Substring(0, room)
+	}
+	return s
+}
+
+func (in *inspector) value(v goja.Value) {
+	in.r.proceed()
+	switch v := v.(type) {
+	case nil:
+		in.add("undefined")
+	case *goja.Object:
+		in.object(v)
+	case goja.String:
+		e := encoder{out: in.out, bytes: math.MaxInt}
+		_ = e.text(in.fitting(v)) // which cannot be too large
+		in.out = e.out
+	default:
+		in.primitive(v)
+	}
+}
+
+// primitive shows a number, a boolean and their like as JavaScript writes them.
+func (in *inspector) primitive(v goja.Value) {
+	switch x := v.Export().(type) {
+	case *big.Int:
+		if x.BitLen() > 8*in.most {
+			in.add("[BigInt]")
+			return
+		}
+		in.add(x.String() + "n")
+	case float64:
+		if x == 0 && math.Signbit(x) {
+			in.add("-")
+		}
+		in.add(v.String())
+	default:
+		in.add(v.String())
+	}
+}
+
+func (in *inspector) object(o *goja.Object) {
+	for _, outer := range in.outer {
+		if outer == o {
+			in.add("[Circular]")
+			return
+		}
+	}
+	kind := kindOf(o)
+	if in.named(o, kind) {
+		return
+	}
+	if len(in.outer) >= maxShownDepth {
+		in.add("[" + o.ClassName() + "]")
+		return
+	}
+	in.outer = append(in.outer, o)
+	switch kind {
+	case kindArray, kindTyped:
+		in.elements(o)
+	case kindMap, kindSet:
+		in.collection(o, kind)
+	default:
+		in.members(o)
+	}
+	in.outer = in.outer[:len(in.outer)-1]
+}
+
+// named shows an object that is no collection of values, and reports whether it is
+// one.
+func (in *inspector) named(o *goja.Object, kind objectKind) bool {
+	switch kind {
+	case kindFunction:
+		in.add("[Function")
+		if name, ok := o.Get("name").(goja.String); ok && name.Length() > 0 {
+			in.add(": " + in.fitting(name).String())
+		}
+		in.add("]")
+	case kindError:
+		in.part(o, "name")
+		in.add(": ")
+		in.part(o, "message")
+	case kindRegExp, kindDate, kindNumber, kindString, kindBoolean:
+		if method, ok := callable(o.Get("toString")); ok {
+			in.shown(method(o))
+		}
+	default:
+		promise := promiseOf(o)
+		if promise == nil {
+			return false
+		}
+		in.add([...]string{
+			goja.PromiseStatePending:   "Promise { <pending> }",
+			goja.PromiseStateFulfilled: "Promise { <fulfilled> }",
+			goja.PromiseStateRejected:  "Promise { <rejected> }",
+		}[promise.State()])
+	}
+	return true
+}
+
+// part shows a member that is text.
+func (in *inspector) part(o *goja.Object, name string) { in.shown(o.Get(name)) }
+
+// shown shows text as it is.
+func (in *inspector) shown(v goja.Value) {
+	if s, ok := v.(goja.String); ok {
+		in.add(in.fitting(s).String())
+	}
+}
+
+func (in *inspector) elements(o *goja.Object) {
+	in.add("[")
+	for i := range lengthOf(o) {
+		if i > 0 {
+			in.add(",")
+		}
+		if in.full() {
+			break
+		}
+		in.value(o.Get(index(i)))
+	}
+	in.add("]")
+}
+
+func (in *inspector) members(o *goja.Object) {
+	if made := toJSON("", o); made != goja.Value(o) {
+		in.value(made)
+		return
+	}
+	in.add("{")
+	for i, key := range o.Keys() {
+		if i > 0 {
+			in.add(",")
+		}
+		if in.full() {
+			break
+		}
+		in.value(in.r.rt.ToValue(key))
+		in.add(":")
+		in.value(o.Get(key))
+	}
+	in.add("}")
+}
+
+// collection shows a Map or a Set.
+func (in *inspector) collection(o *goja.Object, kind objectKind) {
+	in.add(map[objectKind]string{kindMap: "Map [", kindSet: "Set ["}[kind])
+	first := true
+	in.r.rt.ForOf(o, func(v goja.Value) bool {
+		if !first {
+			in.add(",")
+		}
+		first = false
+		in.value(v)
+		return !in.full()
+	})
+	in.add("]")
+}

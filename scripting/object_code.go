@@ -1,0 +1,126 @@
+package scripting
+
+import (
+	"slices"
+
+	"github.com/dop251/goja"
+)
+
+// makeOfCode makes a global that code alone has, nil for others.
+func (r *run) makeOfCode(name string) *goja.Object {
+	switch {
+	case name == "console":
+		return r.makePrinter()
+	case name == "print":
+		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.print("log", c.Arguments) })
+	case name == "parallel":
+		return r.makeParallel()
+	case name == "tools" || r.program.names.members[name] != nil:
+		return r.makeToolGroup(name)
+	case slices.Contains(r.program.names.bare, name):
+		return r.toolFunction(name)
+	}
+	return nil
+}
+
+// toolGroup is tools of code, or a group of them: a function for each, which is
+// made once somebody looks for it.
+type toolGroup struct {
+	r    *run
+	name string
+}
+
+// makeToolGroup makes tools, or a group. Like tools of other bodies it has no names
+// but those of its members.
+func (r *run) makeToolGroup(name string) *goja.Object {
+	nameless := r.rt.CreateObject(nil)
+	noText := r.function("", func(goja.FunctionCall) goja.Value {
+		panic(r.typeError(name + " is no text; write " + name + ".NAME({ … })"))
+	})
+	_ = nameless.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	o := r.rt.NewDynamicObject(toolGroup{r, name})
+	_ = o.SetPrototype(nameless)
+	return o
+}
+
+// Get returns the function of a member, nil when there is none.
+func (g toolGroup) Get(name string) goja.Value {
+	if tool := g.r.program.names.of(g.name, name); tool != "" {
+		return g.r.toolFunction(tool)
+	}
+	return nil
+}
+
+// Has reports whether there is a member.
+func (g toolGroup) Has(name string) bool { return g.r.program.names.of(g.name, name) != "" }
+
+// Set refuses: which tools there are is not for a script to say.
+func (g toolGroup) Set(string, goja.Value) bool { return false }
+
+// Delete removes no member.
+func (g toolGroup) Delete(name string) bool { return !g.Has(name) }
+
+// Keys returns the names of the members.
+func (g toolGroup) Keys() []string { return slices.Clone(g.r.program.names.in(g.name)) }
+
+// toolFunction returns the function that calls a tool, which is one object by
+// whichever name it is reached.
+func (r *run) toolFunction(tool string) *goja.Object {
+	if f := r.toolFunctions[tool]; f != nil {
+		return f
+	}
+	f := r.function(tool, func(c goja.FunctionCall) goja.Value { return r.callOfCode(tool, c.Arguments) })
+	if r.toolFunctions == nil {
+		r.toolFunctions = map[string]*goja.Object{}
+	}
+	r.toolFunctions[tool] = f
+	return f
+}
+
+// callOfCode starts a call of a tool with one object, or with an empty one, and
+// returns the promise of its value.
+func (r *run) callOfCode(tool string, arguments []goja.Value) goja.Value {
+	if len(arguments) > 1 {
+		panic(r.typeError(tool + ": a tool takes one object, such as { name: value }"))
+	}
+	request := toolRequest{Tool: tool, Arguments: []byte("{}")}
+	if len(arguments) == 1 && !goja.IsUndefined(arguments[0]) {
+		request.Arguments = r.namedArguments(tool, arguments[0])
+	}
+	stack := r.at()
+	return r.ask("call", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.toolError(tool, a.refusal, stack)
+		}
+		v, err := r.decode(string(a.data))
+		if err != nil {
+			return nil, r.toolError(tool, &HostError{Code: Unavailable, Message: "what the tool answered cannot be read"}, stack)
+		}
+		r.markBlocks(v)
+		return v, nil
+	})
+}
+
+// toolError makes the error that code sees of a call that failed: a HostError
+// that names its tool, too.
+func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame) *goja.Object {
+	o := r.hostError(refused, stack)
+	_ = o.Set("tool", tool)
+	if made, ok := r.states[o].(*scriptError); ok {
+		made.tool = tool
+		made.refusal = refused.Code
+	}
+	return o
+}
+
+// defineMissing has reading a name that nothing has throw a ReferenceError that
+// says which tool may have been meant.
+func (r *run) defineMissing() {
+	global := r.rt.GlobalObject()
+	for name, message := range r.program.missing {
+		get := r.rt.ToValue(func(goja.FunctionCall) goja.Value {
+			panic(r.construct("ReferenceError", r.rt.ToValue(message)))
+		})
+		_ = global.DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	}
+}
