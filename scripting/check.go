@@ -79,9 +79,13 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) {
 
 // uncalled tells that the body is a function, which begins at start.
 func (c *compilation) uncalled(start file.Idx) {
+	detail := "a body is the inside of a function: write its statements alone, without the function around them" + c.argumentsAre()
+	if c.src.Kind == Code {
+		detail = "write its statements alone, or call it at the end: main()"
+	}
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "script-syntax", Summary: "the body is a function that nothing calls",
-		Detail: "a body is the inside of a function: write its statements alone, without the function around them" + c.argumentsAre(),
+		Detail: detail,
 	}, start, start+1)
 }
 

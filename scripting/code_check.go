@@ -42,7 +42,7 @@ func (c *compilation) checkKeywords(found *analysis) {
 		callee := c.sourceOf(call.Callee)
 		written := clip.Start(callee+"("+c.argumentsOf(call, tool)+")", maxCallShown)
 		c.report(diag.Diagnostic{
-			Severity: diag.Error, Code: "script-keywords", Summary: callee + " takes no arguments with = in front of their values",
+			Severity: diag.Error, Code: "script-keywords", Summary: callee + "(name=value) is no call in JavaScript",
 			Detail: "write " + written,
 		}, call.Idx0(), call.Idx1())
 	}
@@ -83,6 +83,9 @@ func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
 		}
 		assign := argument.(*ast.AssignExpression)
 		named = append(named, c.sourceOf(assign.Left)+": "+c.sourceOf(assign.Right))
+	}
+	if c.sourceOf(call.Callee) == "print" {
+		return strings.Join(plain, ", ") // what Python calls end and sep, it does not have
 	}
 	if tool {
 		return "{ " + strings.Join(slices.Concat(plain, named), ", ") + " }"
@@ -172,4 +175,3 @@ func absentOfCode(name string) (advice string, ok bool) {
 	}
 	return "", false
 }
-

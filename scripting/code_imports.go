@@ -289,7 +289,9 @@ func (i *leftOut) remove(end int) {
 }
 
 // isString reports whether the token is a string.
-func isString(t lexeme) bool { return t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\'') }
+func isString(t lexeme) bool {
+	return t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\'')
+}
 
 // tellRemoved tells what was left out of code.
 func (i *leftOut) tellRemoved(text diag.Text) (list diag.List) {

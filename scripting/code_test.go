@@ -3,22 +3,25 @@ package scripting
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
 )
 
 // codeOf returns the source of code that may call a few tools.
 func codeOf(text string) Source {
-	return Source{
+	src := Source{
 		Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text),
-		Objects: []Object{
-			{"tools", "search_web"}, {"tools", "read_file"}, {"tools", "crm_get_customer"}, {"tools", "crm_list"}, {"tools", "any-name"},
-			{"tools", "JSON"}, {"tools", "delete"}, {"tools", "screenshot"}, {"tools", "fail"}, {"tools", "print"}, {"tools", "then"},
-		},
 		Members: []Member{{"crm", "get_customer", "crm_get_customer"}, {"crm", "list", "crm_list"}, {"crm", "gone", "crm_gone"}, {"console", "log", "crm_list"}},
 	}
+	for _, name := range []string{"search_web", "read_file", "crm_get_customer", "crm_list", "any-name", "JSON", "delete", "screenshot", "fail", "print", "crm"} {
+		src.Objects = append(src.Objects, Object{"tools", name})
+	}
+	return src
 }
 
 // toolHost answers the calls of code.
@@ -44,39 +47,231 @@ func toolHost() *fakeHost {
 		case "screenshot":
 			return []byte(`[{"type":"text","text":"a page"},{"type":"image","data":"AAAA","mimeType":"image/png"}]`), nil
 		}
-		return json.Marshal(map[string]any{"tool": call.Tool, "arguments": call.Arguments})
+		return json.Marshal(struct {
+			Tool      string          `json:"tool"`
+			Arguments json.RawMessage `json:"arguments"`
+		}{call.Tool, call.Arguments})
 	}}
 }
 
-// runCode compiles and runs code, and returns how that ended and what was printed.
-func runCode(t testing.TB, text string) (string, *fakeHost) {
-	t.Helper()
-	host := toolHost()
-	p, list := Compile(codeOf(text))
-	if p == nil {
-		return "refused\n" + Explain(diag.WholeFile("code", text), list), host
-	}
-	out := runWith(t, call(p, ``), host)
-	result := shown(out)
-	if out.Failure != nil {
-		result = "failure " + out.Failure.Explain()
-	}
-	return out.Stdout + "=> " + result, host
+// ranCode is how code ended, and what it did.
+type ranCode struct {
+	Ended, Stdout string
+	Calls         []string // of tools, sorted
 }
 
-func TestZ(t *testing.T) {
-	for _, text := range []string{
-		"results = await search_web({ query: \"x\", max_results: 5 })\nprint(`Found ${results.length} results`)\nconfig = await read_file({path: 'x'})\nprint(`Config: ${config}`)",
-		"results = search_web(query=\"x\", max_results=5)\nprint(len(results), True)",
-		"1+1", "({a:1})", "{a:1}", "crm.get_customer({id: 1})", "tools['any-name']()", "await serch_web({})", "crm.lst()", "get_customer({})",
-		"import os\nfrom tools import search_web\nimport x from 'y'; const fs = require('fs')\nconsole.log(1, {a: [1, 'x', undefined, 5n]}, new Map([[1,2]]), new Set([1]), new Date(0), /x/g, () => 1, new Error('x'), search_web({}))\nfs.readFileSync",
-		"const x: number = 5; x", "try { await fail() } catch (e) { [e.code, e.tool, e.message, e instanceof HostError] }",
-		"await fail({})", "await screenshot()", "({t: 1, shot: await screenshot()})", "const s = await screenshot(); [1, s[1]]", "await parallel([() => search_web(), crm.list({x:1}), 5])",
-		"await parallel([fail(), fail()])", "const r = search_web({}); r.length", "r = search_web({}); r.length", "x.map(x => x); x = 5", "print(f\"a\")", "# hi\nprint(1)", "def f(x):\n  return x", "print \"x\"",
-		"search_web('x')", "search_web({}, 2)", "async function main() {}", "const x = ;", "tools.nope", "if x:\n  print(1)\nelif y:\n  pass", "print(fail)\nthrow new TypeError('x')",
-	} {
-		got, _ := runCode(t, text)
-		t.Logf("--------\n%s\n%s", text, got)
+// runCode compiles and runs code.
+func runCode(t testing.TB, text string) ranCode {
+	t.Helper()
+	src := codeOf(text)
+	p, list := Compile(src)
+	if p == nil {
+		first := list[0]
+		for _, d := range list {
+			if d.Severity == diag.Error {
+				first = d
+				break
+			}
+		}
+		return ranCode{Ended: "refused: " + strings.TrimPrefix(diag.Printable(first.String()), "code:")}
 	}
-	_ = strings.Join
+	return ranOf(t, p)
+}
+
+func ranOf(t testing.TB, p *Program) ranCode {
+	t.Helper()
+	host := toolHost()
+	out := runWith(t, call(p, ``), host)
+	ran := ranCode{Ended: shown(out), Stdout: out.Stdout}
+	if f := out.Failure; f != nil {
+		ran.Ended = "throws " + f.Name + ": " + f.Message
+		if f.Kind != Thrown {
+			ran.Ended = "ends by " + f.Kind.String() + ": " + f.Message
+		}
+	}
+	for _, asked := range host.calls() {
+		op, payload, _ := strings.Cut(asked, " ")
+		switch op {
+		case "call":
+			ran.Calls = append(ran.Calls, strings.TrimPrefix(payload, `{"tool":`))
+		case "console":
+		default:
+			t.Errorf("the host was asked for %s", asked)
+		}
+	}
+	slices.Sort(ran.Calls) // those that run at once are in any order
+	return ran
+}
+
+// The second example of the RFC that code mode comes from, with the calls as
+// JavaScript has them.
+const ofTheRFC = "// Tools are already available, just use them directly\n" +
+	"results = await search_web({ query: \"Python async patterns\", max_results: 5 })\n" +
+	"print(`Found ${results.length} results`)\n\n" +
+	"// Read configuration\n" +
+	"config = await read_file({ path: \"/workspace/config.json\" })\n" +
+	"print(`Config: ${config}`)\n"
+
+func TestTheExampleOfTheRFCPrintsWhatItSays(t *testing.T) {
+	want := ranCode{"nothing", "Found 5 results\nConfig: {...}\n", []string{
+		`"read_file","arguments":{"path":"/workspace/config.json"}}`, `"search_web","arguments":{"query":"Python async patterns","max_results":5}}`,
+	}}
+	if diff := cmp.Diff(want, runCode(t, ofTheRFC)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheResultOfCodeIsThatOfItsLastExpression(t *testing.T) {
+	for _, c := range []struct{ code, want string }{
+		{"1 + 1", "2"},
+		{"const a = 1\na", "1"},
+		{"({ a: 1 })", `{"a":1}`},
+		{"{ a: 1 }", "nothing"},
+		{"return 5", "5"},
+		{"if (true) return 5\n6", "5"},
+		{"5;;", "5"},
+		{"", "nothing"},
+		{"// nothing", "nothing"},
+		{"const a = 1", "nothing"},
+		{"if (true) { 5 }", "nothing"},
+		{"'use strict'", `"use strict"`},
+		{"x = 5", "5"},
+		{"crm.list()", `{"tool":"crm_list","arguments":{}}`},
+		{"Promise.resolve(5)", "5"},
+		{"const f = async () => 5\nf()", "5"},
+		{"async function main() { return 5 }\nmain()", "5"},
+		{"(async () => { return 5 })()", "5"},
+		{"async function* g() { yield 5 }\nlet last\nfor await (const x of g()) last = x\nlast", "5"},
+		{"interface A { b: number }\nconst a: A = { b: 5 }\na.b as number", "5"},
+		{"enum E { A = 5 }\nE.A", "5"},
+		{"function f() { return 1 }\n(() => f)", "nothing"},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%s: got %s, want %s", c.code, got, c.want)
+		}
+	}
+}
+
+func TestToolsAreReachedByTheirNamesAndInTheirGroups(t *testing.T) {
+	for _, c := range []struct{ code, want string }{
+		{"search_web({ q: 1 })", `"search_web","arguments":{"q":1}}`},
+		{"tools.search_web({ q: 1 })", `"search_web","arguments":{"q":1}}`},
+		{`tools["any-name"]({ q: 1 })`, `"any-name","arguments":{"q":1}}`},
+		{"crm.get_customer({ id: 1 })", `"crm_get_customer","arguments":{"id":1}}`},
+		{"crm_get_customer({ id: 1 })", `"crm_get_customer","arguments":{"id":1}}`},
+		{"const { list } = crm; list()", `"crm_list","arguments":{}}`},
+		{"tools.JSON()", `"JSON","arguments":{}}`},
+		{"tools.delete()", `"delete","arguments":{}}`},
+		{"tools.print({})", `"print","arguments":{}}`},
+		{"tools.crm({})", `"crm","arguments":{}}`},
+		{"search_web(undefined)", `"search_web","arguments":{}}`},
+		{"globalThis.search_web({})", `"search_web","arguments":{}}`},
+		{"globalThis['crm'].list({})", `"crm_list","arguments":{}}`},
+	} {
+		ran := runCode(t, "await "+strings.Replace(c.code, "const { list } = crm; list()", "(({ list }) => list())(crm)", 1))
+		if diff := cmp.Diff([]string{c.want}, ran.Calls); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", c.code, ran.Ended, diff)
+		}
+	}
+	for _, c := range []struct{ code, want string }{
+		{"[typeof JSON.parse, typeof print, typeof crm, typeof console.log]", `["function","function","object","function"]`},
+		{"[tools.search_web === search_web, crm.list === tools.crm_list, search_web.name]", `[true,true,"search_web"]`},
+		{"const search_web = () => 7\nsearch_web()", "7"},
+		{"search_web = 7\nsearch_web", "7"},
+		{"Object.keys(crm)", `["get_customer","list"]`},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%s: got %s, want %s", c.code, got, c.want)
+		}
+	}
+}
+
+func TestOnlyWhatShadowsNothingIsACodeName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"search_web": true, "$x": true, "a1": true, "fetch": true, "type": true, "of": true,
+		"": false, "1a": false, "any-name": false, "a.b": false, "ä": false, "JSON": false, "tools": false, "print": false, "parallel": false,
+		"console": false, "delete": false, "await": false, "let": false, "undefined": false, "globalThis": false, "require": false,
+		"HostError": false, "arguments": false, "eval": false, bodyMarker: false, "async": false,
+	} {
+		if got := IsCodeName(name); got != want {
+			t.Errorf("%q: got %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestACallThatFailsTellsCodeItsCodeAndItsTool(t *testing.T) {
+	ran := runCode(t, "try { await fail() } catch (e) { return [e.name, e.code, e.tool, e.message, e instanceof HostError, e instanceof Error] }")
+	if want := `["HostError","POLICY_DENIED","fail","not today",true,true]`; ran.Ended != want {
+		t.Errorf("got %s, want %s", ran.Ended, want)
+	}
+	p, _ := Compile(codeOf("print('before')\nawait fail({})"))
+	out := runWith(t, call(p, ``), toolHost())
+	if f := out.Failure; f == nil || f.Kind != Thrown || f.Code != "POLICY_DENIED" || f.Tool != "fail" || f.Name != "HostError" {
+		t.Errorf("got %+v", out.Failure)
+	}
+	want := "HostError: not today (POLICY_DENIED of fail)\n  at 2:7\n    2 | await fail({})\n      |       ^^^^"
+	if diff := cmp.Diff(want, out.Failure.Explain()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if out.Stdout != "before\n" {
+		t.Errorf("stdout %q", out.Stdout)
+	}
+}
+
+func TestANameThatNothingHasAsksForTheToolThatWasMeant(t *testing.T) {
+	for _, c := range []struct{ code, want string }{
+		{"serch_web({})", "throws ReferenceError: serch_web is not defined; did you mean search_web?"},
+		{"get_customer({})", "throws ReferenceError: get_customer is not defined; did you mean crm.get_customer?"},
+		{"any_name({})", `throws ReferenceError: any_name is not defined; did you mean tools["any-name"]?`},
+		{"quite_other({})", "throws ReferenceError: quite_other is not defined"},
+		{"try { serch_web({}) } catch (e) { return [e.name, e.message] }", `["ReferenceError","serch_web is not defined; did you mean search_web?"]`},
+		{"typeof serch_web", `"undefined"`},
+		{"import numpy as np\nnp.array([1])", "throws ReferenceError: np is not defined: its import was removed, and nothing can be imported"},
+		{"crm.get_custmer({})", `refused: 1:5: error: crm has no tool "get_custmer"; did you mean "get_customer"?`},
+		{"tools.get_customer({})", `refused: 1:7: error: tools has no tool "get_customer"; did you mean crm.get_customer?`},
+		{`tools["serch_web"]({})`, `refused: 1:7: error: tools has no tool "serch_web"; did you mean "search_web"?`},
+		{"const crm = { lst: () => 1 }\ncrm.lst()", "1"},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.code, got, c.want)
+		}
+	}
+}
+
+func TestCodeMayAssignToNamesThatItDoesNotDeclare(t *testing.T) {
+	for _, c := range []struct{ code, want string }{
+		{"x = 1\nx", "1"},
+		{"x = 1\nx += 1\nx", "2"},
+		{"[a, { b, c: d = 3 }] = [1, { b: 2 }];\n[a, b, d]", "[1,2,3]"},
+		{"for (i = 0; i < 3; i++);\ni", "3"},
+		{"for (k of [1, 2]);\nk", "2"},
+		{"const f = () => { y = 5 }\nf()\ny", "5"},
+		{"[1].map((x) => x)\nx = 5\nx", "5"},
+		{"{ let x = 1; x = 2 }\nx = 3\nx", "3"},
+		{"var x\nx = 5\nx", "5"},
+		{"let x = 1\nx = 5\nx", "5"},
+		{"{ var x = 1 }\nx = 5\nx", "5"},
+		{"x += 1", "throws ReferenceError: x is not defined"},
+		{"const x: number = 1\ny = x\ny", "1"},
+		{"const x = 1\nx = 2", "throws TypeError: Assignment to constant variable."},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%s: got %s, want %s", c.code, got, c.want)
+		}
+	}
+}
+
+func TestBodiesThatAreNoCodeHaveWhatTheyHad(t *testing.T) {
+	for _, body := range []string{"return typeof print + typeof parallel", "x = 1", "return search_web"} {
+		out := runBody(t, body, `{}`)
+		if out.Stdout != "" {
+			t.Errorf("%s: printed %q", body, out.Stdout)
+		}
+		if body != "return typeof print + typeof parallel" && out.Failure == nil {
+			t.Errorf("%s: %s", body, shown(out))
+		}
+	}
+	if out := runBody(t, "console.log('x')", `{}`); out.Stdout != "" {
+		t.Errorf("printed %q", out.Stdout)
+	}
 }

@@ -79,7 +79,11 @@ func (c *compilation) run() *Program {
 	c.read = len(text)
 	features, refused := inspect(text, c.src.Language)
 	if refused != nil {
-		c.mistake(refused.diagnostic(c.src.Text), spot{at: refused.start, refused: refused})
+		told := refused.diagnostic(c.src.Text)
+		if c.src.Kind == Code && strings.Contains(told.Summary, "import") {
+			told.Detail, _ = absentOfCode("require")
+		}
+		c.mistake(told, spot{at: refused.start, refused: refused})
 		return nil
 	}
 	c.cut = true
@@ -124,10 +128,12 @@ func (c *compilation) names() *toolNames {
 
 // exporting tells words with which nothing can be exported.
 func (c *compilation) exporting(words []module) {
+	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
+	if c.src.Kind == Code {
+		detail = "drop export: the result is that of the last expression, or what return returns"
+	}
 	for _, at := range words[:min(len(words), maxReports)] {
-		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: "a body exports nothing",
-			Detail: "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre(),
-		}, exportSpot(c.body(), at))
+		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: "a body exports nothing", Detail: detail}, exportSpot(c.body(), at))
 	}
 }
 

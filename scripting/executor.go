@@ -66,8 +66,8 @@ type Limits struct {
 	// an executor that runs bodies in processes of their own. Default is that of
 	// the executor.
 	Memory int64
-	// Stdout is the most bytes that the journal keeps of what code prints; what is
-	// more is cut. Default 64 KiB.
+	// Stdout is the most bytes that code prints; what is more is left out, and a mark
+	// behind them says so. Default 64 KiB.
 	Stdout int
 	// JournalBytes is the most bytes that a call's journal may hold. Default 64 MiB.
 	JournalBytes int

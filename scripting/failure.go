@@ -133,8 +133,11 @@ func (r *run) describe(failure *Failure, value goja.Value) {
 }
 
 // nullish mends the engine's message about a member of nothing, which says
-// undefined also where the value is null.
+// undefined also where the value is null, and the one that shows its own structures.
 func nullish(message string) string {
+	if strings.HasPrefix(message, "Could not convert ") && strings.HasSuffix(message, " to primitive") {
+		return "an object cannot be converted to text or a number" // without where it is in memory
+	}
 	if strings.HasPrefix(message, "Cannot read property '") && strings.HasSuffix(message, "' of undefined") {
 		return message + " or null"
 	}

@@ -28,13 +28,13 @@ type Program struct {
 	objects    []Object
 	// names are the tools of code, and missing what is thrown where it reads a name
 	// that nothing has.
-	names      *toolNames
-	missing    map[string]string
-	vars       json.RawMessage
-	origin     origin
-	source     Source
-	imported   map[string]diag.Text
-	size       int
+	names    *toolNames
+	missing  map[string]string
+	vars     json.RawMessage
+	origin   origin
+	source   Source
+	imported map[string]diag.Text
+	size     int
 }
 
 // Name returns what the definition is called in messages.
@@ -50,6 +50,8 @@ func (p *Program) Uses(name string) bool { return p.everything || p.uses[name] }
 // Reaches reports whether the body can reach a granted object.
 func (p *Program) Reaches(o Object) bool {
 	switch {
+	case p.kind == Code:
+		return p.names.granted[o.Name] && o.Kind == "tools" // by one of several names
 	case o.Kind == "ask":
 		return p.everything || p.mentioned[o.Name]
 	case !p.Uses(o.Kind):

@@ -74,6 +74,11 @@ func (c *compilation) advise(message string, s spot) string {
 	if s.file != "" {
 		text = c.files[s.file].Body()
 	}
+	if unread(message) && c.src.Kind == Code {
+		if advice := ofPython(settingOf(text, s.at, message)); advice != "" {
+			return advice
+		}
+	}
 	if unread(message) {
 		if advice := likely(text, s.at, message); advice != "" {
 			return advice
