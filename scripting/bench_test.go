@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -64,3 +65,62 @@ func BenchmarkCompileTypeScript(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCompileCode compiles a kilobyte of code as agents write it, with fifty
+// tools.
+func BenchmarkCompileCode(b *testing.B) {
+	src := codeOf(codeOfAKilobyte)
+	for i := range 50 {
+		src.Objects = append(src.Objects, Object{"tools", fmt.Sprintf("tool_%d", i)})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, list := Compile(src); list.HasErrors() {
+			b.Fatal(list)
+		}
+	}
+}
+
+// BenchmarkCompileTypedCode is that for what only TypeScript explains.
+func BenchmarkCompileTypedCode(b *testing.B) {
+	src := codeOf("interface Row { name: string }\n" + codeOfAKilobyte)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, list := Compile(src); list.HasErrors() {
+			b.Fatal(list)
+		}
+	}
+}
+
+func BenchmarkRunCode(b *testing.B) {
+	c := call(compiled(b, codeOf(`const r = await crm.list({ a: 1 }); print(r.name); r`)), ``)
+	host := &staticHost{[]byte(`{"name":"a"}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		out, err := Inline().Run(context.Background(), c, host)
+		if err != nil || out.Failure != nil {
+			b.Fatal(err, out.Failure)
+		}
+	}
+}
+
+const codeOfAKilobyte = `// Which customers of the last quarter have open tickets?
+import { crm } from "tools"
+const [customers, pages] = await parallel([
+  crm.list({ since: "2026-07-01", limit: 50 }),
+  () => search_web({ query: "open tickets", max_results: 5 }),
+])
+console.log("customers:", customers.length, "pages:", pages.length)
+const byName = new Map()
+for (const customer of customers) {
+  const detail = await crm.get_customer({ id: customer.id })
+  if (detail.status === "closed" || !detail.tickets?.length) continue
+  const open = detail.tickets.filter((t) => t.state !== "done").map((t) => ({ id: t.id, age: t.age ?? 0 }))
+  byName.set(detail.name, open)
+}
+rows = [...byName].sort((a, b) => b[1].length - a[1].length).slice(0, 10)
+for (const [name, open] of rows) print(` + "`${name}: ${open.length} open, oldest ${Math.max(...open.map((t) => t.age))} days`" + `)
+const config = await read_file({ path: "/workspace/config.json" })
+const report = { total: rows.length, config, names: rows.map(([name]) => name.trim().toLowerCase()) }
+report
+`

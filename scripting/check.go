@@ -46,6 +46,14 @@ func (c *compilation) subject() string {
 	return "input"
 }
 
+// what is how messages call the text.
+func (c *compilation) what() string {
+	if c.src.Kind == Code {
+		return "code"
+	}
+	return "body"
+}
+
 // argumentsAre says, behind other advice, where the arguments of a body are.
 func (c *compilation) argumentsAre() string {
 	if c.src.Kind == Code {
@@ -84,7 +92,7 @@ func (c *compilation) uncalled(start file.Idx) {
 		detail = "write its statements alone, or call it at the end: main()"
 	}
 	c.report(diag.Diagnostic{
-		Severity: diag.Error, Code: "script-syntax", Summary: "the body is a function that nothing calls",
+		Severity: diag.Error, Code: "script-syntax", Summary: "the " + c.what() + " is a function that nothing calls",
 		Detail: detail,
 	}, start, start+1)
 }

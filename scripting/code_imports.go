@@ -133,11 +133,16 @@ func (i *leftOut) ofJavaScript(at int) int {
 	if i.token(at).kind == tokenWord && i.token(at+1).text == "=" {
 		return i.requires(at)
 	}
-	for ; ; at++ {
+	for open := false; ; at++ {
 		switch t := i.token(at); {
 		case t.text == "from" && isString(i.token(at+1)):
+			if open {
+				return 0
+			}
 			return i.attributes(at + 2)
-		case t.kind == tokenWord, t.kind == tokenComma, t.text == "*", t.text == "{", t.text == "}", t.text == "default":
+		case t.text == "{" && !open, t.text == "}" && open:
+			open = !open
+		case t.kind == tokenWord, t.kind == tokenComma, t.text == "*", t.text == "default":
 		case isString(t) && i.token(at+1).text == "as":
 		default:
 			return 0

@@ -129,11 +129,12 @@ func (c *compilation) names() *toolNames {
 // exporting tells words with which nothing can be exported.
 func (c *compilation) exporting(words []module) {
 	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
+	summary := "a body exports nothing"
 	if c.src.Kind == Code {
-		detail = "drop export: the result is that of the last expression, or what return returns"
+		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
 	}
 	for _, at := range words[:min(len(words), maxReports)] {
-		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: "a body exports nothing", Detail: detail}, exportSpot(c.body(), at))
+		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: summary, Detail: detail}, exportSpot(c.body(), at))
 	}
 }
 
@@ -212,7 +213,7 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	}
 	function := onlyFunction(tree)
 	if function == nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the body ends before its end", "remove the bracket that closes more than was opened")
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the "+c.what()+" ends before its end", "remove the bracket that closes more than was opened")
 		return nil, nil
 	}
 	return function, tree

@@ -46,7 +46,7 @@ func (c *compilation) syntaxError(err error) {
 func (c *compilation) endsEarly() {
 	end := len(strings.TrimRightFunc(c.body(), unicode.IsSpace))
 	c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
-		Summary: "the body ends where more is expected", Detail: "something in front of its end is not finished"}, spot{at: max(0, end-1)})
+		Summary: "the " + c.what() + " ends where more is expected", Detail: "something in front of its end is not finished"}, spot{at: max(0, end-1)})
 }
 
 // mistake tells a mistake of syntax, unless it may come of what is left out.
