@@ -47,7 +47,7 @@ type analysis struct {
 	reassigned map[string]int
 	keywords   []*ast.CallExpression
 	// undeclared are the names among these that code does not declare.
-	undeclared []string
+	undeclared map[string]bool
 	// unicode are regular expressions with \p{…}.
 	unicode []ast.Expression
 }

@@ -215,7 +215,7 @@ func (c *compilation) checkNames(found *analysis) {
 		if len(c.list) >= maxReports {
 			return
 		}
-		if !free || found.probed[name] || slices.Contains(known, name) {
+		if !free || found.probed[name] || c.isDefined(name) {
 			continue
 		}
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,9 +33,12 @@ func (c *compilation) checkKeywords(found *analysis) {
 		return
 	}
 	for _, call := range found.keywords {
+		if len(c.list) >= maxReports {
+			return
+		}
 		tool := c.isToolCall(found, call.Callee)
 		meant := tool || slices.ContainsFunc(call.ArgumentList, func(argument ast.Expression) bool {
-			return isKeyword(argument) && slices.Contains(found.undeclared, argument.(*ast.AssignExpression).Left.(*ast.Identifier).Name.String())
+			return isKeyword(argument) && found.undeclared[argument.(*ast.AssignExpression).Left.(*ast.Identifier).Name.String()]
 		})
 		if !meant {
 			continue
@@ -139,14 +143,16 @@ func (c *compilation) calling(name string) (call string, ok bool) {
 	return "", false
 }
 
-// missing returns what is thrown where code reads names that nothing has: what a
-// ReferenceError says, and which tool may have been meant.
+// missing returns what is thrown where code reads names that nothing has, as many
+// as are worth it: what a ReferenceError says, and which tool may have been meant.
 func (c *compilation) missing(found *analysis) map[string]string {
-	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	missing := map[string]string{}
-	for name := range found.refs {
-		if _, free := found.free(name); !free || found.probed[name] || slices.Contains(known, name) {
+	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
+		if _, free := found.free(name); !free || found.probed[name] || c.isDefined(name) {
 			continue
+		}
+		if len(missing) >= maxReports {
+			break
 		}
 		message := name + " is not defined"
 		if c.removed.names[name] {

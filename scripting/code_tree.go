@@ -25,15 +25,15 @@ func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
 	for _, statement := range c.statements(function) {
 		a.declaredByValue(statement)
 	}
-	for _, name := range a.undeclared {
+	for name := range a.undeclared {
 		a.bound[name] = true
 	}
 	return a
 }
 
-// undeclared returns the names, in order, that are given values and declared
-// nowhere that all of the code could see.
-func (c *compilation) undeclared(function *ast.FunctionLiteral, a *analysis) []string {
+// undeclared returns the names that are given values and declared nowhere that all
+// of the code could see.
+func (c *compilation) undeclared(function *ast.FunctionLiteral, a *analysis) map[string]bool {
 	declared := map[string]bool{}
 	declare := func(name string) { declared[name] = true }
 	for _, list := range function.DeclarationList {
@@ -53,10 +53,13 @@ func (c *compilation) undeclared(function *ast.FunctionLiteral, a *analysis) []s
 			declare(s.Class.Name.Name.String())
 		}
 	}
-	known := append(globalsOf(&c.src, c.names()), builtins()...)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.reassigned)), func(name string) bool {
-		return declared[name] || slices.Contains(known, name)
-	})
+	undeclared := map[string]bool{}
+	for name := range a.reassigned {
+		if !declared[name] && !c.isDefined(name) {
+			undeclared[name] = true
+		}
+	}
+	return undeclared
 }
 
 // declaredByValue notices what x = search(…) gives the one value to that x has.
@@ -69,7 +72,7 @@ func (a *analysis) declaredByValue(statement ast.Statement) {
 	if !ok || assign.Operator != token.ASSIGN {
 		return
 	}
-	if id, ok := assign.Left.(*ast.Identifier); ok && slices.Contains(a.undeclared, id.Name.String()) && a.reassigned[id.Name.String()] == 1 {
+	if id, ok := assign.Left.(*ast.Identifier); ok && a.undeclared[id.Name.String()] && a.reassigned[id.Name.String()] == 1 {
 		delete(a.assigned, id.Name.String())
 		a.answer(&ast.Binding{Target: id, Initializer: assign.Right})
 	}
@@ -112,12 +115,12 @@ func (c *compilation) complete(function *ast.FunctionLiteral) {
 
 // declareAssigned declares, around the code, the names that it gives values to
 // and does not declare.
-func (c *compilation) declareAssigned(function *ast.FunctionLiteral, names []string) {
+func (c *compilation) declareAssigned(function *ast.FunctionLiteral, names map[string]bool) {
 	if len(names) == 0 {
 		return
 	}
 	declaration := &ast.LexicalDeclaration{Idx: function.Body.LeftBrace, Token: token.LET}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		declaration.List = append(declaration.List, &ast.Binding{Target: &ast.Identifier{Name: unistring.NewFromString(name), Idx: function.Body.LeftBrace}})
 	}
 	function.Body.List = append([]ast.Statement{declaration}, function.Body.List...)

@@ -47,7 +47,8 @@ type compilation struct {
 	// same places. Of other bodies there is neither.
 	removed *leftOut
 	text    string
-	tools   *toolNames // see [compilation.names]
+	tools   *toolNames      // see [compilation.names]
+	defined map[string]bool // see [compilation.isDefined]
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
 	origin        origin
@@ -124,6 +125,19 @@ func (c *compilation) names() *toolNames {
 		c.tools = c.src.toolNames()
 	}
 	return c.tools
+}
+
+// isDefined reports whether a name is that of a global of the body.
+func (c *compilation) isDefined(name string) bool {
+	if c.defined == nil {
+		c.defined = map[string]bool{}
+		for _, list := range [][]string{globalsOf(&c.src, c.names()), builtins()} {
+			for _, known := range list {
+				c.defined[known] = true
+			}
+		}
+	}
+	return c.defined[name]
 }
 
 // exporting tells words with which nothing can be exported.

@@ -14,6 +14,9 @@
 // The package knows neither tools nor agents nor MCP, and does no I/O but
 // through the host that it is handed.
 //
+// [Code] is what an agent wrote: it may do nothing but call tools, and what it
+// prints is kept in the journal.
+//
 // # What a body sees
 //
 // A body is the inside of a strict function. It returns its result and may
@@ -80,6 +83,38 @@
 // eval and Function do not exist: text is never run as code. Files are
 // imported from the tools folder, by name and at the top level only.
 //
+// # What code sees
+//
+// Code that an agent wrote stands in such a function, too, and in no folder. It sees
+//
+//	tools.NAME(arguments), tools["NAME"](arguments)  for each tool that its source names
+//	NAME(arguments)               the same, where the name shadows nothing ([IsCodeName])
+//	GROUP.MEMBER(arguments)       the same, as the members of the source say
+//	parallel([...])               promises, and functions that it calls: resolves to what
+//	                              they are fulfilled with, in order; is rejected with the
+//	                              first failure once all of them have ended
+//	print(...values), console.log|debug|info|warn|error|trace(...values)
+//	HostError                     what a call that fails throws, with code, tool and message
+//	setTimeout, URL, TextEncoder, structuredClone, crypto and the like
+//
+// and nothing else of what bodies see. Arguments are one object, and {} where there
+// are none. The result is the value of the last statement where that is an
+// expression, or what return returned. Arrays of content blocks that tools answer,
+// and blocks of them, are content as those of content.text are; of an object or an
+// array that holds some, the blocks are the content and the value refers to them by
+// {"type", "block"}, where block is the place in the content. A name to which code
+// gives a value and that it does not declare is declared around it. Text that is no
+// JavaScript is tried as TypeScript.
+//
+// Import statements, of Python too, are left out, each with a warning of the code
+// [ImportRemoved]. Calls that are written as in Python are refused, with how to write
+// them. [Explain] and [Failure.Explain] tell agents what is wrong. Reading a name that
+// nothing has throws a ReferenceError that asks for the tool that may have been meant.
+//
+// What code prints goes to the host, line by line, as console does, and to the journal
+// up to [Limits.Stdout] bytes: [Outcome.Stdout] has it however the call ended, with its
+// process too, and the run that goes on from a journal has the lines of those before.
+//
 // # Asking
 //
 // elicit asks the user, and is answered with {action: "accept", content}; sample
@@ -124,6 +159,8 @@
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}
+//
+// Code asks for call and console alone.
 //
 // The names of headers are in lower case both ways. The methods of an ask are
 // elicitation/create, sampling/createMessage and roots/list, and params and

@@ -10,7 +10,8 @@ import (
 )
 
 // Journal is the record of one call: what it asked its host, what was
-// answered, and in which order, when timers fired, and what the clock showed.
+// answered, and in which order, when timers fired, what the clock showed, and what
+// code printed.
 // A Run that is given a journal with entries answers from it instead of asking
 // again, and goes on recording where the journal ends. It must be given the
 // same program, input, agent and info, or what the body does with them

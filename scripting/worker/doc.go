@@ -15,5 +15,6 @@
 // end in time costs its process, and the other calls in that run again in another
 // one from their journals, which this side keeps. Programs whose calls end by
 // themselves share no process with others (see [record]), and have turns that no
-// others take (see [admission]).
+// others take (see [admission]). Code that an agent wrote is sent with its call and
+// forgotten with it, on both sides.
 package worker

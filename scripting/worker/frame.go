@@ -59,6 +59,7 @@ type trial struct {
 	Body     string             `json:"body"`
 	Path     string             `json:"path"`
 	Objects  []scripting.Object `json:"objects"`
+	Members  []scripting.Member `json:"members,omitempty"`
 	Vars     json.RawMessage    `json:"vars,omitempty"`
 }
 
@@ -66,7 +67,7 @@ type trial struct {
 func encodeTrial(src scripting.Source) ([]byte, error) {
 	content, err := json.Marshal(trial{
 		Name: src.Name, Kind: src.Kind, Language: src.Language, File: src.Text.File(), Body: src.Text.Body(),
-		Path: src.Path, Objects: src.Objects, Vars: src.Vars,
+		Path: src.Path, Objects: src.Objects, Members: src.Members, Vars: src.Vars,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode a trial: %w", err)

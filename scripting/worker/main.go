@@ -131,7 +131,7 @@ func try(in io.Reader, out io.Writer, content []byte) error {
 		return fmt.Errorf("decode a trial: %w", err)
 	}
 	scripting.Compile(scripting.Source{
-		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Vars: t.Vars,
+		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Members: t.Members, Vars: t.Vars,
 		Import: func(name string) ([]byte, error) { return ask(in, out, name) },
 	})
 	return writeFrame(out, frameSurvived, nil)

@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// codeCall returns a call of code that may call one tool.
+func codeCall(t testing.TB, text string) scripting.Call {
+	t.Helper()
+	p, problems := scripting.Compile(scripting.Source{
+		Name: "run_code", Kind: scripting.Code, Text: diag.WholeFile("code", text),
+		Objects: []scripting.Object{{Kind: "tools", Name: "crm_list"}},
+		Members: []scripting.Member{{Group: "crm", Name: "list", Tool: "crm_list"}},
+	})
+	if p == nil {
+		t.Fatal(problems)
+	}
+	return scripting.Call{Program: p, Patient: true}
+}
+
+func TestCodeRunsInAProcess(t *testing.T) {
+	e := executor(t, Options{})
+	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) { return payload, nil })
+	for _, c := range []struct{ text, result, stdout string }{
+		{"import os\nrows = await parallel([crm.list({ a: 1 }), () => crm_list()])\nprint('rows', rows.length)\nrows", `[{"tool":"crm_list","arguments":{"a":1}},{"tool":"crm_list","arguments":{}}]`, "rows 2\n"},
+		{"const x: number = 5\nprint(x)\nx", "5", "5\n"},
+		{"crm_lst({})", "failure crm_lst is not defined; did you mean crm_list?", ""},
+		{"np = 5\nnp", "5", ""},
+		{"import numpy as np\nprint('a')\nnp.x", "failure np is not defined: its import was removed, and nothing can be imported", "a\n"},
+		{"for (let i = 0; i < 100; i++) print('0123456789')\ni = 1", "1", strings.Repeat("0123456789\n", 9) + "0 … [cut: what code prints may have 101 bytes]\n"},
+	} {
+		call := codeCall(t, c.text)
+		call.Limits.Stdout = 101
+		out, err := e.Run(t.Context(), call, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := ""
+		if out.Failure != nil {
+			result = "failure " + out.Failure.Message
+		} else {
+			result = string(out.Result.JSON)
+		}
+		if diff := cmp.Diff([]string{c.result, c.stdout}, []string{result, out.Stdout}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.text, diff)
+		}
+	}
+}
+
+// Each text that an agent writes is another, and most of them run once: nothing of
+// them stays, on neither side.
+func TestNothingOfCodeIsKept(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	var together sync.WaitGroup
+	for n := range 60 {
+		together.Go(func() {
+			call := codeCall(t, fmt.Sprintf("await crm.list()\n%d", n/2)) // each of them twice
+			out, err := e.Run(t.Context(), call, silent)
+			if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n/2) {
+				t.Errorf("%d: %v, %+v", n, err, out.Failure)
+			}
+			if r := e.records.of(call.Program.Hash()); r != unknown {
+				t.Errorf("%d: its record is %d", n, r)
+			}
+		})
+	}
+	together.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.peers {
+		if len(p.programs) > 0 || len(p.shelf.programs) > 0 || p.shelf.bytes != 0 {
+			t.Errorf("a process keeps %d programs, on a shelf of %d with %d bytes", len(p.programs), len(p.shelf.programs), p.shelf.bytes)
+		}
+	}
+}
+
+// A process forgets the program when its call comes.
+func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
+	quiet, end := io.Pipe() // nothing more comes in
+	s := newServer(io.Discard)
+	s.role.in, s.role.ended = bufio.NewReader(quiet), make(chan error, 1)
+	t.Cleanup(func() { _ = end.Close() })
+	call := codeCall(t, "1")
+	text, err := call.Program.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := [32]byte{7}
+	if err := s.take(0, frameOnce, append(as[:], text...)); err != nil || len(s.programs) != 1 {
+		t.Fatal(err, len(s.programs))
+	}
+	f := callFrame{id: 1, program: as, call: call}
+	if err := s.take(0, frameCall, f.append(nil)); err != nil || len(s.programs) != 0 {
+		t.Fatal(err, len(s.programs))
+	}
+	f.id = 2
+	if err := s.take(0, frameCall, f.append(nil)); err == nil {
+		t.Error("a second call had the program, too")
+	}
+}
+
+// A process that is lost costs no line, and no line is told twice.
+func TestLinesOutliveTheProcessThatPrintedThem(t *testing.T) {
+	e := executor(t, Options{})
+	var lines atomic.Int64
+	died := false
+	host := hostFunc(func(_ context.Context, _ int, op string, _ []byte) ([]byte, error) {
+		if op == "console" {
+			lines.Add(1)
+			return nil, nil
+		}
+		if !died {
+			died = true
+			e.mu.Lock()
+			p := e.peers[0]
+			e.mu.Unlock()
+			p.end(endOverdue)
+			<-p.dead
+		}
+		return []byte("5"), nil
+	})
+	out, err := e.Run(t.Context(), codeCall(t, "print('before')\nprint('after', await crm.list())"), host)
+	if err != nil || out.Failure != nil || out.Stdout != "before\nafter 5\n" || lines.Load() != 2 {
+		t.Errorf("%v, %+v, printed %q, told %d lines", err, out.Failure, out.Stdout, lines.Load())
+	}
+}
+
+// What neither an interrupt nor a limit within the process stops returns what it
+// has printed, when its process is killed.
+func TestABombReturnsWhatItPrinted(t *testing.T) {
+	e := executor(t, Options{})
+	ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
+	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
+		if strings.Contains(string(payload), "lit") {
+			ctx.expire()
+		}
+		return nil, nil
+	})
+	out, err := e.Run(ctx, codeCall(t, "print('quiet')\nprint('lit');\n/(?=a)(a+)+$/.test('a'.repeat(60) + '!')"), host)
+	if err != nil || out.Failure == nil || out.Failure.Kind != scripting.Timeout || out.Stdout != "quiet\nlit\n" {
+		t.Errorf("%v, %+v, printed %q", err, out.Failure, out.Stdout)
+	}
+}
