@@ -43,6 +43,8 @@ func (in *inspector) value(v goja.Value) {
 		e := encoder{out: in.out, bytes: math.MaxInt}
 		_ = e.text(in.fitting(v)) // which cannot be too large
 		in.out = e.out
+	case *goja.Symbol:
+		in.add("Symbol(" + v.String() + ")")
 	default:
 		in.primitive(v)
 	}
@@ -108,10 +110,14 @@ func (in *inspector) named(o *goja.Object, kind objectKind) bool {
 		in.part(o, "name")
 		in.add(": ")
 		in.part(o, "message")
-	case kindRegExp, kindDate, kindNumber, kindString, kindBoolean:
-		if method, ok := callable(o.Get("toString")); ok {
-			in.shown(method(o))
+	case kindDate:
+		if o.Export() == nil {
+			in.add("Invalid Date")
+			break
 		}
+		in.called(o, "toISOString")
+	case kindRegExp, kindNumber, kindString, kindBoolean:
+		in.called(o, "toString")
 	default:
 		promise := promiseOf(o)
 		if promise == nil {
@@ -124,6 +130,13 @@ func (in *inspector) named(o *goja.Object, kind objectKind) bool {
 		}[promise.State()])
 	}
 	return true
+}
+
+// called shows the text that a method returns.
+func (in *inspector) called(o *goja.Object, method string) {
+	if call, ok := callable(o.Get(method)); ok {
+		in.shown(call(o))
+	}
 }
 
 // part shows a member that is text.

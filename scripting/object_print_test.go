@@ -19,14 +19,14 @@ func TestCodePrintsValuesAsConsolesDo(t *testing.T) {
 		{`print(1, -0, 0.1, 1e21, NaN, -Infinity, 10n ** 20n, true, null, undefined)`, "1 -0 0.1 1e+21 NaN -Infinity 100000000000000000000n true null undefined\n"},
 		{`print({ a: 1, "b c": [1, "x", null, undefined, true], d: {} }, [])`, `{"a":1,"b c":[1,"x",null,undefined,true],"d":{}} []` + "\n"},
 		{`print(new Map([["a", { b: 1 }]]), new Set([1, "x"]))`, `Map [["a",{"b":1}]] Set [1,"x"]` + "\n"},
-		{`print(new Date(0), [new Date(0)], /a b/g, new Error("x"), [new TypeError("y")])`, "Thu Jan 01 1970 00:00:00 GMT+0000 (UTC) [Thu Jan 01 1970 00:00:00 GMT+0000 (UTC)] /a b/g Error: x [TypeError: y]\n"},
+		{`print(new Date(0), [new Date(0)], new Date(NaN), /a b/g, new Error("x"), [new TypeError("y")])`, "1970-01-01T00:00:00.000Z [1970-01-01T00:00:00.000Z] Invalid Date /a b/g Error: x [TypeError: y]\n"},
 		{`print(() => 1, function named() {}, search_web, class A {})`, "[Function] [Function: named] [Function: search_web] [Function: A]\n"},
 		{`print(Promise.resolve(1), new Promise(() => {}), [search_web({})])`, "Promise { <fulfilled> } Promise { <pending> } [Promise { <pending> }]\n"},
 		{`const o = { a: [] }; o.a.push(o); print(o)`, `{"a":[[Circular]]}` + "\n"},
 		{`let o = 1; for (let i = 0; i < 12; i++) o = { o }; print(o)`, strings.Repeat(`{"o":`, 10) + "[Object]" + strings.Repeat("}", 10) + "\n"},
 		{`print(new Uint8Array([1, 2]), new URL("https://a.b/c"), Object.create(null), new (class P { x = 1 }))`, `[1,2] "https://a.b/c" {} {"x":1}` + "\n"},
 		{`console.log(1); console.info(2); console.warn(3); console.error(4); console.debug(5); console.trace(6)`, "1\n2\n3\n4\n5\n6\n"},
-		{`print(Symbol("x"), [Symbol("x")], new String("s"), tools)`, `x [x] s {"search_web":[Function: search_web]`},
+		{`print(Symbol("x"), [Symbol("x")], new String("s"), tools)`, `Symbol(x) [Symbol(x)] s {"search_web":[Function: search_web]`},
 	} {
 		got := runCode(t, c.code)
 		if !strings.HasPrefix(got.Stdout, c.want) || strings.HasSuffix(c.want, "\n") && got.Stdout != c.want {
