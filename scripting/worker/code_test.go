@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/scripting"
@@ -56,6 +60,66 @@ func TestCodeRunsInAProcess(t *testing.T) {
 		if diff := cmp.Diff([]string{c.result, c.stdout}, []string{result, out.Stdout}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.text, diff)
 		}
+	}
+}
+
+// TestCodeThatTriesToEscapeEndsAsItDoesInline runs what the package above has of it:
+// whatever it does to what it returns, no process ends for it.
+func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
+	files, err := filepath.Glob("../testdata/escapes/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	ends := make(endings, 64)
+	e := executor(t, Options{Grace: time.Minute, Logger: slog.New(ends)})
+	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
+		switch {
+		case op == "console":
+			return nil, nil
+		case strings.Contains(string(payload), "fail"):
+			return nil, &scripting.HostError{Code: "POLICY_DENIED", Message: "not today"}
+		case strings.Contains(string(payload), "screenshot"):
+			return []byte(`[{"type":"text","text":"a page"},{"type":"image","data":"AAAA","mimeType":"image/png"}]`), nil
+		}
+		return payload, nil
+	})
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			code, _, _ := strings.Cut(string(f.Data), "\n=> ")
+			src := scripting.Source{Name: "run_code", Kind: scripting.Code, Text: diag.WholeFile("code", code), Members: []scripting.Member{{Group: "crm", Name: "list", Tool: "crm_list"}}}
+			for _, name := range []string{"crm_list", "search_web", "fail", "screenshot"} {
+				src.Objects = append(src.Objects, scripting.Object{Kind: "tools", Name: name})
+			}
+			p, _ := scripting.Compile(src)
+			if p == nil {
+				continue
+			}
+			call := scripting.Call{Program: p, Seed: scripting.Seed{7}, Start: time.Unix(1000, 0), Patient: true}
+			var both [2]string
+			for i, x := range []scripting.Executor{scripting.Inline(), e} {
+				out, err := x.Run(t.Context(), call, host)
+				if err != nil {
+					t.Fatalf("%s: %v", f.Name, err)
+				}
+				text, err := out.AppendBinary(nil)
+				if err != nil {
+					t.Fatalf("%s: %v", f.Name, err)
+				}
+				both[i] = string(text) + out.Stdout
+			}
+			if diff := cmp.Diff(both[0], both[1]); diff != "" {
+				t.Errorf("%s (-inline +worker):\n%s", f.Name, diff)
+			}
+		}
+	}
+	select {
+	case end := <-ends:
+		t.Errorf("a process has ended: %s", end)
+	default:
 	}
 }
 
