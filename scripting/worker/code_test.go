@@ -71,7 +71,7 @@ func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
 		t.Fatal(err, files)
 	}
 	ends := make(endings, 64)
-	e := executor(t, Options{Grace: time.Minute, Logger: slog.New(ends)})
+	e := executor(t, Options{Grace: time.Minute, Memory: 2 << 30, Logger: slog.New(ends)})
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		switch {
 		case op == "console":
