@@ -52,8 +52,8 @@ type Event struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	// Cached says, at End, that the result is that of another call.
 	Cached bool `json:"cached,omitempty"`
-	// Outcome is "input_required" at End when the call waits for its client, and
-	// empty otherwise.
+	// Outcome is "input_required" at End when the call waits for its client, "rehearsed"
+	// when code has planned it and it was not made, and empty otherwise.
 	Outcome string `json:"outcome,omitempty"`
 	// Err is set at Failed.
 	Err *Error `json:"error,omitempty"`

@@ -12,6 +12,8 @@ type Via string
 const (
 	// ViaClient is a call by a client, over any transport.
 	ViaClient Via = "client"
+	// ViaCode is a call by code that an agent wrote.
+	ViaCode Via = "code"
 	// ViaTool is a call by the body of a tool, of a resource or of a prompt.
 	ViaTool Via = "tool"
 	// ViaTest is a call by a test block.

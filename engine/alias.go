@@ -51,6 +51,7 @@ const (
 // What makes a call.
 const (
 	ViaClient = call.ViaClient
+	ViaCode   = call.ViaCode
 	ViaTool   = call.ViaTool
 	ViaTest   = call.ViaTest
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/audience"
 	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/codeact"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/gofunc"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -109,6 +110,7 @@ func New(o Options) (*Server, error) {
 	s.upstreams = s.newUpstreams()
 	made := o.catalog(s.hooks, s.brokers)
 	made.Federate = s.upstreams.Items
+	made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return codeact.Items(block, o.Trial) }
 	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {

@@ -55,13 +55,15 @@ type toolNames struct {
 	// each member, and of its tool.
 	groups  []string
 	members map[string][]Member
-	// bare are the tools that it can call by their names alone.
-	bare []string
+	// bare are the names by which it can call tools alone: their own, and those that the
+	// source gives them, which aliases maps to their tools.
+	bare    []string
+	aliases map[string]string
 }
 
 // toolNames returns the names of a source, which are none unless it is code.
 func (s *Source) toolNames() *toolNames {
-	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}}
+	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}, aliases: map[string]string{}}
 	if s.Kind != Code {
 		return n
 	}
@@ -85,7 +87,20 @@ func (s *Source) toolNames() *toolNames {
 			n.bare = append(n.bare, tool)
 		}
 	}
+	for _, m := range s.Members {
+		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.members[m.Name] == nil && n.aliases[m.Name] == "" && IsCodeName(m.Name) {
+			n.bare, n.aliases[m.Name] = append(n.bare, m.Name), m.Tool
+		}
+	}
 	return n
+}
+
+// tool returns the tool that code calls by a name alone.
+func (n *toolNames) tool(bare string) string {
+	if tool := n.aliases[bare]; tool != "" {
+		return tool
+	}
+	return bare
 }
 
 // of returns the tool that is a member of a group, or of tools when the group is

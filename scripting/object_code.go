@@ -18,7 +18,7 @@ func (r *run) makeOfCode(name string) *goja.Object {
 	case name == "tools" || r.program.names.members[name] != nil:
 		return r.makeToolGroup(name)
 	case slices.Contains(r.program.names.bare, name):
-		return r.toolFunction(name)
+		return r.toolFunction(r.program.names.tool(name))
 	}
 	return nil
 }

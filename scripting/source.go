@@ -90,6 +90,8 @@ type Object struct {
 
 // Member is a tool as a member of a group: {"crm", "get_customer", "crm_get_customer"}
 // makes crm.get_customer(args) call crm_get_customer, which is granted as an [Object].
+// Without a group it is a function of that name, where no tool and no group has it: of two
+// such members the first counts.
 type Member struct {
 	Group, Name, Tool string
 }

@@ -197,7 +197,7 @@ func (p *supposition) how(of *engine.Case) error {
 	if err := jsonOf("--call", p.calls, &made); err != nil {
 		return err
 	}
-	vias := []string{"", string(engine.ViaClient), string(engine.ViaTool), string(engine.ViaTest)}
+	vias := []string{"", string(engine.ViaClient), string(engine.ViaCode), string(engine.ViaTool), string(engine.ViaTest)}
 	if !slices.Contains(vias, made.Via) {
 		return usage("--call: via is one of %s", strings.Join(vias[1:], ", "))
 	}

@@ -120,7 +120,7 @@ func (e *encoder) outcome(r *Record, now time.Time) {
 	e.begin(outcomeKind, now)
 	e.call(r)
 	e.text("outcome", r.Outcome)
-	if r.Outcome != OutcomeOK && r.Outcome != OutcomeInputRequired {
+	if r.Outcome != OutcomeOK && r.Outcome != OutcomeInputRequired && r.Outcome != OutcomeRehearsed {
 		e.text("error.type", r.Outcome)
 	}
 	e.said("error.message", r.Message)

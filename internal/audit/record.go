@@ -40,7 +40,7 @@ type Record struct {
 
 	// What follows is for outcomes.
 
-	// Outcome is ok, input_required or the code of an error.
+	// Outcome is ok, input_required, rehearsed or the code of an error.
 	Outcome string
 	// DeniedBy names the policy or the limit that refused the call; names in parentheses
 	// are of what stands in no file.
@@ -76,4 +76,7 @@ const (
 const (
 	OutcomeOK            = "ok"
 	OutcomeInputRequired = "input_required"
+	// OutcomeRehearsed is that of a call which code has planned, and which was judged and
+	// not made.
+	OutcomeRehearsed = "rehearsed"
 )

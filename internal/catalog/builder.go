@@ -55,6 +55,8 @@ type Options struct {
 	// them. Nil offers nothing.
 	// Keys name the definitions of secrets.
 	Federate func(blocks []hclfile.Upstream, keys map[string]string) ([]*Item, diag.List)
+	// Codeact returns what lets agents write code, as the block would have it.
+	Codeact func(*hclfile.Codeact) []*Item
 	// Upstreams are those that the program names, beside the blocks of the operator's file.
 	Upstreams []hclfile.Upstream
 	// GoPolicies is how many policies the embedding program has.
@@ -81,6 +83,11 @@ type Builder struct {
 	// built is the catalog that was made last, and results are those of its tools.
 	built   *Catalog
 	results *results
+	// coded are the items that let agents write code, of the block of a hash.
+	coded struct {
+		of    hclfile.Hash
+		items []*Item
+	}
 	// excused is what the catalog that serves leaves out (see [Catalog.LeftOut]).
 	excused map[leftKey][32]byte
 }
@@ -190,6 +197,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	found.report(twice)
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
+	registered = b.withCode(config, registered)
 	federated := b.federate(found, defined, registered, change)
 	found.report(crossref.Check(found.config, defined, offersOf(slices.Concat(registered, federated)), b.tree.Unread()...))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
@@ -217,6 +225,18 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	b.tree.AddSources(result.Sources)
 	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
 	return result
+}
+
+// withCode returns items with those that let agents write code.
+func (b *Builder) withCode(config *hclfile.Config, items []*Item) []*Item {
+	block := config.Codeact
+	if block == nil || b.options.Codeact == nil {
+		return items
+	}
+	if b.coded.of != block.Hash {
+		b.coded.of, b.coded.items = block.Hash, b.options.Codeact(block)
+	}
+	return slices.Concat(items, b.coded.items)
 }
 
 // Served tells the builder that the catalog that it made last serves now.

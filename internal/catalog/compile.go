@@ -165,8 +165,12 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	if def.Cache != nil && body != nil {
 		body = k.cached(def, body)
 	}
+	var rehearsal Body
+	if def.DryRun != nil {
+		rehearsal = k.body(src, *def.DryRun, def.Grant)
+	}
 	if !k.problems.HasErrors() {
-		item.Body = body
+		item.Body, item.DryRun = body, rehearsal
 	}
 	return k.done(def.Grant, def.GrantRanges)
 }

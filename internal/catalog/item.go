@@ -65,6 +65,14 @@ type Item struct {
 	Facts policylang.ToolFacts
 	// Body is nil when the item has mistakes.
 	Body Body
+	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
+	DryRun Body
+	// Surveys says that the body looks at what else its caller may call, and calls that as
+	// code of the agent does. What surveys is no part of what is looked at.
+	Surveys bool
+	// Alias says that a call is one of the tool that its arguments name, with the arguments
+	// that they hold: the item has no part in it.
+	Alias bool
 	// Where is its name in the file, or that of the block of its upstream.
 	Where diag.Range
 	// Upstream is the name of the server that offers it; "" for what is our own.
@@ -183,10 +191,34 @@ type Invocation struct {
 	Cached *bool
 	// Host serves the body; the body adds its own grants.
 	Host host.Call
+	// Survey is what else the caller may call; nil unless the item [Item.Surveys].
+	Survey Survey
 	// Late is told of the end of the call when a body in Go goes on past it, and
 	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
 	// such bodies run in goroutines of their own.
 	Late Late
+}
+
+// Survey is what the caller of a body may call.
+type Survey interface {
+	// Tools are those that may be called with code, in bytewise order of their names.
+	Tools(ctx context.Context) []*Entry
+	// Catalog is what serves the call.
+	Catalog() *Catalog
+	// Plan rehearses a call of a tool, for the same caller: what is read-only runs, a body
+	// for rehearsals answers where there is one, and all else is judged and not made.
+	// Otherwise it is as [host.Tools].CallTool.
+	Plan(ctx context.Context, name string, arguments json.RawMessage) (Planned, error)
+}
+
+// Planned is what a rehearsal of a call came to.
+type Planned struct {
+	// Value is what the tool, or its body for rehearsals, returned; null of neither.
+	Value json.RawMessage
+	// How is "ran", "dry_run" or "planned".
+	How string
+	// Approval says that a user has to approve the call.
+	Approval bool
 }
 
 // ErrLeft says that a body went on past the end of its call, of which somebody

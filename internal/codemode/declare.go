@@ -115,7 +115,7 @@ func (p *printer) about(t *Tool) []string {
 	var told []string
 	if p.detail >= FirstSentences {
 		for _, described := range [...]string{t.Description, t.Title, undescribed} {
-			if first := sentence(described); first != "" {
+			if first := FirstSentence(described); first != "" {
 				told = []string{first}
 				break
 			}

@@ -110,7 +110,7 @@ func searched(t testing.TB, tools []Tool) string {
 	}
 	text := listed(t, searchTools())
 	for _, hit := range hits {
-		text += tools[hit.Index].Call() + ": " + sentence(tools[hit.Index].Description) + "\n"
+		text += tools[hit.Index].Call() + ": " + FirstSentence(tools[hit.Index].Description) + "\n"
 	}
 	return text + Describe(tools[hits[0].Index])
 }

@@ -84,8 +84,8 @@ func cutLine(text string) (first, rest string) {
 // maxSentence bounds the bytes of a first sentence.
 const maxSentence = 200
 
-// sentence returns the first sentence of a text, as a line for a comment.
-func sentence(text string) string {
+// FirstSentence returns the first sentence of a text, as a line for a comment.
+func FirstSentence(text string) string {
 	first := lines(text, 1)
 	if len(first) == 0 {
 		return ""

@@ -15,6 +15,10 @@ type Tool struct {
 	// of an upstream. Both are empty for tools that have none. A group that has the
 	// name of a tool in the same list, or one that is not [Callable], is passed over.
 	Group, Member string
+	// Bare is another name, that of a function, such as what the tool's own server calls
+	// it; empty where there is none. One that another tool of the list has, too, or that is
+	// not [Callable], is passed over.
+	Bare string
 	// Title and Description are for people and models. Either may be empty.
 	Title, Description string
 	// Input and Output are JSON Schemas, of the one object of arguments and of the
@@ -71,13 +75,19 @@ func arrange(tools []Tool) []*entry {
 		return entries[name]
 	}
 	type place struct{ group, member string }
-	taken := map[place]bool{}
+	taken, bare := map[place]bool{}, map[string]int{}
+	for _, t := range sorted {
+		bare[t.Bare]++
+		bare[t.Group]++ // which no function can be called
+	}
 	for _, t := range sorted {
 		at := place{t.Group, t.Member}
 		switch {
 		case t.Member != "" && Callable(t.Group) && !named[t.Group] && !taken[at]:
 			taken[at] = true
 			object(t.Group).add(t.Member, t)
+		case bare[t.Bare] == 1 && Callable(t.Bare) && !named[t.Bare]:
+			entries[t.Bare] = &entry{name: t.Bare, tools: []*Tool{t}}
 		case Callable(t.Name):
 			entries[t.Name] = &entry{name: t.Name, tools: []*Tool{t}}
 		default:

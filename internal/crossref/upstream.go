@@ -10,7 +10,8 @@ import (
 
 // Offered is one thing that no file defines.
 type Offered struct {
-	// Kind is "tool", "resource" or "prompt", and Name what it is called here.
+	// Kind is "tool", "resource" or "prompt", and Name what it is called here. The embedding
+	// program has no resources.
 	Kind, Name string
 	// Upstream is the name of the server that offers it, "" for the embedding program.
 	Upstream string
@@ -24,8 +25,10 @@ func (c *checker) elsewhere(offers []Offered) (builtin []hclfile.Name) {
 	spaces := map[string]*namespace{"tool": c.tools, "resource": c.resources, "prompt": c.prompts}
 	for _, o := range offers {
 		if o.Upstream == "" {
-			c.define(c.tools, o.Name, o.Range)
-			builtin = append(builtin, hclfile.Name{Text: o.Name, Range: o.Range})
+			c.define(spaces[o.Kind], o.Name, o.Range)
+			if o.Kind == "tool" {
+				builtin = append(builtin, hclfile.Name{Text: o.Name, Range: o.Range})
+			}
 			continue
 		}
 		c.listed[o.Upstream] = true

@@ -21,7 +21,9 @@ type Config struct {
 	RateLimits []Limit
 	Hooks      []Hook
 	Upstreams  []Upstream
-	Range      diag.Range
+	// Codeact is nil where agents may write no code.
+	Codeact *Codeact
+	Range   diag.Range
 	// Unread is the text of what could not be understood.
 	Unread string
 }

@@ -47,8 +47,6 @@ func missingDetail(a argument) string {
 func (d *decoder) checkStranger(attr *hclsyntax.Attribute, r *rule, what string, told *lists) {
 	name, where := attr.Name, attr.NameRange
 	switch {
-	case r.arg(name) != nil:
-		d.notSupported(where, fmt.Sprintf("the argument %q", name))
 	case r.hasBlock(name):
 		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
 			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
@@ -93,7 +91,7 @@ func (l *lists) insteadOf(name string, r *rule) string {
 func strangers(body *hclsyntax.Body, r *rule) []*hclsyntax.Attribute {
 	var found []*hclsyntax.Attribute
 	for name, attr := range body.Attributes {
-		if a := r.arg(name); a == nil && !r.open || a != nil && a.later {
+		if r.arg(name) == nil && !r.open {
 			found = append(found, attr)
 		}
 	}
@@ -107,10 +105,6 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 		return
 	}
 	br := r.block(b.Type)
-	if br.later {
-		d.notSupported(b.TypeRange, fmt.Sprintf("the block %q", b.Type))
-		return
-	}
 	if len(b.Labels) != len(br.labels) {
 		detail := fmt.Sprintf("write %s { … }", header(b.Type, br))
 		if b.Type == "mock" {
@@ -154,10 +148,6 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *l
 	d.fail("unknown-block", where, fmt.Sprintf("%s has no block %q", what, b.Type), detail)
 }
 
-func (d *decoder) notSupported(where hcl.Range, what string) {
-	d.fail("not-supported", d.f.rng(where), what+" is not supported by this version of mcpd", "remove it")
-}
-
 func (d *decoder) duplicate(second, first hcl.Range, summary string) {
 	d.fail("duplicate", d.f.rng(second), summary, "keep one of the two", diag.Note{Range: d.f.rng(first), Message: "the first one is here"})
 }
@@ -169,7 +159,7 @@ func blocks(body *hclsyntax.Body, r *rule) []*hclsyntax.Block {
 		if !r.hasBlock(b.Type) {
 			continue
 		}
-		if br := r.block(b.Type); !br.later && len(b.Labels) == len(br.labels) {
+		if br := r.block(b.Type); len(b.Labels) == len(br.labels) {
 			usable = append(usable, b)
 		}
 	}

@@ -94,6 +94,8 @@ type Tool struct {
 	Sensitive, SensitiveOutput []string
 
 	Run Body
+	// DryRun answers in the place of Run in a rehearsal; nil where nothing does.
+	DryRun *Body
 
 	Range, NameRange diag.Range
 	Hashes

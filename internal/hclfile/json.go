@@ -224,9 +224,6 @@ func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block)
 		p.define()
 	}
 	switch {
-	case r.later:
-		p.skip()
-		head.Body = &hclsyntax.Body{}
 	case p.peek() != '{':
 		if p.skip(); p.takeVague(start) {
 			return

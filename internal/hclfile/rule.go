@@ -23,8 +23,6 @@ type argument struct {
 	name     string
 	form     form
 	required bool
-	// later: it belongs to the language but not to this version.
-	later bool
 }
 
 // rule says what a block of one type may hold.
@@ -34,8 +32,6 @@ type rule struct {
 	labels []string
 	// single: at most one such block stands beside its like.
 	single bool
-	// later: it belongs to the language but not to this version.
-	later bool
 	// open: arguments of any name may stand in it.
 	open   bool
 	args   []argument
@@ -64,28 +60,18 @@ func (r *rule) block(name string) *rule {
 	return rules[name]
 }
 
-// names returns what may stand in the block in this version: arguments and blocks.
+// names returns what may stand in the block: arguments and blocks.
 func (r *rule) names() []string { return append(r.argNames(), r.blockNames()...) }
 
 func (r *rule) argNames() []string {
-	var names []string
-	for _, a := range r.args {
-		if !a.later {
-			names = append(names, a.name)
-		}
+	names := make([]string, len(r.args))
+	for i, a := range r.args {
+		names[i] = a.name
 	}
 	return names
 }
 
-func (r *rule) blockNames() []string {
-	var names []string
-	for _, b := range r.blocks {
-		if !r.block(b).later {
-			names = append(names, b)
-		}
-	}
-	return names
-}
+func (r *rule) blockNames() []string { return slices.Clone(r.blocks) }
 
 // homes returns the types of the blocks within this one that hold an argument.
 func (r *rule) homes(argument string) []string {
@@ -137,14 +123,6 @@ func required(names ...string) []argument {
 	l := args(names...)
 	for i := range l {
 		l[i].required = true
-	}
-	return l
-}
-
-func later(names ...string) []argument {
-	l := args(names...)
-	for i := range l {
-		l[i].later = true
 	}
 	return l
 }

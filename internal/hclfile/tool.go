@@ -32,6 +32,7 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	if run := d.run(b.Body); run != nil {
 		t.Run = *run
 	}
+	d.dryRun(b, &t)
 	t.Hashes = d.hashes()
 	return t
 }

@@ -38,6 +38,8 @@ func (x *execution) account(ctx context.Context, result call.Result) *call.Error
 		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.recordedMessage(result.Err)
 	case result.Ask != nil:
 		r.Outcome = audit.OutcomeInputRequired
+	case x.rehearsed():
+		r.Outcome = audit.OutcomeRehearsed
 	}
 	err := x.audit.Outcome(r)
 	if err == nil || result.Err != nil && (!x.audit.Strict() || ctx.Err() != nil) {

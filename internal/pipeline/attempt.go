@@ -51,7 +51,11 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if x.hearing != nil {
 		return x.supposed(ctx, facts)
 	}
-	if result, err = x.limited(ctx, facts); err != nil {
+	run := x.limited
+	if x.plan != nil && !x.plan.runs(x) {
+		run = x.planned
+	}
+	if result, err = run(ctx, facts); err != nil {
 		return call.Result{}, x.unjudged(err)
 	}
 	return result, x.judge(ctx, facts, result)

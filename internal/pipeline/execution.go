@@ -59,6 +59,8 @@ type execution struct {
 	// hearing hears what policies say of a call that is judged and not made; nil in all
 	// that are made.
 	hearing *hearing
+	// plan is what becomes of a call that code plans; nil of one that is made.
+	plan *plan
 	// states keeps the call while it waits for its client.
 	states *state.Lazy
 	// args and input are the same arguments, decoded and as JSON, once they are valid.
@@ -141,15 +143,21 @@ func (x *execution) Late(ctx context.Context, reason error) {
 	x.req.Late.Answer(result)
 }
 
+// bounded returns a name that nothing has where one is too long: logs and hooks need not
+// carry all of it.
+func bounded(k call.Kind, name string) string {
+	if most := catalog.MaxAddress(k); len(name) > most {
+		return name[:most] + "…"
+	}
+	return name
+}
+
 // begin makes a call of a request on a catalog.
 func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution {
 	if req.Via == "" {
 		req.Via = call.ViaClient
 	}
-	if most := catalog.MaxAddress(req.Kind); len(req.Name) > most {
-		// Nothing has such a name; logs and hooks need not carry all of it.
-		req.Name = req.Name[:most] + "…"
-	}
+	req.Name = bounded(req.Kind, req.Name)
 	number := p.sequence.Add(1)
 	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now(), states: p.options.States}
 	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), p.prefix...), number, 36))

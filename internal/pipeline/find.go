@@ -20,6 +20,9 @@ func (x *execution) find() {
 	} else {
 		x.entry = x.catalog.Entry(x.req.Kind, x.req.Name)
 	}
+	if x.entry != nil && x.entry.Alias {
+		x.findNamed()
+	}
 	switch {
 	case x.entry == nil:
 	case x.req.Argument == "" && x.req.Kind != call.Templates:
@@ -27,6 +30,22 @@ func (x *execution) find() {
 	case x.entry.Offer != nil:
 		x.body, _ = x.entry.Offer.Completion(x.req.Argument)
 	}
+}
+
+// findNamed has the call be one of the tool that its arguments name. Arguments that name
+// none are for the alias to refuse.
+func (x *execution) findNamed() {
+	var named map[string]json.RawMessage
+	var name string
+	if x.req.Refused != nil || json.Unmarshal(x.req.Arguments, &named) != nil || json.Unmarshal(named["name"], &name) != nil || len(named) > 2 || name == "" {
+		return
+	}
+	arguments, given := named["arguments"]
+	if len(named) == 2 && !given || x.catalog.Entry(call.Tools, name) == x.entry {
+		return
+	}
+	x.req.Name, x.req.Arguments = bounded(call.Tools, name), arguments
+	x.entry = x.catalog.Entry(call.Tools, name)
 }
 
 // known reports whether what is to be completed is an argument of the item.

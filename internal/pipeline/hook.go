@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/redact"
@@ -48,6 +49,8 @@ func (x *execution) fireLast(ctx context.Context, result call.Result) {
 		x.fire(ctx, call.Event{Phase: call.Failed, Err: result.Err})
 	case result.Ask != nil:
 		x.fire(ctx, call.Event{Phase: call.End, Outcome: "input_required"})
+	case x.rehearsed():
+		x.fire(ctx, call.Event{Phase: call.End, Outcome: audit.OutcomeRehearsed})
 	case result.Reply != nil:
 		x.fire(ctx, call.Event{Phase: call.End, Result: result.Reply})
 	default:

@@ -13,12 +13,20 @@ import (
 // snapshot. The bounds of the server count the call and do not refuse it, as x
 // holds a place until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	return x.nest(ctx, name, arguments, nil)
+}
+
+// nest calls a tool for the body of x, or plans to.
+func (x *execution) nest(ctx context.Context, name string, arguments json.RawMessage, p *plan) (json.RawMessage, error) {
 	request := call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}
+	if x.entry.Surveys {
+		request.Via = call.ViaCode
+	}
 	if err := CheckArguments(arguments); arguments != nil && err != nil {
 		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	inner := x.pipeline.begin(x.catalog, request)
-	inner.audit = x.audit
+	inner.audit, inner.plan = x.audit, p
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
 		inner.turnAway(ctx, err)

@@ -89,6 +89,8 @@ func (x *execution) observe(result call.Result) {
 		x.observeDenial(result.Err, metrics)
 	case result.Ask != nil:
 		outcome = audit.OutcomeInputRequired
+	case x.rehearsed():
+		outcome = audit.OutcomeRehearsed
 	}
 	x.span.End()
 	name := ""

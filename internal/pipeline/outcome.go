@@ -67,7 +67,7 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
-		return x.timedOut(f)
+		return x.withDetails(x.timedOut(f), f)
 	case scripting.Canceled:
 		if ctx.Err() != nil {
 			return canceled(ctx)
@@ -77,6 +77,14 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 		return failed(call.ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
 	}
 	return x.thrown(f)
+}
+
+// withDetails adds to an error what a body in Go tells of how far it came.
+func (x *execution) withDetails(err *call.Error, f *scripting.Failure) *call.Error {
+	if f.Details != nil {
+		err.Details, err.Message = f.Details, err.Message+"\n"+f.Message
+	}
+	return err
 }
 
 // thrown turns what a body threw into the error of the call.

@@ -63,6 +63,9 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
+	if x.entry.Surveys {
+		invocation.Survey = survey{x}
+	}
 	if x.req.Late != nil {
 		invocation.Late = x
 	}

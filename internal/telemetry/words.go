@@ -39,7 +39,7 @@ func newVocabulary() vocabulary {
 	return vocabulary{
 		kinds:      newWords("tool", "resource", "prompt", "completion"),
 		vias:       newWords("client", "tool", "code", "test"),
-		outcomes:   newWords(append([]string{"ok", "input_required"}, codes...)...),
+		outcomes:   newWords(append([]string{"ok", "input_required", "rehearsed"}, codes...)...),
 		loads:      newWords("published", "unchanged", "failed"),
 		operations: newWords("http", "fs", "exec", "sql", "kv", "ask", "call", "env", "secret", "module", "log", "console", "progress", "disconnect"),
 		answers:    newWords(answers...),

@@ -1,0 +1,110 @@
+package codeact
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/codemode"
+	"github.com/mcpd/mcpd/internal/reply"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// teller is the body of the prompt.
+type teller struct{ *kit }
+
+// Run tells how code is written, and which tools the caller may call.
+func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	options := codemode.Options{Limits: codemode.Limits{
+		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
+	}}
+	if text, _ := i.Args["budget"].(string); text != "" {
+		budget, err := strconv.Atoi(text)
+		if err != nil || budget < 1 {
+			return failed("budget is a number of tokens, such as 4000"), nil
+		}
+		options.Budget = budget
+	}
+	text := codemode.Prompt(namesOf(i.Survey.Catalog()).all(t.tools(ctx, i.Survey)), options)
+	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
+}
+
+// searcher is the body of search_tools.
+type searcher struct{ *kit }
+
+// hit is a tool that was found.
+type hit struct {
+	Name        string `json:"name"`
+	Call        string `json:"call"`
+	Description string `json:"description,omitempty"`
+}
+
+// Run finds tools of those that the caller may call.
+func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	query, _ := i.Args["query"].(string)
+	limit, _ := i.Args["limit"].(int64)
+	c := i.Survey.Catalog()
+	index, names, seen := s.indexOf(c), namesOf(c), s.tools(ctx, i.Survey)
+	visible := func(at int) bool { return slices.Contains(seen, index.entries[at]) }
+	if len(seen) > 16 {
+		visible = among(index.entries, seen)
+	}
+	hits := []hit{}
+	for _, found := range index.found.Search(query, int(limit), visible) {
+		t := names.tool(index.entries[found.Index])
+		hits = append(hits, hit{t.Name, t.Call(), codemode.FirstSentence(t.Description)})
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{"tools": hits})
+	return value(encoded), nil
+}
+
+// among reports of all entries, by their places, whether they are among some. Both are in
+// the same order.
+func among(all, some []*catalog.Entry) func(int) bool {
+	is := make([]bool, len(all))
+	at := 0
+	for i, e := range all {
+		if at < len(some) && some[at] == e {
+			is[i] = true
+			at++
+		}
+	}
+	return func(i int) bool { return is[i] }
+}
+
+// describer is the body of describe_tool.
+type describer struct{ *kit }
+
+// Run tells all of a tool that the caller may call.
+func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	name, _ := i.Args["name"].(string)
+	seen := d.tools(ctx, i.Survey)
+	known := make([]string, len(seen))
+	for n, e := range seen {
+		if e.Name == name {
+			text, _ := json.Marshal(codemode.Describe(namesOf(i.Survey.Catalog()).tool(e))) // text always encodes
+			return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}, nil
+		}
+		known[n] = e.Name
+	}
+	message := fmt.Sprintf("there is no tool %.128q", name)
+	if meant := diag.DidYouMean(name, known); meant != "" {
+		message += "; " + meant
+	}
+	return failed("%s", message), nil
+}
+
+// value is the outcome of a body that returns JSON.
+func value(encoded json.RawMessage) scripting.Outcome {
+	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
+}
+
+// failed is the outcome of a body that has no result.
+func failed(format string, args ...any) scripting.Outcome {
+	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: fmt.Sprintf(format, args...)}}
+}

@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// What becomes of a call that code plans.
+const (
+	planRan     = "ran"     // it only reads, and was made
+	planDry     = "dry_run" // its body for rehearsals has answered
+	planPlanned = "planned" // it was judged and not made
+)
+
+// plan is what becomes of a call that code plans.
+type plan struct {
+	how      string
+	approval bool
+}
+
+// runs reports whether a call is made as any other: one that only reads, and that no user
+// has to approve first.
+func (p *plan) runs(x *execution) bool {
+	p.approval = len(x.consents) > 0
+	if x.entry.Facts.ReadOnly && !p.approval {
+		p.how = planRan
+		return true
+	}
+	return false
+}
+
+// rehearsed reports whether the call was planned and not made.
+func (x *execution) rehearsed() bool {
+	return x.plan != nil && x.plan.how != planRan && x.plan.how != ""
+}
+
+// planned answers for a call that is not made. It counts for no limit.
+func (x *execution) planned(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
+	x.plan.how, x.consents = planPlanned, nil
+	if x.entry.DryRun == nil {
+		return call.Result{Value: orNull(nil), Content: content.None()}, nil
+	}
+	x.plan.how, x.body = planDry, x.entry.DryRun
+	return x.runBody(ctx)
+}
+
+// survey is what else the caller of a call may call.
+type survey struct{ x *execution }
+
+// Tools returns the entries of the tools that code may call for the caller.
+func (s survey) Tools(ctx context.Context) []*catalog.Entry {
+	facts := policylang.Input{
+		Caller: s.x.req.Caller, Now: s.x.began,
+		Call: policylang.CallFacts{Via: string(call.ViaCode), Depth: s.x.place.Depth() + 1, Parent: s.x.policyName()},
+	}
+	entries, hidden := s.x.catalog.Entries[call.Tools], s.x.catalog.Hidden(ctx, call.Tools, facts)
+	seen := make([]*catalog.Entry, 0, len(entries))
+	for i, e := range entries {
+		if (hidden == nil || hidden[i] == 0) && !e.Surveys && !e.Alias {
+			seen = append(seen, e)
+		}
+	}
+	return seen
+}
+
+// Catalog returns that which serves the call.
+func (s survey) Catalog() *catalog.Catalog { return s.x.catalog }
+
+// Plan rehearses a call of a tool (see [catalog.Survey]).
+func (s survey) Plan(ctx context.Context, name string, arguments json.RawMessage) (catalog.Planned, error) {
+	p := &plan{}
+	value, err := s.x.nest(ctx, name, arguments, p)
+	return catalog.Planned{Value: value, How: p.how, Approval: p.approval}, err
+}
