@@ -203,7 +203,7 @@ codes`))
 		t.Fatalf("%v: %s", err, ended(got))
 	}
 	refused := "DENIED the program has made 3 calls, which is all that one may make"
-	if diff := cmp.Diff([]string{refused, refused}, ran.Result); diff != "" || len(ran.Calls) != 3 || len(ran.Stdout) > 100 || !strings.HasPrefix(ran.Stdout, "a line\na line\n") {
+	if diff := cmp.Diff([]string{refused, refused}, ran.Result); diff != "" || len(ran.Calls) != 5 || len(ran.Stdout) > 100 || !strings.HasPrefix(ran.Stdout, "a line\na line\n") {
 		t.Errorf("%d calls, printed %q (-want +got)\n%s", len(ran.Calls), ran.Stdout, diff)
 	}
 }

@@ -42,6 +42,11 @@ const (
 	// run asks the user, and sends the request again once they have accepted; it is
 	// never shown to a script, and neither is what they answered.
 	Consent = "CONSENT"
+	// Asks answers the operation call, of code alone, of a tool that waits for the client.
+	// Its details are {"requests", "state"}: the run asks the requests, as those of the
+	// operation ask, and makes the call again with {"resume": {"state", "responses"}}. It
+	// is never shown to a script.
+	Asks = "ASKS"
 )
 
 // HostError is a refusal by a [Host]. The script sees it as a HostError with
@@ -50,7 +55,7 @@ type HostError struct {
 	Code, Message string
 	// Details is JSON. Of the code [Capability] it is {"requiredCapabilities": {…}},
 	// as MCP names what a client lacks, and of the code [Consent] what the user is
-	// asked: the params of an elicitation/create of MCP. Others have none.
+	// asked: the params of an elicitation/create of MCP. Of [Asks] see there. Others have none.
 	Details []byte
 }
 
@@ -59,5 +64,5 @@ func (e *HostError) Error() string { return e.Code + ": " + e.Message }
 
 // HostErrorCodes returns all codes that a [HostError] may have.
 func HostErrorCodes() []string {
-	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability, Consent}
+	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability, Consent, Asks}
 }

@@ -77,7 +77,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 	if r.loop.asked == nil {
 		r.loop.asked = map[int]hostCall{}
 	}
-	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload)}
+	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: r.program.called(op, payload)}
 	_, past, failure := r.book.recall(question)
 	if failure == nil && !past {
 		failure = r.book.write(question)

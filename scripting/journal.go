@@ -124,7 +124,7 @@ type entryRecord struct {
 	op     string
 	digest [16]byte // of the payload
 	// answer, refusal and panicked are how an answered call ended. Of a message, answer
-	// is what code has printed by it.
+	// is what code has printed by it, and of a call of code the name of its tool.
 	answer   []byte
 	refusal  *HostError
 	panicked bool

@@ -13,6 +13,7 @@ import (
 //
 //	asked, told  the operation, 16 bytes of digest
 //	printed      what was printed, and then like told
+//	called       the name of a tool, and then like asked
 //	answered     the number of the host call, the answer
 //	refused      the number of the host call, code, message, details
 //	panicked     the number of the host call
@@ -32,6 +33,7 @@ const (
 	tagFired
 	tagClock
 	tagPrinted
+	tagCalled
 )
 
 // journalVersion changes with the form.
@@ -72,6 +74,10 @@ type journalWriter struct {
 func (w *journalWriter) entry(e *entryRecord) {
 	switch e.kind {
 	case entryAsked:
+		if len(e.answer) > 0 {
+			w.numbers(tagCalled)
+			w.text(string(e.answer))
+		}
 		w.question(tagAsked, e)
 	case entryTold:
 		if len(e.answer) > 0 {
@@ -175,20 +181,23 @@ func (r *journalReader) entry() (e entryRecord, ok bool) {
 	case tagClock:
 		return r.clock()
 	case tagPrinted:
-		return r.printed()
+		return r.labelled(tagTold, opConsole)
+	case tagCalled:
+		return r.labelled(tagAsked, opCall)
 	}
 	return e, false
 }
 
-// printed reads a message and what code has printed by it.
-func (r *journalReader) printed() (e entryRecord, ok bool) {
+// labelled reads a message and what code has printed by it, or a call and the name of its
+// tool.
+func (r *journalReader) labelled(want int, op string) (e entryRecord, ok bool) {
 	text, ok := r.text(maxJournalBytes)
-	if tag, told := r.number(tagTold); !ok || len(text) == 0 || !told || tag != tagTold {
+	if tag, known := r.number(want); !ok || len(text) == 0 || !known || tag != want {
 		return e, false
 	}
-	e, ok = r.question(tagTold)
+	e, ok = r.question(want)
 	e.answer = text
-	return e, ok && e.op == opConsole
+	return e, ok && e.op == op
 }
 
 func (r *journalReader) question(tag int) (e entryRecord, ok bool) {

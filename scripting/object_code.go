@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/dop251/goja"
@@ -87,18 +88,55 @@ func (r *run) callOfCode(tool string, arguments []goja.Value) goja.Value {
 	if len(arguments) == 1 && !goja.IsUndefined(arguments[0]) {
 		request.Arguments = r.namedArguments(tool, arguments[0])
 	}
-	stack := r.at()
-	return r.ask("call", mustJSON(request), func(a answer) (v, thrown goja.Value) {
-		if a.refusal != nil {
-			return nil, r.toolError(tool, a.refusal, stack)
+	return r.sendCall(request, 0, r.at())
+}
+
+// maxResumed is how often one call of code waits for the client.
+const maxResumed = 32
+
+// sendCall makes a call, and goes on with it when the client has answered what its tool
+// asks.
+func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame) goja.Value {
+	return r.ask(opCall, mustJSON(request), func(a answer) (v, thrown goja.Value) {
+		switch {
+		case a.refusal != nil && a.refusal.Code == Asks:
+			return r.askFor(request, resumed, a.refusal.Details, stack)
+		case a.refusal != nil:
+			return nil, r.toolError(request.Tool, a.refusal, stack)
 		}
 		v, err := r.decode(string(a.data))
 		if err != nil {
-			return nil, r.toolError(tool, &HostError{Code: Unavailable, Message: "what the tool answered cannot be read"}, stack)
+			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "what the tool answered cannot be read"}, stack)
 		}
 		r.markBlocks(v)
 		return v, nil
 	})
+}
+
+// askFor asks the client what a tool asks, and returns the promise of what its call comes
+// to then.
+func (r *run) askFor(request toolRequest, resumed int, details []byte, stack []goja.StackFrame) (v, thrown goja.Value) {
+	var asks struct {
+		Requests json.RawMessage `json:"requests"`
+		State    json.RawMessage `json:"state"`
+	}
+	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumed {
+		return nil, r.toolError(request.Tool, &HostError{Code: Denied, Message: "the tool asks too often"}, stack)
+	}
+	payload := mustJSON(map[string]json.RawMessage{"requests": asks.Requests})
+	return r.ask(opAsk, payload, func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.toolError(request.Tool, a.refusal, stack)
+		}
+		var answered struct {
+			Responses json.RawMessage `json:"responses"`
+		}
+		if json.Unmarshal(a.data, &answered) != nil {
+			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "the answer of the client cannot be read"}, stack)
+		}
+		request.Resume = &toolResume{State: asks.State, Responses: answered.Responses}
+		return r.sendCall(request, resumed+1, stack), nil
+	}), nil
 }
 
 // toolError makes the error that code sees of a call that failed: a HostError

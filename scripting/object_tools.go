@@ -79,16 +79,26 @@ func coversTool(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Matches(p, name) })
 }
 
+// opCall is the operation by which a body calls a tool.
+const opCall = "call"
+
 // toolRequest is the payload of the operation call. Arguments are an object, or
 // absent.
 type toolRequest struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Resume    *toolResume     `json:"resume,omitempty"`
+}
+
+// toolResume goes on with a call that has asked (see [Asks]).
+type toolResume struct {
+	State     json.RawMessage `json:"state"`
+	Responses json.RawMessage `json:"responses"`
 }
 
 // callTool starts a call and returns the promise of its value.
 func (r *run) callTool(name string, arguments goja.Value) goja.Value {
-	return r.askValue("call", toolRequest{Tool: name, Arguments: r.namedArguments("tools."+name, arguments)})
+	return r.askValue(opCall, toolRequest{Tool: name, Arguments: r.namedArguments("tools."+name, arguments)})
 }
 
 // askValue starts an operation whose answer is a value, and returns the promise of it.

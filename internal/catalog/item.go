@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -205,19 +206,32 @@ type Survey interface {
 	Tools(ctx context.Context) []*Entry
 	// Catalog is what serves the call.
 	Catalog() *Catalog
-	// Plan rehearses a call of a tool, for the same caller: what is read-only runs, a body
-	// for rehearsals answers where there is one, and all else is judged and not made.
-	// Otherwise it is as [host.Tools].CallTool.
-	Plan(ctx context.Context, name string, arguments json.RawMessage) (Planned, error)
+	// Call makes a call of a tool for the same caller, whose client may be asked in the
+	// midst of it, and goes on with one that has asked. Its error is as that of
+	// [host.Tools].CallTool.
+	Call(ctx context.Context, r Request) (Reply, error)
 }
 
-// Planned is what a rehearsal of a call came to.
-type Planned struct {
+// Request is a call that code makes.
+type Request struct {
+	Name      string
+	Arguments json.RawMessage
+	// Resume goes on with a call that has asked; nil when it begins.
+	Resume *call.Resume
+	// Rehearse makes the call only where it reads: otherwise the tool's body for rehearsals
+	// answers where there is one, and all else is judged and not made.
+	Rehearse bool
+}
+
+// Reply is what a call that code makes came to.
+type Reply struct {
 	// Value is what the tool, or its body for rehearsals, returned; null of neither.
 	Value json.RawMessage
-	// How is "ran", "dry_run" or "planned".
+	// Ask is what the client is to be asked first; nil where the call has ended.
+	Ask *call.Ask
+	// How is, of a rehearsal, "ran", "dry_run" or "planned".
 	How string
-	// Approval says that a user has to approve the call.
+	// Approval says of a rehearsal that a user has to approve the call.
 	Approval bool
 }
 

@@ -2,75 +2,113 @@ package codeact
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// made is a call that a program has made.
-type made struct {
-	Tool string `json:"tool"`
-	// Outcome is "ok", the code of an error, or in a rehearsal "dry_run" or "planned".
-	Outcome string `json:"outcome"`
-	// Arguments and Approval are those of a call that was not made.
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Approval  bool            `json:"approval,omitempty"`
-
-	seq int
-}
-
-// host is the host of a program: it counts the calls that the program makes.
+// host is the host of a program. What asks it is a process that the program may have taken
+// over: it does nothing but make the calls that the caller may make, and ask the client
+// what the tools of these want to ask.
 type host struct {
-	scripting.Host
+	// Fixed at creation.
 	survey   catalog.Survey
-	tools    []string // those that it may call
+	tools    []string // those that the program may call
 	planning bool
-	most     int
+	most     int // calls
+	ends     time.Time
 	// running has a place for each call that runs at once.
 	running chan struct{}
 
-	mu    sync.Mutex
-	left  int
-	calls []made
+	mu   sync.Mutex
+	left int
+	// asks are what tools want to ask, by the hashes of what the client is asked.
+	asks map[[sha256.Size]byte]bool
+	// planned are the calls of a rehearsal that were not made, by their numbers.
+	planned map[int]catalog.Reply
+	// arguments are those of planned.
+	arguments map[int]json.RawMessage
 }
 
-// maxTold bounds the calls that are told of, and maxArguments what is told of the
-// arguments of one, in bytes.
-const (
-	maxTold      = 256
-	maxArguments = 16 << 10
-)
+// payload is that of the operation call.
+type payload struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Resume    *struct {
+		State     resumption                 `json:"state"`
+		Responses map[string]json.RawMessage `json:"responses"`
+	} `json:"resume"`
+}
 
-// Do makes a call. What the program prints is for its caller, whose journal has it, and
-// not for the log.
-func (h *host) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+// resumption is what a call that has asked goes on from: its own state, and the keys of
+// its tool by those that the client saw.
+type resumption struct {
+	State string            `json:"state"`
+	Keys  map[string]string `json:"keys"`
+}
+
+// question is what a client is asked.
+type question struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// Do makes a call, or asks the client. What the program prints is for its caller, whose
+// journal has it, and not for the log.
+func (h *host) Do(ctx context.Context, seq int, op string, text []byte) ([]byte, error) {
 	switch op {
 	case "console":
 		return nil, nil
+	case "ask":
+		return nil, h.ask(text)
 	case "call":
-		return h.call(ctx, seq, payload)
+		return h.call(ctx, seq, text)
 	}
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a program can do nothing but call tools"}
 }
 
-// call makes a call that the program may make.
-func (h *host) call(ctx context.Context, seq int, payload []byte) ([]byte, error) {
-	var asked struct {
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments"`
+// ask lets the client be asked what a tool wants to ask, and nothing else.
+func (h *host) ask(text []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.asks[sha256.Sum256(compact(text))] {
+		return &scripting.HostError{Code: scripting.NotGranted, Message: "a program asks nobody"}
 	}
-	if err := json.Unmarshal(payload, &asked); err != nil {
+	return scripting.ErrSuspended
+}
+
+// compact returns JSON without white space between its parts; nil of what is none.
+func compact(text []byte) []byte {
+	var value struct {
+		Requests []question `json:"requests"`
+	}
+	if json.Unmarshal(text, &value) != nil {
+		return nil
+	}
+	// What was decoded always encodes.
+	encoded, _ := json.Marshal(value)
+	return encoded
+}
+
+// call makes a call that the program may make.
+func (h *host) call(ctx context.Context, seq int, text []byte) ([]byte, error) {
+	var p payload
+	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the call cannot be read"}
 	}
-	if !slices.Contains(h.tools, asked.Tool) {
+	if !slices.Contains(h.tools, p.Tool) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
 	}
-	if err := h.count(); err != nil {
+	if err := h.count(p.Resume != nil); err != nil {
 		return nil, err
 	}
 	select {
@@ -79,50 +117,121 @@ func (h *host) call(ctx context.Context, seq int, payload []byte) ([]byte, error
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	call := made{Tool: asked.Tool, Outcome: "ok", seq: seq}
-	answer, err := h.make(ctx, seq, payload, asked.Arguments, &call)
-	if refused, ok := errors.AsType[*scripting.HostError](err); ok {
-		call.Outcome = refused.Code
-	} else if err != nil {
-		call.Outcome = scripting.Unavailable
+	bounded, cancel := context.WithDeadline(ctx, h.ends)
+	defer cancel()
+	reply, err := h.survey.Call(bounded, p.request(h.planning))
+	switch {
+	case err != nil && bounded.Err() != nil:
+		<-ctx.Done() // what fails since the run is over is an answer to nobody
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
+	case reply.Ask != nil:
+		return nil, h.asking(seq, p.Tool, reply.Ask)
 	}
-	h.mu.Lock()
-	h.calls = append(h.calls, call)
-	h.mu.Unlock()
-	return answer, err
+	if reply.How != "" && reply.How != "ran" {
+		h.plan(seq, reply, p.Arguments)
+	}
+	return reply.Value, nil
 }
 
-// count counts a call, and refuses what is more than the block lets a program make.
-func (h *host) count() error {
+// request is the call that a payload stands for.
+func (p *payload) request(rehearse bool) catalog.Request {
+	r := catalog.Request{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
+	if p.Resume == nil {
+		return r
+	}
+	r.Resume = &call.Resume{State: p.Resume.State.State, Responses: map[string]json.RawMessage{}}
+	for ours, theirs := range p.Resume.State.Keys {
+		if response, given := p.Resume.Responses[ours]; given {
+			r.Resume.Responses[theirs] = response
+		}
+	}
+	return r
+}
+
+// count counts a call, and refuses what is more than the block lets a program make. One
+// that goes on has been counted.
+func (h *host) count(resumed bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.left == 0 {
+	switch {
+	case resumed:
+		return nil
+	case h.left <= 0:
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the program has made %d calls, which is all that one may make", h.most)}
 	}
 	h.left--
 	return nil
 }
 
-// make makes a call, or rehearses it.
-func (h *host) make(ctx context.Context, seq int, payload []byte, arguments json.RawMessage, call *made) ([]byte, error) {
-	if !h.planning {
-		return h.Host.Do(ctx, seq, "call", payload)
+// asking is the answer to a call whose tool asks the client: the program is suspended, and
+// goes on with the call. Keys are made unique, as several calls may ask at once.
+func (h *host) asking(seq int, tool string, ask *call.Ask) error {
+	asks := struct {
+		Requests []question `json:"requests"`
+		State    resumption `json:"state"`
+	}{State: resumption{State: ask.State, Keys: map[string]string{}}}
+	for _, r := range ask.Requests {
+		key := tool + "_" + strconv.Itoa(seq) + "_" + r.Key
+		asks.Requests = append(asks.Requests, question{key, r.Method, r.Params})
+		asks.State.Keys[key] = r.Key
 	}
-	planned, err := h.survey.Plan(ctx, call.Tool, arguments)
-	if err != nil || planned.How == "ran" {
-		return planned.Value, err
-	}
-	call.Outcome, call.Approval = planned.How, planned.Approval
-	if len(arguments) <= maxArguments {
-		call.Arguments = arguments
-	}
-	return planned.Value, nil
-}
-
-// made returns the calls in the order in which the program asked for them.
-func (h *host) made() []made {
+	// What a call asks always encodes.
+	details, _ := json.Marshal(asks)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	slices.SortFunc(h.calls, func(a, b made) int { return a.seq - b.seq })
-	return append([]made{}, h.calls[:min(len(h.calls), maxTold)]...)
+	if h.asks == nil {
+		h.asks = map[[sha256.Size]byte]bool{}
+	}
+	h.asks[sha256.Sum256(compact(details))] = true
+	return &scripting.HostError{Code: scripting.Asks, Message: "the tool asks the client", Details: details}
+}
+
+// maxArguments bounds what is told of the arguments of one call, in bytes.
+const maxArguments = 16 << 10
+
+// plan notes a call that was not made.
+func (h *host) plan(seq int, reply catalog.Reply, arguments json.RawMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.planned == nil {
+		h.planned, h.arguments = map[int]catalog.Reply{}, map[int]json.RawMessage{}
+	}
+	h.planned[seq] = reply
+	if len(arguments) <= maxArguments {
+		h.arguments[seq] = arguments
+	}
+}
+
+// made is a call of a program, as its caller is told.
+type made struct {
+	Tool string `json:"tool"`
+	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
+	// rehearsal "dry_run" or "planned".
+	Outcome string `json:"outcome"`
+	// Arguments and Approval are those of a call that was not made.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Approval  bool            `json:"approval,omitempty"`
+}
+
+// made returns the calls that a journal holds.
+func (h *host) made(j *scripting.Journal) []made {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	calls := []made{}
+	for _, c := range j.Calls() {
+		m := made{Tool: c.Tool, Outcome: c.Code}
+		planned, is := h.planned[c.Seq]
+		switch {
+		case !c.Ended:
+			m.Outcome = "unknown"
+		case is:
+			m.Outcome, m.Approval, m.Arguments = planned.How, planned.Approval, h.arguments[c.Seq]
+		case c.Code == "":
+			m.Outcome = "ok"
+		}
+		calls = append(calls, m)
+	}
+	return calls
 }

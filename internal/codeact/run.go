@@ -31,16 +31,18 @@ func (r *runner) Run(ctx context.Context, i catalog.Invocation) (scripting.Outco
 	if program == nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: scripting.Explain(src.Text, problems)}}, nil
 	}
-	i.Host.Ends, _ = ctx.Deadline()
-	i.Host.Caller, i.Host.Callable = i.Caller, named(src.Objects)
-	asked := &host{Host: &i.Host, survey: i.Survey, tools: i.Host.Callable, planning: mode == plan, left: r.block.MaxCalls, most: r.block.MaxCalls, running: make(chan struct{}, r.block.MaxParallel)}
+	ends, _ := ctx.Deadline()
+	asked := &host{
+		survey: i.Survey, tools: named(src.Objects), planning: mode == plan, ends: ends,
+		most: r.block.MaxCalls, left: r.block.MaxCalls - len(i.Journal.Calls()), running: make(chan struct{}, r.block.MaxParallel),
+	}
 	outcome, err := i.Executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
 		return outcome, err
 	}
-	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(), Notes: notes(problems)}
+	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems)}
 	if outcome.Failure != nil {
 		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, nil
 	}

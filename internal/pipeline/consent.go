@@ -47,7 +47,7 @@ func (x *execution) consentTo() [sha256.Size]byte {
 // askConsent asks the user to consent to the call. What cannot be asked is denied.
 func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
 	switch {
-	case x.place.Depth() > 0:
+	case x.asksNobody():
 		return call.Result{}, x.unasked(ctx, whyNested, "a call that another one makes cannot ask for it")
 	case !x.req.Can.Form:
 		return call.Result{}, x.unasked(ctx, whyClient, "the client cannot be asked for it")

@@ -59,6 +59,8 @@ type execution struct {
 	// hearing hears what policies say of a call that is judged and not made; nil in all
 	// that are made.
 	hearing *hearing
+	// deaf says that the call is nested in one that cannot wait for its client.
+	deaf bool
 	// plan is what becomes of a call that code plans; nil of one that is made.
 	plan *plan
 	// states keeps the call while it waits for its client.

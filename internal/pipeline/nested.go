@@ -13,35 +13,46 @@ import (
 // snapshot. The bounds of the server count the call and do not refuse it, as x
 // holds a place until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	return x.nest(ctx, name, arguments, nil)
+	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return valueOf(result), nil
 }
 
-// nest calls a tool for the body of x, or plans to.
-func (x *execution) nest(ctx context.Context, name string, arguments json.RawMessage, p *plan) (json.RawMessage, error) {
-	request := call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}
-	if x.entry.Surveys {
-		request.Via = call.ViaCode
+// valueOf returns what a body is told that a tool returned.
+func valueOf(result call.Result) json.RawMessage {
+	if result.Rich && result.Structured == nil {
+		return result.Content
 	}
-	if err := CheckArguments(arguments); arguments != nil && err != nil {
+	return result.Value
+}
+
+// nest makes a call for the body of x, or plans to. A call that fails is an error.
+func (x *execution) nest(ctx context.Context, request call.Request, p *plan) (call.Result, error) {
+	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
 		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	inner := x.pipeline.begin(x.catalog, request)
-	inner.audit, inner.plan = x.audit, p
+	inner.audit, inner.plan, inner.deaf = x.audit, p, x.asksNobody()
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
 		inner.turnAway(ctx, err)
-		return nil, err
+		return call.Result{}, err
 	}
 	defer leave()
 	x.pipeline.inFlight.Begin()
 	result := inner.through(ctx, nil)
-	switch {
-	case result.Err != nil:
-		return nil, &scripting.HostError{Code: string(result.Err.Code), Message: result.Err.Message}
-	case result.Rich && result.Structured == nil:
-		return result.Content, nil
+	if result.Err != nil {
+		return call.Result{}, &scripting.HostError{Code: string(result.Err.Code), Message: result.Err.Message}
 	}
-	return result.Value, nil
+	return result, nil
+}
+
+// asksNobody reports whether the call is made by a body that cannot wait for the client:
+// code can, unless what runs it cannot.
+func (x *execution) asksNobody() bool {
+	return x.deaf || x.place.Depth() > 0 && x.req.Via != call.ViaCode
 }
 
 // turnAway ends a nested call that may not run where it stands, as if it had been made. Of

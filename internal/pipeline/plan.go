@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
@@ -71,9 +70,20 @@ func (s survey) Tools(ctx context.Context) []*catalog.Entry {
 // Catalog returns that which serves the call.
 func (s survey) Catalog() *catalog.Catalog { return s.x.catalog }
 
-// Plan rehearses a call of a tool (see [catalog.Survey]).
-func (s survey) Plan(ctx context.Context, name string, arguments json.RawMessage) (catalog.Planned, error) {
-	p := &plan{}
-	value, err := s.x.nest(ctx, name, arguments, p)
-	return catalog.Planned{Value: value, How: p.how, Approval: p.approval}, err
+// Call makes a call of a tool for the body (see [catalog.Survey]).
+func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, error) {
+	request := call.Request{Name: r.Name, Arguments: r.Arguments, Caller: s.x.req.Caller, Via: call.ViaCode, Can: s.x.req.Can, Resume: r.Resume}
+	var p *plan
+	if r.Rehearse {
+		p = &plan{}
+	}
+	result, err := s.x.nest(ctx, request, p)
+	if err != nil {
+		return catalog.Reply{}, err
+	}
+	reply := catalog.Reply{Value: valueOf(result), Ask: result.Ask}
+	if p != nil {
+		reply.How, reply.Approval = p.how, p.approval
+	}
+	return reply, nil
 }

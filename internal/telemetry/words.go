@@ -35,7 +35,7 @@ type vocabulary struct {
 func newVocabulary() vocabulary {
 	codes := []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
 	// A host call is answered by a code of its own, or by that of the call it makes.
-	answers := append([]string{"ok", "NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "UNAVAILABLE", "INVALID", "CAPABILITY", "CONSENT", "suspended"}, codes...)
+	answers := append([]string{"ok", "NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "UNAVAILABLE", "INVALID", "CAPABILITY", "CONSENT", "ASKS", "suspended"}, codes...)
 	return vocabulary{
 		kinds:      newWords("tool", "resource", "prompt", "completion"),
 		vias:       newWords("client", "tool", "code", "test"),

@@ -1,0 +1,124 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// askingTools are tools that have effects and ask.
+func askingTools(host string) string {
+	return fmt.Sprintf(deploy, host, host) + `
+tool "note" {
+  input "text" { type = string }
+  run = "return 'noted ' + input.text;"
+}
+policy "sure" {
+  tools             = ["note"]
+  requires_approval = "args.text == 'danger'"
+  reason            = "Notes of danger"
+}
+tool "outer" {
+  timeout = "10s"
+  allow {
+    call { tools = ["run_code"] }
+  }
+  run = <<JS
+    return await tools.run_code({ code: "await deploy({ service: 'x' })" });
+  JS
+}
+`
+}
+
+// askable is a call of run_code by a client that can be asked.
+func askable(text string, resume *engine.Resume) engine.Request {
+	r := code(text)
+	r.Can, r.Resume = engine.Capabilities{Form: true}, resume
+	return r
+}
+
+func askingCode(t *testing.T, e *effects) *engine.Server {
+	t.Helper()
+	return server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  max_calls = 10\n}\n"), Tools: files("a.hcl", askingTools(e.host))})
+}
+
+// TestAToolThatCodeCallsAsksItsClient: the tool asks twice, and what both bodies have done
+// before is not done again.
+func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
+	e := startEffects(t)
+	s := askingCode(t, e)
+	const program = `print("begun"); const first = await note({ text: "a" }); [first, await deploy({ service: "x" }), await note({ text: "b" })]`
+	result := called(t, s, askable(program, nil))
+	for _, want := range []string{"Deploy x?", "Keep it?"} {
+		if result.Ask == nil || len(result.Ask.Requests) != 1 || !strings.Contains(string(result.Ask.Requests[0].Params), want) {
+			t.Fatalf("%s is not asked: %s", want, ended(result))
+		}
+		result = called(t, s, askable(program, answers(result.Ask, `{"ok":true}`)))
+	}
+	want := `{"result":["noted a","plan#1 deploy#2 true finish#3 true","noted b"],"stdout":"begun\n","calls":[{"tool":"note","outcome":"ok"},{"tool":"deploy","outcome":"ok"},{"tool":"note","outcome":"ok"}]}`
+	if got := string(result.Structured); got != want {
+		t.Errorf("got  %s %s\nwant %s", got, ended(result), want)
+	}
+	if n := e.n.Load(); n != 3 {
+		t.Errorf("%d effects, want 3", n)
+	}
+}
+
+func TestTwoToolsThatCodeCallsAtOnceAskTogether(t *testing.T) {
+	e := startEffects(t)
+	s := askingCode(t, e)
+	const program = `await parallel([deploy({ service: "x" }), deploy({ service: "y" })])`
+	result := called(t, s, askable(program, nil))
+	for range 2 {
+		if result.Ask == nil || len(result.Ask.Requests) != 2 {
+			t.Fatalf("not both ask: %+v, %s", result.Ask, ended(result))
+		}
+		result = called(t, s, askable(program, answers(result.Ask, `{"ok":true}`)))
+	}
+	var ran struct{ Result []string }
+	if err := json.Unmarshal(result.Structured, &ran); err != nil || len(ran.Result) != 2 || e.n.Load() != 6 {
+		t.Errorf("%v: %d effects, %s", err, e.n.Load(), ended(result))
+	}
+}
+
+func TestAnApprovalThatAToolOfCodeWantsIsAskedFor(t *testing.T) {
+	s := askingCode(t, startEffects(t))
+	const program = `await note({ text: "danger" })`
+	result := called(t, s, askable(program, nil))
+	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `Notes of danger\n\nTool: note\nArguments: {\"text\":\"danger\"}`) {
+		t.Fatalf("nobody is asked: %s", ended(result))
+	}
+	if got := string(called(t, s, askable(program, answers(result.Ask, `{}`))).Structured); got != `{"result":"noted danger","stdout":"","calls":[{"tool":"note","outcome":"ok"}]}` {
+		t.Errorf("an approval: %s", got)
+	}
+	again := called(t, s, askable(program, nil))
+	declined := &engine.Resume{State: again.Ask.State, Responses: map[string]json.RawMessage{again.Ask.Requests[0].Key: json.RawMessage(`{"action":"decline"}`)}}
+	if got := ended(called(t, s, askable(program, declined))); !strings.HasPrefix(got, "EXECUTION_ERROR: HostError: the user did not approve the call (POLICY_DENIED of note)") {
+		t.Errorf("a refusal: %s", got)
+	}
+}
+
+func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
+	s := askingCode(t, startEffects(t))
+	var got []string
+	for _, program := range []string{`await deploy({ service: "x" })`, `await note({ text: "danger" })`} {
+		got = append(got, strings.SplitN(ended(called(t, s, code(program))), "\n", 2)[0])
+	}
+	want := []string{
+		"EXECUTION_ERROR: HostError: the client cannot be asked this: it lacks the capability elicitation (EXECUTION_ERROR of deploy)",
+		"EXECUTION_ERROR: HostError: the call needs the approval of a user, and the client cannot be asked for it: Notes of danger (POLICY_DENIED of note)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	outer := tool("outer", `{}`)
+	outer.Can = engine.Capabilities{Form: true}
+	if got := ended(called(t, s, outer)); !strings.Contains(got, "a tool that another tool calls cannot ask the client") {
+		t.Errorf("code that a tool runs: %s", got)
+	}
+}
