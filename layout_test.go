@@ -76,7 +76,7 @@ var layout = map[string][]string{
 	"internal/authn/certtest":  {},
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},
-	"internal/codeact":         {"diag", "scripting", "internal/catalog", "internal/codemode", "internal/content", "internal/hclfile", "internal/reply", "internal/schema"},
+	"internal/codeact":         {"call", "diag", "scripting", "internal/catalog", "internal/codemode", "internal/content", "internal/hclfile", "internal/reply", "internal/schema"},
 	"internal/federation":      {"diag", "scripting", "internal/catalog", "internal/content", "internal/grant", "internal/hclfile", "internal/host", "internal/reply", "internal/schema", "internal/upstream", "internal/uritemplate"},
 	"internal/upstream":        {"internal/grant", "internal/jsongate", "internal/supervisor"},
 	"internal/codemode":        {"diag", "internal/clip", "scripting"},

@@ -48,7 +48,8 @@ type Error struct {
 	// DeniedBy names the policy or the limit that denied: "(default)" where none
 	// allowed the call, "(go)" for the policies of the embedding program, "(from)" where
 	// an input could not be told, "(result)" where a result could not be judged,
-	// "(approval)" where a user declined what no policy asks for any more. Cause is what
+	// "(approval)" where a user declined what no policy asks for any more, "(plan)" where
+	// the plan of a program was not approved. Cause is what
 	// the operator's log says beside the message. Neither is for callers.
 	DeniedBy string `json:"-"`
 	Cause    error  `json:"-"`

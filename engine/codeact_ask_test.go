@@ -23,6 +23,9 @@ policy "sure" {
   requires_approval = "args.text == 'danger'"
   reason            = "Notes of danger"
 }
+tool "bump" {
+  run = "return 2;"
+}
 tool "outer" {
   timeout = "10s"
   allow {
@@ -120,5 +123,57 @@ func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
 	outer.Can = engine.Capabilities{Form: true}
 	if got := ended(called(t, s, outer)); !strings.Contains(got, "a tool that another tool calls cannot ask the client") {
 		t.Errorf("code that a tool runs: %s", got)
+	}
+}
+
+// approvable is a call of run_code whose user approves its plan.
+func approvable(text string, resume *engine.Resume) engine.Request {
+	r := askable(text, resume)
+	r.Arguments, _ = json.Marshal(map[string]string{"code": text, "mode": "approve"})
+	return r
+}
+
+func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
+	s := askingCode(t, startEffects(t))
+	const program = `const n = await bump() ?? 1; const all = []; for (let i = 0; i < n; i++) all.push(await note({ text: "danger" })); all`
+	result := called(t, s, approvable(program, nil))
+	want := `The program is going to make these calls: bump({}); note({\"text\":\"danger\"})`
+	if result.Ask == nil || len(result.Ask.Requests) != 1 || !strings.Contains(string(result.Ask.Requests[0].Params), want) {
+		t.Fatalf("the plan is not shown: %s", ended(result))
+	}
+	// The program makes one call more than it had planned.
+	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
+	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `Notes of danger\n\nTool: note`) {
+		t.Fatalf("a call that was not planned is not asked for: %s", ended(result))
+	}
+	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
+	if got := string(result.Structured); !strings.HasPrefix(got, `{"result":["noted danger","noted danger"],`) {
+		t.Errorf("got %s %s", got, ended(result))
+	}
+}
+
+func TestAPlanThatNeedsNoApprovalIsRunAtOnce(t *testing.T) {
+	s := askingCode(t, startEffects(t))
+	if got := string(called(t, s, approvable(`await note({ text: "a" })`, nil)).Structured); !strings.HasPrefix(got, `{"result":"noted a",`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAPlanThatIsNotApprovedChangesNothing(t *testing.T) {
+	s := askingCode(t, startEffects(t))
+	const program = `await note({ text: "danger" })`
+	asked := called(t, s, approvable(program, nil))
+	declined := &engine.Resume{State: asked.Ask.State, Responses: map[string]json.RawMessage{asked.Ask.Requests[0].Key: json.RawMessage(`{"action":"decline"}`)}}
+	if got := called(t, s, approvable(program, declined)); got.Err == nil || got.Err.DeniedBy != "(plan)" || got.Err.Message != "the user did not approve the call" {
+		t.Errorf("a refusal: %s", ended(got))
+	}
+	other := called(t, s, approvable(`await note({ text: "danger" }); 1`, answers(called(t, s, approvable(program, nil)).Ask, `{}`)))
+	if other.Err == nil || other.Err.Code != engine.InvalidInput {
+		t.Errorf("another program goes on from the approval: %s", ended(other))
+	}
+	deaf := approvable(program, nil)
+	deaf.Can = engine.Capabilities{}
+	if got := ended(called(t, s, deaf)); !strings.HasPrefix(got, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: The program is going to") {
+		t.Errorf("a client that cannot be asked: %s", got)
 	}
 }

@@ -120,6 +120,9 @@ func (s *Snapshot) names() telemetry.Catalog {
 		kind := Kind(k)
 		for _, e := range entries {
 			c.Items = append(c.Items, telemetry.Item{Kind: kind.String(), Name: e.Name})
+			if e.Surveys {
+				policies[pipeline.ByPlan] = true
+			}
 			if kind != Tools {
 				c.Items = append(c.Items, telemetry.Item{Kind: "completion", Name: e.Name})
 			}

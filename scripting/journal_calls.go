@@ -41,6 +41,22 @@ func (j *Journal) Calls() []Called {
 	return kept
 }
 
+// CallDigest tells a call that code makes apart from others: by its tool, and by the text
+// of its arguments.
+func CallDigest(tool string, arguments json.RawMessage) [16]byte {
+	return digestOf(mustJSON(toolRequest{Tool: tool, Arguments: arguments}))
+}
+
+// Made returns how often the code of the call has made a call of that digest.
+func (j *Journal) Made(call [16]byte) (times int) {
+	for i := range j.entries {
+		if e := &j.entries[i]; e.kind == entryAsked && e.op == opCall && e.digest == call {
+			times++
+		}
+	}
+	return times
+}
+
 // maxCalled bounds the name of a tool that a journal keeps, in bytes.
 const maxCalled = 256
 

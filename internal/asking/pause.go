@@ -18,6 +18,9 @@ type Pause struct {
 	// Agent is the JSON behind agent, as it was in the first leg.
 	Agent   []byte
 	Journal *scripting.Journal
+	// Plan is what the user has been asked to approve of a program, in the form of who
+	// rehearsed it; nil of what is not rehearsed.
+	Plan []byte
 	// Own reports whether a request is a question of the server itself: of its answer
 	// the body learns the action alone. Nil means that none is.
 	Own func(Request) bool
@@ -34,8 +37,9 @@ func (p *Pause) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration,
 	}
 	sealed := p.State
 	sealed.Asks, sealed.Expires = asks, now.Add(wait)
-	sealed.Journal = binary.AppendUvarint(nil, uint64(len(p.Agent)))
-	sealed.Journal = append(append(sealed.Journal, p.Agent...), journal...)
+	sealed.Journal = append(binary.AppendUvarint(nil, uint64(len(p.Agent))), p.Agent...)
+	sealed.Journal = append(binary.AppendUvarint(sealed.Journal, uint64(len(p.Plan))), p.Plan...)
+	sealed.Journal = append(sealed.Journal, journal...)
 	return sealer.Seal(sealed)
 }
 
@@ -45,16 +49,28 @@ func Open(sealer *state.Sealer, text string, want state.Want) (*Pause, error) {
 	if err != nil {
 		return nil, err
 	}
-	length, n := binary.Uvarint(opened.Journal)
-	if n <= 0 || length > uint64(len(opened.Journal)-n) {
+	p := &Pause{Journal: scripting.NewJournal(), State: opened}
+	agent, rest, ok := part(opened.Journal)
+	plan, rest, more := part(rest)
+	if !ok || !more {
 		return nil, errPause
 	}
-	rest := opened.Journal[n:]
-	p := &Pause{Agent: rest[:length], Journal: scripting.NewJournal(), State: opened}
-	if err := p.Journal.UnmarshalBinary(rest[length:]); err != nil {
+	if p.Agent = agent; len(plan) > 0 {
+		p.Plan = plan
+	}
+	if err := p.Journal.UnmarshalBinary(rest); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPause, err)
 	}
 	return p, nil
+}
+
+// part cuts off bytes that have their length in front.
+func part(text []byte) (first, rest []byte, ok bool) {
+	length, n := binary.Uvarint(text)
+	if n <= 0 || length > uint64(len(text)-n) {
+		return nil, nil, false
+	}
+	return text[n : n+int(length)], text[n+int(length):], true
 }
 
 // Digest is that of arguments which are decoded JSON: the same for every way to

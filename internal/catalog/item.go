@@ -194,6 +194,8 @@ type Invocation struct {
 	Host host.Call
 	// Survey is what else the caller may call; nil unless the item [Item.Surveys].
 	Survey Survey
+	// Approved are the calls that the user has approved in the plan of the body.
+	Approved []Write
 	// Late is told of the end of the call when a body in Go goes on past it, and
 	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
 	// such bodies run in goroutines of their own.
@@ -212,12 +214,33 @@ type Survey interface {
 	Call(ctx context.Context, r Request) (Reply, error)
 }
 
+// Rehearser is a body that may be rehearsed before it is run, so that a user approves at
+// once what it is going to do.
+type Rehearser interface {
+	Body
+	// Rehearses reports whether a call with these arguments wants that.
+	Rehearses(args map[string]any) bool
+	// Rehearse runs the body without changing anything. The outcome is that of a rehearsal
+	// which fails; it is zero of one that does not.
+	Rehearse(ctx context.Context, i Invocation) (writes []Write, outcome scripting.Outcome, err error)
+}
+
+// Write is a call that a rehearsal has not made.
+type Write struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	// Approval says that a user has to approve it.
+	Approval bool `json:"approval"`
+}
+
 // Request is a call that code makes.
 type Request struct {
 	Name      string
 	Arguments json.RawMessage
 	// Resume goes on with a call that has asked; nil when it begins.
 	Resume *call.Resume
+	// Approved says that a user has approved the call in the plan of the program.
+	Approved bool
 	// Rehearse makes the call only where it reads: otherwise the tool's body for rehearsals
 	// answers where there is one, and all else is judged and not made.
 	Rehearse bool

@@ -30,6 +30,8 @@ type host struct {
 
 	mu   sync.Mutex
 	left int
+	// approved counts the calls that the user has approved, and were not made yet.
+	approved map[[16]byte]int
 	// asks are what tools want to ask, by the hashes of what the client is asked.
 	asks map[[sha256.Size]byte]bool
 	// planned are the calls of a rehearsal that were not made, by their numbers.
@@ -119,7 +121,9 @@ func (h *host) call(ctx context.Context, seq int, text []byte) ([]byte, error) {
 	}
 	bounded, cancel := context.WithDeadline(ctx, h.ends)
 	defer cancel()
-	reply, err := h.survey.Call(bounded, p.request(h.planning))
+	request := p.request(h.planning)
+	request.Approved = h.isApproved(&p)
+	reply, err := h.survey.Call(bounded, request)
 	switch {
 	case err != nil && bounded.Err() != nil:
 		<-ctx.Done() // what fails since the run is over is an answer to nobody
@@ -133,6 +137,19 @@ func (h *host) call(ctx context.Context, seq int, text []byte) ([]byte, error) {
 		h.plan(seq, reply, p.Arguments)
 	}
 	return reply.Value, nil
+}
+
+// isApproved reports whether the user has approved a call, each as often as it stands in
+// the plan. One that goes on was approved when it began.
+func (h *host) isApproved(p *payload) bool {
+	digest := scripting.CallDigest(p.Tool, p.Arguments)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	left, planned := h.approved[digest]
+	if planned && p.Resume == nil {
+		h.approved[digest]--
+	}
+	return planned && (left > 0 || p.Resume != nil)
 }
 
 // request is the call that a payload stands for.
@@ -188,9 +205,6 @@ func (h *host) asking(seq int, tool string, ask *call.Ask) error {
 	return &scripting.HostError{Code: scripting.Asks, Message: "the tool asks the client", Details: details}
 }
 
-// maxArguments bounds what is told of the arguments of one call, in bytes.
-const maxArguments = 16 << 10
-
 // plan notes a call that was not made.
 func (h *host) plan(seq int, reply catalog.Reply, arguments json.RawMessage) {
 	h.mu.Lock()
@@ -198,11 +212,23 @@ func (h *host) plan(seq int, reply catalog.Reply, arguments json.RawMessage) {
 	if h.planned == nil {
 		h.planned, h.arguments = map[int]catalog.Reply{}, map[int]json.RawMessage{}
 	}
-	h.planned[seq] = reply
-	if len(arguments) <= maxArguments {
-		h.arguments[seq] = arguments
-	}
+	h.planned[seq], h.arguments[seq] = reply, arguments
 }
+
+// writes are the calls that a rehearsal has not made, in the order of asking.
+func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range j.Calls() {
+		if planned, is := h.planned[c.Seq]; is {
+			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Approval: planned.Approval})
+		}
+	}
+	return all
+}
+
+// maxArguments bounds what is told of the arguments of one call, in bytes.
+const maxArguments = 16 << 10
 
 // made is a call of a program, as its caller is told.
 type made struct {
@@ -227,7 +253,9 @@ func (h *host) made(j *scripting.Journal) []made {
 		case !c.Ended:
 			m.Outcome = "unknown"
 		case is:
-			m.Outcome, m.Approval, m.Arguments = planned.How, planned.Approval, h.arguments[c.Seq]
+			if m.Outcome, m.Approval = planned.How, planned.Approval; len(h.arguments[c.Seq]) <= maxArguments {
+				m.Arguments = h.arguments[c.Seq]
+			}
 		case c.Code == "":
 			m.Outcome = "ok"
 		}

@@ -42,7 +42,8 @@ const (
 		"Write one program for several steps: loop, filter and join results in code, and return only what you need. " +
 		"parallel([a({ … }), b({ … })]) makes calls at once. A call that fails throws an error with a code and a message. " +
 		"There are no modules, and neither network nor files but through tools. " +
-		"In mode \"plan\" tools that only read are run, and calls that would change something are listed and not made. " +
+		"In mode \"plan\" tools that only read are run, and calls that would change something are listed and not made; " +
+		"in mode \"approve\" the user approves that plan before the program runs. " +
 		"The prompt code_mode declares the tools in TypeScript."
 	searchTools  = "Finds tools by words: names and descriptions of those that fit best. describe_tool tells all of one of them."
 	describeTool = "Tells all of one tool: its declaration in TypeScript, with the description of each argument."
@@ -53,7 +54,7 @@ const (
 const (
 	runInput = `{"type":"object","properties":{` +
 		`"code":{"type":"string","minLength":1,"description":"The program, in JavaScript or TypeScript, without imports."},` +
-		`"mode":{"type":"string","enum":["run","plan"],"default":"run","description":"plan lists the calls that would change something, and does not make them."}` +
+		`"mode":{"type":"string","enum":["run","plan","approve"],"default":"run","description":"plan lists the calls that would change something, and does not make them. approve has the user approve those that need it all at once, before the program runs."}` +
 		`},"required":["code"],"additionalProperties":false}`
 	runOutput = `{"type":"object","properties":{` +
 		`"result":{"description":"What the program returned; absent where it returned nothing."},` +

@@ -12,8 +12,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// plan is the value of mode by which nothing is changed.
-const plan = "plan"
+// The values of mode: by plan nothing is changed, and by approve the program is rehearsed
+// so, its user approves what would be changed, and then it is run.
+const (
+	plan    = "plan"
+	approve = "approve"
+)
 
 // runner is the body of run_code.
 type runner struct {
@@ -23,30 +27,64 @@ type runner struct {
 
 // Run runs the program of the agent.
 func (r *runner) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	code, _ := i.Args["code"].(string)
 	mode, _ := i.Args["mode"].(string)
+	outcome, _, err := r.run(ctx, i, mode == plan)
+	return outcome, err
+}
+
+// Rehearses reports whether the user of the program is to approve its plan.
+func (r *runner) Rehearses(args map[string]any) bool { return args["mode"] == approve }
+
+// Rehearse runs the program as mode plan does.
+func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
+	outcome, asked, err := r.run(ctx, i, true)
+	switch {
+	case err != nil || outcome.Failure != nil:
+		return nil, outcome, err
+	case outcome.Suspended != nil:
+		return nil, failed("a tool that only reads asks the client, which cannot be while the program is rehearsed"), nil
+	}
+	return asked.writes(i.Journal), scripting.Outcome{}, nil
+}
+
+// run runs the program, or rehearses it.
+func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
+	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
 	src.Objects, src.Members = namesOf(i.Survey.Catalog()).grant(r.tools(ctx, i.Survey))
 	program, problems := scripting.Compile(src)
 	if program == nil {
-		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: scripting.Explain(src.Text, problems)}}, nil
+		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: scripting.Explain(src.Text, problems)}}, nil, nil
 	}
 	ends, _ := ctx.Deadline()
 	asked := &host{
-		survey: i.Survey, tools: named(src.Objects), planning: mode == plan, ends: ends,
+		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i),
 		most: r.block.MaxCalls, left: r.block.MaxCalls - len(i.Journal.Calls()), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := i.Executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
-		return outcome, err
+		return outcome, asked, err
 	}
 	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems)}
 	if outcome.Failure != nil {
-		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, nil
+		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, asked, nil
 	}
-	return ran.outcome(outcome.Result), nil
+	return ran.outcome(outcome.Result), asked, nil
+}
+
+// approvals counts the calls that the user has approved and that the program has not made
+// yet.
+func approvals(i catalog.Invocation) map[[16]byte]int {
+	left := map[[16]byte]int{}
+	for _, w := range i.Approved {
+		left[scripting.CallDigest(w.Tool, w.Arguments)]++
+	}
+	for digest := range left {
+		left[digest] -= i.Journal.Made(digest)
+	}
+	return left
 }
 
 // named returns the names of tools that code may call.

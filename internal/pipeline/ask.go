@@ -85,6 +85,11 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 // answered goes on with a call that its client has answered.
 func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
+		if pause.Plan != nil {
+			if err := x.rehearse(ctx, pause); err != nil {
+				return call.Result{}, err
+			}
+		}
 		x.setApproval(audit.ApprovalRefused, "", pause.Consent.To)
 		return call.Result{}, x.refusedConsent(ctx)
 	}

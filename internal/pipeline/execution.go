@@ -61,6 +61,10 @@ type execution struct {
 	hearing *hearing
 	// deaf says that the call is nested in one that cannot wait for its client.
 	deaf bool
+	// approved says that a user has approved the call in the plan of the program that makes
+	// it, and writes are the calls of a program that its user is asked to approve.
+	approved bool
+	writes   []catalog.Write
 	// plan is what becomes of a call that code plans; nil of one that is made.
 	plan *plan
 	// states keeps the call while it waits for its client.

@@ -13,7 +13,7 @@ import (
 // snapshot. The bounds of the server count the call and do not refuse it, as x
 // holds a place until it ends. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, nil)
+	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, nil, false)
 	if err != nil {
 		return nil, err
 	}
@@ -29,12 +29,12 @@ func valueOf(result call.Result) json.RawMessage {
 }
 
 // nest makes a call for the body of x, or plans to. A call that fails is an error.
-func (x *execution) nest(ctx context.Context, request call.Request, p *plan) (call.Result, error) {
+func (x *execution) nest(ctx context.Context, request call.Request, p *plan, approved bool) (call.Result, error) {
 	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
 		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	inner := x.pipeline.begin(x.catalog, request)
-	inner.audit, inner.plan, inner.deaf = x.audit, p, x.asksNobody()
+	inner.audit, inner.plan, inner.deaf, inner.approved = x.audit, p, x.asksNobody(), approved
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
 		inner.turnAway(ctx, err)

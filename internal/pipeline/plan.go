@@ -77,7 +77,7 @@ func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, err
 	if r.Rehearse {
 		p = &plan{}
 	}
-	result, err := s.x.nest(ctx, request, p)
+	result, err := s.x.nest(ctx, request, p, r.Approved)
 	if err != nil {
 		return catalog.Reply{}, err
 	}

@@ -29,6 +29,13 @@ func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
 
 // goOn runs the body, once the user has consented to what policies want that for.
 func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	if err := x.rehearse(ctx, &pause); err != nil {
+		return call.Result{}, err
+	}
+	if x.approved && len(x.consents) > 0 {
+		x.setApproval(audit.ApprovalGiven, "", x.consentTo())
+		x.consents = nil
+	}
 	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
 		return x.askConsent(ctx, pause)
 	}
@@ -53,22 +60,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer bounded.Cancel(nil)
 	x.place.Ends(bounded.Cancel)
-	invocation := catalog.Invocation{
-		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
-		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(),
-		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
-		Host: host.Call{
-			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
-			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody()}, Tools: x,
-			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
-		},
-	}
-	if x.entry.Surveys {
-		invocation.Survey = survey{x}
-	}
-	if x.req.Late != nil {
-		invocation.Late = x
-	}
+	invocation := x.invocation(pause)
 	script := x.span.Child("script")
 	invocation.Host.Span = script
 	if x.mocks == nil {
@@ -111,4 +103,25 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public}, nil
 	}
 	return x.result(outcome.Result)
+}
+
+// invocation is one run of the body.
+func (x *execution) invocation(pause asking.Pause) catalog.Invocation {
+	invocation := catalog.Invocation{
+		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
+		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(),
+		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Host: host.Call{
+			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody()}, Tools: x,
+			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
+		},
+	}
+	if x.entry.Surveys {
+		invocation.Survey, invocation.Approved = survey{x}, x.writes
+	}
+	if x.req.Late != nil {
+		invocation.Late = x
+	}
+	return invocation
 }
