@@ -30,7 +30,7 @@ var ofNoRequest = map[string]string{
 	"engine the audit block has changed; restart mcpd to make it take effect":                          aLoad,
 	"engine dropped the token of a user":                                                               anOperator,
 	"engine what happens to the server cannot be written down":                                         aServer,
-	"engine the store of the limits has not taken a place back, which ends by itself":                  aServer,
+	"internal/limitstore the store of the limits has not taken a place back, which ends by itself":     aServer,
 	"internal/audit the audit log is written, and its upkeep fails":                                    aServer,
 	"internal/audit the audit log is written again":                                                    aServer,
 	"internal/audit the audit log cannot be written":                                                   aServer,

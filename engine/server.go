@@ -21,6 +21,7 @@ import (
 	"github.com/mcpd/mcpd/internal/hooks"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/limitstore"
 	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
@@ -85,9 +86,9 @@ func New(o Options) (*Server, error) {
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
 	}
-	limits, err := o.limits()
+	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("new server: %w", err)
 	}
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	watch, err := o.observe()
@@ -190,7 +191,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.closeErr = s.Drain(ctx)
 		s.upstreams.Close()
-		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.Executor.Close(), s.states.Close(), s.closeLimits(ctx))
+		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.Executor.Close(), s.states.Close(), limitstore.Close(ctx, s.limits))
 		s.tell(Stopped, 0)
 		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
 	})

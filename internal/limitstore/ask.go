@@ -1,4 +1,4 @@
-package engine
+package limitstore
 
 import (
 	"context"
@@ -13,7 +13,7 @@ var errLimitSilence = errors.New("the store has not answered in time")
 // ask asks the store of the program in a goroutine of its own, since a store may not
 // heed its ctx, and waits for the answer until ctx ends. Where there was none, or an
 // error, unsure runs before the goroutine ends.
-func (c *limitCount) ask(ctx context.Context, question func(context.Context) error, unsure func()) error {
+func (c *counter) ask(ctx context.Context, question func(context.Context) error, unsure func()) error {
 	select {
 	case c.room <- struct{}{}:
 	case <-ctx.Done():
@@ -51,7 +51,7 @@ func guarded(ctx context.Context, question func(context.Context) error) (err err
 }
 
 // giveBack has the store take places back.
-func (c *limitCount) giveBack(held []LimitCharge) {
+func (c *counter) giveBack(held []Charge) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errLimitSilence)
 	defer cancel()
 	if err := c.ask(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }, func() {}); err != nil {
@@ -61,7 +61,7 @@ func (c *limitCount) giveBack(held []LimitCharge) {
 
 // drop has the store take places back that it may have given, on the goroutine that
 // asked for them.
-func (c *limitCount) drop(held []LimitCharge) {
+func (c *counter) drop(held []Charge) {
 	if len(held) == 0 {
 		return
 	}
@@ -73,6 +73,6 @@ func (c *limitCount) drop(held []LimitCharge) {
 }
 
 // untaken tells that a place is not given back.
-func (c *limitCount) untaken(err error) {
+func (c *counter) untaken(err error) {
 	c.logger.Warn("the store of the limits has not taken a place back, which ends by itself", slog.String("error", err.Error()))
 }

@@ -1,4 +1,4 @@
-package engine
+package limitstore
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// limitPatience is the default of [SharedLimits].Timeout.
+	// limitPatience is the default of [Shared].Timeout.
 	limitPatience = time.Second
 	// limitSecret is how many bytes a secret has at least.
 	limitSecret = 16
@@ -30,31 +30,32 @@ const (
 	maxLimitWait = 365 * 24 * time.Hour
 )
 
-// limits returns what counts the calls of a server.
-func (o Options) limits() (ratelimit.Store, error) {
-	memory := ratelimit.NewMemory(o.Now)
-	if o.Limits == nil {
+// New returns what counts the limits of a server: in memory, and by a store of the program
+// unless shared is nil.
+func New(shared *Shared, now func() time.Time, logger *slog.Logger) (ratelimit.Store, error) {
+	memory := ratelimit.NewMemory(now)
+	if shared == nil {
 		return memory, nil
 	}
-	shared := *o.Limits
+	own := *shared
 	switch {
-	case shared.Store == nil:
-		return nil, errors.New("new server: the store of the limits is nil")
-	case len(shared.Secret) < limitSecret:
-		return nil, fmt.Errorf("new server: the secret of the limits has %d bytes; give it %d random ones at least", len(shared.Secret), limitSecret)
-	case shared.Timeout < 0:
-		return nil, errors.New("new server: the timeout of the limits is negative")
-	case shared.Timeout == 0:
-		shared.Timeout = limitPatience
+	case own.Store == nil:
+		return nil, errors.New("the store of the limits is nil")
+	case len(own.Secret) < limitSecret:
+		return nil, fmt.Errorf("the secret of the limits has %d bytes; give it %d random ones at least", len(own.Secret), limitSecret)
+	case own.Timeout < 0:
+		return nil, errors.New("the timeout of the limits is negative")
+	case own.Timeout == 0:
+		own.Timeout = limitPatience
 	}
-	shared.Secret = slices.Clone(shared.Secret)
-	return &limitCount{SharedLimits: shared, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: o.Logger}, nil
+	own.Secret = slices.Clone(own.Secret)
+	return &counter{Shared: own, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: logger}, nil
 }
 
-// closeLimits waits until a store is asked nothing any more, for as long as a question
+// Close waits until a store is asked nothing any more, for as long as a question
 // and what gives its places back may take, and has it asked nothing again.
-func (s *Server) closeLimits(ctx context.Context) error {
-	count, ok := s.limits.(*limitCount)
+func Close(ctx context.Context, limits ratelimit.Store) error {
+	count, ok := limits.(*counter)
 	if !ok {
 		return nil
 	}
@@ -75,10 +76,10 @@ func (s *Server) closeLimits(ctx context.Context) error {
 	return nil
 }
 
-// limitCount counts by a store of the program, and in memory what is local.
-type limitCount struct {
+// counter counts by a store of the program, and in memory what is local.
+type counter struct {
 	// Fixed at creation.
-	SharedLimits
+	Shared
 	memory *ratelimit.Memory
 	prefix string // what the names of places begin with
 	logger *slog.Logger
@@ -90,7 +91,7 @@ type limitCount struct {
 
 // Take implements [ratelimit.Store]. The store is asked last: what is refused here
 // costs it nothing, and what it refuses can be given back here.
-func (c *limitCount) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Refusal, error) {
+func (c *counter) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Refusal, error) {
 	shared, local := apart(charges)
 	if refusal, err := c.memory.Take(ctx, local); refusal != nil || err != nil {
 		return refusal, err
@@ -108,7 +109,7 @@ func (c *limitCount) Take(ctx context.Context, charges []ratelimit.Charge) (*rat
 
 // Release implements [ratelimit.Store]. It waits for the store, so that who calls again
 // finds the place that it had.
-func (c *limitCount) Release(charges []ratelimit.Charge) {
+func (c *counter) Release(charges []ratelimit.Charge) {
 	shared, local := apart(charges)
 	c.memory.Release(local)
 	asked, _ := c.asked(shared)
@@ -118,7 +119,7 @@ func (c *limitCount) Release(charges []ratelimit.Charge) {
 }
 
 // Keep implements [ratelimit.Store]. What the store of the program holds ends by itself.
-func (c *limitCount) Keep(limits []*ratelimit.Limit) {
+func (c *counter) Keep(limits []*ratelimit.Limit) {
 	c.memory.Keep(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
 }
 
@@ -135,14 +136,14 @@ func apart(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 }
 
 // take asks the store for charges, if there are any.
-func (c *limitCount) take(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Refusal, error) {
+func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Refusal, error) {
 	asked, limits := c.asked(shared)
 	if len(asked) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].Hold), errLimitSilence)
 	defer cancel()
-	var verdict LimitVerdict
+	var verdict Verdict
 	held := places(asked)
 	err := c.ask(ctx, func(ctx context.Context) (err error) {
 		verdict, err = c.Store.Take(ctx, asked)
@@ -165,14 +166,14 @@ func (c *limitCount) take(ctx context.Context, shared []ratelimit.Charge) (*rate
 
 // asked returns charges as a store knows them, and their limits. A call that has paid
 // is nothing to those that count a rate alone.
-func (c *limitCount) asked(shared []ratelimit.Charge) (asked []LimitCharge, limits []*ratelimit.Limit) {
+func (c *counter) asked(shared []ratelimit.Charge) (asked []Charge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
 		if charge.Paid && l.Concurrency == 0 {
 			continue
 		}
-		a := LimitCharge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
+		a := Charge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
 		if !charge.Paid {
 			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
 		}
@@ -185,7 +186,7 @@ func (c *limitCount) asked(shared []ratelimit.Charge) (asked []LimitCharge, limi
 }
 
 // key returns what a charge is counted under.
-func (c *limitCount) key(charge *ratelimit.Charge) string {
+func (c *counter) key(charge *ratelimit.Charge) string {
 	id := charge.Limit.ID
 	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
 	mac := hmac.New(sha256.New, c.Secret)
@@ -194,6 +195,6 @@ func (c *limitCount) key(charge *ratelimit.Charge) string {
 }
 
 // places returns the charges that hold a place.
-func places(asked []LimitCharge) []LimitCharge {
-	return slices.DeleteFunc(slices.Clone(asked), func(a LimitCharge) bool { return a.Place == "" })
+func places(asked []Charge) []Charge {
+	return slices.DeleteFunc(slices.Clone(asked), func(a Charge) bool { return a.Place == "" })
 }
