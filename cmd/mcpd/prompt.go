@@ -12,37 +12,50 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
+// systemPrompt is the prompt that tells agents how to write code (package codeact).
+const systemPrompt = "code_mode"
+
 func newPrompt(e env) *cobra.Command {
 	var f callFlags
+	var budget int
 	cmd := &cobra.Command{
-		Use:   "prompt NAME [ARGUMENT=VALUE...]",
+		Use:   "prompt [NAME] [ARGUMENT=VALUE...]",
 		Short: "Print the messages of a prompt",
 		Long: `Prompt prints the messages that a client would get of a prompt, each below the
-role that it is of. With --url it asks a running server.`,
+role that it is of. With --url it asks a running server.
+
+Without a name it prints the system prompt for agents that write code, where
+mcpd.hcl has a codeact block: how code is written, and the tools in TypeScript,
+in no more than --budget tokens as far as their names allow.`,
 		Example: `  mcpd prompt incident_review id=17
+  mcpd prompt --budget 4000
   mcpd prompt incident_review --json '{"id": "17"}' --raw
   mcpd prompt incident_review id=17 --url http://127.0.0.1:8080`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("name a prompt: mcpd prompt NAME [ARGUMENT=VALUE...]; mcpd list shows them")
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkJSON(cmd); err != nil {
 				return err
 			}
-			return prompt(cmd.Context(), e, &f, args[0], args[1:])
+			if cmd.Flags().Changed("budget") {
+				if budget < 1 || len(args) > 0 && args[0] != systemPrompt {
+					return usage("--budget takes a number of tokens, and is for the system prompt of agents that write code")
+				}
+				args = append(args, fmt.Sprintf("budget=%d", budget))
+			}
+			if len(args) == 0 || strings.Contains(args[0], "=") {
+				return prompt(cmd.Context(), e, &f, systemPrompt, args, printText)
+			}
+			return prompt(cmd.Context(), e, &f, args[0], args[1:], printMessages)
 		},
 	}
 	f.add(cmd, "ask")
 	f.addArguments(cmd, "a prompt")
 	cmd.ValidArgsFunction = completePrompts(e, &f)
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the result of MCP, or the error, as JSON")
+	cmd.Flags().IntVar(&budget, "budget", 0, "shorten the system prompt of agents that write code to `TOKENS`")
 	return cmd
 }
 
-func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []string) error {
+func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []string, show func(io.Writer, json.RawMessage) error) error {
 	arguments, err := textsOf(f.args, pairs)
 	if err != nil {
 		return err
@@ -56,7 +69,7 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 		if err != nil {
 			return f.unanswered(e, err)
 		}
-		return r.print(e, f.raw, printMessages)
+		return r.print(e, f.raw, show)
 	}
 	result, err := f.run(ctx, e, "mcpd-prompt", func(*engine.Snapshot) (engine.Request, error) {
 		return engine.Request{Kind: engine.Prompts, Name: name, Arguments: arguments}, nil
@@ -64,17 +77,34 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 	if err != nil {
 		return err
 	}
-	return f.replyOf(result).print(e, f.raw, printMessages)
+	return f.replyOf(result).print(e, f.raw, show)
+}
+
+// messages are those of a prompt.
+type messages struct {
+	Messages []struct {
+		Role    string
+		Content block
+	}
+}
+
+// printText prints what messages say, and nothing else.
+func printText(w io.Writer, result json.RawMessage) error {
+	var got messages
+	if err := json.Unmarshal(result, &got); err != nil {
+		return fmt.Errorf("read messages: %w", err)
+	}
+	for _, m := range got.Messages {
+		if _, err := fmt.Fprint(w, endLine(m.Content.text())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printMessages prints each message below its role.
 func printMessages(w io.Writer, result json.RawMessage) error {
-	var got struct {
-		Messages []struct {
-			Role    string
-			Content block
-		}
-	}
+	var got messages
 	if err := json.Unmarshal(result, &got); err != nil {
 		return fmt.Errorf("read messages: %w", err)
 	}

@@ -12,7 +12,7 @@ type Limits struct {
 	Time    time.Duration // from the beginning of a run to its end
 	Calls   int           // calls of tools
 	Running int           // calls of tools at once
-	Output  int           // bytes of the result and of what is printed
+	Output  int           // bytes of what is printed
 	Memory  int           // bytes
 }
 
@@ -106,7 +106,7 @@ func (l Limits) told() string {
 	add(l.Calls, "%d calls of tools")
 	add(l.Running, "%d of them at once")
 	if l.Output > 0 {
-		bounds = append(bounds, bytes(l.Output)+" of result and output")
+		bounds = append(bounds, bytes(l.Output)+" that it prints")
 	}
 	if l.Memory > 0 {
 		bounds = append(bounds, bytes(l.Memory)+" of memory")
