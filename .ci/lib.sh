@@ -61,6 +61,15 @@ need_c() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends gcc libc6-dev
 }
 
+# need_strace: what shows the system calls of a process. From then on the test that needs it
+# fails without.
+need_strace() {
+  export MCPD_NEED_STRACE=1
+  command -v strace >/dev/null && return 0
+  echo "installing strace"
+  retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends strace
+}
+
 # need_postgres: PostgreSQL, without which the tests of databases skip. From then on
 # they fail instead. Where root runs them, they run the server as another user.
 need_postgres() {

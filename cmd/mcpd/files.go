@@ -73,14 +73,15 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 			return nil, err
 		}
 	}
-	if err := f.folder(e); err != nil {
-		return nil, err
+	missing := f.folder(e)
+	if missing != nil && (f.toolsGiven || len(o.Upstreams) == 0) {
+		return nil, missing // who offers the tools of others needs none
 	}
 	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
 		return nil, usage("cannot read the operator's file: %v", err)
 	}
 	o.Name, o.Version = "mcpd", version()
-	if o.Tools == nil {
+	if o.Tools == nil && missing == nil {
 		o.Tools = engine.Dir(f.tools)
 	}
 	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
@@ -89,6 +90,14 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.Unaudited = !f.serving
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
 	return engine.New(o)
+}
+
+// roots are the folders to watch.
+func (f *files) roots(e env) []string {
+	if f.folder(e) != nil {
+		return nil
+	}
+	return []string{f.tools}
 }
 
 // folder fails when the folder of the tools is none.
