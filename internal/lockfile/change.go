@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -58,7 +59,7 @@ func (c Change) Diff() string {
 	var b strings.Builder
 	b.WriteString("--- " + side(c.Old, "nothing accepted") + "\n")
 	b.WriteString("+++ " + side(c.New, "not listed") + "\n")
-	lines := unified(withoutCommas(sheetOf(c.Old)), withoutCommas(sheetOf(c.New)))
+	lines := c.lines()
 	for _, line := range lines[:min(len(lines), maxDiffLines)] {
 		b.WriteString(shortened(line) + "\n")
 	}
@@ -66,6 +67,16 @@ func (c Change) Diff() string {
 		fmt.Fprintf(&b, "… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", left)
 	}
 	return b.String()
+}
+
+// Whole reports whether [Change.Diff] shows all of the change.
+func (c Change) Whole() bool {
+	lines := c.lines()
+	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return shortened(line) != line })
+}
+
+func (c Change) lines() []string {
+	return unified(withoutCommas(sheetOf(c.Old)), withoutCommas(sheetOf(c.New)))
 }
 
 // side returns the head line of one side.

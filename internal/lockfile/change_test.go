@@ -114,6 +114,9 @@ func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
 		if row.left > 0 {
 			want = fmt.Sprintf("… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", row.left)
 		}
+		if c.Whole() != (row.left == 0) {
+			t.Errorf("%d sentences: whole is %t", row.sentences, c.Whole())
+		}
 		if diff := cmp.Diff(want, last); diff != "" {
 			t.Errorf("the end of %d sentences (-want +got)\n%s", row.sentences, diff)
 		}
@@ -126,7 +129,7 @@ func TestNumbersOfAnyLengthAreCut(t *testing.T) {
 	}
 	c := lockfile.Change{Kind: lockfile.Changed, Upstream: "github", Name: "a", Old: number("1"), New: number("2")}
 	shown := c.Diff()
-	if strings.Count(shown, "… and 499619 more bytes\n") != 2 || len(shown) > 2000 {
+	if strings.Count(shown, "… and 499619 more bytes\n") != 2 || len(shown) > 2000 || c.Whole() {
 		t.Errorf("it shows\n%.3000s", shown)
 	}
 }

@@ -126,7 +126,7 @@ func TestMistakesInAFileAreNamedWithTheirLine(t *testing.T) {
 		{"a part of another type", edited(`"name": "a"`, `"name": 1`), `line 8: tool "github" "a": read definition: the name is no text`},
 		{"a tool twice", file + block, `line 16: tool "github" "a": it stands in line 8, too; remove one of the two`},
 		{"a conflict", edited("tool ", "<<<<<<< HEAD\ntool "), `line 8: a conflict of a merge is not resolved`},
-		{"a conflict in a definition", edited("  \"name\"", "=======\n  \"name\""), `line 8: tool "github" "a": a conflict of a merge is not resolved`},
+		{"a conflict in a definition", edited("  \"name\"", "=======\n  \"name\""), `line 13: tool "github" "a": a conflict of a merge is not resolved`},
 		{"a character that moves others", edited("Reads.", "Reads.\u202e"), `line 11: the character U+202E is not escaped`},
 		{"an unknown word", file + "agent \"a\"\n", `line 16: want upstream NAME or tool UPSTREAM NAME, each name a JSON string`},
 		{"an upstream without a name", file + "upstream a\n", `line 16: want upstream NAME or tool UPSTREAM NAME, each name a JSON string`},

@@ -14,16 +14,39 @@ import (
 // maxFile is how long a lock file may be, in bytes.
 const maxFile = 64 << 20
 
+// MistakeError is a mistake in the file of a lock.
+type MistakeError struct {
+	// Line is where it is, counted from 1; 0 where it is of the whole file.
+	Line int
+	// Err says what is wrong, fit for a terminal.
+	Err error
+}
+
+// Error names the line.
+func (e *MistakeError) Error() string {
+	if e.Line == 0 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *MistakeError) Unwrap() error { return e.Err }
+
+func mistake(line int, format string, args ...any) error {
+	return &MistakeError{line, fmt.Errorf(format, args...)}
+}
+
 // errConflict says that lines of both sides of a merge are in a file.
 var errConflict = errors.New("a conflict of a merge is not resolved")
 
 // Parse reads the file of a lock. Blocks may stand in any order, and comments and blank
-// lines between them. The error names the line, counted from 1, and the tool: for a
-// definition that does not fit its hash, a tool that stands there twice, and whatever
+// lines between them. The error is a [*MistakeError] that names the tool: for a definition
+// that does not fit its hash, a tool that stands there twice, and whatever
 // [Lock.Encode] would not write.
 func Parse(file []byte) (*Lock, error) {
 	if len(file) > maxFile {
-		return nil, fmt.Errorf("the file is longer than %d MiB", maxFile>>20)
+		return nil, mistake(0, "the file is longer than %d MiB", maxFile>>20)
 	}
 	if err := checkSeen(file); err != nil {
 		return nil, err
@@ -35,7 +58,7 @@ func Parse(file []byte) (*Lock, error) {
 		}
 	}
 	if !r.versioned {
-		return nil, fmt.Errorf("the file has no line %q", version)
+		return nil, mistake(0, "the file has no line %q", version)
 	}
 	return r.tools.lock(), nil
 }
@@ -50,7 +73,7 @@ func checkSeen(file []byte) error {
 			number++
 		case r < utf8.RuneSelf && r >= ' ', r == '\t', r == '\r':
 		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
-			return fmt.Errorf("line %d: the character %U is not escaped", number, r)
+			return mistake(number, "the character %U is not escaped", r)
 		}
 	}
 	return nil
@@ -85,7 +108,7 @@ func (r *reader) block() error {
 		return nil
 	case !r.versioned:
 		if r.line != version {
-			return fmt.Errorf("line %d: want %q, which is the version that this mcpd reads", r.number, version)
+			return mistake(r.number, "want %q, which is the version that this mcpd reads", version)
 		}
 		r.versioned = true
 		return nil
@@ -96,9 +119,9 @@ func (r *reader) block() error {
 	upstream, rest, ok := cutQuoted(rest)
 	switch {
 	case isConflict(r.line):
-		return fmt.Errorf("line %d: %w", r.number, errConflict)
+		return mistake(r.number, "%w", errConflict)
 	case !isUpstream || !ok || rest != "":
-		return fmt.Errorf("line %d: want %sNAME or %sUPSTREAM NAME, each name a JSON string", r.number, upstreamWord, toolWord)
+		return mistake(r.number, "want %sNAME or %sUPSTREAM NAME, each name a JSON string", upstreamWord, toolWord)
 	}
 	r.tools.know(upstream)
 	return nil
@@ -111,7 +134,7 @@ func (r *reader) tool(names string) error {
 	rest, blank := strings.CutPrefix(rest, " ")
 	name, rest, named := cutQuoted(rest)
 	if !ok || !blank || !named || rest != "" {
-		return fmt.Errorf("line %d: want %sUPSTREAM NAME, each name a JSON string", number, toolWord)
+		return mistake(number, "want %sUPSTREAM NAME, each name a JSON string", toolWord)
 	}
 	t, err := r.definition(upstream, name)
 	key := Tool{upstream: upstream, name: name}
@@ -119,7 +142,10 @@ func (r *reader) tool(names string) error {
 		err = fmt.Errorf("it stands in line %d, too; remove one of the two", first)
 	}
 	if err != nil {
-		return fmt.Errorf("line %d: tool %s: %w", number, label(upstream, name), err)
+		if within, ok := errors.AsType[*MistakeError](err); ok {
+			number, err = within.Line, within.Err
+		}
+		return mistake(number, "tool %s: %w", label(upstream, name), err)
 	}
 	r.lines[key] = number
 	r.tools.know(upstream)
@@ -168,7 +194,7 @@ func (r *reader) sheet() ([]byte, error) {
 		case r.line == "}":
 			return append(j.json, '}'), nil
 		case isConflict(r.line):
-			return nil, errConflict
+			return nil, mistake(r.number, "%w", errConflict)
 		case r.line != "" && r.line[0] != ' ' && r.line[0] != '\t':
 			return nil, fmt.Errorf("the definition has no end before line %d", r.number)
 		}
