@@ -16,10 +16,10 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/systemd", "internal/replay", "internal/timerslack"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/lockfile", "internal/systemd", "internal/replay", "internal/timerslack"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry"},
 	"serve/conformance":        {"engine", "serve"},
-	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/codeact", "internal/federation", "internal/limitstore", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry"},
+	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/codeact", "internal/federation", "internal/limitstore", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry", "internal/lockfile"},
 	"call":                     {"identity", "scripting"},
 	"identity":                 {},
 	"diag":                     {},
@@ -78,7 +78,7 @@ var layout = map[string][]string{
 	"internal/apikey":          {"identity", "internal/jsongate"},
 	"internal/telemetry":       {},
 	"internal/codeact":         {"call", "diag", "scripting", "internal/catalog", "internal/codemode", "internal/content", "internal/hclfile", "internal/reply", "internal/schema"},
-	"internal/federation":      {"diag", "scripting", "internal/catalog", "internal/content", "internal/grant", "internal/hclfile", "internal/host", "internal/reply", "internal/schema", "internal/upstream", "internal/uritemplate"},
+	"internal/federation":      {"diag", "scripting", "internal/catalog", "internal/content", "internal/grant", "internal/hclfile", "internal/host", "internal/reply", "internal/schema", "internal/upstream", "internal/uritemplate", "internal/lockfile"},
 	"internal/upstream":        {"internal/grant", "internal/jsongate", "internal/supervisor"},
 	"internal/codemode":        {"diag", "internal/clip", "scripting"},
 	"internal/watch":           {},

@@ -128,6 +128,7 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	if all || before.Revision() != snap.Revision() {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
+	s.upstreams.Served()
 	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}

@@ -93,6 +93,11 @@ type Options struct {
 	// Upstreams are MCP servers whose tools are offered here, beside those that the
 	// upstream blocks of the operator's file name.
 	Upstreams []Upstream
+	// LockPath is the file of the tools of upstreams as they were accepted: none is served
+	// otherwise. What is seen first is written there before it is served, unless LockFixed
+	// has nothing written, for programs beside the server. Empty pins nothing.
+	LockPath  string
+	LockFixed bool
 	// Offline reaches no upstream server, for programs that look at the files alone.
 	Offline bool
 
@@ -154,7 +159,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
-		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv,
+		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -66,7 +67,10 @@ func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refu
 // Health says in a few words how the server is: [Healthy], or else what is wrong,
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
-	health, unrecorded := s.unreached(s.health()), "the audit log cannot be written"
+	health, unrecorded := s.health(), "the audit log cannot be written"
+	if ails := federation.Ailing(s.Upstreams); ails != "" && !s.Draining {
+		health = strings.TrimPrefix(health+"; "+ails, Healthy+"; ")
+	}
 	if s.Refusing {
 		unrecorded = "calls are refused, as " + unrecorded
 	}
@@ -77,23 +81,6 @@ func (s Status) Health() string {
 		return unrecorded
 	}
 	return unrecorded + "; " + health
-}
-
-// unreached adds to what is said of a server which of those behind it cannot be reached.
-func (s Status) unreached(health string) string {
-	var down []string
-	for _, u := range s.Upstreams {
-		if !u.Up {
-			down = append(down, u.Name)
-		}
-	}
-	switch {
-	case s.Draining || down == nil:
-		return health
-	case health == Healthy:
-		return "not reached: " + strings.Join(down, ", ")
-	}
-	return health + "; not reached: " + strings.Join(down, ", ")
 }
 
 // health is Health without a look at the audit log and at upstream servers.

@@ -25,6 +25,13 @@ func NewUpstream(name, url, origin string) (Upstream, error) {
 // UpstreamStatus is how an upstream server is.
 type UpstreamStatus = federation.State
 
+// Drift is how the tools of an upstream differ from what was accepted of them.
+type Drift = federation.Drift
+
+// Drifts returns that of each upstream whose tools are pinned, in the order of their
+// blocks. The server is loaded.
+func (s *Server) Drifts() []Drift { return s.upstreams.Drifts(s.current.Load().catalog) }
+
 // newUpstreams returns the connections of the server to others.
 func (s *Server) newUpstreams() *federation.Federation {
 	env, depth := federation.Environment(s.options.LookupEnv)
@@ -32,7 +39,8 @@ func (s *Server) newUpstreams() *federation.Federation {
 		Version: s.options.Version, Transport: s.brokers.Egress.Stream, Value: s.brokers.Programs.Text,
 		Environment: env, Depth: depth, Supervisor: s.options.Supervisor, Logger: s.options.Logger,
 	}
-	return federation.New(o, s.relist)
+	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Audit: s.Audit, Logger: s.options.Logger}
+	return federation.New(o, pins, s.relist)
 }
 
 // relist brings in what upstream servers offer now. A mistake in the files keeps it out

@@ -87,7 +87,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
 	o.Config, o.ConfigPath = engine.Dir(filepath.Dir(f.config)), filepath.ToSlash(filepath.Clean(f.config))
 	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
-	o.Unaudited = !f.serving
+	o.Unaudited, o.LockPath, o.LockFixed = !f.serving, f.lockPath(), !f.serving
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
 	return engine.New(o)
 }
@@ -146,7 +146,7 @@ func (f *files) load(ctx context.Context, e env, s *engine.Server, asJSON bool) 
 		return printErr
 	}
 	if !f.serving {
-		printUnreached(e, s.Status())
+		printUpstreams(e, s.Status())
 	}
 	return loadError(report, f.config, err)
 }

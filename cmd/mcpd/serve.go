@@ -131,7 +131,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	defer stop()
 	defer context.AfterFunc(ctx, func() { logger.Info("shutting down; a second signal ends the process at once") })()
 	watcher, err := watch.New(watch.Options{
-		Roots: f.files.roots(e), Files: []string{f.files.config}, Globs: []string{f.files.varsFiles()},
+		Roots: f.files.roots(e), Files: []string{f.files.config, f.files.lockPath()}, Globs: []string{f.files.varsFiles()},
 		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
 	})
 	if err != nil {

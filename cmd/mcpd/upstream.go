@@ -91,26 +91,42 @@ type upstreamRow struct {
 	Revision string     `json:"revision,omitempty"`
 	Offered  int        `json:"offered"`
 	LeftOut  []string   `json:"left_out"`
+	// Quarantined are tools that nobody has accepted as they are.
+	Quarantined []string `json:"quarantined"`
+	// Unkept is why the lock file does not have what was taken in of it.
+	Unkept string `json:"unkept,omitempty"`
 }
 
 func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 	rows := make([]upstreamRow, len(all))
 	for i, u := range all {
-		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, LeftOut: append([]string{}, u.LeftOut...)}
+		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, LeftOut: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
+		}
+		if u.Unkept != nil {
+			rows[i].Unkept = u.Unkept.Error()
 		}
 	}
 	return rows
 }
 
-// printUnreached says which upstream servers a verb does without.
-func printUnreached(e env, s engine.Status) {
+// printUpstreams says which upstream servers a verb does without, and whose tools nobody
+// has looked at.
+func printUpstreams(e env, s engine.Status) {
 	for _, u := range upstreamRows(s.Upstreams) {
-		if u.Error != "" {
-			fmt.Fprintf(e.stderr, "mcpd: the upstream %s cannot be reached: %s\n", printable(u.Name), printable(u.Error))
+		switch {
+		case u.Error != "":
+			tell(e, "the upstream %s cannot be reached: %s", u.Name, u.Error)
+		case u.Unkept != "":
+			tell(e, "the tools of the upstream %s are not pinned yet; mcpd serve does that, and mcpd lock accept", u.Name)
 		}
 	}
+}
+
+// tell says something on standard error that keeps a verb from nothing.
+func tell(e env, format string, args ...any) {
+	fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(fmt.Sprintf(format, args...)))
 }
 
 // known returns a time, nil of none.
@@ -124,12 +140,32 @@ func known(t time.Time) *time.Time {
 // text says how the server is, for people.
 func (u *upstreamRow) text() string {
 	switch {
-	case u.Up && len(u.LeftOut) > 0:
-		return fmt.Sprintf("%s: lists %s, of which %d are left out; speaks %s", u.Name, count(u.Offered, "thing"), len(u.LeftOut), u.Revision)
 	case u.Up:
-		return fmt.Sprintf("%s: lists %s; speaks %s", u.Name, count(u.Offered, "thing"), u.Revision)
+		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "thing"), u.without(), u.Revision, u.pins())
 	case u.Error == "":
 		return u.Name + ": is being reached"
 	}
 	return fmt.Sprintf("%s: not reached since %s: %s", u.Name, u.Since.Format(time.RFC3339), u.Error)
+}
+
+// without says what of it is not offered here.
+func (u *upstreamRow) without() string {
+	switch left, quarantined := len(u.LeftOut), len(u.Quarantined); {
+	case left == 0:
+		return ""
+	case quarantined == 0:
+		return fmt.Sprintf(", of which %d are left out", left)
+	case quarantined == left:
+		return fmt.Sprintf(", of which %d are in quarantine (mcpd lock diff %s)", quarantined, u.Name)
+	default:
+		return fmt.Sprintf(", of which %d are left out, %d of these in quarantine (mcpd lock diff %s)", left, quarantined, u.Name)
+	}
+}
+
+// pins says where it is kept what was taken in of it, if that is not the lock file.
+func (u *upstreamRow) pins() string {
+	if u.Unkept == "" {
+		return ""
+	}
+	return "; is pinned in memory only: " + u.Unkept
 }

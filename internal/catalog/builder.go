@@ -51,10 +51,12 @@ type Options struct {
 	// Production demands what production mode does, whatever the operator's file says.
 	Production bool
 	// Federate returns what upstream servers offer now, as the blocks would have it
-	// offered here, and what keeps the rest from it, as warnings. It does not wait for
-	// them. Nil offers nothing.
-	// Keys name the definitions of secrets.
-	Federate func(blocks []hclfile.Upstream, keys map[string]string) ([]*Item, diag.List)
+	// offered here, and what keeps the rest from it. It does not wait for them. Nil offers
+	// nothing. Keys name the definitions of secrets.
+	Federate func(blocks []hclfile.Upstream, keys map[string]string, lock LockFile) Federated
+	// LockPath is the file of what was accepted of upstream servers, as the process opens
+	// it; "" for none.
+	LockPath string
 	// Codeact returns what lets agents write code, as the block would have it.
 	Codeact func(*hclfile.Codeact) []*Item
 	// Upstreams are those that the program names, beside the blocks of the operator's file.
@@ -158,6 +160,10 @@ type build struct {
 	refused []hclfile.Auth // auth blocks that cannot be applied
 	// upstreams are the upstream blocks, with paths as the process opens them.
 	upstreams []hclfile.Upstream
+	// lock is the file of what was accepted of those, and accepted the hash of what follows
+	// from it.
+	lock     *source.Lock
+	accepted [sha256.Size]byte
 	// left is what upstream servers offer and is not served, and lenient says that all of
 	// it that does not fit is left out.
 	left    []LeftOut
@@ -192,7 +198,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		config = &strict
 	}
 	config, twice := b.addUpstreams(config)
-	found := &build{lenient: change.Upstreams, upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
+	found := &build{lenient: change.Upstreams, lock: source.ReadLock(b.options.LockPath), upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
 	found.report(b.config.Problems)
 	found.report(twice)
 	defined, problems := b.tree.Definitions(found.config)
@@ -220,8 +226,12 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	if config.Server.Mode == hclfile.Production {
 		found.report(b.config.Foreign())
 		found.report(b.tree.Foreign())
+		found.report(found.lock.Foreign())
 	}
 	maps.Copy(result.Sources, b.config.Sources)
+	if found.lock.Bytes != nil {
+		result.Sources[found.lock.Name] = found.lock.Bytes
+	}
 	b.tree.AddSources(result.Sources)
 	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
 	return result
@@ -272,6 +282,9 @@ func (b *Builder) revision(found *build, items []*Item) string {
 	h.Write(b.config.Hash[:])
 	h.Write(found.vars)
 	h.Write(found.linkedRoots())
+	if found.accepted != ([sha256.Size]byte{}) {
+		h.Write(found.accepted[:])
+	}
 	for _, item := range items {
 		h.Write([]byte(item.Name + "\x00"))
 		h.Write(item.Key[:])

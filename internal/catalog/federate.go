@@ -16,7 +16,35 @@ type LeftOut struct {
 	leftKey
 	// Upstream is the name of the server, and Why says why, for the operator.
 	Upstream, Why string
-	key           [32]byte
+	// Quarantined says that it is a tool that nobody has accepted as it is.
+	Quarantined bool
+	key         [32]byte // that of the item, zero where there is none
+}
+
+// NewLeftOut returns a tool that is left out before it is an item: address is what callers
+// would call it by.
+func NewLeftOut(address, upstream, why string) LeftOut {
+	return LeftOut{leftKey: leftKey{Tools, clipped(address)}, Upstream: upstream, Why: why}
+}
+
+// Federated is what upstream servers offer.
+type Federated struct {
+	Items []*Item
+	// LeftOut is what they offer and is no item, for a reason that the operator is to know.
+	LeftOut []LeftOut
+	// Problems are warnings of what cannot be offered, and mistakes in the lock file.
+	Problems diag.List
+	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
+	// there is nothing of either.
+	Accepted [32]byte
+}
+
+// LockFile is the file of what was accepted of upstream servers.
+type LockFile struct {
+	// Name is how diagnostics call it; "" where none is kept.
+	Name string
+	// Text is nil where there is no file.
+	Text []byte
 }
 
 // leftKey is what callers would call it by.
@@ -28,7 +56,7 @@ type leftKey struct {
 // leaveOut has what an upstream offers not served, and warns of it at a place.
 func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.Note) {
 	f.mu.Lock()
-	f.left = append(f.left, LeftOut{leftKey{item.Kind, item.Address}, item.Upstream, why, item.Key})
+	f.left = append(f.left, LeftOut{leftKey: leftKey{item.Kind, item.Address}, Upstream: item.Upstream, Why: why, key: item.Key})
 	f.mu.Unlock()
 	f.report(diag.List{{
 		Severity: diag.Warning, Code: "left-out", Range: at, Notes: notes,
@@ -61,14 +89,16 @@ func (b *Builder) excuses(found *build, item *Item) bool {
 
 // federate returns what upstream servers offer and no address is taken of.
 func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registered []*Item, change Change) (kept []*Item) {
-	if b.options.Federate == nil || len(found.upstreams) == 0 {
+	found.report(found.lock.Problems)
+	if b.options.Federate == nil || found.lock.Problems.HasErrors() {
 		return nil
 	}
 	_, keys := secretsOf(found.config.Secrets)
-	items, problems := b.options.Federate(found.upstreams, keys)
-	found.report(problems)
+	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
+	found.report(offered.Problems)
+	found.left, found.accepted = offered.LeftOut, offered.Accepted
 	taken := addressesOf(defined, registered)
-	for _, item := range items {
+	for _, item := range offered.Items {
 		key := leftKey{item.Kind, item.Address}
 		first, is := taken[key]
 		switch {

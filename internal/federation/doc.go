@@ -7,6 +7,10 @@
 // no tool can have, a URI that is none. The items go through the same pipeline as all
 // others; their bodies pass the call on.
 //
+// Tools are held to what was accepted of them (package lockfile, [Pins]): what a server
+// lists otherwise is no item, until somebody accepts it. What a block takes in without a
+// question is written to the lock file before it is served.
+//
 // A server is believed nothing. Its schemas are compiled by our own validator, which
 // checks arguments before they leave and results before they reach anybody. What it asks
 // in the midst of a call reaches the client only where the block allows it, as a question

@@ -2,7 +2,7 @@ package federation
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/lockfile"
 	"github.com/mcpd/mcpd/internal/upstream"
 )
 
@@ -25,15 +26,24 @@ type Federation struct {
 	told   sync.WaitGroup
 
 	mu    sync.Mutex
-	known map[string]*offer // by the names of upstreams
+	known []*offer // in the order of the blocks
+	pins  pins
 }
 
 // offer is what was made of the listing of one server.
 type offer struct {
+	upstream string
 	listing  *upstream.Listing
 	block    hclfile.Hash
+	lock     *lockfile.Lock
 	items    []*catalog.Item
+	left     []catalog.LeftOut
 	problems diag.List
+	// first says that pinned are taken in without a question, and quarantined are what
+	// somebody has to accept first.
+	first       bool
+	pinned      []lockfile.Tool
+	quarantined []lockfile.Change
 }
 
 // Options are those of the connections.
@@ -42,8 +52,8 @@ type Options = upstream.Options
 // New returns a federation of no servers. It tells relist when what one of them offers is
 // another thing than before, which may take its time: what changes meanwhile is told once
 // it has returned.
-func New(o Options, relist func()) *Federation {
-	f := &Federation{relist: relist, listed: make(chan struct{}, 1), ended: make(chan struct{}), known: map[string]*offer{}}
+func New(o Options, p Pins, relist func()) *Federation {
+	f := &Federation{relist: relist, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
 		case f.listed <- struct{}{}:
@@ -116,40 +126,62 @@ func (f *Federation) Close() {
 	f.told.Wait()
 }
 
-// Items returns what the servers of the blocks offer now, in the order of the blocks, and
-// warnings of what cannot be offered. An item is the same as long as its server and its
-// block say the same of it.
-func (f *Federation) Items(blocks []hclfile.Upstream, keys map[string]string) (items []*catalog.Item, problems diag.List) {
+// Offered returns what the servers of the blocks offer now and the lock file accepts, in
+// the order of the blocks. An item is the same as long as its server and its block say the
+// same of it. What a block takes in without a question is so once [Federation.Served] says
+// that it is served.
+func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, file catalog.LockFile) (offered catalog.Federated) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := make(map[string]*offer, len(blocks))
+	offered.Problems = f.pins.load(file)
+	if !offered.Problems.HasErrors() {
+		offered.Problems = f.pins.forgotten(blocks, file.Name)
+	}
+	before := f.known
+	f.known = nil
 	for i := range blocks {
 		u := &blocks[i]
 		listing := f.fleet.Listing(placeOf(u, keys))
 		if listing == nil {
 			continue
 		}
-		o := f.known[u.Name]
-		if o == nil || o.listing != listing || o.block != u.Hash {
+		var o *offer
+		if i := slices.IndexFunc(before, func(o *offer) bool { return o.upstream == u.Name }); i >= 0 {
+			o = before[i]
+		}
+		if o == nil || o.listing != listing || o.block != u.Hash || o.lock != f.pins.lock {
 			o = f.offer(u, listing, o)
 		}
-		known[u.Name] = o
-		items, problems = append(items, o.items...), append(problems, o.problems...)
+		f.known = append(f.known, o)
+		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
+		offered.Problems = append(offered.Problems, o.problems...)
 	}
-	f.known = known
-	return items, problems
+	offered.Accepted = f.pins.hash(f.known)
+	return offered
+}
+
+// Served says that what was offered last is to be served now: what of it is taken in
+// without a question is written to the lock file, and what has become of tools is told.
+func (f *Federation) Served() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pins.serve(f.known)
 }
 
 // offer makes items of a listing; those of before that are the same stay.
 func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+	m := &maker{block: u, fleet: f.fleet, lock: f.pins.lock, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
 			m.before[item.Key] = item
 		}
 	}
+	m.mode, m.pins = f.pins.mode(u)
 	m.all(l)
-	return &offer{l, u.Hash, m.items, m.problems}
+	return &offer{
+		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, items: m.items, left: m.left, problems: m.problems,
+		first: m.first, pinned: m.pinned, quarantined: m.changes,
+	}
 }
 
 // placeOf returns where the server of a block is. Paths are as the process opens them.
@@ -159,45 +191,4 @@ func placeOf(u *hclfile.Upstream, keys map[string]string) upstream.Place {
 		Name: u.Name, Command: u.Command, Dir: u.Dir, Env: program.Env, URL: u.URL, Grant: u.Grant.WithSecrets(keys), Transport: u.Transport,
 		Ask: upstream.Asks{Elicit: u.Ask.Elicit, Sample: u.Ask.Sample, Roots: u.Ask.Roots}, Start: u.Start, MaxMessage: int(u.MaxMessage),
 	}
-}
-
-// State is how an upstream server is, for operators.
-type State struct {
-	// Name is that of its block.
-	Name string
-	// Up says that it can be reached and has told what it offers.
-	Up bool
-	// Err is why it cannot be reached, nil where it can or where that is not known yet.
-	Err error
-	// Since is when this began to be so, and Again when it is tried again; zero where there
-	// is no such time.
-	Since, Again time.Time
-	// Revision is that of the protocol that it speaks, "" where none is agreed on.
-	Revision string
-	// Instructions tell a model how to use it, in its own words.
-	Instructions string
-	// Offered counts what it lists, and LeftOut is what of that could be offered here and
-	// is not, with the reasons.
-	Offered int
-	LeftOut []string
-}
-
-// States returns how the servers of a catalog are, in the order of their blocks.
-func (f *Federation) States(c *catalog.Catalog) []State {
-	states := make([]State, len(c.Upstreams))
-	for i := range c.Upstreams {
-		name := c.Upstreams[i].Name
-		s := f.fleet.State(name)
-		states[i] = State{Name: name, Err: s.Err, Since: s.Since, Again: s.Again, Revision: s.Revision}
-		if l := s.Listing; l != nil {
-			states[i].Up, states[i].Instructions = true, l.Instructions
-			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
-		}
-		for _, left := range c.LeftOut {
-			if left.Upstream == name {
-				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
-			}
-		}
-	}
-	return states
 }

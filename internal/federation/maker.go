@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/lockfile"
 	"github.com/mcpd/mcpd/internal/upstream"
 	"github.com/mcpd/mcpd/internal/uritemplate"
 	"github.com/mcpd/mcpd/scripting"
@@ -30,11 +31,19 @@ type maker struct {
 	fleet     *upstream.Fleet
 	completes bool
 	before    map[[32]byte]*catalog.Item
+	// pins says that tools are held to the lock, in a mode.
+	pins bool
+	mode lockfile.Mode
+	lock *lockfile.Lock
 
 	items    []*catalog.Item
 	taken    map[address]bool
+	left     []catalog.LeftOut
 	problems diag.List
 	untold   int
+	first    bool
+	pinned   []lockfile.Tool
+	changes  []lockfile.Change
 }
 
 type address struct {
@@ -64,7 +73,11 @@ func (m members) flag(name string) *bool {
 // all makes items of all that is listed.
 func (m *maker) all(l *upstream.Listing) {
 	if m.block.Offers(hclfile.OfferTools) {
-		m.each(catalog.Tools, l.Tools, m.tool)
+		tools := l.Tools
+		if m.pins {
+			tools = m.accepted(tools)
+		}
+		m.each(catalog.Tools, tools, m.tool)
 	}
 	if m.block.Offers(hclfile.OfferResources) {
 		m.each(catalog.Resources, l.Resources, m.resource)

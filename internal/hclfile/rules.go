@@ -54,7 +54,7 @@ var rules = map[string]*rule{
 		blocks: []string{"limits"}, own: boundsOfCall},
 	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
 		"prefix", "include", "exclude", "rename", "offer", "ask", "max_rounds", "max_tokens",
-		"timeout", "ask_timeout", "start_timeout", "max_message", "labels"),
+		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin"),
 		blocks: []string{"header", "override", "limits"}, own: boundsOfCall},
 	"override": {labels: []string{"tool"}, args: args("title", "description", "read_only", "destructive", "idempotent", "open_world", "labels", "timeout"),
 		blocks: []string{"limits"}, own: boundsOfCall},

@@ -42,6 +42,9 @@ type Upstream struct {
 	// they have here, to which no prefix is added.
 	Rename    map[string]string
 	Overrides []Override
+	// Pin is [PinFirst], [PinStrict] or [PinOff]: which of its tools are served, as what was
+	// accepted of them says.
+	Pin string
 	// Ask is what it may ask of the clients of its calls.
 	Ask grant.Ask
 	// Bounds are those of its calls.
@@ -74,6 +77,16 @@ type Override struct {
 const (
 	UpstreamStreamable = "streamable"
 	UpstreamSSE        = "sse"
+)
+
+// The values of [Upstream.Pin].
+const (
+	// PinFirst accepts all that is there when the server is first seen, and nothing later.
+	PinFirst = "first"
+	// PinStrict accepts nothing that nobody has accepted.
+	PinStrict = "strict"
+	// PinOff accepts everything.
+	PinOff = "off"
 )
 
 // The values of [Upstream.Offer].
@@ -154,6 +167,10 @@ func (d *decoder) upstream(b *hclsyntax.Block) Upstream {
 	}
 	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout)
 	u.Start = d.duration(b.Body, "start_timeout", 0)
+	u.Pin = PinFirst
+	if pin, ok := d.oneOf(b.Body, "pin", PinFirst, PinStrict, PinOff); ok {
+		u.Pin = pin
+	}
 	u.MaxMessage = d.size(b.Body, "max_message", maxMessage)
 	u.Labels = d.textMap(b.Body, "labels")
 	u.Hashes = d.hashes()
@@ -255,7 +272,7 @@ func (u *Upstream) reach(text string, private bool) (problem, detail string) {
 // line names. origin is where it is named, for diagnostics.
 func NewUpstream(name, address, origin string) (Upstream, error) {
 	u := Upstream{
-		Name: name, Prefix: name + "_", Offer: offerKinds, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
+		Name: name, Prefix: name + "_", Offer: offerKinds, Pin: PinFirst, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
 		NameRange: diag.Range{File: origin}, Range: diag.Range{File: origin},
 	}
 	if !isName(name) {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/lockfile"
+)
+
+// accepting are the flags of lock accept.
+type accepting struct {
+	locking
+	hash  string
+	force bool
+}
+
+func newLockAccept(e env) *cobra.Command {
+	var a accepting
+	cmd := &cobra.Command{
+		Use:   "accept [UPSTREAM [TOOL...]]",
+		Short: "Take in what differs from the tools that were accepted",
+		Long: `Accept asks the upstream servers of mcpd.hcl what they list now, and writes it to
+mcpd.lock: all of it, or what is of one upstream, or of some of its tools. A server
+that runs sees the change, and serves these tools.
+
+What a server lists can change between two questions: with --hash, the tool is
+accepted only as mcpd lock diff has shown it.`,
+		Example: `  mcpd lock accept
+  mcpd lock accept github search_code
+  mcpd lock accept github search_code --hash 5f2fce6dea888958039a167bffc7d070e1bbc23be952067f26dd5e598f969b7f`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), e, args) },
+	}
+	a.add(cmd)
+	cmd.Flags().StringVar(&a.hash, "hash", "", "accept the tool only if its definition has this `SHA256`")
+	cmd.Flags().BoolVar(&a.force, "force", false, "accept what is too long for mcpd lock diff to show it in full, too")
+	return cmd
+}
+
+func (a *accepting) run(ctx context.Context, e env, operands []string) error {
+	if a.hash != "" && len(operands) != 2 {
+		return usage("--hash is that of one tool: mcpd lock accept UPSTREAM TOOL --hash SHA256")
+	}
+	drifts, err := a.drifts(ctx, e, operands)
+	if err != nil {
+		return err
+	}
+	if err := a.check(drifts, operands); err != nil {
+		return err
+	}
+	lock, err := lockfile.Read(a.files.lockPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		lock, err = new(lockfile.Lock), nil
+	}
+	if err != nil {
+		return findings("%v", err)
+	}
+	changed := 0
+	for _, d := range drifts {
+		lock, changed = lock.Accept(d.Changes...), changed+len(d.Changes)
+		if d.New && d.Err == nil {
+			lock, changed = lock.Pin(d.Upstream), changed+1
+		}
+	}
+	if changed > 0 {
+		if err := lockfile.Write(a.files.lockPath(), lock); err != nil {
+			return findings("%v", err)
+		}
+	}
+	if err := tellAccepted(e, drifts); err != nil {
+		return err
+	}
+	if tellUncompared(e, drifts) > 0 {
+		return &exitError{code: exitFindings} // what there is to say was said
+	}
+	return nil
+}
+
+// check refuses what the user does not mean, or cannot have seen.
+func (a *accepting) check(drifts []engine.Drift, operands []string) error {
+	differing := map[string]lockfile.Change{}
+	for _, d := range drifts {
+		for _, c := range d.Changes {
+			if differing[c.Name] = c; !a.force && !c.Whole() {
+				return findings("the change of %s %q is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force", c.Upstream, c.Name)
+			}
+		}
+	}
+	if len(operands) == 0 || drifts[0].Err != nil {
+		return nil
+	}
+	for _, name := range operands[1:] {
+		c, differs := differing[name]
+		if !differs {
+			return findings("the upstream %s lists no tool %q that differs from the one that was accepted; mcpd lock diff shows those", operands[0], name)
+		}
+		if a.hash != "" && c.New.Hash() != a.hash {
+			return findings("the tool %q of %s has another definition than the one of this hash; look at it with mcpd lock diff %[2]s", name, operands[0])
+		}
+	}
+	return nil
+}
+
+// tellAccepted says what was accepted.
+func tellAccepted(e env, drifts []engine.Drift) error {
+	accepted := 0
+	for _, d := range drifts {
+		for _, c := range d.Changes {
+			accepted++
+			hash := ""
+			if c.Kind != lockfile.Removed {
+				hash = " sha256 " + c.New.Hash()
+			}
+			if _, err := fmt.Fprintf(e.text(), "accepted: %s %s %q%s\n", c.Kind, c.Upstream, c.Name, hash); err != nil {
+				return err
+			}
+		}
+	}
+	if accepted == 0 {
+		_, err := fmt.Fprintln(e.stdout, "nothing to accept")
+		return err
+	}
+	return nil
+}

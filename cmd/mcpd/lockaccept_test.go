@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/lockfile"
+)
+
+func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
+	described := func(text string) lockfile.Tool {
+		said, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tool, err := lockfile.Of("up", fmt.Appendf(nil, `{"name":"a","description":%s}`, said))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tool
+	}
+	drift := func(text string) []engine.Drift {
+		return []engine.Drift{{Upstream: "up", Changes: []lockfile.Change{{Kind: lockfile.Changed, Upstream: "up", Name: "a", Old: described("One."), New: described(text)}}}}
+	}
+	long := drift(strings.Repeat("And more. ", 3000))
+	for _, row := range []struct {
+		name    string
+		a       accepting
+		drifts  []engine.Drift
+		refusal string
+	}{
+		{"short", accepting{}, drift("Two."), ""},
+		{"long", accepting{}, long, `the change of up "a" is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force`},
+		{"long, by its hash", accepting{hash: long[0].Changes[0].New.Hash()}, long, `the change of up "a" is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force`},
+		{"long, by force", accepting{force: true}, long, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			refusal := ""
+			if err := row.a.check(row.drifts, []string{"up", "a"}); err != nil {
+				refusal = err.Error()
+			}
+			if refusal != row.refusal {
+				t.Errorf("got  %q\nwant %q", refusal, row.refusal)
+			}
+		})
+	}
+}

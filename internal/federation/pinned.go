@@ -1,0 +1,108 @@
+package federation
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/lockfile"
+)
+
+// listed are the tools that a server lists and its block includes.
+type listed struct {
+	tools   []lockfile.Tool
+	entries []json.RawMessage // of the tools, in the same order
+	// refused are entries that define no tool, with the errors.
+	refused []json.RawMessage
+	why     []error
+}
+
+// listedOf reads the entries of a list of tools.
+func listedOf(u *hclfile.Upstream, entries []json.RawMessage) (l listed) {
+	for _, entry := range entries {
+		var said members
+		if json.Unmarshal(entry, &said) == nil && !u.Includes(said.text("name")) {
+			continue
+		}
+		if t, err := lockfile.Of(u.Name, entry); err != nil {
+			l.refused, l.why = append(l.refused, entry), append(l.why, err)
+		} else {
+			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
+		}
+	}
+	return l
+}
+
+// ambiguous are the names that are listed with several definitions.
+func (l listed) ambiguous() map[string]bool {
+	said, names := map[string]lockfile.Tool{}, map[string]bool{}
+	for _, t := range l.tools {
+		if first, twice := said[t.Name()]; twice && first != t {
+			names[t.Name()] = true
+		}
+		said[t.Name()] = t
+	}
+	return names
+}
+
+// definitionOf returns the members of an entry that are pinned, each as the server writes
+// it: what is not pinned can change unseen, and is not passed on.
+func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
+	said, pinned := decoded(entry), decoded(t.Definition())
+	for name := range said {
+		if _, is := pinned[name]; !is {
+			delete(said, name)
+		}
+	}
+	// What was decoded encodes.
+	definition, _ := json.Marshal(said)
+	return definition
+}
+
+// accepted returns the entries of tools that may be served.
+func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
+	l := listedOf(m.block, entries)
+	for i, entry := range l.refused {
+		m.leave(decoded(entry).text("name"), fmt.Sprintf("nobody can accept it: %v", l.why[i]))
+	}
+	verdict := m.lock.Check(m.block.Name, l.tools, m.mode)
+	fit := map[lockfile.Tool]bool{}
+	for _, t := range verdict.Served {
+		fit[t] = true
+	}
+	for i, t := range l.tools {
+		if fit[t] {
+			served = append(served, l.entries[i])
+		}
+	}
+	ambiguous := l.ambiguous()
+	for _, c := range verdict.Changes {
+		if c.Kind != lockfile.Removed {
+			m.changes = append(m.changes, c)
+			m.leave(c.Name, m.reason(c, ambiguous[c.Name])).Quarantined = true
+		}
+	}
+	m.first, m.pinned = verdict.First, verdict.Served
+	return served
+}
+
+// reason says why a tool is in quarantine.
+func (m *maker) reason(c lockfile.Change, ambiguous bool) string {
+	why := "nobody has accepted it"
+	switch {
+	case ambiguous:
+		return "it is listed several times, with different definitions"
+	case c.Kind == lockfile.Changed:
+		why = "its definition is another than the one that was accepted"
+	}
+	return fmt.Sprintf("%s: mcpd lock diff %s", why, c.Upstream)
+}
+
+// leave leaves out a tool that its server calls name. What it returns is good until the
+// next one is left out.
+func (m *maker) leave(name, why string) *catalog.LeftOut {
+	m.tell(fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
+	m.left = append(m.left, catalog.NewLeftOut(m.block.Renamed(name), m.block.Name, why))
+	return &m.left[len(m.left)-1]
+}

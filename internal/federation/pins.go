@@ -1,0 +1,273 @@
+package federation
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/lockfile"
+)
+
+// Pins say how tools are held to what was accepted of them.
+type Pins struct {
+	// Path is the file of the lock, as the process opens it. "" keeps none: then only what a
+	// block demands with pin = "strict" is left out, which is everything.
+	Path string
+	// Fixed has nothing written to the file. What is taken in without a question is so for
+	// as long as the process runs.
+	Fixed bool
+	// Audit writes down what becomes of tools: the name of the event, and what there is to
+	// say of it. Nil writes nothing.
+	Audit func(event string, attributes map[string]string)
+	// Logger gets what the operator should know. Nil discards it.
+	Logger *slog.Logger
+}
+
+// errFixed is why what is taken in is not in the file of a lock that is not written.
+var errFixed = errors.New("mcpd serve writes the lock file, and this does not")
+
+// pins are the lock, and what became of it.
+type pins struct {
+	Pins
+
+	file []byte         // what was read last; nil for no file
+	read *lockfile.Lock // what it says
+	kept *lockfile.Lock // what was taken in and is not in the file
+	lock *lockfile.Lock // both
+	// unkept is why the file does not have what is kept.
+	unkept error
+	// sum is the hash of the file of the lock summed.
+	summed *lockfile.Lock
+	sum    [sha256.Size]byte
+	// served is the lock by which tools are served, nil before any are, and quarantined are
+	// those that are not for it.
+	served      *lockfile.Lock
+	quarantined map[lockfile.Change]bool
+}
+
+func newPins(p Pins) pins {
+	if p.Audit == nil {
+		p.Audit = func(string, map[string]string) {}
+	}
+	p.Logger = cmp.Or(p.Logger, slog.New(slog.DiscardHandler))
+	none := new(lockfile.Lock)
+	return pins{Pins: p, read: none, kept: none, lock: none}
+}
+
+// load takes in the file as it is now. A mistake in it changes nothing.
+func (p *pins) load(file catalog.LockFile) (problems diag.List) {
+	if bytes.Equal(file.Text, p.file) && (file.Text == nil) == (p.file == nil) {
+		return nil
+	}
+	read := new(lockfile.Lock)
+	if file.Text != nil {
+		var err error
+		if read, err = lockfile.Parse(file.Text); err != nil {
+			return diag.List{broken(file, err)}
+		}
+	}
+	p.file = file.Text
+	p.set(read, p.kept)
+	return nil
+}
+
+// set has the lock be what a file says, and of what is kept that which it does not say.
+func (p *pins) set(read, kept *lockfile.Lock) {
+	p.read, p.kept, p.lock = read, new(lockfile.Lock), read
+	for _, upstream := range kept.Upstreams() {
+		if !knows(read, upstream) {
+			tools := kept.Tools(upstream)
+			p.kept, p.lock = p.kept.Pin(upstream, tools...), p.lock.Pin(upstream, tools...)
+		}
+	}
+}
+
+// broken is the mistake that keeps a lock file from being read.
+func broken(file catalog.LockFile, err error) diag.Diagnostic {
+	d := diag.Diagnostic{
+		Code: "bad-lock", Summary: err.Error(), Range: diag.Range{File: file.Name},
+		Detail: "put back what the file was, or resolve the conflict block by block; mcpd lock accept adds blocks that are missing",
+	}
+	if wrong, ok := errors.AsType[*lockfile.MistakeError](err); ok {
+		d.Summary = wrong.Err.Error()
+		if wrong.Line > 0 {
+			begin := diag.Pos{Line: wrong.Line, Column: 1}
+			for range wrong.Line - 1 {
+				begin.Byte += bytes.IndexByte(file.Text[begin.Byte:], '\n') + 1
+			}
+			d.Range.Start, d.Range.End = begin, begin
+		}
+	}
+	return d
+}
+
+// forgotten reports the upstreams of which the lock says nothing any more: a file that is
+// gone, or half written, for the moment must not have anything taken in anew.
+func (p *pins) forgotten(blocks []hclfile.Upstream, name string) (problems diag.List) {
+	for i := range blocks {
+		u := &blocks[i]
+		if _, pinned := p.mode(u); pinned && p.served != nil && knows(p.served, u.Name) && !knows(p.lock, u.Name) {
+			problems = append(problems, diag.Diagnostic{
+				Code: "lock-gone", Range: diag.Range{File: name},
+				Summary: fmt.Sprintf("the file no longer knows the upstream %q, and what was accepted of it still holds", u.Name),
+				Detail:  "put back what the file said, or restart mcpd to have what the upstream offers taken in anew",
+			})
+		}
+	}
+	return problems
+}
+
+// mode returns by what an upstream is held to the lock, and whether it is at all.
+func (p *pins) mode(u *hclfile.Upstream) (mode lockfile.Mode, pinned bool) {
+	switch {
+	case !u.Offers(hclfile.OfferTools) || u.Pin == hclfile.PinOff:
+		return 0, false
+	case u.Pin == hclfile.PinStrict:
+		return lockfile.Strict, true
+	}
+	return lockfile.FirstUse, p.Path != ""
+}
+
+// knows reports whether a lock knows an upstream.
+func knows(l *lockfile.Lock, upstream string) bool {
+	_, known := slices.BinarySearch(l.Upstreams(), upstream)
+	return known
+}
+
+// hash returns that of what was accepted and of what was not, if offers are served; it is
+// zero as long as there is nothing of either.
+func (p *pins) hash(offers []*offer) (sum [sha256.Size]byte) {
+	lock, some := p.with(offers), false
+	if p.summed != lock {
+		p.summed, p.sum = lock, sha256.Sum256(lock.Encode())
+	}
+	h := sha256.New()
+	h.Write(p.sum[:])
+	for _, o := range offers {
+		for _, c := range o.quarantined {
+			some = true
+			fmt.Fprintf(h, "\n%s %q %q %s", c.Kind, c.Upstream, c.Name, c.New.Hash())
+		}
+	}
+	if some || len(lock.Upstreams()) > 0 {
+		h.Sum(sum[:0])
+	}
+	return sum
+}
+
+// with returns the lock with what is taken in of offers.
+func (p *pins) with(offers []*offer) *lockfile.Lock {
+	lock := p.lock
+	for _, o := range offers {
+		if o.first && !knows(lock, o.upstream) {
+			lock = lock.Pin(o.upstream, o.pinned...)
+		}
+	}
+	return lock
+}
+
+// serve has offers be served: what they take in is written to the file first.
+func (p *pins) serve(offers []*offer) {
+	p.tellAccepted()
+	var firsts []*offer
+	kept := p.kept
+	for _, o := range offers {
+		if o.first && !knows(p.lock, o.upstream) {
+			firsts, kept = append(firsts, o), kept.Pin(o.upstream, o.pinned...)
+		}
+	}
+	if len(kept.Upstreams()) > 0 {
+		p.keep(kept, firsts != nil)
+	}
+	sum := sha256.Sum256(p.lock.Encode())
+	for _, o := range firsts {
+		p.Logger.Info("the tools of an upstream are pinned as it lists them now", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
+		p.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": fmt.Sprintf("%x", sum)})
+	}
+	p.served = p.lock
+	p.tellQuarantined(offers)
+}
+
+// keep writes what the file does not have to it, or keeps it in memory where that cannot
+// be. Somebody who has changed the file meanwhile is not overwritten: the file is read
+// again then, and this is tried again.
+func (p *pins) keep(kept *lockfile.Lock, fresh bool) {
+	read, before := p.read, p.unkept
+	p.set(read, kept)
+	p.unkept = errFixed
+	if p.Fixed {
+		return
+	}
+	switch now, err := lockfile.Read(p.Path); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		p.unkept = err
+	case err == nil && !bytes.Equal(now.Encode(), read.Encode()) || err != nil && p.file != nil:
+		p.unkept = errors.New("the file has changed meanwhile")
+	default:
+		p.unkept = lockfile.Write(p.Path, p.lock)
+	}
+	if p.unkept == nil {
+		p.file = p.lock.Encode()
+		p.set(p.lock, new(lockfile.Lock))
+		return
+	}
+	if fresh || before == nil || before.Error() != p.unkept.Error() {
+		p.Logger.Warn("what upstreams offer is pinned in memory only, and anew at the next start", slog.String("error", p.unkept.Error()))
+	}
+}
+
+// tellAccepted tells what the lock says otherwise than that by which tools were served.
+func (p *pins) tellAccepted() {
+	if p.served == nil || p.served == p.lock {
+		return
+	}
+	for _, upstream := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.served.Upstreams(), p.lock.Upstreams())))) {
+		for _, c := range p.served.Check(upstream, p.lock.Tools(upstream), lockfile.Strict).Changes {
+			p.Logger.Info("a change of a tool of an upstream is accepted", attributesOf(c)...)
+			p.Audit("upstream.accepted", textsOf(c))
+		}
+	}
+}
+
+// tellQuarantined tells which tools are in quarantine that were not.
+func (p *pins) tellQuarantined(offers []*offer) {
+	now := map[lockfile.Change]bool{}
+	for _, o := range offers {
+		for _, c := range o.quarantined {
+			if now[c] = true; !p.quarantined[c] {
+				p.Logger.Warn("a tool of an upstream is in quarantine until it is accepted; mcpd lock diff shows the change", attributesOf(c)...)
+				p.Audit("upstream.quarantined", textsOf(c))
+			}
+		}
+	}
+	p.quarantined = now
+}
+
+// textsOf returns a change for records: definitions are their hashes, "" for none.
+func textsOf(c lockfile.Change) map[string]string {
+	return map[string]string{"upstream": c.Upstream, "tool": c.Name, "kind": c.Kind.String(), "old": hashOf(c.Old), "new": hashOf(c.New)}
+}
+
+// attributesOf returns a change for the log.
+func attributesOf(c lockfile.Change) []any {
+	return []any{
+		slog.String("upstream", c.Upstream), slog.String("tool", c.Name), slog.String("kind", c.Kind.String()),
+		slog.String("old", hashOf(c.Old)), slog.String("new", hashOf(c.New)),
+	}
+}
+
+func hashOf(t lockfile.Tool) string {
+	if t == (lockfile.Tool{}) {
+		return ""
+	}
+	return t.Hash()
+}

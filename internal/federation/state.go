@@ -1,0 +1,82 @@
+package federation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/catalog"
+)
+
+// State is how an upstream server is, for operators.
+type State struct {
+	// Name is that of its block.
+	Name string
+	// Up says that it can be reached and has told what it offers.
+	Up bool
+	// Err is why it cannot be reached, nil where it can or where that is not known yet.
+	Err error
+	// Since is when this began to be so, and Again when it is tried again; zero where there
+	// is no such time.
+	Since, Again time.Time
+	// Revision is that of the protocol that it speaks, "" where none is agreed on.
+	Revision string
+	// Instructions tell a model how to use it, in its own words.
+	Instructions string
+	// Offered counts what it lists, and LeftOut is what of that could be offered here and
+	// is not, with the reasons. Quarantined are the tools among it that nobody has accepted
+	// as they are.
+	Offered              int
+	LeftOut, Quarantined []string
+	// Unkept is why the lock file does not have what is taken in of it without a question,
+	// nil where it does.
+	Unkept error
+}
+
+// Ailing says in a few words what is wrong with servers, "" for nothing.
+func Ailing(states []State) string {
+	var down, quarantined, ails []string
+	for _, s := range states {
+		if !s.Up {
+			down = append(down, s.Name)
+		}
+		if n := len(s.Quarantined); n > 0 {
+			quarantined = append(quarantined, fmt.Sprintf("%d of %s", n, s.Name))
+		}
+	}
+	if down != nil {
+		ails = append(ails, "not reached: "+strings.Join(down, ", "))
+	}
+	if quarantined != nil {
+		ails = append(ails, "tools in quarantine: "+strings.Join(quarantined, ", "))
+	}
+	return strings.Join(ails, "; ")
+}
+
+// States returns how the servers of a catalog are, in the order of their blocks.
+func (f *Federation) States(c *catalog.Catalog) []State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	states := make([]State, len(c.Upstreams))
+	for i := range c.Upstreams {
+		name := c.Upstreams[i].Name
+		s := f.fleet.State(name)
+		states[i] = State{Name: name, Err: s.Err, Since: s.Since, Again: s.Again, Revision: s.Revision}
+		if l := s.Listing; l != nil {
+			states[i].Up, states[i].Instructions = true, l.Instructions
+			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
+		}
+		if knows(f.pins.kept, name) {
+			states[i].Unkept = f.pins.unkept
+		}
+		for _, left := range c.LeftOut {
+			if left.Upstream == name && left.Quarantined {
+				states[i].Quarantined = append(states[i].Quarantined, left.Address)
+			}
+			if left.Upstream == name {
+				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
+			}
+		}
+	}
+	return states
+}
