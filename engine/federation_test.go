@@ -202,3 +202,14 @@ func TestAnUpstreamAsksNothingThatItsBlockDoesNotAllow(t *testing.T) {
 		})
 	}
 }
+
+func TestABlockAddsTheInstructionsOfItsServer(t *testing.T) {
+	url := labs(t)["stateless"]
+	own := "server {\n  instructions = \"Be brief.\"\n}\n"
+	if got := federated(t, own+upstreamAt(url)).Snapshot().Info().Instructions; got != "Be brief." {
+		t.Errorf("without a word in the block: %q", got)
+	}
+	if got := federated(t, own+upstreamAt(url, `instructions = true`)).Snapshot().Info().Instructions; got != "Be brief.\n\n[lab] Ask the lab." {
+		t.Errorf("with one: %q", got)
+	}
+}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -168,6 +169,8 @@ type build struct {
 	// it that does not fit is left out.
 	left    []LeftOut
 	lenient bool
+	// instructions are those of upstream servers.
+	instructions []string
 
 	mu       sync.Mutex
 	problems diag.List
@@ -284,6 +287,9 @@ func (b *Builder) revision(found *build, items []*Item) string {
 	h.Write(found.linkedRoots())
 	if found.accepted != ([sha256.Size]byte{}) {
 		h.Write(found.accepted[:])
+	}
+	for _, text := range found.instructions {
+		fmt.Fprintf(h, "%q", text)
 	}
 	for _, item := range items {
 		h.Write([]byte(item.Name + "\x00"))

@@ -34,6 +34,9 @@ type Federated struct {
 	LeftOut []LeftOut
 	// Problems are warnings of what cannot be offered, and mistakes in the lock file.
 	Problems diag.List
+	// Instructions are those of servers whose blocks want them added to our own, each behind
+	// the name of its server.
+	Instructions []string
 	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
 	// there is nothing of either.
 	Accepted [32]byte
@@ -97,6 +100,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
+	found.instructions = offered.Instructions
 	taken := addressesOf(defined, registered)
 	for _, item := range offered.Items {
 		key := leftKey{item.Kind, item.Address}

@@ -31,7 +31,7 @@ type linker struct {
 func (b *Builder) link(found *build, registered, federated []*Item) *Catalog {
 	config := found.config
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
-		Revision: b.revision(found, slices.Concat(registered, federated)), Server: said(config.Server, b.options.Server),
+		Revision: b.revision(found, slices.Concat(registered, federated)), Server: instructed(said(config.Server, b.options.Server), found.instructions),
 		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
 		Hooks:         found.hooks,
 		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
@@ -61,6 +61,14 @@ func said(first, second hclfile.Server) hclfile.Server {
 	first.Description = cmp.Or(first.Description, second.Description)
 	first.Instructions = cmp.Or(first.Instructions, second.Instructions)
 	return first
+}
+
+// instructed adds the instructions of upstream servers to those of a server.
+func instructed(s hclfile.Server, more []string) hclfile.Server {
+	if len(more) > 0 {
+		s.Instructions = strings.TrimPrefix(s.Instructions+"\n\n"+strings.Join(more, "\n\n"), "\n\n")
+	}
+	return s
 }
 
 // sensitive hides the values of the sensitive variables among vars.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,6 +156,9 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 		f.known = append(f.known, o)
 		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
 		offered.Problems = append(offered.Problems, o.problems...)
+		if text := strings.TrimSpace(listing.Instructions); u.Instructions && text != "" {
+			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clip(text))
+		}
 	}
 	offered.Accepted = f.pins.hash(f.known)
 	return offered

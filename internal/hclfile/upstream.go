@@ -35,6 +35,8 @@ type Upstream struct {
 	Prefix string
 	// Offer are the kinds of what is offered: [OfferTools] and the like, each once.
 	Offer []string
+	// Instructions adds those of the server to our own, behind its name.
+	Instructions bool
 	// Include and Exclude are names and patterns of its tools, as it calls them itself. A
 	// nil Include is all of them.
 	Include, Exclude []Name

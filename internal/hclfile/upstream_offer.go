@@ -27,6 +27,7 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 	if d.meant(b.Body, rules["upstream"], "offer") {
 		u.Offer = d.choices(b.Body, "offer", offerKinds)
 	}
+	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Rename = d.textMap(b.Body, "rename")
 	given := map[string]string{}
 	for _, from := range slices.Sorted(maps.Keys(u.Rename)) {
