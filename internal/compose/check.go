@@ -7,17 +7,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/container"
 )
 
 // The bounds of a deployment.
 const (
 	MaxUpstreams = 64
-	MaxItems     = 64      // of each list of a container, and secrets
-	MaxText      = 8 << 10 // bytes of a value or an argument
 	maxToolFiles = 10_000
-	minMemory    = 16 << 20
-	maxMemory    = 1 << 50
-	maxCPU       = 1_000_000
 )
 
 // problems are what a deployment cannot be written for.
@@ -50,7 +47,7 @@ func (p *problems) few(what string, n, most int) bool {
 func check(d *Deployment) error {
 	var p problems
 	p.server(d)
-	if p.few("secrets", len(d.Secrets), MaxItems) {
+	if p.few("secrets", len(d.Secrets), container.MaxItems) {
 		p.secrets(d)
 	}
 	if p.few("upstreams", len(d.Upstreams), MaxUpstreams) {
@@ -71,7 +68,7 @@ func (p *problems) server(d *Deployment) {
 	}
 	p.port(d.Port)
 	if !d.TLS && !d.Insecure {
-		p.add("listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (insecure)")
+		p.add("listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)")
 	}
 	p.relative("config", d.Config)
 	p.relative("tools", d.Tools)
@@ -88,10 +85,10 @@ func (p *problems) server(d *Deployment) {
 }
 
 func (p *problems) limits(l Limits) {
-	if l.Memory < minMemory || l.Memory > maxMemory {
+	if l.Memory < container.MinMemory || l.Memory > container.MaxMemory {
 		p.add("memory: it is not between 16 MiB and 1 PiB")
 	}
-	if l.CPU < 1 || l.CPU > maxCPU {
+	if l.CPU < 1 || l.CPU > container.MaxCPU {
 		p.add("cpu: it is not between a thousandth of a processor and 1000")
 	}
 }
@@ -101,7 +98,7 @@ func (p *problems) secrets(d *Deployment) {
 	for _, s := range d.Secrets {
 		p.of("secret", s.Name, func(p *problems) {
 			switch {
-			case !secretName.MatchString(s.Name):
+			case !container.IsSecret(s.Name):
 				p.add("a name has letters, digits, _, - and dots, 63 of them at most, and begins with none of - and .")
 			case seen[s.Name]:
 				p.add("there is another one of the name")
@@ -121,7 +118,7 @@ func (p *problems) secrets(d *Deployment) {
 
 // environment looks at variables, which have one value each.
 func (p *problems) environment(d *Deployment, variables []Variable) {
-	if !p.few("env", len(variables), MaxItems) {
+	if !p.few("env", len(variables), container.MaxItems) {
 		return
 	}
 	seen := map[string]bool{}
@@ -155,7 +152,7 @@ func (p *problems) variableSecret(d *Deployment, name string) {
 }
 
 func (p *problems) reads(d *Deployment, names []string) {
-	if !p.few("reads", len(names), MaxItems) {
+	if !p.few("reads", len(names), container.MaxItems) {
 		return
 	}
 	seen := map[string]bool{}

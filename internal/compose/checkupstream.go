@@ -1,13 +1,10 @@
 package compose
 
-import "slices"
+import (
+	"slices"
 
-// reserved are host names that an upstream cannot have, with who has them.
-var reserved = map[string]string{
-	"mcpd":      "that is the host name of mcpd itself",
-	"localhost": "that is the name of each container for itself",
-	"front":     "that is the network in front of mcpd",
-}
+	"github.com/mcpd/mcpd/internal/container"
+)
 
 // upstreams looks at each upstream, and at what they may not have twice.
 func (p *problems) upstreams(d *Deployment) {
@@ -18,10 +15,10 @@ func (p *problems) upstreams(d *Deployment) {
 			host := u.host()
 			other, taken := hosts[host]
 			switch {
-			case !label.MatchString(host):
+			case !container.IsLabel(host):
 				p.add("its name makes no host name: letters, digits, _ and -, 63 of them at most, of which the first is a letter and the last no - or _")
-			case reserved[host] != "":
-				p.add("it cannot be called so: %s", reserved[host])
+			case container.Reserved(host) != "":
+				p.add("it cannot be called so: %s", container.Reserved(host))
 			case taken:
 				p.add("its host name, %s, is that of %s too", host, clipped(other))
 			default:
@@ -36,11 +33,11 @@ func (p *problems) upstreams(d *Deployment) {
 func (p *problems) upstream(d *Deployment, u *Upstream) {
 	p.image(u.Image)
 	p.port(u.Port)
-	if !urlPath.MatchString(u.Path) || len(u.Path) > maxPath {
+	if !container.IsURLPath(u.Path) {
 		p.add("path: %s is no path of a URL", clipped(u.Path))
 	}
-	if u.User < 1 || u.User > maxUser {
-		p.add("user: it is not between 1 and %d; 0, the user root, cannot be", maxUser)
+	if u.User < 1 || u.User > container.MaxUser {
+		p.add("user: it is not between 1 and %d; 0, the user root, cannot be", container.MaxUser)
 	}
 	p.arguments("command", u.Command)
 	p.arguments("health", u.Health)
@@ -53,7 +50,7 @@ func (p *problems) upstream(d *Deployment, u *Upstream) {
 }
 
 func (p *problems) arguments(what string, arguments []string) {
-	if !p.few(what, len(arguments), MaxItems) {
+	if !p.few(what, len(arguments), container.MaxItems) {
 		return
 	}
 	part := problems{about: p.about + what + ": "}
@@ -66,7 +63,7 @@ func (p *problems) arguments(what string, arguments []string) {
 // volumes looks at what an upstream has mounted, and whether volumes of one name
 // are the same.
 func (p *problems) volumes(u *Upstream, known map[string]Volume) {
-	if !p.few("volumes", len(u.Volumes), MaxItems) || !p.few("writable", len(u.Writable), MaxItems) {
+	if !p.few("volumes", len(u.Volumes), container.MaxItems) || !p.few("writable", len(u.Writable), container.MaxItems) {
 		return
 	}
 	targets := []string{"/tmp"}
@@ -84,9 +81,9 @@ func (p *problems) volumes(u *Upstream, known map[string]Volume) {
 func (p *problems) volume(v Volume, known map[string]Volume) {
 	other, taken := known[v.Name]
 	switch {
-	case !label.MatchString(v.Name):
+	case !container.IsLabel(v.Name):
 		p.add("its name is no DNS label: lower-case letters, digits and -")
-	case v.Name == stateVolume:
+	case v.Name == container.StateVolume:
 		p.add("it cannot be called so: mcpd keeps its state there")
 	case taken && (other.Host != v.Host || other.Size != v.Size):
 		p.add("another upstream says otherwise of its host or its size")
@@ -94,7 +91,7 @@ func (p *problems) volume(v Volume, known map[string]Volume) {
 	if v.Host != "" {
 		p.file("host", v.Host)
 	}
-	if v.Size < 1 || v.Size > maxMemory {
+	if v.Size < 1 || v.Size > container.MaxMemory {
 		p.add("size: it is not between a byte and 1 PiB")
 	}
 	known[v.Name] = v
@@ -103,7 +100,7 @@ func (p *problems) volume(v Volume, known map[string]Volume) {
 // target looks at where something is mounted, and returns what is taken then.
 func (p *problems) target(what, target string, taken []string) []string {
 	switch {
-	case !containerPath(target):
+	case !container.IsFolder(target):
 		p.add("%s: %s is no folder that can be mounted: an absolute path without . and .., of letters, digits and ._@+-, not of the system", what, clipped(target))
 	case slices.Contains(taken, target):
 		p.add("%s: something else stands at %s", what, clipped(target))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/container"
 )
 
 // environment is that of somebody who starts the rich deployment.
@@ -74,7 +76,7 @@ func confinedProject(t testing.TB, p *types.Project) {
 			t.Errorf("%s may have more than it has", name)
 		case s.User == "" || strings.HasPrefix(s.User, "0"):
 			t.Errorf("%s is the user %q", name, s.User)
-		case s.Deploy.Resources.Limits.MemoryBytes < minMemory || s.Deploy.Resources.Limits.NanoCPUs <= 0 || s.Deploy.Resources.Limits.Pids <= 0:
+		case s.Deploy.Resources.Limits.MemoryBytes < container.MinMemory || s.Deploy.Resources.Limits.NanoCPUs <= 0 || s.Deploy.Resources.Limits.Pids <= 0:
 			t.Errorf("%s is not bounded", name)
 		case s.NetworkMode != "" || s.Pid != "" || s.Ipc != "":
 			t.Errorf("%s shares a namespace", name)

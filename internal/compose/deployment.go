@@ -1,9 +1,10 @@
 package compose
 
+import "github.com/mcpd/mcpd/internal/container"
+
 // What a deployment has that says nothing of it.
 const (
 	DefaultPort           = 8080
-	DefaultPath           = "/mcp"
 	DefaultUser           = 65532   // "nonroot" of distroless images
 	DefaultMemory         = 4 << 30 // bytes, of mcpd: as the unit of systemd has it
 	DefaultUpstreamMemory = 512 << 20
@@ -78,14 +79,15 @@ type Variable struct {
 	Secret string
 }
 
-// Upstream is an MCP server in a container, which mcpd reaches at its port.
+// Upstream is an MCP server in a container. mcpd.hcl has a container block of it, by
+// which mcpd knows its host name, its port and its path.
 type Upstream struct {
 	// Name is that of the upstream in mcpd.hcl. In lower case and with - for _ it is
 	// its host name, and has to be a DNS label that no other has.
 	Name  string
 	Image string
 	Port  int
-	// Path is that of its MCP endpoint, or "" for [DefaultPath].
+	// Path is that of its MCP endpoint, or "" for [container.DefaultPath].
 	Path string
 	// Command takes the place of the command of the image, behind its entry point.
 	Command []string
@@ -129,7 +131,7 @@ func (d Deployment) completed() Deployment {
 	d.Upstreams = append([]Upstream(nil), d.Upstreams...)
 	for i := range d.Upstreams {
 		u := &d.Upstreams[i]
-		fill(&u.Path, DefaultPath)
+		fill(&u.Path, container.DefaultPath)
 		fill(&u.User, DefaultUser)
 		fill(&u.Memory, DefaultUpstreamMemory)
 		fill(&u.CPU, DefaultUpstreamCPU)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,5 +66,17 @@ func TestADiskThatCannotBeReadIsNoDrift(t *testing.T) {
 	differences, err := Drift(nil, func(string) ([]byte, error) { return nil, broken })
 	if differences != nil || !errors.Is(err, broken) || err.Error() != "read docker-compose.yml: input/output error" {
 		t.Errorf("got %v, %v", differences, err)
+	}
+}
+
+func TestAFileSaysInItsFirstLineThatItWasWritten(t *testing.T) {
+	for name, content := range writtenOf(t, rich()) {
+		if !Written([]byte(content)) {
+			t.Errorf("%s does not say so", name)
+		}
+		_, rest, _ := strings.Cut(content, "\n")
+		if Written([]byte(rest)) {
+			t.Errorf("%s without its first line does", name)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package compose
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // The files of a deployment.
 const (
@@ -17,8 +20,11 @@ const (
 // applied in the order of their names.
 var names = []string{composeFile, dockerFile, namespaceFile, configMapsFile, upstreamsFile, serverFile, unitFile}
 
+// mark begins what written says in the first line of each file, behind "# ".
+const mark = "Written by mcpd compose."
+
 // written says in each file where it comes from.
-const written = "Written by mcpd compose. What is changed here is gone with its next run: change mcpd.hcl."
+const written = mark + " What is changed here is gone with its next run: change mcpd.hcl."
 
 // File is a file of a deployment: its path, with slashes, from the folder of
 // docker-compose.yml.
@@ -26,6 +32,10 @@ type File struct {
 	Name    string
 	Content []byte
 }
+
+// Written reports whether a file is one that [Files] has returned, then or now: its
+// first line says so. Whoever takes that line out makes the file their own.
+func Written(content []byte) bool { return bytes.HasPrefix(content, []byte("# "+mark)) }
 
 // Files returns the files of a deployment in a fixed order: for Compose, to build
 // the image, for Kubernetes and for systemd. The error, which may be several

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/mcpd/mcpd/internal/container"
 )
 
 // expanded returns what Kubernetes makes of an argument, or of the value of a
@@ -165,7 +167,7 @@ func confinedPods(t testing.TB, m manifests) {
 			t.Errorf("%s is told of Kubernetes", name)
 		case *c.SecurityContext.AllowPrivilegeEscalation || !*c.SecurityContext.ReadOnlyRootFilesystem || !slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}):
 			t.Errorf("%s may have more than it has, or write to its file system", name)
-		case c.Resources.Limits.Memory().Value() < minMemory || c.Resources.Limits.Cpu().IsZero() || c.Resources.Requests.Memory().Cmp(*c.Resources.Limits.Memory()) > 0 || c.Resources.Requests.Cpu().Cmp(*c.Resources.Limits.Cpu()) > 0:
+		case c.Resources.Limits.Memory().Value() < container.MinMemory || c.Resources.Limits.Cpu().IsZero() || c.Resources.Requests.Memory().Cmp(*c.Resources.Limits.Memory()) > 0 || c.Resources.Requests.Cpu().Cmp(*c.Resources.Limits.Cpu()) > 0:
 			t.Errorf("%s is not bounded, or wants more than it may have", name)
 		case c.ReadinessProbe == nil || c.StartupProbe == nil:
 			t.Errorf("%s is not probed", name)

@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 
+	"github.com/mcpd/mcpd/internal/container"
 	"github.com/mcpd/mcpd/internal/yaml"
 )
 
@@ -116,7 +117,7 @@ func secretMount(names []string) []mount {
 	}
 	items := each(names, func(name string) any { return mapping(is("key", name), is("path", name)) })
 	mode := is("defaultMode", number(0o400)).because("0400; the kubelet adds what the group of the pod needs.")
-	return []mount{{secretFolder, true, is("secret", mapping(is("secretName", secretsName), mode, is("items", items)))}}
+	return []mount{{container.SecretFolder, true, is("secret", mapping(is("secretName", secretsName), mode, is("items", items)))}}
 }
 
 // podEnvironment returns the environment of a container.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/container"
 )
 
 // odd are texts that some reader of these files takes for something else.
@@ -23,7 +25,7 @@ func random(r *rand.Rand) Deployment {
 		Config: some([]string{"mcpd.hcl", "./a b/$x.hcl", "../~", "~/mcpd.hcl"}), Tools: some([]string{".", "tools.d", "no: 1"}),
 		ConfigText: []byte(text()), ToolFiles: map[string][]byte{}, State: r.IntN(2) == 0,
 		Secrets: []Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},
-		Limits:  Limits{Memory: minMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
+		Limits:  Limits{Memory: container.MinMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
 	}
 	for i := range r.IntN(4) {
 		d.ToolFiles[fmt.Sprint(i)+some([]string{"a.hcl", "a/b.hcl", "a_b.hcl", "é/$.md", " "})] = []byte(text() + some([]string{"", "\xff"}))

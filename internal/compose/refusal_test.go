@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/container"
 )
 
 // TestWhatCannotBeExpressedIsRefused changes the rich deployment by one thing.
@@ -18,7 +20,7 @@ func TestWhatCannotBeExpressedIsRefused(t *testing.T) {
 		{func(d *Deployment) { d.Image = "x@sha256:" + strings.Repeat("0", 64) }, "image: one that is built has no digest before"},
 		{func(d *Deployment) { d.Version = "v1 && id" }, `version: "v1 && id" is neither a tag like v1.2.3 nor a commit`},
 		{func(d *Deployment) { d.Port = 80 }, "port: 80 is not between 1024 and 65535"},
-		{func(d *Deployment) { d.TLS = false }, "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (insecure)"},
+		{func(d *Deployment) { d.TLS = false }, "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)"},
 		{func(d *Deployment) { d.Config = "/etc/mcpd.hcl" }, `config: "/etc/mcpd.hcl" is not relative to the folder of docker-compose.yml`},
 		{func(d *Deployment) { d.Config = "" }, `config: "" is no path in its shortest form`},
 		{func(d *Deployment) { d.Tools = "a/../b" }, `tools: "a/../b" is no path in its shortest form`},
@@ -51,10 +53,10 @@ func TestWhatCannotBeExpressedIsRefused(t *testing.T) {
 		{func(d *Deployment) { d.Upstreams[1].Path = "/$x" }, `upstream "memory": path: "/$x" is no path of a URL`},
 		{func(d *Deployment) { d.Upstreams[1].User = -1 }, `upstream "memory": user: it is not between 1 and 1073741824; 0, the user root, cannot be`},
 		{func(d *Deployment) { d.Upstreams[1].Health = []string{""} }, `upstream "memory": health: the program has no name`},
-		{func(d *Deployment) { d.Upstreams[1].Command = []string{"\x00"} }, `upstream "memory": command: a text has a zero byte`},
-		{func(d *Deployment) { d.Upstreams[1].Command = []string{"\xff"} }, `upstream "memory": command: a text is not UTF-8`},
-		{func(d *Deployment) { d.Upstreams[1].Command = []string{strings.Repeat("x", MaxText+1)} }, `upstream "memory": command: a text is longer than 8 KiB`},
-		{func(d *Deployment) { d.Upstreams[1].Command = make([]string, MaxItems+1) }, `upstream "memory": command: there are 65, and 64 at most can be`},
+		{func(d *Deployment) { d.Upstreams[1].Command = []string{"\x00"} }, `upstream "memory": command: a text is not UTF-8, or has a zero byte`},
+		{func(d *Deployment) { d.Upstreams[1].Command = []string{"\xff"} }, `upstream "memory": command: a text is not UTF-8, or has a zero byte`},
+		{func(d *Deployment) { d.Upstreams[1].Command = []string{strings.Repeat("x", container.MaxText+1)} }, `upstream "memory": command: a text is longer than 8 KiB`},
+		{func(d *Deployment) { d.Upstreams[1].Command = make([]string, container.MaxItems+1) }, `upstream "memory": command: there are 65, and 64 at most can be`},
 		{func(d *Deployment) { d.Upstreams[1].Env = []Variable{{Name: "KEY", Secret: "none"}} }, `upstream "memory": env "KEY": there is no secret "none"`},
 		{func(d *Deployment) { d.Upstreams[1].Writable = []string{"/tmp"} }, `upstream "memory": writable: something else stands at "/tmp"`},
 		{func(d *Deployment) { d.Upstreams[1].Writable = []string{"/run"} }, `upstream "memory": writable: "/run" is no folder that can be mounted: an absolute path without . and .., of letters, digits and ._@+-, not of the system`},

@@ -1,6 +1,10 @@
 package compose
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/container"
+)
 
 // Where mcpd finds its files in a container. The folders of the state and the
 // socket are made by mcpd below what is mounted, since nobody else may write
@@ -13,8 +17,7 @@ const (
 	statePath    = stateFolder + "/state/mcpd.db"
 	runFolder    = "/run/mcpd"
 	controlPath  = runFolder + "/control/mcpd.sock"
-	secretFolder = "/run/secrets"
-	stateVolume  = "mcpd-state"
+	stateVolume  = container.StateVolume
 )
 
 const (
@@ -36,9 +39,6 @@ func (d *Deployment) arguments() []string {
 	}
 	if d.Insecure {
 		list = append(list, "--insecure-listen")
-	}
-	for i := range d.Upstreams {
-		list = append(list, "--upstream", d.Upstreams[i].Name+"="+d.Upstreams[i].url())
 	}
 	return list
 }

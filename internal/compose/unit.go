@@ -26,7 +26,7 @@ func unit(d *Deployment) (File, error) {
 	}
 	var elsewhere []string
 	for i := range d.Upstreams {
-		elsewhere = append(elsewhere, d.Upstreams[i].Name)
+		elsewhere = append(elsewhere, d.Upstreams[i].host())
 	}
 	return filled(unitFile, unitText, map[string]any{
 		"Written": written, "State": state, "Reads": d.Reads, "Environment": assignments, "Withheld": strings.Join(withheld, ", "),

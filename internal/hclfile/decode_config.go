@@ -35,7 +35,7 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
 	c.Audit = d.audit(first(f.body, "audit"))
-	c.Upstreams = d.upstreams(all)
+	c.Upstreams = d.upstreams(all, c.Secrets)
 	c.Codeact = d.codeact(first(f.body, "codeact"))
 	policies, limits, hooks := named{}, named{}, named{}
 	for _, b := range all {

@@ -13,8 +13,8 @@ import (
 // alsoCalled maps words that people know from elsewhere to the arguments and
 // blocks that they may mean here. The first that may stand in a block is meant.
 var alsoCalled = map[string][]string{
-	"tools": {"call"},
-	"url":   {"uri", "uri_template", "src"}, "uri": {"uri_template", "uri_prefix"}, "prefix": {"uri_prefix"},
+	"tools": {"call"}, "environment": {"env"},
+	"url": {"uri", "uri_template", "src"}, "uri": {"uri_template", "uri_prefix"}, "prefix": {"uri_prefix"},
 	"content": {"text"}, "contents": {"text"}, "body": {"run"}, "code": {"run"}, "script": {"run"},
 	"blob": {"base64"}, "data": {"base64"}, "path": {"root", "file"}, "dir": {"root"}, "folder": {"root", "resource_folder"},
 	"template": {"uri_template", "resource_template"}, "text": {"message"}, "messages": {"message"}, "enum": {"values"},

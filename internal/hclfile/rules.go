@@ -55,7 +55,10 @@ var rules = map[string]*rule{
 	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
 		"prefix", "include", "exclude", "rename", "offer", "instructions", "ask", "max_rounds", "max_tokens",
 		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin"),
-		blocks: []string{"header", "override", "limits"}, own: boundsOfCall},
+		blocks: []string{"header", "override", "limits", "container"}, own: boundsOfCall},
+	"container": {single: true, args: join(required("image", "port"),
+		args("path", "command", "env", "reads", "user", "internet", "health", "memory", "cpus", "writable")), blocks: []string{"volume"}},
+	"volume": {labels: []string{"name"}, args: join(required("target"), args("host", "read_only", "size"))},
 	"override": {labels: []string{"tool"}, args: args("title", "description", "read_only", "destructive", "idempotent", "open_world", "labels", "timeout"),
 		blocks: []string{"limits"}, own: boundsOfCall},
 

@@ -17,7 +17,8 @@ import (
 )
 
 // Upstream is an upstream block: another MCP server, whose tools, resources and prompts
-// this server offers as its own. Exactly one of Command and URL is set.
+// this server offers as its own. Exactly one of Command and URL is set; that of a Container
+// is where it can be reached beside this server.
 type Upstream struct {
 	Name string
 	// Command is a program and its arguments. A program with a slash in its path is
@@ -26,6 +27,8 @@ type Upstream struct {
 	Command []string
 	Dir     string
 	Env     []grant.Variable
+	// Container is nil where others see to it that the server runs.
+	Container *Container
 	// URL is that of a server over HTTP, and Grant what it is reached under.
 	URL   string
 	Grant grant.HTTP
@@ -136,30 +139,35 @@ func (u *Upstream) Override(name string) *Override {
 	return nil
 }
 
-// upstreams decodes the upstream blocks.
-func (d *decoder) upstreams(all []*hclsyntax.Block) []Upstream {
+// upstreams decodes the upstream blocks, whose containers may have some of the secrets.
+func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []Secret) []Upstream {
 	var upstreams []Upstream
-	taken := named{}
+	taken, n := named{}, neighbours{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]ContainerVolume{}}
 	for _, b := range all {
 		if b.Type == "upstream" {
 			d.claim(taken, b)
-			upstreams = append(upstreams, d.upstream(b))
+			upstreams = append(upstreams, d.upstream(b, &n))
 		}
 	}
 	return upstreams
 }
 
-func (d *decoder) upstream(b *hclsyntax.Block) Upstream {
+func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	r := rules["upstream"]
 	d.checkName("the upstream", b.Labels[0], b.LabelRanges[0])
 	d.check(b.Body, r, "an upstream block", b.DefRange())
 	d.begin(b)
 	u := Upstream{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0])}
-	switch d.exactlyOne(b, r, "the upstream is nowhere", "command", "url") {
+	if inner := first(b.Body, "container"); inner != nil {
+		u.Container = d.container(inner, b, n)
+	}
+	switch d.exactlyOne(b, r, "the upstream is nowhere", "command", "url", "container") {
 	case "command":
 		d.upstreamCommand(b, &u)
 	case "url":
 		d.upstreamURL(b, &u)
+	case "container":
+		d.upstreamContainer(b, &u)
 	}
 	d.upstreamNames(b, &u)
 	d.upstreamAsk(b, &u)
@@ -225,10 +233,6 @@ func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken named) (string,
 
 // upstreamURL decodes where the server is reached, and how.
 func (d *decoder) upstreamURL(b *hclsyntax.Block, u *Upstream) {
-	for _, name := range []string{"dir", "env"} {
-		d.onlyWith(b, name, "command")
-	}
-	u.Transport, _ = d.oneOf(b.Body, "transport", UpstreamStreamable, UpstreamSSE)
 	private, _ := d.boolean(b.Body, "private_networks", false)
 	if text, ok := d.text(b.Body, "url"); ok {
 		problem, detail := u.reach(text, private)
@@ -236,6 +240,15 @@ func (d *decoder) upstreamURL(b *hclsyntax.Block, u *Upstream) {
 			d.fail("bad-value", d.f.rng(b.Body.Attributes["url"].Expr.Range()), problem, detail)
 		}
 	}
+	d.upstreamHTTP(b, u)
+}
+
+// upstreamHTTP decodes how the server is spoken to over HTTP.
+func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *Upstream) {
+	for _, name := range []string{"dir", "env"} {
+		d.onlyWith(b, name, "command")
+	}
+	u.Transport, _ = d.oneOf(b.Body, "transport", UpstreamStreamable, UpstreamSSE)
 	taken := named{}
 	for _, inner := range blocks(b.Body, rules["upstream"]) {
 		if inner.Type != "header" {

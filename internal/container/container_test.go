@@ -1,0 +1,58 @@
+package container
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhatContainersHaveIsToldFromWhatTheyCannotHave has of each rule what just
+// passes, and what just does not.
+func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
+	long, digest := strings.Repeat("a", 63), "@sha256:"+strings.Repeat("0a", 32)
+	for _, c := range []struct {
+		rule string
+		is   func(string) bool
+		good []string
+		bad  []string
+	}{
+		{"label", IsLabel, []string{"a", "a-1", long}, []string{"", "A", "1a", "a-", "-a", "a_b", "a.b", long + "a", "a\n"}},
+		{"image", IsImage,
+			[]string{"a", "a:1", "a" + digest, "x.example.com:5000/a/b__c:v1" + digest},
+			[]string{"", "A", "a:", "a b", "a@sha256:0a", "a//b", "http://a", "a\n", strings.Repeat("a", MaxPath+1)}},
+		{"path of a URL", IsURLPath, []string{"/", "/mcp?a=b", "/%20"}, []string{"", "mcp", "/a b", "/a#b", "/$a", "/é", "/" + strings.Repeat("a", MaxPath)}},
+		{"secret", IsSecret, []string{"a", "_a.b-c", long}, []string{"", ".a", "-a", "a/b", long + "a"}},
+		{"text", IsText, []string{"", "é\n", strings.Repeat("a", MaxText+1)}, []string{"\x00", "\xff"}},
+		{"file", IsFile, []string{"a", "./a", "../a", "/", "/a b$"}, []string{"", "a/", "a/../b", "a\n", "\xff", strings.Repeat("a", MaxPath+1)}},
+		{"folder", IsFolder,
+			[]string{"/a", "/a.b/@c", "/etc/x", "/run/x", "/devices"},
+			[]string{"", "/", "a", "/a/", "/a/..", "/a b", "/proc", "/dev/x", "/run", "/run/secrets/x", "/etc", "/etc/mcpd", "/" + strings.Repeat("a", MaxPath)}},
+	} {
+		for _, text := range c.good {
+			if !c.is(text) {
+				t.Errorf("%.80q is no %s", text, c.rule)
+			}
+		}
+		for _, text := range c.bad {
+			if c.is(text) {
+				t.Errorf("%.80q is a %s", text, c.rule)
+			}
+		}
+	}
+}
+
+func TestAnUpstreamIsReachedByItsHostName(t *testing.T) {
+	if got := URL("Git_Hub", 8082, "/mcp/x"); got != "http://git-hub:8082/mcp/x" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestPortsOfRootAndNamesOfOthersAreNotHad(t *testing.T) {
+	if IsPort(MinPort-1) || !IsPort(MinPort) || !IsPort(MaxPort) || IsPort(MaxPort+1) {
+		t.Error("the ports are others")
+	}
+	for host, taken := range map[string]bool{"mcpd": true, "front": true, "localhost": true, "search": false} {
+		if (Reserved(host) != "") != taken {
+			t.Errorf("%s: %q", host, Reserved(host))
+		}
+	}
+}
