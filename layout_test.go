@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/lockfile", "internal/systemd", "internal/replay", "internal/timerslack"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/lockfile", "internal/systemd", "internal/replay", "internal/timerslack", "internal/compose", "internal/deployment"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/codeact", "internal/federation", "internal/limitstore", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry", "internal/lockfile"},
@@ -84,6 +84,7 @@ var layout = map[string][]string{
 	"internal/watch":           {},
 	"internal/compose":         {"internal/container", "internal/yaml"},
 	"internal/container":       {},
+	"internal/deployment":      {"diag", "internal/compose", "internal/container", "internal/grant", "internal/hclfile", "internal/power", "internal/source"},
 	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
 	"internal/systemd":         {},
 	"internal/state":           {"identity"},

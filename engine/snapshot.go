@@ -54,6 +54,9 @@ func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
 	return power.Compare(before.catalog.Said, s.catalog.Said)
 }
 
+// Said returns what the files say, for the verbs of mcpd.
+func (s *Snapshot) Said() power.Side { return s.catalog.Said }
+
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description, Instructions string

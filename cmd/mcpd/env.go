@@ -52,7 +52,7 @@ type env struct {
 	disk disk
 }
 
-// disk is what fmt and init need of the file system.
+// disk is what fmt, init and compose need of the file system.
 type disk struct {
 	readFile  func(name string) ([]byte, error)
 	writeFile func(name string, content []byte, mode os.FileMode) error
@@ -61,6 +61,7 @@ type disk struct {
 	walk        func(folder string, visit fs.WalkDirFunc) error
 	mkdirAll    func(name string, mode os.FileMode) error
 	stat        func(name string) (os.FileInfo, error)
+	remove      func(name string) error
 }
 
 // telemetry is what telemetry has of the outside world.
@@ -82,7 +83,7 @@ func processEnv() env {
 		now: time.Now,
 		disk: disk{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
-			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir,
+			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
 		},
 	}
 	e.self, e.name = self(), os.Args[0]

@@ -83,6 +83,7 @@ a mistake leaves the old version serving.`,
   mcpd call add a=2 b=3          # call a tool from the command line
   mcpd status                    # tell how the server is that serves ./tools.d
   mcpd read runbook://restart    # read a resource
+  mcpd compose                   # write docker-compose.yml and manifests of Kubernetes
   mcpd audit verify              # check what was written down of calls
   mcpd policy explain add a=2    # print what each policy says of a call
   mcpd lock diff                 # print what other servers changed of their tools`,
@@ -109,7 +110,7 @@ a mistake leaves the old version serving.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	return root

@@ -67,7 +67,7 @@ func (p *problems) server(d *Deployment) {
 		p.add("version: %s is neither a tag like v1.2.3 nor a commit", clipped(d.Version))
 	}
 	p.port(d.Port)
-	if !d.TLS && !d.Insecure {
+	if !(d.TLS && d.Auth) && !d.Insecure {
 		p.add("listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)")
 	}
 	p.relative("config", d.Config)
@@ -189,7 +189,7 @@ func (p *problems) configMaps(d *Deployment) {
 			p.folders(name, d.ToolFiles)
 		}
 	}
-	if total > maxTools {
+	if total > MaxTools {
 		p.add("tools: all files together are larger than 8 MiB")
 	}
 }

@@ -14,7 +14,8 @@ import (
 const (
 	// maxConfigMap is what one ConfigMap holds here; Kubernetes takes 1 MiB.
 	maxConfigMap = 512 << 10
-	maxTools     = 8 << 20
+	// MaxTools is what all files of the tools folder have together at most, in bytes.
+	MaxTools = 8 << 20
 )
 
 // bundle is a ConfigMap of tool files. Its keys cannot have slashes: which file

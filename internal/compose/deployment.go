@@ -28,11 +28,10 @@ type Deployment struct {
 	// Port is where mcpd serves HTTP, in its container and outside of it. 0 is
 	// [DefaultPort].
 	Port int
-	// TLS says that mcpd.hcl has a tls block, and auth blocks that demand a
-	// credential.
-	TLS bool
-	// Insecure says that mcpd shall serve beyond loopback without those; one of the
-	// two must be. Then this machine alone reaches it, and in Kubernetes those pods
+	// TLS says that mcpd.hcl has a tls block, and Auth that it has auth blocks that
+	// demand a credential.
+	TLS, Auth bool
+	// Insecure says that mcpd shall serve beyond loopback without both of those. Then this machine alone reaches it, and in Kubernetes those pods
 	// that bear a label.
 	Insecure bool
 	// Config and Tools are the paths of mcpd.hcl and of the folder of tools, which

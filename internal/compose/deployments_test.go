@@ -24,7 +24,7 @@ func coding() Deployment {
 // rich is a deployment that has of everything something.
 func rich() Deployment {
 	return Deployment{
-		Name: "desk", Image: "registry.example.com:5000/desk/mcpd:1.2.3", Version: "v1.2.3", TLS: true,
+		Name: "desk", Image: "registry.example.com:5000/desk/mcpd:1.2.3", Version: "v1.2.3", TLS: true, Auth: true,
 		Config: "conf/mcpd.hcl", Tools: "../shared/$tools.d",
 		ConfigText: []byte("# ${HOME} costs $5\nlisten {\n  tls {\n    cert_file = \"/run/secrets/tls_cert\"\n    key_file  = \"/run/secrets/tls_key\"\n  }\n}\n"),
 		ToolFiles: map[string][]byte{

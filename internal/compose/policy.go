@@ -27,11 +27,19 @@ func (d *Deployment) serverPolicy() *yaml.Map {
 	clients := is("from", []any{mapping(
 		is("namespaceSelector", mapping()),
 		is("podSelector", mapping(is("matchLabels", mapping(is(clientLabel, "true"))))),
-	)}).because("mcpd asks nobody for a credential: pods with this label, of any namespace, may call it.")
+	)}).because(d.why() + ": pods with this label, of any namespace, may call it.")
 	return d.policy("to-mcpd", selected("mcpd"),
 		[]any{mapping(clients.when(d.Insecure), is("ports", []any{tcp("http")}))},
 		[]any{mapping()},
 	)
+}
+
+// why says what keeps an mcpd that is insecure from being reached by everybody.
+func (d *Deployment) why() string {
+	if d.Auth {
+		return "Credentials would pass over the network as they are"
+	}
+	return "mcpd asks nobody for a credential"
 }
 
 // upstreamPolicy lets mcpd alone call an upstream, which may call nobody, or the

@@ -66,7 +66,10 @@ func (d *Deployment) published() *yaml.Map {
 
 // reached says who reaches mcpd.
 func (d *Deployment) reached() string {
-	if d.Insecure {
+	switch {
+	case d.Insecure && d.Auth:
+		return "This machine alone: credentials would pass over the network as they are."
+	case d.Insecure:
 		return "This machine alone: nobody is asked for a credential. Upstreams could come in, too,\nso trust their images, or have auth blocks in mcpd.hcl."
 	}
 	return "Names by which clients call beside localhost have to stand in listen { hosts }."

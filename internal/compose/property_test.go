@@ -21,7 +21,7 @@ func random(r *rand.Rand) Deployment {
 	some := func(list []string) string { return list[r.IntN(len(list))] }
 	text := func() string { return some(odd) + some(odd) }
 	d := Deployment{
-		Name: "d" + fmt.Sprint(r.IntN(100)), Image: "mcpd", Version: "v1.0.0", Port: 1024 + r.IntN(60000), TLS: r.IntN(2) == 0, Insecure: true,
+		Name: "d" + fmt.Sprint(r.IntN(100)), Image: "mcpd", Version: "v1.0.0", Port: 1024 + r.IntN(60000), TLS: r.IntN(2) == 0, Auth: r.IntN(2) == 0, Insecure: true,
 		Config: some([]string{"mcpd.hcl", "./a b/$x.hcl", "../~", "~/mcpd.hcl"}), Tools: some([]string{".", "tools.d", "no: 1"}),
 		ConfigText: []byte(text()), ToolFiles: map[string][]byte{}, State: r.IntN(2) == 0,
 		Secrets: []Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},

@@ -20,7 +20,7 @@ func TestWhatCannotBeExpressedIsRefused(t *testing.T) {
 		{func(d *Deployment) { d.Image = "x@sha256:" + strings.Repeat("0", 64) }, "image: one that is built has no digest before"},
 		{func(d *Deployment) { d.Version = "v1 && id" }, `version: "v1 && id" is neither a tag like v1.2.3 nor a commit`},
 		{func(d *Deployment) { d.Port = 80 }, "port: 80 is not between 1024 and 65535"},
-		{func(d *Deployment) { d.TLS = false }, "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)"},
+		{func(d *Deployment) { d.Auth = false }, "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)"},
 		{func(d *Deployment) { d.Config = "/etc/mcpd.hcl" }, `config: "/etc/mcpd.hcl" is not relative to the folder of docker-compose.yml`},
 		{func(d *Deployment) { d.Config = "" }, `config: "" is no path in its shortest form`},
 		{func(d *Deployment) { d.Tools = "a/../b" }, `tools: "a/../b" is no path in its shortest form`},

@@ -80,7 +80,10 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	}
 	c.Command, c.Health = d.commandWords(b.Body, "command"), d.commandWords(b.Body, "health")
 	d.checkProgram(b.Body, "health", c.Health)
-	c.Env = d.environment(b.Body, d.upstreamVariable, func(x hclsyntax.Expression, parts []grant.Part) bool { return d.holds(x, parts, n.secrets) })
+	c.Env = d.environment(b.Body, d.upstreamVariable, func(x hclsyntax.Expression) ([]grant.Part, bool) {
+		parts, ok := d.secretText(x) // files hold it, so that it may not be sensitive
+		return parts, ok && d.holds(x, parts, n.secrets)
+	})
 	c.Reads = d.containerReads(b.Body, n.secrets)
 	c.User, _ = d.whole(b.Body, "user", 1, container.MaxUser)
 	c.Internet, _ = d.boolean(b.Body, "internet", false)

@@ -21,12 +21,15 @@ var codeVariables = []string{
 // execEnv decodes the environment of a program, of which the values may hold
 // secrets, and nothing that a script passes.
 func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
-	return d.environment(body, d.variableName, func(x hclsyntax.Expression, parts []grant.Part) bool { return d.passesNothing(x, parts, g) })
+	return d.environment(body, d.variableName, func(x hclsyntax.Expression) ([]grant.Part, bool) {
+		parts, ok := d.privateText(x)
+		return parts, ok && d.passesNothing(x, parts, g)
+	})
 }
 
-// environment decodes the variables of a program, of which the values may hold secrets.
-// nameOf reads their names, and fits refuses values; nil refuses none.
-func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, named) (string, bool), fits func(hclsyntax.Expression, []grant.Part) bool) (env []grant.Variable) {
+// environment decodes the variables of a program. nameOf reads their names and valueOf
+// their values; both report what is wrong, and return false for it.
+func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, named) (string, bool), valueOf func(hclsyntax.Expression) ([]grant.Part, bool)) (env []grant.Variable) {
 	attr := body.Attributes["env"]
 	if attr == nil || isUnread(attr.Expr) {
 		return nil
@@ -43,10 +46,7 @@ func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expres
 	taken := named{}
 	for _, item := range written.Items {
 		if name, ok := nameOf(item.KeyExpr, taken); ok {
-			d.eval.private = true
-			parts, ok := d.secretText(item.ValueExpr)
-			d.eval.private = false
-			if ok && (fits == nil || fits(item.ValueExpr, parts)) {
+			if parts, ok := valueOf(item.ValueExpr); ok {
 				env = append(env, grant.Variable{Name: name, Value: grant.Value{Parts: parts}})
 			}
 		}

@@ -39,10 +39,15 @@ func (d *decoder) header(b *hclsyntax.Block, taken named) (grant.Header, bool) {
 	if attr == nil {
 		return grant.Header{}, false
 	}
-	d.eval.private = true
-	parts, ok := d.secretText(attr.Expr)
-	d.eval.private = false
+	parts, ok := d.privateText(attr.Expr)
 	return grant.Header{Name: name, Value: grant.Value{Parts: parts}}, ok
+}
+
+// privateText is secretText for what is shown to nobody, so that it may be sensitive.
+func (d *decoder) privateText(x hclsyntax.Expression) ([]grant.Part, bool) {
+	d.eval.private = true
+	defer func() { d.eval.private = false }()
+	return d.secretText(x)
 }
 
 // secretText computes text that may hold secrets: secret.x, a string with

@@ -202,7 +202,7 @@ func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *Upstream) {
 		d.fail("bad-value", where, "the command is one word with blanks in it, and no shell takes it apart", "write each word for itself, as in [\"npx\", \"-y\", \"…\"]")
 	}
 	u.Dir = d.filled(b.Body, "dir", "write the folder that the program runs in, or remove it")
-	u.Env = d.environment(b.Body, d.upstreamVariable, nil)
+	u.Env = d.environment(b.Body, d.upstreamVariable, d.privateText)
 	for _, name := range []string{"transport", "private_networks"} {
 		d.onlyWith(b, name, "url")
 	}

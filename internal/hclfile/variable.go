@@ -23,6 +23,8 @@ type Variable struct {
 	Type json.RawMessage
 	// Value is the JSON value: the one given from outside, else the default.
 	Value json.RawMessage
+	// Given is the value as it was given from outside, nil for the default.
+	Given *string
 	// Sensitive keeps the value out of messages and logs.
 	Sensitive bool
 	Range     diag.Range
@@ -89,7 +91,7 @@ func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 	given, ok := values[v.Name]
 	switch {
 	case ok && typed:
-		v.Value = d.given(b, t, given)
+		v.Value, v.Given = d.given(b, t, given), &given.Text
 	case v.Value == nil && b.Body.Attributes["default"] == nil && !d.f.left.vague[b.Body]:
 		d.fail("missing-value", v.Range, fmt.Sprintf("the variable %q has no value", v.Name),
 			fmt.Sprintf("give it a default, a line in a *.mcpdvars file beside this one, --var %s=… or %s%s", v.Name, envPrefix, v.Name))

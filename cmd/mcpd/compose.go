@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"math"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/deployment"
+)
+
+func newCompose(e env) *cobra.Command {
+	var c composition
+	cmd := &cobra.Command{
+		Use:   "compose",
+		Short: "Write the files with which mcpd is deployed beside its upstreams",
+		Long: `Compose writes docker-compose.yml, a Dockerfile, manifests of Kubernetes and a
+unit of systemd for mcpd and the servers that the container blocks of mcpd.hcl
+run beside it. It reaches none of them, and files that it has not written it
+leaves alone.`,
+		Example: `  mcpd compose --insecure-listen
+  mcpd compose --out deploy --version v1.2.3
+  mcpd compose --out deploy --version v1.2.3 --check`,
+		Args:              nothing,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), e) },
+	}
+	c.add(cmd)
+	return cmd
+}
+
+// composition are the flags of compose.
+type composition struct {
+	files
+	out, name, image, version string
+	port                      int
+	memory, state, secrets    string
+	cpus                      float64
+	env                       []string
+	insecure                  bool
+	check, force, asJSON      bool
+}
+
+func (c *composition) add(cmd *cobra.Command) {
+	c.files.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&c.out, "out", ".", "write the files into `DIR`")
+	flags.BoolVar(&c.check, "check", false, "write nothing; exit 1 when a file would change")
+	flags.BoolVar(&c.force, "force", false, "overwrite files that mcpd compose has not written, too")
+	flags.BoolVar(&c.asJSON, "json", false, "print what became of the files as JSON on standard output")
+	flags.StringVar(&c.name, "name", "", "call the project and the namespace `NAME` (default that of the server)")
+	flags.StringVar(&c.image, "image", "", "call the image of mcpd `IMAGE` (default NAME:VERSION)")
+	flags.StringVar(&c.version, "version", "", "have the image built of mcpd `VERSION`, a tag or a commit (default that of this program)")
+	flags.IntVar(&c.port, "port", 0, "serve on `PORT` (default that of the listen block, or 8080)")
+	flags.StringVar(&c.memory, "memory", "4GiB", "give mcpd `SIZE` of memory, in MiB or GiB")
+	flags.Float64Var(&c.cpus, "cpus", float64(compose.DefaultCPU)/1000, "give mcpd `N` processors")
+	flags.StringVar(&c.state, "state", "volume", "keep the state of mcpd in a `volume`, or in memory")
+	flags.StringVar(&c.secrets, "secrets", "secrets", "take secrets that are read as files from `DIR`, seen from --out")
+	flags.StringArrayVar(&c.env, "env", nil, "give mcpd a variable of the environment, as `NAME=VALUE`")
+	flags.BoolVar(&c.insecure, "insecure-listen", false, "let mcpd serve without authentication and TLS, to this machine or to pods with a label")
+	_ = cmd.MarkFlagDirname("out")
+	_ = cmd.MarkFlagDirname("secrets")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]cobra.Completion{"volume", "memory"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (c *composition) run(ctx context.Context, e env) error {
+	s, err := c.open(e, engine.Options{Offline: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close(ctx)
+	if err := c.load(ctx, e, s, c.asJSON); err != nil {
+		return err
+	}
+	d, err := c.deployment(e, s.Snapshot())
+	if err != nil {
+		return err
+	}
+	d, problems := deployment.Complete(d, s.Snapshot().Said(), c.secrets)
+	if len(problems) > 0 {
+		return c.refuse(e, d, problems)
+	}
+	files, err := compose.Files(d)
+	if err != nil {
+		return findings("%v", err)
+	}
+	return c.settle(e, files)
+}
+
+// refuse prints what of the operator's file cannot be deployed.
+func (c *composition) refuse(e env, d compose.Deployment, problems diag.List) error {
+	if c.asJSON {
+		return c.printReport(e, engine.Report{Problems: problems}, problems.Err())
+	}
+	path := filepath.ToSlash(filepath.Clean(c.config))
+	printer := diag.Printer{Sources: map[string][]byte{path: engine.Shown(path, d.ConfigText)}, Color: e.colour}
+	if err := printer.Print(e.stderr, problems); err != nil {
+		return err
+	}
+	return findings("%s cannot be deployed", count(len(problems), "thing"))
+}
+
+// deployment returns what the flags say, and the files that mcpd is given.
+func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deployment, err error) {
+	d = compose.Deployment{Name: c.name, Image: c.image, Insecure: c.insecure, State: c.state == "volume"}
+	if c.state != "volume" && c.state != "memory" {
+		return d, usage("--state is volume or memory, not %q", c.state)
+	}
+	if d.Version, err = c.release(); err != nil {
+		return d, err
+	}
+	if d.Name == "" {
+		d.Name = labelOf(s.Info().Name)
+	}
+	if d.Image == "" {
+		d.Image = d.Name + ":" + strings.ReplaceAll(d.Version, "+", "-")
+	}
+	d.Port = c.portOf(s.Listen().Address)
+	if d.Limits, err = c.limits(); err != nil {
+		return d, err
+	}
+	for _, flag := range c.env {
+		name, value, ok := strings.Cut(flag, "=")
+		if !ok || name == "" {
+			return d, usage("--env takes NAME=VALUE")
+		}
+		d.Env = append(d.Env, compose.Variable{Name: name, Value: value})
+	}
+	if d.Config, d.Tools, err = c.places(); err != nil {
+		return d, err
+	}
+	if d.ConfigText, err = e.disk.readFile(c.config); err != nil {
+		return d, usage("cannot read the operator's file: %v", err)
+	}
+	if d.ToolFiles, err = deployment.Tools(engine.Dir(c.tools)); err != nil {
+		return d, findings("%v", err)
+	}
+	return d, nil
+}
+
+// release returns the version of mcpd that the image is built of: one that others can
+// have, too.
+func (c *composition) release() (string, error) {
+	if c.version != "" {
+		return c.version, nil
+	}
+	if v := version(); strings.HasPrefix(v, "v") && !strings.Contains(v, "+dirty") {
+		return v, nil
+	}
+	return "", usage("this mcpd is %s, which is no released version: say with --version which one the image is built of", version())
+}
+
+// portOf returns the port that mcpd is told to serve on, 0 for the default.
+func (c *composition) portOf(address string) int {
+	if c.port != 0 {
+		return c.port
+	}
+	_, port, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(port) // 0 of a socket
+	return n
+}
+
+// memorySize is an amount of memory.
+var memorySize = regexp.MustCompile(`^([1-9][0-9]{0,6})([MG])iB$`)
+
+// limits returns what mcpd may take.
+func (c *composition) limits() (compose.Limits, error) {
+	written := memorySize.FindStringSubmatch(c.memory)
+	if written == nil {
+		return compose.Limits{}, usage("--memory is a whole number with a unit, such as 512MiB or 4GiB")
+	}
+	if !(c.cpus >= 0.001 && c.cpus <= 1000) {
+		return compose.Limits{}, usage("--cpus is a number of processors from 0.001 to 1000")
+	}
+	n, _ := strconv.ParseInt(written[1], 10, 64) // it has 7 digits at most
+	shift := 20
+	if written[2] == "G" {
+		shift = 30
+	}
+	return compose.Limits{Memory: n << shift, CPU: int(math.Round(c.cpus * 1000))}, nil
+}
+
+// places returns where the operator's file and the tools are, seen from the folder of
+// docker-compose.yml.
+func (c *composition) places() (config, tools string, err error) {
+	out, err := filepath.Abs(c.out)
+	if err != nil {
+		return "", "", findings("%v", err)
+	}
+	var seen [2]string
+	for i, name := range []string{c.config, c.tools} {
+		if name, err = filepath.Abs(name); err == nil {
+			name, err = filepath.Rel(out, name)
+		}
+		if err != nil {
+			return "", "", findings("%v", err)
+		}
+		seen[i] = filepath.ToSlash(name)
+	}
+	if seen[1] == "." || strings.Trim(seen[1], "./") == "" {
+		return "", "", usage("--out is in the folder of the tools: the files would be among the tools")
+	}
+	return seen[0], seen[1], nil
+}
+
+// labelOf returns a DNS label that is like the name of a server.
+func labelOf(name string) string {
+	label := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	label = strings.TrimLeft(label, "-0123456789")
+	label = strings.Trim(label[:min(len(label), 63)], "-")
+	if label == "" {
+		return "mcpd"
+	}
+	return label
+}
