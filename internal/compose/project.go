@@ -50,7 +50,7 @@ func (d *Deployment) service() *yaml.Map {
 		is("secrets", texts(d.Reads...)),
 		is("tmpfs", texts("/tmp", runFolder)),
 		is("healthcheck", health([]string{"/mcpd", "status", "--control", controlPath})).
-			because("Unhealthy is also an mcpd that goes on with what it served before its files had\nmistakes: docker compose exec mcpd /mcpd status --control " + controlPath + " tells them."),
+			because("Unhealthy is also an mcpd that goes on with what it served before its files had\nmistakes, or that does not reach an upstream: docker compose exec mcpd /mcpd status\n--control " + controlPath + " tells which."),
 		is("stop_grace_period", fmt.Sprintf("%ds", grace)),
 	}, confined(DefaultUser, d.Limits, serverTasks)...)...)
 }

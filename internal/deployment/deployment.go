@@ -35,7 +35,7 @@ func Complete(d compose.Deployment, said power.Side, secrets string) (compose.De
 	r.door()
 	if a := config.Audit; a != nil && !d.State {
 		r.refuse(a.PathRange, "the deployment has no volume for an audit log", "let it keep its state (--state volume), or remove the block")
-	} else if a != nil && !strings.HasPrefix(path.Clean(a.Path), stateFolder+"/") {
+	} else if a != nil && !kept(a.Path) {
 		r.refuse(a.PathRange, "the server in the container cannot write here", fmt.Sprintf("write a path below %s, such as %q", stateFolder, stateFolder+"/audit/audit.jsonl"))
 	}
 	r.variables()
@@ -45,6 +45,9 @@ func Complete(d compose.Deployment, said power.Side, secrets string) (compose.De
 	}
 	return d, r.problems.Sort()
 }
+
+// kept reports whether a file stands in the volume of the state.
+func kept(file string) bool { return strings.HasPrefix(path.Clean(file), stateFolder+"/") }
 
 // refuse notes what cannot be had in a deployment.
 func (r *reading) refuse(where diag.Range, summary, detail string) {
@@ -63,7 +66,9 @@ func (r *reading) door() {
 	}
 	for _, a := range r.config.Auths {
 		r.d.Auth = r.d.Auth || a.Kind != "anonymous"
-		if a.Keys != nil {
+		// Kubernetes lets a group read what it mounts, which keys must not be: those stand
+		// where the server writes.
+		if a.Keys != nil && !(r.d.State && kept(a.Keys.File)) {
 			r.read(a.Keys.File, a.Range)
 		}
 	}
