@@ -21,7 +21,7 @@ var silent = regexp.MustCompile(strings.Join([]string{
 	`\.Real$`,                // of grants that were judged, which definitions are not
 	`^Side\.Config\.Unread$`, // only files with mistakes have it
 	`^Side\.Operator$`,       // a folder that places are told from
-	`\.(Run|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // a body that moves says the same
+	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // a body that moves says the same
 	`\.Expr\.Language$`, // always CEL
 	`\.Argument.*\.Complete$`,
 }, "|"))

@@ -21,6 +21,12 @@ func (s *Side) configured() []account {
 	for _, secret := range c.Secrets {
 		all = append(all, secretOf(secret))
 	}
+	for _, u := range c.Upstreams {
+		all = append(all, s.upstream(u))
+	}
+	if c.Codeact != nil {
+		all = append(all, codeact(c.Codeact))
+	}
 	return all
 }
 

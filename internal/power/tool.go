@@ -40,6 +40,7 @@ func (s *Side) tool(t *hclfile.Tool) account {
 	a.pointers("sensitive input", t.Sensitive)
 	a.pointers("sensitive output", t.SensitiveOutput)
 	a.body(grant.Told, "body", &t.Run)
+	a.body(grant.Told, "dry_run body", t.DryRun)
 	return a
 }
 
