@@ -11,9 +11,10 @@ import (
 
 // CallTool calls a tool for the body of x: for the same caller, and on the same
 // snapshot. The bounds of the server count the call and do not refuse it, as x
-// holds a place until it ends. See [host.Tools].
+// holds a place until it ends. What the body of a planned call calls is planned, too. See
+// [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, nil, false)
+	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, x.plan.within(), false)
 	if err != nil {
 		return nil, err
 	}

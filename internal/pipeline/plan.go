@@ -20,6 +20,18 @@ const (
 type plan struct {
 	how      string
 	approval bool
+	// reading says that the call is one of a body that is said to read and is run as in
+	// any call: what it returns may be kept, and must not be made of answers that are none.
+	reading bool
+}
+
+// within returns the plan of what the body of a planned call calls, nil of one that is
+// made.
+func (p *plan) within() *plan {
+	if p == nil {
+		return nil
+	}
+	return &plan{reading: p.how == planRan}
 }
 
 // runs reports whether a call is made as any other: one that only reads, and that no user
@@ -40,6 +52,9 @@ func (x *execution) rehearsed() bool {
 
 // planned answers for a call that is not made. It counts for no limit.
 func (x *execution) planned(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
+	if x.plan.reading {
+		return call.Result{}, failed(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
+	}
 	x.plan.how, x.consents = planPlanned, nil
 	if x.entry.DryRun == nil {
 		return call.Result{Value: orNull(nil), Content: content.None()}, nil
