@@ -22,10 +22,13 @@ type Listing struct {
 	TTL time.Duration
 }
 
-// The bounds of lists.
+// The bounds of lists. A server may send much at once, and as many pages as it likes: what
+// it lists is kept for as long as it is served.
 const (
 	maxPages   = 1000
 	maxEntries = 10_000
+	// maxListed bounds all lists of a server together, in bytes.
+	maxListed = 16 << 20
 )
 
 // The methods of lists, each with the member that holds them.
@@ -40,6 +43,7 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 		can = &mcp.ServerCapabilities{}
 	}
 	found := &Listing{Instructions: l.session.InitializeResult().Instructions, Completes: can.Completions != nil}
+	left := maxListed
 	found.Subscribes = can.Resources != nil && can.Resources.Subscribe
 	for _, list := range []struct {
 		method string
@@ -52,7 +56,7 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 		if !list.has {
 			continue
 		}
-		ttl, err := l.pages(ctx, list.method, list.to)
+		ttl, err := l.pages(ctx, list.method, list.to, &left)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", list.method, err)
 		}
@@ -63,13 +67,17 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 	return found, nil
 }
 
-// pages reads all pages of a list, and returns how long they hold.
-func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage) (ttl time.Duration, err error) {
+// pages reads all pages of a list, which may have so many bytes as are left, and returns
+// how long they hold.
+func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
 	seen := map[string]bool{}
 	for cursor := ""; ; {
 		reply, err := l.call(ctx, Request{Method: method, Name: cursor})
 		if err != nil {
 			return 0, err
+		}
+		if *left -= len(reply); *left < 0 {
+			return 0, fmt.Errorf("what the server lists has more than %d bytes", maxListed)
 		}
 		var page struct {
 			Entries    []json.RawMessage

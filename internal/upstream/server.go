@@ -22,7 +22,11 @@ const (
 	// soonest is how soon a list is read again whose server says that it holds for less.
 	soonest = 5 * time.Second
 	// quiet is how long a server says nothing more of its lists before they are read again.
-	quiet = 50 * time.Millisecond
+	// One that goes on and on saying it is read at times that are twice as far apart each
+	// time, up to longestQuiet: whatever it lists anew has all be linked anew, and all
+	// clients be told.
+	quiet        = 50 * time.Millisecond
+	longestQuiet = 10 * time.Second
 )
 
 // server is one server of a fleet.
@@ -92,10 +96,14 @@ func (s *server) serve(ctx context.Context) error {
 		return err
 	}
 	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
-	for {
+	for apart := quiet; ; apart = min(2*apart, longestQuiet) {
 		s.set(link, State{Listing: listing, Revision: link.Revision()})
-		if err := s.await(ctx, link, listing.TTL); err != nil {
+		read := time.Now()
+		if err := s.await(ctx, link, listing.TTL, read.Add(apart)); err != nil {
 			return err
+		}
+		if time.Since(read) > steady {
+			apart = quiet
 		}
 		again, cancel := context.WithTimeout(ctx, start)
 		listing, err = link.List(again)
@@ -106,8 +114,9 @@ func (s *server) serve(ctx context.Context) error {
 	}
 }
 
-// await waits until the lists are to be read again. The error is why they cannot be.
-func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error {
+// await waits until the lists are to be read again: not before first, where the server says
+// that they have changed. The error is why they cannot be.
+func (s *server) await(ctx context.Context, link *Link, ttl time.Duration, first time.Time) error {
 	var old <-chan time.Time
 	if ttl > 0 {
 		timer := time.NewTimer(max(ttl, soonest))
@@ -125,7 +134,9 @@ func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error
 	}
 	select { // several lists change at once
 	case <-ctx.Done():
-	case <-time.After(quiet):
+	case <-link.Dead():
+		return link.Err()
+	case <-time.After(max(quiet, time.Until(first))):
 	}
 	select {
 	case <-s.stale:

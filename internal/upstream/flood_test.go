@@ -1,0 +1,101 @@
+package upstream_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/upstream"
+)
+
+// flood is a server of revision 2025-11-25 without a network. tools returns its answer to
+// a request for a page of its tools: the media type, and the text.
+type flood struct {
+	tools func(id, cursor string) (kind, text string)
+}
+
+func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := func(status int, kind, text string) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: status, Status: http.StatusText(status), Request: r, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(text)),
+		}, nil
+	}
+	if r.Method != http.MethodPost {
+		return answer(http.StatusMethodNotAllowed, "", "")
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Cursor string }
+	}
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {
+		return nil, err
+	}
+	switch m.Method {
+	case "initialize":
+		return answer(http.StatusOK, "application/json", fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"flood","version":"1"}}}`, m.ID))
+	case "tools/list":
+		kind, text := f.tools(string(m.ID), m.Params.Cursor)
+		return answer(http.StatusOK, kind, text)
+	case "notifications/initialized":
+		return answer(http.StatusAccepted, "", "")
+	}
+	return answer(http.StatusBadRequest, "", "")
+}
+
+// at returns the place of the server, and the options by which it is reached.
+func (f flood) at(t *testing.T) (upstream.Place, upstream.Options) {
+	o, _ := options(t)
+	o.Transport = func(grant.HTTP) http.RoundTripper { return f }
+	return upstream.Place{Name: "flood", URL: "http://flood.test/mcp"}, o
+}
+
+func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
+	const size = 3 << 20
+	pages := 0
+	place, o := flood{func(id, _ string) (kind, text string) {
+		pages++
+		return "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t%d","inputSchema":{"type":"object"},"description":%q}],"nextCursor":"%d"}}`,
+			id, pages, strings.Repeat("x", size), pages)
+	}}.at(t)
+	l, err := upstream.Dial(t.Context(), place, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = l.List(t.Context())
+	if want := "tools/list: what the server lists has more than 16777216 bytes"; err == nil || err.Error() != want || pages != 6 {
+		t.Errorf("after %d pages: %v; want %s", pages, err, want)
+	}
+}
+
+func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var read atomic.Int32
+		place, o := flood{func(id, _ string) (kind, text string) {
+			n := read.Add(1)
+			return "text/event-stream", fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"+
+				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
+		}}.at(t)
+		f := upstream.NewFleet(o, func() {})
+		f.Keep([]upstream.Place{place})
+		time.Sleep(time.Minute)
+		if n := read.Load(); n < 5 || n > 20 {
+			t.Errorf("its lists are read %d times in a minute", n)
+		}
+		f.Close()
+	})
+}
