@@ -90,6 +90,7 @@ type upstreamRow struct {
 	Again    *time.Time `json:"again,omitempty"`
 	Revision string     `json:"revision,omitempty"`
 	Offered  int        `json:"offered"`
+	Left     int        `json:"left"`
 	LeftOut  []string   `json:"left_out"`
 	// Quarantined are tools that nobody has accepted as they are.
 	Quarantined []string `json:"quarantined"`
@@ -100,7 +101,7 @@ type upstreamRow struct {
 func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 	rows := make([]upstreamRow, len(all))
 	for i, u := range all {
-		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, LeftOut: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
+		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, Left: u.Left, LeftOut: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
 		}
@@ -150,7 +151,7 @@ func (u *upstreamRow) text() string {
 
 // without says what of it is not offered here.
 func (u *upstreamRow) without() string {
-	switch left, quarantined := len(u.LeftOut), len(u.Quarantined); {
+	switch left, quarantined := u.Left, len(u.Quarantined); {
 	case left == 0:
 		return ""
 	case quarantined == 0:

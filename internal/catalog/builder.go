@@ -169,6 +169,9 @@ type build struct {
 	// it that does not fit is left out.
 	left    []LeftOut
 	lenient bool
+	// isOut is the same as a set, and leftOf counts it by the names of upstreams.
+	isOut  map[leftItem]bool
+	leftOf map[string]int
 	// instructions are those of upstream servers.
 	instructions []string
 
@@ -201,7 +204,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		config = &strict
 	}
 	config, twice := b.addUpstreams(config)
-	found := &build{lenient: change.Upstreams, lock: source.ReadLock(b.options.LockPath), upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
+	found := &build{isOut: map[leftItem]bool{}, leftOf: map[string]int{}, lenient: change.Upstreams, lock: source.ReadLock(b.options.LockPath), upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
 	found.report(b.config.Problems)
 	found.report(twice)
 	defined, problems := b.tree.Definitions(found.config)

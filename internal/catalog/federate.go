@@ -56,11 +56,32 @@ type leftKey struct {
 	Address string
 }
 
+// leftItem is one thing that is left out, as it is now.
+type leftItem struct {
+	leftKey
+	key [32]byte
+}
+
+// maxLeftTold bounds the warnings of what is left out of one upstream: it lists thousands
+// of things as easily, and again and again.
+const maxLeftTold = 20
+
 // leaveOut has what an upstream offers not served, and warns of it at a place.
 func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.Note) {
 	f.mu.Lock()
-	f.left = append(f.left, LeftOut{leftKey: leftKey{item.Kind, item.Address}, Upstream: item.Upstream, Why: why, key: item.Key})
+	is := leftItem{leftKey{item.Kind, item.Address}, item.Key}
+	if f.isOut[is] {
+		f.mu.Unlock()
+		return
+	}
+	f.isOut[is] = true
+	f.left = append(f.left, LeftOut{leftKey: is.leftKey, Upstream: item.Upstream, Why: why, key: item.Key})
+	f.leftOf[item.Upstream]++
+	told := f.leftOf[item.Upstream]
 	f.mu.Unlock()
+	if told > maxLeftTold {
+		return
+	}
 	f.report(diag.List{{
 		Severity: diag.Warning, Code: "left-out", Range: at, Notes: notes,
 		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, clipped(item.Name), item.Upstream, why),
@@ -77,9 +98,19 @@ func clipped(name string) string {
 
 // isLeft reports whether an item is left out.
 func (f *build) isLeft(i *Item) bool {
-	return i.Upstream != "" && slices.ContainsFunc(f.left, func(l LeftOut) bool {
-		return l.leftKey == leftKey{i.Kind, i.Address} && l.key == i.Key
-	})
+	return i.Upstream != "" && f.isOut[leftItem{leftKey{i.Kind, i.Address}, i.Key}]
+}
+
+// tellMore says how much is left out of which nothing was told.
+func (f *build) tellMore() {
+	for i := range f.upstreams {
+		u := &f.upstreams[i]
+		if more := f.leftOf[u.Name] - maxLeftTold; more > 0 {
+			f.report(diag.List{{
+				Severity: diag.Warning, Code: "left-out", Range: u.NameRange, Summary: fmt.Sprintf("%d things more of the upstream %q are left out", more, u.Name),
+			}})
+		}
+	}
 }
 
 // excuses reports whether what an upstream offers is left out where it does not fit, and
@@ -207,6 +238,7 @@ func (k *linker) excuse(e *Entry, problems diag.List) diag.List {
 // leave takes out of the catalog what is left out, and returns the entries that stay.
 func (k *linker) leave(entries []*Entry) []*Entry {
 	k.catalog.LeftOut = k.found.left
+	k.found.tellMore()
 	if len(k.found.left) == 0 {
 		return entries
 	}

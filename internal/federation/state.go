@@ -23,10 +23,10 @@ type State struct {
 	Revision string
 	// Instructions tell a model how to use it, in its own words.
 	Instructions string
-	// Offered counts what it lists, and LeftOut is what of that could be offered here and
-	// is not, with the reasons. Quarantined are the tools among it that nobody has accepted
-	// as they are.
-	Offered              int
+	// Offered counts what it lists, and Left what of that could be offered here and is not.
+	// LeftOut are the first of these, with the reasons. Quarantined are the tools among all
+	// of these that nobody has accepted as they are.
+	Offered, Left        int
 	LeftOut, Quarantined []string
 	// Unkept is why the lock file does not have what is taken in of it without a question,
 	// nil where it does.
@@ -53,6 +53,9 @@ func Ailing(states []State) string {
 	return strings.Join(ails, "; ")
 }
 
+// maxLeft bounds [State].LeftOut.
+const maxLeft = 100
+
 // States returns how the servers of a catalog are, in the order of their blocks.
 func (f *Federation) States(c *catalog.Catalog) []State {
 	f.mu.Lock()
@@ -70,10 +73,13 @@ func (f *Federation) States(c *catalog.Catalog) []State {
 			states[i].Unkept = f.pins.unkept
 		}
 		for _, left := range c.LeftOut {
-			if left.Upstream == name && left.Quarantined {
+			if left.Upstream != name {
+				continue
+			}
+			if left.Quarantined {
 				states[i].Quarantined = append(states[i].Quarantined, left.Address)
 			}
-			if left.Upstream == name {
+			if states[i].Left++; states[i].Left <= maxLeft {
 				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
 			}
 		}

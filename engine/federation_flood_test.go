@@ -1,0 +1,35 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *testing.T) {
+	const many = 2000
+	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, nil)
+	for i := range many {
+		up.AddResource(&mcp.Resource{URI: fmt.Sprintf("many://%d", i), Name: fmt.Sprint("r", i)}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return nil, nil
+		})
+	}
+	first := upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil)))
+	s := federated(t, first+strings.Replace(first, `"lab"`, `"twin"`, 1))
+	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 things more of the upstream "twin" are left out`) {
+		t.Errorf("the operator is told %d times, first %q", len(told), told[:min(len(told), 30)])
+	}
+	if n := len(s.Snapshot().Offers(engine.Resources)); n != many {
+		t.Errorf("%d resources are served", n)
+	}
+	if twin := s.Status().Upstreams[1]; twin.Left != many || len(twin.LeftOut) != 100 {
+		t.Errorf("the status tells of %d, and names %d", twin.Left, len(twin.LeftOut))
+	}
+}
