@@ -91,8 +91,10 @@ type Builder struct {
 		of    hclfile.Hash
 		items []*Item
 	}
-	// excused is what the catalog that serves leaves out (see [Catalog.LeftOut]).
-	excused map[leftKey][32]byte
+	// offered is what the catalog that serves has of upstream servers, and heard the blocks
+	// of those servers that have offered anything since they are as they are.
+	offered map[leftItem]bool
+	heard   map[string]hclfile.Hash
 }
 
 // New returns a builder that has read nothing yet.
@@ -260,10 +262,7 @@ func (b *Builder) withCode(config *hclfile.Config, items []*Item) []*Item {
 func (b *Builder) Served() {
 	b.served = b.config
 	b.results.Keep(keysOf(b.built))
-	b.excused = map[leftKey][32]byte{}
-	for _, left := range b.built.LeftOut {
-		b.excused[left.leftKey] = left.key
-	}
+	b.hear()
 }
 
 // renew forgets everything that was compiled when the variables have changed,

@@ -18,7 +18,6 @@ type LeftOut struct {
 	Upstream, Why string
 	// Quarantined says that it is a tool that nobody has accepted as it is.
 	Quarantined bool
-	key         [32]byte // that of the item, zero where there is none
 }
 
 // NewLeftOut returns a tool that is left out before it is an item: address is what callers
@@ -75,7 +74,7 @@ func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.No
 		return
 	}
 	f.isOut[is] = true
-	f.left = append(f.left, LeftOut{leftKey: is.leftKey, Upstream: item.Upstream, Why: why, key: item.Key})
+	f.left = append(f.left, LeftOut{leftKey: is.leftKey, Upstream: item.Upstream, Why: why})
 	f.leftOf[item.Upstream]++
 	told := f.leftOf[item.Upstream]
 	f.mu.Unlock()
@@ -115,10 +114,41 @@ func (f *build) tellMore() {
 
 // excuses reports whether what an upstream offers is left out where it does not fit, and
 // is no mistake of the files: it has come, or become another, by itself. What a file
-// breaks is a mistake of that file, unless the catalog that serves leaves it out already.
+// breaks is a mistake of that file: that is what the catalog which serves has, and all that
+// a server offers whose block is new. A server that offers something else all the time
+// keeps no file from being loaded.
 func (b *Builder) excuses(found *build, item *Item) bool {
-	key, left := b.excused[leftKey{item.Kind, item.Address}]
-	return found.lenient || left && key == item.Key
+	if found.lenient {
+		return true
+	}
+	at := slices.IndexFunc(found.upstreams, func(u hclfile.Upstream) bool { return u.Name == item.Upstream })
+	heard, known := b.heard[item.Upstream]
+	return known && heard == found.upstreams[at].Meaning && !b.offered[leftItem{leftKey{item.Kind, item.Address}, item.Key}]
+}
+
+// hear remembers what the catalog that was made last has of upstream servers.
+func (b *Builder) hear() {
+	spoke := map[string]bool{}
+	b.offered = map[leftItem]bool{}
+	for kind := range b.built.Entries {
+		for _, e := range b.built.Entries[kind] {
+			if e.Upstream != "" {
+				spoke[e.Upstream], b.offered[leftItem{leftKey{e.Kind, e.Address}, e.Key}] = true, true
+			}
+		}
+	}
+	for _, left := range b.built.LeftOut {
+		spoke[left.Upstream] = true
+	}
+	heard := map[string]hclfile.Hash{}
+	for i := range b.built.Upstreams {
+		u := &b.built.Upstreams[i]
+		before, known := b.heard[u.Name]
+		if spoke[u.Name] || known && before == u.Meaning {
+			heard[u.Name] = u.Meaning
+		}
+	}
+	b.heard = heard
 }
 
 // federate returns what upstream servers offer and no address is taken of.
