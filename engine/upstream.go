@@ -40,7 +40,7 @@ func (s *Server) newUpstreams() *federation.Federation {
 		Environment: env, Depth: depth, Supervisor: s.options.Supervisor, Logger: s.options.Logger,
 	}
 	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Audit: s.Audit, Logger: s.options.Logger}
-	return federation.New(o, pins, s.relist)
+	return federation.New(o, pins, s.brokers.Secrets, s.relist)
 }
 
 // relist brings in what upstream servers offer now. A mistake in the files keeps it out

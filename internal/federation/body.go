@@ -131,12 +131,15 @@ func (l *leg) fault(f *upstream.Fault) *scripting.Failure {
 	return &scripting.Failure{Kind: scripting.RPCError, RPCCode: f.Code, Message: message}
 }
 
-// clip bounds a text, and leaves no half of a character.
-func clip(text string) string {
-	if len(text) <= maxMessage {
+// clip bounds what is passed on of the words of a server.
+func clip(text string) string { return clipTo(text, maxMessage) }
+
+// clipTo bounds a text in bytes, and leaves no half of a character.
+func clipTo(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	end := maxMessage
+	end := most
 	for end > 0 && text[end]&0xc0 == 0x80 {
 		end--
 	}

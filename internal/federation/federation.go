@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 type Federation struct {
 	// Fixed at creation.
 	fleet  *upstream.Fleet
+	veil   Veil
 	relist func()
 	listed chan struct{} // holds a token while a server offers another thing than before
 	ended  chan struct{}
@@ -50,11 +52,19 @@ type offer struct {
 // Options are those of the connections.
 type Options = upstream.Options
 
-// New returns a federation of no servers. It tells relist when what one of them offers is
+// Veil hides the values of secrets: a server knows those that it is given, and may repeat
+// them.
+type Veil interface {
+	Redact(text string) string
+	RedactJSON(value json.RawMessage) json.RawMessage
+}
+
+// New returns a federation of no servers. The veil is over all that they say and no caller
+// has asked for. It tells relist when what one of them offers is
 // another thing than before, which may take its time: what changes meanwhile is told once
 // it has returned.
-func New(o Options, p Pins, relist func()) *Federation {
-	f := &Federation{relist: relist, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
+func New(o Options, p Pins, veil Veil, relist func()) *Federation {
+	f := &Federation{veil: veil, relist: relist, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
 		case f.listed <- struct{}{}:
@@ -156,7 +166,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 		f.known = append(f.known, o)
 		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
 		offered.Problems = append(offered.Problems, o.problems...)
-		if text := strings.TrimSpace(listing.Instructions); u.Instructions && text != "" {
+		if text := strings.TrimSpace(f.veil.Redact(listing.Instructions)); u.Instructions && text != "" {
 			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clip(text))
 		}
 	}
@@ -174,7 +184,7 @@ func (f *Federation) Served() {
 
 // offer makes items of a listing; those of before that are the same stay.
 func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, lock: f.pins.lock, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
 			m.before[item.Key] = item

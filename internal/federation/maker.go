@@ -29,6 +29,7 @@ const maxTold = 20
 type maker struct {
 	block     *hclfile.Upstream
 	fleet     *upstream.Fleet
+	veil      Veil
 	completes bool
 	before    map[[32]byte]*catalog.Item
 	// pins says that tools are held to the lock, in a mode.
@@ -105,6 +106,12 @@ func (m *maker) each(kind catalog.Kind, entries []json.RawMessage, make func(*ca
 			m.tell(fmt.Sprintf("it lists a %s that is no object", kind))
 			continue
 		}
+		hidden := m.veil.RedactJSON(entry)
+		if called := said.address(kind); decoded(hidden).address(kind) != called {
+			m.tell(fmt.Sprintf("it lists a %s whose name holds the value of a secret", kind))
+			continue
+		}
+		entry, said = hidden, decoded(hidden)
 		key := m.key(kind, entry)
 		item := m.before[key]
 		if item == nil {
@@ -175,9 +182,20 @@ func (m *maker) warning(what string) diag.Diagnostic {
 // maxShown bounds what is shown of a name in a warning, in bytes.
 const maxShown = 128
 
+// address returns what a server itself calls an entry by.
+func (m members) address(kind catalog.Kind) string {
+	switch kind {
+	case catalog.Resources:
+		return m.text("uri")
+	case catalog.Templates:
+		return m.text("uriTemplate")
+	}
+	return m.text("name")
+}
+
 // shown returns what a server calls an entry, fit for a warning.
 func shown(said members, kind catalog.Kind) string {
-	name := said.text(map[catalog.Kind]string{catalog.Resources: "uri", catalog.Templates: "uriTemplate"}[kind])
+	name := said.address(kind)
 	if name == "" {
 		name = said.text("name")
 	}

@@ -2,6 +2,7 @@ package federation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/mcpd/mcpd/internal/catalog"
@@ -18,14 +19,21 @@ type listed struct {
 	why     []error
 }
 
-// listedOf reads the entries of a list of tools.
-func listedOf(u *hclfile.Upstream, entries []json.RawMessage) (l listed) {
+// errSecretName is of a tool that nobody could call without telling the secret.
+var errSecretName = errors.New("its name holds the value of a secret")
+
+// listedOf reads the entries of a list of tools, from behind the veil: what is accepted is
+// written to a file.
+func listedOf(u *hclfile.Upstream, entries []json.RawMessage, veil Veil) (l listed) {
 	for _, entry := range entries {
 		var said members
 		if json.Unmarshal(entry, &said) == nil && !u.Includes(said.text("name")) {
 			continue
 		}
-		if t, err := lockfile.Of(u.Name, entry); err != nil {
+		entry = veil.RedactJSON(entry)
+		if decoded(entry).text("name") != said.text("name") {
+			l.refused, l.why = append(l.refused, entry), append(l.why, errSecretName)
+		} else if t, err := lockfile.Of(u.Name, entry); err != nil {
 			l.refused, l.why = append(l.refused, entry), append(l.why, err)
 		} else {
 			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
@@ -62,7 +70,7 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 
 // accepted returns the entries of tools that may be served.
 func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
-	l := listedOf(m.block, entries)
+	l := listedOf(m.block, entries, m.veil)
 	for i, entry := range l.refused {
 		m.leave(decoded(entry).text("name"), fmt.Sprintf("nobody can accept it: %v", l.why[i]))
 	}

@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -56,6 +57,18 @@ func Ailing(states []State) string {
 // maxLeft bounds [State].LeftOut.
 const maxLeft = 100
 
+// maxReason bounds what is shown of why a server cannot be reached, which may be in words
+// of its own, in bytes.
+const maxReason = 1 << 10
+
+// shown returns an error as operators may see it.
+func (f *Federation) shown(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(clipTo(f.veil.Redact(err.Error()), maxReason))
+}
+
 // States returns how the servers of a catalog are, in the order of their blocks.
 func (f *Federation) States(c *catalog.Catalog) []State {
 	f.mu.Lock()
@@ -64,9 +77,9 @@ func (f *Federation) States(c *catalog.Catalog) []State {
 	for i := range c.Upstreams {
 		name := c.Upstreams[i].Name
 		s := f.fleet.State(name)
-		states[i] = State{Name: name, Err: s.Err, Since: s.Since, Again: s.Again, Revision: s.Revision}
+		states[i] = State{Name: name, Err: f.shown(s.Err), Since: s.Since, Again: s.Again, Revision: s.Revision}
 		if l := s.Listing; l != nil {
-			states[i].Up, states[i].Instructions = true, l.Instructions
+			states[i].Up, states[i].Instructions = true, f.veil.Redact(l.Instructions)
 			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
 		}
 		if knows(f.pins.kept, name) {

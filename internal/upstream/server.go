@@ -67,7 +67,8 @@ func (s *server) run(ctx context.Context) {
 			wait = firstWait
 		}
 		pause := wait/2 + rand.N(wait/2+1)
-		s.options.Logger.Warn("an upstream server cannot be reached", slog.String("upstream", s.place.Name), slog.Any("error", err), slog.Duration("again_in", pause))
+		why := err.Error() // which may be in words of the server
+		s.options.Logger.Warn("an upstream server cannot be reached", slog.String("upstream", s.place.Name), slog.String("error", why[:min(len(why), maxNoise)]), slog.Duration("again_in", pause))
 		s.set(nil, State{Err: err, Again: time.Now().Add(pause)})
 		select {
 		case <-ctx.Done():
