@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // maxEvents is how many events may come before the answer to a call.
@@ -104,13 +105,30 @@ func (e *event) text(resumes bool) []byte {
 	}
 	if len(e.data) > 0 || resumes {
 		write("id", e.id)
-		write("retry", e.retry)
+		write("retry", patient(e.retry))
 	}
 	write("data", bytes.ReplaceAll(e.data, []byte("\n"), []byte(" ")))
 	if len(out) > 0 {
 		out = append(out, '\n')
 	}
 	return out
+}
+
+// leastRetry and mostRetry bound when a client goes on with a stream, in milliseconds: a
+// server may end one behind each event.
+const (
+	leastRetry = 100
+	mostRetry  = 3_600_000
+)
+
+// patient returns the time that a server wants a client to wait, within these bounds;
+// nothing of what is no time.
+func patient(retry []byte) []byte {
+	n, err := strconv.ParseInt(string(retry), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return strconv.AppendInt(nil, min(max(n, leastRetry), mostRetry), 10)
 }
 
 var errLongEvent = errors.New("the server sends an event that is too long")

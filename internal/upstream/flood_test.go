@@ -16,10 +16,14 @@ import (
 	"github.com/mcpd/mcpd/internal/upstream"
 )
 
-// flood is a server of revision 2025-11-25 without a network. tools returns its answer to
-// a request for a page of its tools: the media type, and the text.
+// flood is a server of revision 2025-11-25 without a network.
 type flood struct {
+	// tools returns its answer to a request for a page of its tools: the media type, and the
+	// text.
 	tools func(id, cursor string) (kind, text string)
+	// stream returns what its own stream holds before it ends; nil is that of a server
+	// without one.
+	stream func() string
 }
 
 func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -27,6 +31,9 @@ func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
 		return &http.Response{
 			StatusCode: status, Status: http.StatusText(status), Request: r, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(text)),
 		}, nil
+	}
+	if r.Method == http.MethodGet && f.stream != nil {
+		return answer(http.StatusOK, "text/event-stream", f.stream())
 	}
 	if r.Method != http.MethodPost {
 		return answer(http.StatusMethodNotAllowed, "", "")
@@ -66,7 +73,7 @@ func (f flood) at(t *testing.T) (upstream.Place, upstream.Options) {
 func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
 	const size = 3 << 20
 	pages := 0
-	place, o := flood{func(id, _ string) (kind, text string) {
+	place, o := flood{tools: func(id, _ string) (kind, text string) {
 		pages++
 		return "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t%d","inputSchema":{"type":"object"},"description":%q}],"nextCursor":"%d"}}`,
 			id, pages, strings.Repeat("x", size), pages)
@@ -85,7 +92,7 @@ func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
 func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read atomic.Int32
-		place, o := flood{func(id, _ string) (kind, text string) {
+		place, o := flood{tools: func(id, _ string) (kind, text string) {
 			n := read.Add(1)
 			return "text/event-stream", fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"+
 				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
@@ -98,4 +105,26 @@ func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *t
 		}
 		f.Close()
 	})
+}
+
+func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.T) {
+	for _, retry := range []string{"1", "-5", "18446744073710"} { // of which the last is no time at all in nanoseconds
+		synctest.Test(t, func(t *testing.T) {
+			var streams atomic.Int32
+			server := flood{
+				tools: func(id, _ string) (kind, text string) {
+					return "application/json", `{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[]}}`
+				},
+				stream: func() string { return fmt.Sprintf("retry: %s\nid: %d\n\n", retry, streams.Add(1)) },
+			}
+			place, o := server.at(t)
+			f := upstream.NewFleet(o, func() {})
+			f.Keep([]upstream.Place{place})
+			time.Sleep(time.Minute)
+			if n := streams.Load(); n < 1 || n > 601 {
+				t.Errorf("retry: %s: its stream is opened %d times in a minute", retry, n)
+			}
+			f.Close()
+		})
+	}
 }
