@@ -23,7 +23,7 @@ const (
 
 // Items returns what a codeact block offers. Trial is that of [scripting.Source].
 func Items(block *hclfile.Codeact, trial func(scripting.Source) error) []*catalog.Item {
-	m := &maker{block: block, kit: &kit{block: block}}
+	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
 	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, trial: trial})
 	if block.Search {
 		yes := true

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/codemode"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -16,10 +17,28 @@ import (
 // kit is what all bodies of one block share.
 type kit struct {
 	block *hclfile.Codeact
+	// compiling has a place for each program that is compiled at once.
+	compiling chan struct{}
 
 	mu sync.Mutex
 	// index is that of the tools of one catalog: the one that was searched last.
 	index *index
+}
+
+// maxCompiling is how many programs are compiled at once: each that is large is tried in a
+// process first, which may take its time and memory to their bounds.
+const maxCompiling = 4
+
+// compile compiles a program, once there is a place for that. The error is that of ctx.
+func (k *kit) compile(ctx context.Context, src scripting.Source) (*scripting.Program, diag.List, error) {
+	select {
+	case k.compiling <- struct{}{}:
+		defer func() { <-k.compiling }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	program, problems := scripting.Compile(src)
+	return program, problems, ctx.Err()
 }
 
 // index finds tools of a catalog.

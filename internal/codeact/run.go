@@ -52,7 +52,10 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
 	src.Objects, src.Members = namesOf(i.Survey.Catalog()).grant(r.tools(ctx, i.Survey))
-	program, problems := scripting.Compile(src)
+	program, problems, err := r.compile(ctx, src)
+	if err != nil {
+		return scripting.Outcome{}, err
+	}
 	if program == nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: scripting.Explain(src.Text, problems)}}, nil, nil
 	}

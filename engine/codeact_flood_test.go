@@ -1,0 +1,42 @@
+package engine_test
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+func TestNoMoreThanAFewProgramsOfAgentsAreTriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, ran atomic.Int32
+		goOn := make(chan struct{})
+		s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Trial: func(scripting.Source) error {
+			running.Add(1)
+			<-goOn
+			ran.Add(1)
+			return nil
+		}})
+		var calls sync.WaitGroup
+		for range 12 {
+			calls.Go(func() {
+				if got := called(t, s, code("1;"+strings.Repeat(" ", 5<<10)+"2")); got.Err != nil {
+					t.Errorf("a call ends with %s", ended(got))
+				}
+			})
+		}
+		synctest.Wait()
+		if n := running.Load(); n != 4 {
+			t.Errorf("%d are tried at once", n)
+		}
+		close(goOn)
+		calls.Wait()
+		if n := ran.Load(); n != 12 {
+			t.Errorf("%d were tried", n)
+		}
+	})
+}
