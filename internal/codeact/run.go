@@ -54,7 +54,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	src.Objects, src.Members = namesOf(i.Survey.Catalog()).grant(r.tools(ctx, i.Survey))
 	program, problems, err := r.compile(ctx, src)
 	if err != nil {
-		return scripting.Outcome{}, err
+		return scripting.Outcome{}, nil, err
 	}
 	if program == nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: scripting.Explain(src.Text, problems)}}, nil, nil
