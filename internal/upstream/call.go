@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // The methods of requests that go to servers, and of those that come from them.
@@ -96,6 +97,9 @@ type Call struct {
 	method string
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the call has ended
+	began  uint64        // how much had been heard of the server
+
+	sent atomic.Bool // its request has been on its way
 
 	mu       sync.Mutex
 	listener Listener
@@ -308,6 +312,22 @@ func (c *Call) Answer(answers map[string]Answer) {
 	if len(left) > 0 {
 		c.look()
 	}
+}
+
+// streamError is why a call ends whose stream was of no use.
+type streamError struct{ error }
+
+// Unwrap returns the reason.
+func (e streamError) Unwrap() error { return e.error }
+
+// breaks ends the call for what has come on its stream.
+func (c *Call) breaks(err error) { c.cancel(streamError{err}) }
+
+// answered reports whether the server has given a response.
+func (c *Call) answered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken
 }
 
 // Cancel ends the call, which the server is told.

@@ -59,7 +59,7 @@ func (e *events) next() error {
 	}
 	if e.of != nil {
 		if e.seen++; e.seen > maxEvents {
-			err := fmt.Errorf("the server has sent %d events and no answer", maxEvents)
+			err := fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errTooMuch)
 			e.broken(err)
 			return err
 		}
@@ -78,7 +78,7 @@ func (e *events) next() error {
 // that of one.
 func (e *events) broken(err error) {
 	if e.of != nil {
-		e.of.cancel(err)
+		e.of.breaks(err)
 		return
 	}
 	e.wire.fail(err)
@@ -131,7 +131,7 @@ func patient(retry []byte) []byte {
 	return strconv.AppendInt(nil, min(max(n, leastRetry), mostRetry), 10)
 }
 
-var errLongEvent = errors.New("the server sends an event that is too long")
+var errLongEvent = fmt.Errorf("the server sends an event that is too long: %w", errTooMuch)
 
 // event reads the fields of an event, up to the blank line behind it.
 func (e *events) event() (event, error) {

@@ -155,8 +155,10 @@ func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listene
 	link, state := s.link, s.state
 	s.mu.Unlock()
 	if link == nil {
-		wait := max(time.Until(state.Again), 0)
-		return nil, &UnreachableError{Name: name, Wait: wait, Err: state.Err}
+		return nil, &UnreachableError{Name: name, Wait: max(time.Until(state.Again), 0), Err: state.Err}
+	}
+	if err := link.Err(); err != nil { // it is tried again when nothing of the link is left
+		return nil, &UnreachableError{Name: name, Wait: firstWait, Err: err}
 	}
 	return link.Begin(ctx, r, heard), nil
 }

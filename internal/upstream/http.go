@@ -41,6 +41,8 @@ func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.link.wire.health.heard.Add(1)
+	resp.Body = t.link.wire.health.listen(resp.Body)
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
@@ -95,7 +97,7 @@ func (t *watched) whole(resp *http.Response, of *Call) error {
 	case err != nil:
 		return fmt.Errorf("read the answer of the server: %w", err)
 	case len(text) > limit:
-		return fmt.Errorf("the answer of the server is longer than %d bytes", limit)
+		return fmt.Errorf("the answer of the server is longer than %d bytes: %w", limit, errTooMuch)
 	}
 	if text = bytes.TrimSpace(text); len(text) > 0 {
 		if text, err = t.link.wire.incoming(text, of); err != nil {

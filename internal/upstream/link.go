@@ -227,14 +227,17 @@ func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
 func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := newCall(l.calls.Add(1), r, heard, cancel)
+	c.began = l.wire.health.heard.Load()
 	l.wire.open(c)
 	go func() {
 		defer cancel(nil)
 		err := l.send(ctx, c, r)
 		l.wire.close(c)
-		if cause := context.Cause(ctx); err != nil && cause != nil {
+		cause := context.Cause(ctx)
+		if err != nil && cause != nil {
 			err = cause
 		}
+		l.wire.judge(c, cause, err)
 		c.end(err)
 	}()
 	return c

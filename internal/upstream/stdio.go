@@ -63,7 +63,7 @@ func (l *Link) start(ctx context.Context) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(child.Stdout)}
+	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(l.wire.health.listen(child.Stdout))}
 	p.told.Go(p.tell)
 	return p, nil
 }
@@ -71,7 +71,7 @@ func (l *Link) start(ctx context.Context) (*program, error) {
 // tell passes what the program writes to its standard error on to the log, line by line.
 // Of a long line it passes on the beginning.
 func (p *program) tell() {
-	lines := bufio.NewReaderSize(p.child.Stderr, maxNoise)
+	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), maxNoise)
 	for within := false; ; {
 		line, long, err := lines.ReadLine()
 		if err != nil {

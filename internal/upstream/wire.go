@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type wire struct {
 	// changed is told of what the server says of itself: that a list has changed, by its
 	// method, and of a resource its URI.
 	changed func(method, uri string)
+	health  breaker
 
 	mu sync.Mutex
 	// calls are those that have not ended, by their tokens, and sent those whose requests
@@ -111,6 +113,7 @@ func (w *wire) outgoing(text []byte) *Call {
 	c := w.calls[token]
 	if c != nil {
 		w.sent[string(m.id)] = c
+		c.sent.Store(true)
 	}
 	return c
 }
@@ -253,6 +256,25 @@ func (w *wire) notification(m message, text []byte, of *Call) []byte {
 		return text
 	}
 	return nil
+}
+
+// judge takes note of how a call has ended: by its cause if it was cancelled, and with the
+// error. It gives the connection up when it is of no use.
+func (w *wire) judge(c *Call, cause, err error) {
+	_, cut := cause.(streamError)
+	var enough bool
+	switch {
+	case c.answered():
+		w.health.answers()
+	case !c.sent.Load(), isTooMuch(err):
+	case cut, cause == nil:
+		enough = w.health.fails()
+	case errors.Is(cause, context.DeadlineExceeded):
+		enough = w.health.waits(c.began)
+	}
+	if enough {
+		w.fail(ErrFailing)
+	}
 }
 
 // fail ends the connection for all calls.
