@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"sync/atomic"
 )
 
 // maxRequest bounds what the client library sends at once, in bytes. Arguments are
@@ -18,14 +19,14 @@ const maxRequest = 64 << 20
 // maxFault bounds the body of an answer that is none, in bytes.
 const maxFault = 64 << 10
 
-// unposted are the statuses by which a server says that it takes no POST at the URL
-// (2026-07-28 basic/transports, Backward Compatibility).
-var unposted = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
-
 // watched has the wire see what goes over HTTP.
 type watched struct {
 	link *Link
 	next http.RoundTripper
+	// plainEvents says that the server speaks as revision 2024-11-05 has it, and absent that
+	// it has said last that nothing of it is at the URL.
+	plainEvents bool
+	absent      atomic.Bool
 }
 
 // RoundTrip sends a request of the client library.
@@ -46,12 +47,12 @@ func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		if out.Method == http.MethodPost {
-			t.link.unposted.Store(slices.Contains(unposted, resp.StatusCode))
+		if (out.Method == http.MethodGet) == t.plainEvents {
+			t.absent.Store(slices.Contains(unposted, resp.StatusCode))
 		}
 		t.fault(resp, of)
 	case kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.link.plainEvents)
+		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.plainEvents)
 	default:
 		if err := t.whole(resp, of); err != nil {
 			return nil, err

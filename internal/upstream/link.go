@@ -57,24 +57,24 @@ const (
 // Link is a connection to a server. It is safe for concurrent use.
 type Link struct {
 	// Fixed once it is dialled.
-	place   Place
-	options Options
-	wire    *wire
-	session *mcp.ClientSession
-	child   *program // nil over HTTP
-	leave   func()   // ends all streams
-	// unposted says that the server has refused the first POST.
-	unposted atomic.Bool
-	// plainEvents says that the server speaks as revision 2024-11-05 has it over HTTP.
-	plainEvents bool
-	watching    sync.WaitGroup
+	place    Place
+	options  Options
+	wire     *wire
+	session  *mcp.ClientSession
+	child    *program // nil over HTTP
+	leave    func()   // ends all streams
+	way      way      // in which the server is spoken to over HTTP
+	watching sync.WaitGroup
 
 	calls atomic.Int64
 }
 
 // Dial connects to a server, and has agreed on a revision with it when it returns. It
 // takes no longer than ctx lets it. Close the link when it is of no use any more.
-func Dial(ctx context.Context, p Place, o Options) (*Link, error) {
+func Dial(ctx context.Context, p Place, o Options) (*Link, error) { return dial(ctx, p, o, way{}) }
+
+// dial is [Dial], for a server that was spoken to before in the way known.
+func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	l := &Link{place: p, options: o}
 	limits := jsongate.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
 	if limits.Bytes <= 0 {
@@ -89,7 +89,7 @@ func Dial(ctx context.Context, p Place, o Options) (*Link, error) {
 	life, leave := context.WithCancel(context.WithoutCancel(ctx))
 	l.leave = leave
 	stop := context.AfterFunc(ctx, leave)
-	err := l.connect(life)
+	err := l.connect(life, known)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -99,44 +99,18 @@ func Dial(ctx context.Context, p Place, o Options) (*Link, error) {
 	return l, nil
 }
 
-// connect finds the way in which the server speaks.
-func (l *Link) connect(ctx context.Context) error {
-	if len(l.place.Command) > 0 {
-		child, err := l.start(ctx)
-		if err != nil {
-			return err
-		}
-		l.child = child
-		return l.shake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
+// connect opens a session with the server.
+func (l *Link) connect(ctx context.Context, known way) error {
+	if len(l.place.Command) == 0 {
+		return l.find(ctx, known)
 	}
-	web := &http.Client{Transport: &watched{link: l, next: l.options.Transport(l.place.Grant)}, CheckRedirect: stay}
-	streamable := func() error {
-		return l.shake(ctx, &mcp.StreamableClientTransport{Endpoint: l.place.URL, HTTPClient: web, MaxEventSize: -1})
+	child, err := l.start(ctx)
+	if err != nil {
+		return err
 	}
-	events := func() error {
-		l.plainEvents = true
-		return l.shake(ctx, &mcp.SSEClientTransport{Endpoint: l.place.URL, HTTPClient: web})
-	}
-	switch l.place.Transport {
-	case Streamable:
-		return streamable()
-	case Events:
-		return events()
-	}
-	first := streamable()
-	if first == nil || ctx.Err() != nil || !l.unposted.Load() {
-		return first
-	}
-	// A server of revision 2024-11-05 takes no POST there (2025-11-25 basic/transports,
-	// Backwards Compatibility).
-	if err := events(); err != nil {
-		return first
-	}
-	return nil
+	l.child = child
+	return l.shake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
 }
-
-// stay has no redirect followed.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // shake opens a session.
 func (l *Link) shake(ctx context.Context, t mcp.Transport) error {

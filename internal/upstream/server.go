@@ -40,6 +40,8 @@ type server struct {
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
 
+	way way // in which the server was spoken to last; of run alone
+
 	mu    sync.Mutex
 	link  *Link // nil while the server cannot be reached
 	state State
@@ -87,10 +89,11 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	starting, cancel := context.WithTimeout(ctx, start)
 	defer cancel()
-	link, err := Dial(starting, s.place, s.options)
+	link, err := dial(starting, s.place, s.options, s.way)
 	if err != nil {
 		return err
 	}
+	s.way = link.way
 	defer func() { _ = link.Close() }()
 	listing, err := link.List(starting)
 	if err != nil {
