@@ -102,6 +102,12 @@ func lab(ended <-chan struct{}) *mcp.Server {
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: total, Message: "half"})
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
+	add("logs", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for _, level := range []mcp.LoggingLevel{"debug", "info", "error"} {
+			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Data: "a word"})
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
 	add("fails", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no"}}}, nil
 	})

@@ -130,6 +130,7 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 		return err
 	}
 	l.session = session
+	l.hearLogs(ctx)
 	l.watching.Go(func() {
 		err := session.Wait()
 		l.wire.fail(errors.Join(ErrLost, err))
@@ -257,6 +258,9 @@ func (l *Link) meta(c *Call, r Request) mcp.Meta {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
 		if r.Can != nil {
 			meta[mcp.MetaKeyClientCapabilities] = r.Can
+		}
+		if r.Method == MethodTool || r.Method == MethodRead || r.Method == MethodPrompt {
+			meta[logLevelKey] = logLevel
 		}
 	}
 	return meta

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ func TestServersAreSpokenToInEveryWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(listing.Tools) != 6 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
+			if len(listing.Tools) != 7 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
 				t.Errorf("it offers %s", listing.Tools)
 			}
 			const arguments = `{"z":9007199254740993,"a":[1.0]}`
@@ -85,6 +86,29 @@ func TestProgressReachesItsCall(t *testing.T) {
 				t.Errorf("the call heard %q, and the other one %q", mine.words, others.words)
 			}
 		})
+	}
+}
+
+func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
+	eras := map[bool]int{}
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			l, _ := dial(t, place)
+			mine := &heard{}
+			if _, err := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs"}, mine).Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if way == "json" {
+				return // there is no room for it
+			}
+			eras[l.Modern()]++
+			if !slices.Equal(mine.words, []string{"info a word", "error a word"}) {
+				t.Errorf("the call heard %q", mine.words)
+			}
+		})
+	}
+	if eras[true] == 0 || eras[false] == 0 {
+		t.Errorf("servers of one era alone have logged: %v", eras)
 	}
 }
 
