@@ -53,6 +53,7 @@ func lab() *mcp.Server {
 	})
 	add(&mcp.Tool{Name: "tells", InputSchema: object}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "half"})
+		_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "warning", Data: "a word"})
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
 	s.AddPrompt(&mcp.Prompt{Name: "plan", Description: "Plans a day", Arguments: []*mcp.PromptArgument{{Name: "day", Required: true}}},
