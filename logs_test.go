@@ -59,6 +59,8 @@ var ofNoRequest = map[string]string{
 	"internal/transport/websocket a client does not take what is sent to it: it is dropped":                            aConnection,
 	"internal/upstream an upstream server cannot be reached":                                                           anUpstream,
 	"internal/upstream an upstream server is ready":                                                                    anUpstream,
+	"internal/upstream an upstream server does not log":                                                                anUpstream,
+	"internal/upstream an upstream server does not tell of a resource":                                                 anUpstream,
 	"internal/upstream what": anUpstream,
 	"internal/watch git is changing files: they are loaded when it is done":                                                     aLoad,
 	"internal/watch git has held a lock for long: files are loaded without waiting for its end; remove the lock if no git runs": aLoad,

@@ -135,7 +135,7 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	s.builder.Served()
 	s.current.Store(snap)
 	if !s.options.Offline {
-		s.upstreams.Keep(snap.catalog.Upstreams, snap.catalog.SecretKeys)
+		s.upstreams.Keep(snap.catalog)
 	}
 	if metrics := s.observed.metrics; metrics != nil {
 		metrics.Publish(snap.names())

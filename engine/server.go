@@ -139,8 +139,8 @@ func (s *Server) Transport() string { return s.options.Transport }
 func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 
 // Watch calls fn after each published snapshot, until stop is called, with the
-// URIs of the resources that are others than before, have come or gone. fn must
-// not block and must not call Load or Reload.
+// URIs of the resources that are others than before, have come or gone, and with
+// those of [Server.Follow] that have changed. fn must not block, Load or Reload.
 func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audience.Join(fn) }
 
 // Status returns the state of the server.

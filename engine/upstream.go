@@ -40,8 +40,12 @@ func (s *Server) newUpstreams() *federation.Federation {
 		Environment: env, Depth: depth, Supervisor: s.options.Supervisor, Logger: s.options.Logger,
 	}
 	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Audit: s.Audit, Logger: s.options.Logger}
-	return federation.New(o, pins, s.brokers.Secrets, s.relist)
+	return federation.New(o, pins, s.brokers.Secrets, s.relist, s.audience.Tell)
 }
+
+// Follow has the upstream server of a resource tell when it changes, which those hear of who
+// [Server.Watch], until leave is called.
+func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(uri) }
 
 // relist brings in what upstream servers offer now. A mistake in the files keeps it out
 // until that is mended, which brings it in.

@@ -96,6 +96,9 @@ func (b *backend) Serves(ctx context.Context, caller identity.Caller, uri string
 	return b.engine.Serves(ctx, caller, uri)
 }
 
+// Follow has whoever has a resource tell when it changes.
+func (b *backend) Follow(uri string) (leave func()) { return b.engine.Follow(uri) }
+
 // Watch passes on that a snapshot was published, with the resources that are
 // others in it.
 func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engine.Watch(fn) }

@@ -23,10 +23,13 @@ type Federation struct {
 	fleet  *upstream.Fleet
 	veil   Veil
 	relist func()
+	update func(uris []string)
 	listed chan struct{} // holds a token while a server offers another thing than before
 	ended  chan struct{}
 	begin  sync.Once
 	told   sync.WaitGroup
+
+	followed *followed
 
 	mu    sync.Mutex
 	known []*offer // in the order of the blocks
@@ -62,26 +65,47 @@ type Veil interface {
 // New returns a federation of no servers. The veil is over all that they say and no caller
 // has asked for. It tells relist when what one of them offers is
 // another thing than before, which may take its time: what changes meanwhile is told once
-// it has returned.
-func New(o Options, p Pins, veil Veil, relist func()) *Federation {
-	f := &Federation{veil: veil, relist: relist, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
+// it has returned, and a while later: what many servers do at once is told once. It tells
+// update of the resources that have changed of those that are followed.
+func New(o Options, p Pins, veil Veil, relist func(), update func(uris []string)) *Federation {
+	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
 		case f.listed <- struct{}{}:
 		default:
 		}
-	})
+	}, func(name, uri string) { f.followed.updated(name, uri) })
+	f.followed = &followed{fleet: f.fleet, stirred: make(chan struct{}, 1), counts: map[string]int{}, at: map[string]string{}, changed: map[string]struct{}{}}
 	return f
 }
 
-// tell tells of what servers offer until the federation is closed.
+// The bounds of how long nothing more is told: share times as long as it took to take in
+// what was told.
+const (
+	leastPause = 100 * time.Millisecond
+	mostPause  = 5 * time.Second
+	share      = 4
+)
+
+// tell tells of what servers offer, and of what has changed of it, until the federation is
+// closed.
 func (f *Federation) tell() {
 	for {
+		var began time.Time
 		select {
 		case <-f.ended:
 			return
 		case <-f.listed:
+			began = time.Now()
 			f.relist()
+		case <-f.followed.stirred:
+			began = time.Now()
+			f.update(f.followed.take())
+		}
+		select {
+		case <-f.ended:
+			return
+		case <-time.After(min(max(share*time.Since(began), leastPause), mostPause)):
 		}
 	}
 }
@@ -104,17 +128,18 @@ func Environment(lookup func(name string) (string, bool)) (env []string, depth i
 	return env, depth
 }
 
-// Keep has the federation be of the servers of these blocks, and connects to them in the
-// background. Keys name the definitions of secrets.
-func (f *Federation) Keep(blocks []hclfile.Upstream, keys map[string]string) {
-	places := make([]upstream.Place, len(blocks))
-	for i := range blocks {
-		places[i] = placeOf(&blocks[i], keys)
+// Keep has the federation be of the servers of a catalog, which is the one that serves, and
+// connects to them in the background.
+func (f *Federation) Keep(c *catalog.Catalog) {
+	places := make([]upstream.Place, len(c.Upstreams))
+	for i := range c.Upstreams {
+		places[i] = placeOf(&c.Upstreams[i], c.SecretKeys)
 	}
 	if len(places) > 0 {
 		f.begin.Do(func() { f.told.Go(f.tell) })
 	}
 	f.fleet.Keep(places)
+	f.followed.serve(c)
 }
 
 // settleTime is how long [Federation.Settle] waits: servers that come later are heard of

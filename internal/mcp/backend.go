@@ -25,6 +25,13 @@ type Backend interface {
 	Watch(fn func(changed []string)) (stop func())
 }
 
+// Follower is a [Backend] that learns of resources which others keep.
+type Follower interface {
+	// Follow has fn of [Backend.Watch] be called when what the URI names has changed, as far
+	// as that can be known, until leave is called. Neither blocks.
+	Follow(uri string) (leave func())
+}
+
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description string

@@ -28,6 +28,8 @@ type changes struct {
 	// resources among these that have changed and were not told of yet.
 	byTopic map[topic]map[*feed]struct{}
 	touched map[string]struct{}
+	// leave ends what was begun when the first feed wanted to hear of a resource, by URI.
+	leave   map[string]func()
 	timer   *time.Timer
 	pending bool
 	stopped bool
@@ -38,7 +40,7 @@ type changes struct {
 func watch(b Backend, quiet time.Duration) *changes {
 	c := &changes{
 		backend: b, quiet: quiet,
-		feeds: map[*feed]struct{}{}, byTopic: map[topic]map[*feed]struct{}{}, touched: map[string]struct{}{},
+		feeds: map[*feed]struct{}{}, byTopic: map[topic]map[*feed]struct{}{}, touched: map[string]struct{}{}, leave: map[string]func(){},
 	}
 	c.unwatch = b.Watch(c.changed)
 	if tasks, ok := b.(TaskBackend); ok {

@@ -276,3 +276,36 @@ func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
 		}
 	})
 }
+
+// followed is a backend that notes what it is asked to follow.
+type followed struct {
+	hashes
+	log []string
+}
+
+func (f *followed) Follow(uri string) func() {
+	f.log = append(f.log, "follow "+uri)
+	return func() { f.log = append(f.log, "leave "+uri) }
+}
+
+func TestAResourceIsFollowedWhileAnybodyWantsToHearOfIt(t *testing.T) {
+	b := &followed{}
+	c := watch(b, quiet)
+	defer c.stop()
+	first, second := &feed{wake: func() {}}, &feed{wake: func() {}}
+	note, other := topic{name: "test://note"}, topic{name: "test://other"}
+	c.unsubscribe(first, note)
+	c.subscribe(first, note)
+	c.subscribe(second, note)
+	c.subscribe(second, other)
+	c.subscribe(second, topic{isTask: true, name: "a task"})
+	c.unsubscribe(first, note)
+	c.unsubscribe(first, note)
+	c.remove(second)
+	c.subscribe(first, note)
+	slices.Sort(b.log[2:4]) // a feed forgets in any order
+	want := []string{"follow test://note", "follow test://other", "leave test://note", "leave test://other", "follow test://note"}
+	if !slices.Equal(b.log, want) {
+		t.Errorf("got %q, want %q", b.log, want)
+	}
+}

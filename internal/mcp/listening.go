@@ -81,6 +81,9 @@ func (c *changes) subscribe(f *feed, t topic) bool {
 	f.topics[t] = struct{}{}
 	if c.byTopic[t] == nil {
 		c.byTopic[t] = map[*feed]struct{}{}
+		if follower, ok := c.backend.(Follower); ok && !t.isTask {
+			c.leave[t.name] = follower.Follow(t.name)
+		}
 	}
 	c.byTopic[t][f] = struct{}{}
 	return true
@@ -101,6 +104,10 @@ func (c *changes) forget(f *feed, t topic) {
 		delete(c.byTopic, t)
 		if !t.isTask {
 			delete(c.touched, t.name)
+			if leave := c.leave[t.name]; leave != nil {
+				leave()
+				delete(c.leave, t.name)
+			}
 		}
 	}
 }

@@ -23,13 +23,15 @@ type events struct {
 	// resumes says that the client library goes on behind the last event where a stream
 	// was cut, and so is told of those that it does not see.
 	resumes bool
-	seen    int
-	ready   []byte
-	err     error
+	// left reports whether this end has left the stream.
+	left  func() error
+	seen  int
+	ready []byte
+	err   error
 }
 
-func newEvents(body io.ReadCloser, w *wire, of *Call, resumes bool) *events {
-	return &events{from: bufio.NewReader(body), source: body, wire: w, of: of, resumes: resumes}
+func newEvents(body io.ReadCloser, w *wire, of *Call, resumes bool, left func() error) *events {
+	return &events{from: bufio.NewReader(body), source: body, wire: w, of: of, resumes: resumes, left: left}
 }
 
 // Close ends the stream.
@@ -52,7 +54,7 @@ func (e *events) Read(p []byte) (int, error) {
 func (e *events) next() error {
 	event, err := e.event()
 	if err != nil {
-		if !errors.Is(err, io.EOF) {
+		if !errors.Is(err, io.EOF) && e.left() == nil {
 			e.broken(err)
 		}
 		return err

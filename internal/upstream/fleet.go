@@ -16,6 +16,7 @@ type Fleet struct {
 	// Fixed at creation.
 	options Options
 	listed  func()
+	updated func(name, uri string)
 	running sync.WaitGroup // of all that were kept at some time
 
 	mu      sync.Mutex
@@ -24,10 +25,11 @@ type Fleet struct {
 	closed  bool
 }
 
-// NewFleet returns a fleet of no servers. It tells listed, which must not block, when
-// what one of them offers is another thing than before.
-func NewFleet(o Options, listed func()) *Fleet {
-	return &Fleet{options: o, listed: listed, servers: map[string]*server{}, parked: map[string]parked{}}
+// NewFleet returns a fleet of no servers. It tells listed when what one of them offers is
+// another thing than before, and updated when one tells that a resource has changed of
+// which it was asked to tell. Neither must block.
+func NewFleet(o Options, listed func(), updated func(name, uri string)) *Fleet {
+	return &Fleet{options: o, listed: listed, updated: updated, servers: map[string]*server{}, parked: map[string]parked{}}
 }
 
 // Keep has the fleet be of these servers, by their names. One whose place is as it was
@@ -42,7 +44,7 @@ func (f *Fleet) Keep(places []Place) {
 	for _, p := range places {
 		s := f.servers[p.Name]
 		if s == nil || s.hash != p.Hash() {
-			s = f.start(p)
+			s = f.start(p, s)
 		}
 		kept[p.Name] = s
 	}
@@ -54,10 +56,16 @@ func (f *Fleet) Keep(places []Place) {
 	f.servers = kept
 }
 
-// start begins to connect to a server.
-func (f *Fleet) start(p Place) *server {
+// start begins to connect to a server. What was wanted of the one before it by its name,
+// nil for none, is wanted of this one.
+func (f *Fleet) start(p Place, before *server) *server {
+	var wanted []string
+	if before != nil {
+		wanted = before.subscriptions.all()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
 	s.options.Changed = s.changed
 	f.running.Go(func() { s.run(ctx) })
 	return s
@@ -103,6 +111,21 @@ func (f *Fleet) Listing(p Place) *Listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Listing
+}
+
+// Subscribe has a server tell when a resource changes, now and whenever it is reached
+// again, as far as it can. One server tells of 1,000 resources at most.
+func (f *Fleet) Subscribe(name, uri string) {
+	if s := f.server(name); s != nil {
+		s.subscriptions.add(uri)
+	}
+}
+
+// Unsubscribe takes back [Fleet.Subscribe].
+func (f *Fleet) Unsubscribe(name, uri string) {
+	if s := f.server(name); s != nil {
+		s.subscriptions.remove(uri)
+	}
 }
 
 // Any reports whether the fleet is of any server.

@@ -14,7 +14,7 @@ func fleet(t *testing.T) (*upstream.Fleet, chan struct{}) {
 	t.Helper()
 	o, _ := options(t)
 	listed := make(chan struct{}, 100)
-	f := upstream.NewFleet(o, func() { listed <- struct{}{} })
+	f := upstream.NewFleet(o, func() { listed <- struct{}{} }, func(string, string) {})
 	t.Cleanup(f.Close)
 	return f, listed
 }

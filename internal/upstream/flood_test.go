@@ -97,7 +97,7 @@ func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *t
 			return "text/event-stream", fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"+
 				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
 		}}.at(t)
-		f := upstream.NewFleet(o, func() {})
+		f := upstream.NewFleet(o, func() {}, func(string, string) {})
 		f.Keep([]upstream.Place{place})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n < 5 || n > 20 {
@@ -118,7 +118,7 @@ func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.
 				stream: func() string { return fmt.Sprintf("retry: %s\nid: %d\n\n", retry, streams.Add(1)) },
 			}
 			place, o := server.at(t)
-			f := upstream.NewFleet(o, func() {})
+			f := upstream.NewFleet(o, func() {}, func(string, string) {})
 			f.Keep([]upstream.Place{place})
 			time.Sleep(time.Minute)
 			if n := streams.Load(); n < 1 || n > 601 {

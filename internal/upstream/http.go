@@ -52,7 +52,7 @@ func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
 		}
 		t.fault(resp, of)
 	case kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.plainEvents)
+		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.plainEvents, out.Context().Err)
 	default:
 		if err := t.whole(resp, of); err != nil {
 			return nil, err

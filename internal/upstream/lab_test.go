@@ -23,7 +23,8 @@ import (
 
 // programs are what the test's own binary is when its first argument is their name.
 var programs = map[string]func(){
-	"lab": func() { _ = lab(nil).Run(context.Background(), &mcp.StdioTransport{}) },
+	"lab":   func() { _ = lab(nil).Run(context.Background(), &mcp.StdioTransport{}) },
+	"notes": func() { _ = notes(nobody, nobody).Run(context.Background(), &mcp.StdioTransport{}) },
 	// noisy writes what is no message before and between messages.
 	"noisy": func() {
 		fmt.Println("starting up")

@@ -36,11 +36,14 @@ type server struct {
 	hash    [32]byte
 	options Options
 	listed  func()
+	updated func(uri string)
 	stop    context.CancelFunc
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
 
 	way way // in which the server was spoken to last; of run alone
+
+	subscriptions *subscriptions
 
 	mu    sync.Mutex
 	link  *Link // nil while the server cannot be reached
@@ -49,7 +52,13 @@ type server struct {
 }
 
 // changed hears what the server says of itself.
-func (s *server) changed(string, string) {
+func (s *server) changed(method, uri string) {
+	if method == methodUpdated {
+		if s.subscriptions.wants(uri) {
+			s.updated(uri)
+		}
+		return
+	}
 	select {
 	case s.stale <- struct{}{}:
 	default:
@@ -100,6 +109,13 @@ func (s *server) serve(ctx context.Context) error {
 		return err
 	}
 	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
+	if listing.Subscribes {
+		keeping, leave := context.WithCancel(ctx)
+		var kept sync.WaitGroup
+		kept.Go(func() { s.subscriptions.keep(keeping, link) })
+		defer kept.Wait()
+		defer leave()
+	}
 	for apart := quiet; ; apart = min(2*apart, longestQuiet) {
 		s.set(link, State{Listing: listing, Revision: link.Revision()})
 		read := time.Now()

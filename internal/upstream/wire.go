@@ -226,6 +226,9 @@ func (w *wire) question(mark string) *question {
 	return q
 }
 
+// methodUpdated is that of the notification that a resource has changed.
+const methodUpdated = "notifications/resources/updated"
+
 // notification tells who it is for.
 func (w *wire) notification(m message, text []byte, of *Call) []byte {
 	switch m.method {
@@ -247,7 +250,7 @@ func (w *wire) notification(m message, text []byte, of *Call) []byte {
 		}
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		w.changed(m.method, "")
-	case "notifications/resources/updated":
+	case methodUpdated:
 		var params struct{ URI string }
 		if json.Unmarshal(m.params, &params) == nil {
 			w.changed(m.method, params.URI)

@@ -1,0 +1,130 @@
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxSubscriptions is how many resources of a server are subscribed to at once.
+	maxSubscriptions = 1000
+	// subscribeTime is how long a server may take to agree to a subscription.
+	subscribeTime = 10 * time.Second
+)
+
+// subscriptions are the resources of a server that somebody wants to hear of, whether or
+// not it can be reached. They are safe for concurrent use.
+type subscriptions struct {
+	stirred chan struct{} // holds a token while others are wanted than before
+
+	mu     sync.Mutex
+	wanted map[string]struct{} // by URI
+}
+
+func newSubscriptions(wanted []string) *subscriptions {
+	s := &subscriptions{stirred: make(chan struct{}, 1), wanted: map[string]struct{}{}}
+	for _, uri := range wanted {
+		s.wanted[uri] = struct{}{}
+	}
+	return s
+}
+
+// add has the server tell of a resource. It does nothing where there are too many.
+func (s *subscriptions) add(uri string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.wanted) < maxSubscriptions {
+		s.wanted[uri] = struct{}{}
+		s.stir()
+	}
+}
+
+// remove takes back an add.
+func (s *subscriptions) remove(uri string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.wanted, uri)
+	s.stir()
+}
+
+func (s *subscriptions) stir() {
+	select {
+	case s.stirred <- struct{}{}:
+	default:
+	}
+}
+
+// wants reports whether somebody wants to hear of a resource.
+func (s *subscriptions) wants(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, wants := s.wanted[uri]
+	return wants
+}
+
+// all returns the URIs of all, in order.
+func (s *subscriptions) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uris := make([]string, 0, len(s.wanted))
+	for uri := range s.wanted {
+		uris = append(uris, uri)
+	}
+	slices.Sort(uris)
+	return uris
+}
+
+// keep has the server of a link tell of the resources that are wanted, until ctx is done.
+// One that it will not tell of is not asked for again at this link, and one that has cost
+// the link itself not at the next one either.
+func (s *subscriptions) keep(ctx context.Context, l *Link) {
+	held := map[string]struct{}{}
+	for {
+		wanted := s.all()
+		for uri := range held {
+			if _, found := slices.BinarySearch(wanted, uri); !found {
+				l.unsubscribe(ctx, uri)
+				delete(held, uri)
+			}
+		}
+		for _, uri := range wanted {
+			if _, known := held[uri]; !known && ctx.Err() == nil {
+				held[uri] = struct{}{}
+				if !l.subscribe(ctx, uri) {
+					s.remove(uri)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.stirred:
+		}
+	}
+}
+
+// subscribe asks the server to tell when a resource changes. It reports whether the link
+// holds.
+func (l *Link) subscribe(parent context.Context, uri string) bool {
+	ctx, cancel := context.WithTimeout(parent, subscribeTime)
+	defer cancel()
+	err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+	if err != nil && parent.Err() == nil {
+		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.place.Name), slog.Any("error", err))
+		return l.Err() == nil
+	}
+	return true
+}
+
+// unsubscribe takes it back. Nobody hears of a resource any more of which the server
+// tells in spite of it.
+func (l *Link) unsubscribe(ctx context.Context, uri string) {
+	ctx, cancel := context.WithTimeout(ctx, subscribeTime)
+	defer cancel()
+	_ = l.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
+}
