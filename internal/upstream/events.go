@@ -7,10 +7,17 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 )
 
-// maxEvents is how many events may come before the answer to a call.
-const maxEvents = 10_000
+const (
+	// maxEvents is how many events may come before the answer to a call, and maxShaking
+	// how many on one stream before the server is ready.
+	maxEvents  = 10_000
+	maxShaking = 100
+	// maxShared is how many may come in a minute on a stream that is no call's.
+	maxShared = 60_000
+)
 
 // events is the body of an answer that is a stream of events (the HTML standard,
 // section 9.2), of which the wire sees each message first. What it lets through is
@@ -24,8 +31,10 @@ type events struct {
 	// was cut, and so is told of those that it does not see.
 	resumes bool
 	// left reports whether this end has left the stream.
-	left  func() error
+	left func() error
+	// seen counts events: of a stream that is no call's, since the time of a minute ago.
 	seen  int
+	since time.Time
 	ready []byte
 	err   error
 }
@@ -59,12 +68,9 @@ func (e *events) next() error {
 		}
 		return err
 	}
-	if e.of != nil {
-		if e.seen++; e.seen > maxEvents {
-			err := fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errTooMuch)
-			e.broken(err)
-			return err
-		}
+	if err := e.count(); err != nil {
+		e.broken(err)
+		return err
 	}
 	if len(event.data) > 0 && event.isMessage() {
 		if event.data, err = e.wire.incoming(event.data, e.of); err != nil {
@@ -73,6 +79,28 @@ func (e *events) next() error {
 		}
 	}
 	e.ready = event.text(e.resumes)
+	return nil
+}
+
+// count counts an event, and returns what is wrong with there being so many.
+func (e *events) count() error {
+	e.seen++
+	most := maxEvents
+	switch {
+	case e.of != nil:
+	case !e.wire.ready.Load():
+		most = maxShaking
+	default:
+		if now := time.Now(); now.Sub(e.since) > time.Minute {
+			e.seen, e.since = 1, now
+		}
+		if most = maxShared; e.seen > most {
+			return fmt.Errorf("the server sends more than %d events in a minute: %w", most, errTooMuch)
+		}
+	}
+	if e.seen > most {
+		return fmt.Errorf("the server has sent %d events and no answer: %w", most, errTooMuch)
+	}
 	return nil
 }
 

@@ -173,6 +173,7 @@ func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
 		"refuses":    {Name: "x", URL: refusing},
 		"garbage":    {Name: "x", URL: web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))},
 		"hangs":      {Name: "x", URL: web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hangs(r) }))},
+		"floods":     {Name: "x", URL: web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { faults["events without an end"].answer(w, r, "") }))},
 		"redirects":  {Name: "x", URL: web(t, http.RedirectHandler("http://127.0.0.1:1/", http.StatusTemporaryRedirect))},
 		"no program": {Name: "x", Command: []string{"/no/such/program"}},
 		"crash":      program(t, "crash"),

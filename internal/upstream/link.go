@@ -122,7 +122,16 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	})
 	client.AddReceivingMiddleware(l.hear)
+	shaken := make(chan struct{})
+	l.watching.Go(func() {
+		select { // the client library waits for what can no more come
+		case <-l.wire.dead:
+			l.leave()
+		case <-shaken:
+		}
+	})
 	session, err := client.Connect(ctx, t, nil)
+	close(shaken)
 	if err != nil {
 		if cause := l.wire.failure(); cause != nil {
 			return cause
@@ -130,6 +139,7 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 		return err
 	}
 	l.session = session
+	l.wire.ready.Store(true)
 	l.hearLogs(ctx)
 	l.watching.Go(func() {
 		err := session.Wait()

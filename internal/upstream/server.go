@@ -21,12 +21,9 @@ const (
 	defaultStart = 30 * time.Second
 	// soonest is how soon a list is read again whose server says that it holds for less.
 	soonest = 5 * time.Second
-	// quiet is how long a server says nothing more of its lists before they are read again.
-	// One that goes on and on saying it is read at times that are twice as far apart each
-	// time, up to longestQuiet: whatever it lists anew has all be linked anew, and all
-	// clients be told.
-	quiet        = 50 * time.Millisecond
-	longestQuiet = 10 * time.Second
+	// quiet is how long a server says nothing more of its lists before they are read again,
+	// the first time: each time for twice as long that it says so again within soonest.
+	quiet = 50 * time.Millisecond
 )
 
 // server is one server of a fleet.
@@ -41,7 +38,11 @@ type server struct {
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
 
-	way way // in which the server was spoken to last; of run alone
+	// Of run alone: the way in which the server was spoken to last, when its lists were read
+	// last because it has said that they have changed, and how long that was waited for.
+	way  way
+	read time.Time
+	calm time.Duration
 
 	subscriptions *subscriptions
 
@@ -67,7 +68,7 @@ func (s *server) changed(method, uri string) {
 
 // run keeps a connection to the server until ctx is done.
 func (s *server) run(ctx context.Context) {
-	wait := firstWait
+	wait, failures := firstWait, 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.serve(ctx)
@@ -75,11 +76,16 @@ func (s *server) run(ctx context.Context) {
 			return
 		}
 		if time.Since(began) > steady {
-			wait = firstWait
+			wait, failures = firstWait, 0
 		}
 		pause := wait/2 + rand.N(wait/2+1)
 		why := err.Error() // which may be in words of the server
-		s.options.Logger.Warn("an upstream server cannot be reached", slog.String("upstream", s.place.Name), slog.String("error", why[:min(len(why), maxNoise)]), slog.Duration("again_in", pause))
+		level := slog.LevelWarn
+		if failures++; failures&(failures-1) != 0 { // after one failure, two, four and so on
+			level = slog.LevelDebug
+		}
+		s.options.Logger.Log(ctx, level, "an upstream server cannot be reached",
+			slog.String("upstream", s.place.Name), slog.String("error", why[:min(len(why), maxNoise)]), slog.Int("failures", failures), slog.Duration("again_in", pause))
 		s.set(nil, State{Err: err, Again: time.Now().Add(pause)})
 		select {
 		case <-ctx.Done():
@@ -116,14 +122,10 @@ func (s *server) serve(ctx context.Context) error {
 		defer kept.Wait()
 		defer leave()
 	}
-	for apart := quiet; ; apart = min(2*apart, longestQuiet) {
+	for {
 		s.set(link, State{Listing: listing, Revision: link.Revision()})
-		read := time.Now()
-		if err := s.await(ctx, link, listing.TTL, read.Add(apart)); err != nil {
+		if err := s.await(ctx, link, listing.TTL); err != nil {
 			return err
-		}
-		if time.Since(read) > steady {
-			apart = quiet
 		}
 		again, cancel := context.WithTimeout(ctx, start)
 		listing, err = link.List(again)
@@ -134,9 +136,8 @@ func (s *server) serve(ctx context.Context) error {
 	}
 }
 
-// await waits until the lists are to be read again: not before first, where the server says
-// that they have changed. The error is why they cannot be.
-func (s *server) await(ctx context.Context, link *Link, ttl time.Duration, first time.Time) error {
+// await waits until the lists are to be read again. The error is why they cannot be.
+func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error {
 	var old <-chan time.Time
 	if ttl > 0 {
 		timer := time.NewTimer(max(ttl, soonest))
@@ -152,17 +153,26 @@ func (s *server) await(ctx context.Context, link *Link, ttl time.Duration, first
 		return nil
 	case <-s.stale:
 	}
-	select { // several lists change at once
+	select { // several lists change at once, and some without an end
 	case <-ctx.Done():
 	case <-link.Dead():
 		return link.Err()
-	case <-time.After(max(quiet, time.Until(first))):
+	case <-time.After(s.wait()):
 	}
 	select {
 	case <-s.stale:
 	default:
 	}
+	s.read = time.Now()
 	return nil
+}
+
+// wait returns how long it is until lists are read that have changed.
+func (s *server) wait() time.Duration {
+	if s.calm = min(2*s.calm, soonest); time.Since(s.read) > soonest || s.calm == 0 {
+		s.calm = quiet
+	}
+	return s.calm
 }
 
 // set says how the server is, and tells whoever hears of it where it offers another thing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
@@ -27,6 +28,7 @@ type wire struct {
 	// method, and of a resource its URI.
 	changed func(method, uri string)
 	health  breaker
+	ready   atomic.Bool // the handshake is over
 
 	mu sync.Mutex
 	// calls are those that have not ended, by their tokens, and sent those whose requests
