@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,14 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain makes the test's own binary a program that crashes.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == crashing {
+		crash()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // files makes a tools folder of name, text pairs.
 func files(pairs ...string) fstest.MapFS {

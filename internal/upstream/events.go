@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 )
 
 const (
@@ -15,8 +14,6 @@ const (
 	// how many on one stream before the server is ready.
 	maxEvents  = 10_000
 	maxShaking = 100
-	// maxShared is how many may come in a minute on a stream that is no call's.
-	maxShared = 60_000
 )
 
 // events is the body of an answer that is a stream of events (the HTML standard,
@@ -31,10 +28,8 @@ type events struct {
 	// was cut, and so is told of those that it does not see.
 	resumes bool
 	// left reports whether this end has left the stream.
-	left func() error
-	// seen counts events: of a stream that is no call's, since the time of a minute ago.
+	left  func() error
 	seen  int
-	since time.Time
 	ready []byte
 	err   error
 }
@@ -85,21 +80,11 @@ func (e *events) next() error {
 // count counts an event, and returns what is wrong with there being so many.
 func (e *events) count() error {
 	e.seen++
-	most := maxEvents
 	switch {
-	case e.of != nil:
-	case !e.wire.ready.Load():
-		most = maxShaking
-	default:
-		if now := time.Now(); now.Sub(e.since) > time.Minute {
-			e.seen, e.since = 1, now
-		}
-		if most = maxShared; e.seen > most {
-			return fmt.Errorf("the server sends more than %d events in a minute: %w", most, errTooMuch)
-		}
-	}
-	if e.seen > most {
-		return fmt.Errorf("the server has sent %d events and no answer: %w", most, errTooMuch)
+	case e.of != nil && e.seen > maxEvents:
+		return fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errTooMuch)
+	case e.of == nil && e.seen > maxShaking && !e.wire.ready.Load():
+		return fmt.Errorf("the server has sent %d events and is not ready: %w", maxShaking, errTooMuch)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ var faults = map[string]struct {
 		w.(http.Flusher).Flush()
 		hangs(r)
 	}},
-	"events without an end": {"no answer", func(w http.ResponseWriter, r *http.Request, _ string) {
+	"events without an end": {"enough", func(w http.ResponseWriter, r *http.Request, _ string) {
 		stream(w)
 		for r.Context().Err() == nil {
 			fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n")

@@ -27,10 +27,38 @@ type watched struct {
 	// it has said last that nothing of it is at the URL.
 	plainEvents bool
 	absent      atomic.Bool
+	// life ends with the link, and with it all that the client library still sends then.
+	life context.Context
 }
 
 // RoundTrip sends a request of the client library.
 func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(out.Context())
+	stop := context.AfterFunc(t.life, cancel)
+	end := func() { stop(); cancel() }
+	resp, err := t.send(out.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	resp.Body = &ending{resp.Body, end}
+	return resp, nil
+}
+
+// ending is a body with whose end something else ends.
+type ending struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close closes the body.
+func (e *ending) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}
+
+// send sends a request, and has the wire see what is answered.
+func (t *watched) send(out *http.Request) (*http.Response, error) {
 	of, err := t.outgoing(out)
 	if err != nil {
 		return nil, err

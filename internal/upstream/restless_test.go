@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -62,4 +63,36 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 			t.Errorf("after a while of rest they are read within %s", time.Since(began))
 		}
 	})
+}
+
+// talking is a body of events without an end.
+type talking struct{}
+
+func (*talking) Read(p []byte) (int, error) {
+	return copy(p, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), nil
+}
+
+func (*talking) Close() error { return nil }
+
+func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(jsongate.Limits{Bytes: 1000}, nil)
+		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
+		stream := newEvents(&talking{}, w, c, false, t.Context().Err)
+		began := time.Now()
+		_, err := io.Copy(io.Discard, stream)
+		if !errors.Is(err, errTooMuch) || stream.seen != maxEvents+1 {
+			t.Errorf("after %d events the stream ends with %v", stream.seen, err)
+		}
+		if took := time.Since(began); took < 8*time.Second || took > 10*time.Second {
+			t.Errorf("%d events are heard within %s", stream.seen, took)
+		}
+	})
+}
+
+func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
+	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, nil), nil, false, t.Context().Err)
+	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooMuch) || stream.seen != maxShaking+1 {
+		t.Errorf("after %d events the stream ends with %v", stream.seen, err)
+	}
 }

@@ -86,6 +86,7 @@ func (p *program) tell() {
 
 // noise tells the log of a line of the program.
 func (p *program) noise(what string, line []byte) {
+	p.wire.pace.keep(p.wire.dead)
 	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), slog.String("line", string(line[:min(len(line), maxNoise)])))
 }
 

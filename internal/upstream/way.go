@@ -48,7 +48,7 @@ func (l *Link) find(ctx context.Context, known way) error {
 	}
 	var first error
 	for _, w := range ways {
-		t := &watched{link: l, next: l.options.Transport(l.place.Grant), plainEvents: w.transport == Events}
+		t := &watched{link: l, next: l.options.Transport(l.place.Grant), plainEvents: w.transport == Events, life: ctx}
 		err := l.shake(ctx, w.client(t))
 		if err == nil {
 			l.way = w

@@ -28,6 +28,7 @@ type wire struct {
 	// method, and of a resource its URI.
 	changed func(method, uri string)
 	health  breaker
+	pace    pace
 	ready   atomic.Bool // the handshake is over
 
 	mu sync.Mutex
@@ -149,6 +150,7 @@ func (w *wire) incoming(text []byte, of *Call) ([]byte, error) {
 	case m.method != "" && m.id != nil:
 		return w.request(m, text, of)
 	case m.method != "":
+		w.pace.keep(w.dead)
 		return w.notification(m, text, of), nil
 	}
 	return nil, errNoMessage
@@ -257,10 +259,10 @@ func (w *wire) notification(m message, text []byte, of *Call) []byte {
 		if json.Unmarshal(m.params, &params) == nil {
 			w.changed(m.method, params.URI)
 		}
-	default:
+	case "notifications/cancelled", "notifications/subscriptions/acknowledged":
 		return text
 	}
-	return nil
+	return nil // of all others the client library wants to know nothing
 }
 
 // judge takes note of how a call has ended: by its cause if it was cancelled, and with the
