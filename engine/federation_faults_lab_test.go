@@ -153,7 +153,7 @@ var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id
 	},
 	"slow drip": func(w http.ResponseWriter, r *http.Request, _ string) {
 		streams(w, "text/event-stream")
-		every(w, r, 20*time.Millisecond, "d")
+		every(w, r, 200*time.Millisecond, "d")
 	},
 	"wrong ids": func(w http.ResponseWriter, _ *http.Request, id string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -170,7 +170,7 @@ type restless struct {
 func (c *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		streams(w, "text/event-stream")
-		every(w, r, 10*time.Millisecond, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+		every(w, r, 100*time.Millisecond, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 		return
 	}
 	m := read(r)
