@@ -25,12 +25,11 @@ type Options struct {
 	Transport func(grant.HTTP) http.RoundTripper
 	// Value puts text together that may hold secrets.
 	Value func(context.Context, grant.Value) (string, error)
-	// Environment are variables that every program gets, as NAME=value.
-	Environment []string
-	// Depth is how many servers stand before this one, each started as the program of the
-	// one before it. Programs of more than [MaxDepth] are not started: they would be those of
-	// a server that is its own upstream.
-	Depth int
+	// Environment returns the variables that every program gets, as NAME=value, and how many
+	// servers stand before this one, each started as the program of the one before it.
+	// Programs of [MaxDepth] or more are not started: they would be those of a server that is
+	// its own upstream. Nil is neither.
+	Environment func() (env []string, depth int)
 	// Supervisor is the process that runs programs (see package supervisor).
 	Supervisor []string
 	// Changed is told of what the server says of itself: that a list has changed, by its
@@ -39,7 +38,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// MaxDepth bounds [Options].Depth, and DepthVariable is the one by which a program is told.
+// MaxDepth bounds the depth of [Options].Environment, and DepthVariable is the one by which a program is told.
 const (
 	MaxDepth      = 4
 	DepthVariable = "MCPD_UPSTREAM_DEPTH"

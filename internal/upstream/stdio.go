@@ -44,14 +44,19 @@ var errDeep = fmt.Errorf("this server is itself the upstream of %d servers, one 
 
 // start starts the program of the place.
 func (l *Link) start(ctx context.Context) (*program, error) {
-	if l.options.Depth >= MaxDepth {
+	var inherited []string
+	var depth int
+	if l.options.Environment != nil {
+		inherited, depth = l.options.Environment()
+	}
+	if depth >= MaxDepth {
 		return nil, errDeep
 	}
 	path, err := exec.LookPath(l.place.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("find the program: %w", err)
 	}
-	env := append([]string{DepthVariable + "=" + strconv.Itoa(l.options.Depth+1)}, l.options.Environment...)
+	env := append([]string{DepthVariable + "=" + strconv.Itoa(depth+1)}, inherited...)
 	for _, v := range l.place.Env {
 		value, err := l.options.Value(ctx, v.Value)
 		if err != nil {
