@@ -127,6 +127,11 @@ func newCall(token int64, r Request, l Listener, cancel context.CancelCauseFunc)
 	}
 }
 
+// listens reports whether somebody may hear of the call before it ends.
+func (c *Call) listens() bool {
+	return c.method == MethodTool || c.method == MethodRead || c.method == MethodPrompt
+}
+
 // stubs are results that say nothing: what the client library sees in the place of those
 // that it has no part in.
 var stubs = map[string]string{

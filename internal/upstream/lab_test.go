@@ -61,6 +61,7 @@ func old() {
 			answer(string(m.ID), `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
 		case m.Method == "tools/list":
 			answer(string(m.ID), `"result":{"tools":[{"name":"asks","inputSchema":{"type":"object"}}]}`)
+		case m.Method == "prompts/list": // is never answered
 		case m.Method == "tools/call" && strings.Contains(lines.Text(), `"floods"`):
 			for n := range 40 {
 				answer(fmt.Sprintf("\"more %d\"", n), `"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`)

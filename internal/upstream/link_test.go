@@ -186,6 +186,21 @@ func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
 	}
 }
 
+func TestAListThatIsReadMeanwhileKeepsNobodyFromBeingAsked(t *testing.T) {
+	place := program(t, "old")
+	place.Ask.Elicit = true
+	l, _ := dial(t, place)
+	list := l.Begin(t.Context(), upstream.Request{Method: "prompts/list"}, nil) // which has no end
+	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
+	reply, err := c.Next(t.Context())
+	if err != nil || len(reply.Asked) != 1 {
+		t.Errorf("nobody is asked, and the call ends with %s, %v", reply.Result, err)
+	}
+	if list.Ended() {
+		t.Error("the list has ended before")
+	}
+}
+
 func TestAServerHasFewQuestionsOpen(t *testing.T) {
 	place := program(t, "old")
 	place.Ask.Elicit = true

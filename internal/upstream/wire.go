@@ -209,10 +209,15 @@ func (w *wire) request(m message, text []byte, of *Call) ([]byte, error) {
 	return []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"method":` + string(method) + `,"params":` + string(marked) + `}`), nil
 }
 
-// only returns the call that runs, nil when there are several. Its caller holds mu.
+// only returns the call that runs, nil when there are several. The lists that are read
+// meanwhile, and completions, are calls of nobody who could be asked or told. Its caller
+// holds mu.
 func (w *wire) only() *Call {
 	var only *Call
 	for _, c := range w.calls {
+		if !c.listens() {
+			continue
+		}
 		if only != nil {
 			return nil
 		}
