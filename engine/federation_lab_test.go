@@ -124,7 +124,8 @@ func (l *legacy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Mcp-Session-Id", "one")
 		answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"legacy","version":"1"}}`)
 	case m.Method == "tools/list":
-		answer(`{"tools":[{"name":"asks","inputSchema":{"type":"object"}},{"name":"samples","inputSchema":{"type":"object"}}]}`)
+		answer(`{"tools":[{"name":"asks","inputSchema":{"type":"object"}},{"name":"samples","inputSchema":{"type":"object"}},` +
+			`{"name":"works","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},{"name":"may","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}]}`)
 	case m.Method == "tools/call":
 		l.call(w, m.ID, m.Params.Name)
 	case m.Method == "" && m.ID != nil:

@@ -198,6 +198,16 @@ func TestTwoToolsOfOneNameAreAMistakeOfTheFilesAndNoneOfAnUpstream(t *testing.T)
 	}
 }
 
+func TestAToolThatRunsAsATaskAloneIsLeftOut(t *testing.T) {
+	s := federated(t, upstreamAt(labs(t)["legacy"]))
+	if diff := cmp.Diff([]string{"lab_asks", "lab_may", "lab_samples"}, names(s)); diff != "" {
+		t.Errorf("tools (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`of the upstream "lab": the tool "works" is left out: it can be called as a task alone`}, warnings(s)); diff != "" {
+		t.Errorf("warnings (-want +got)\n%s", diff)
+	}
+}
+
 func TestADeadUpstreamHidesItsOwnToolsAlone(t *testing.T) {
 	up := newShifting(t, "read")
 	gone := upstreamAt("http://127.0.0.1:1/mcp")

@@ -13,6 +13,10 @@ import (
 	"github.com/mcpd/mcpd/internal/upstream"
 )
 
+// errTask says that calls of a tool have to be tasks (2025-11-25 server/tools, Execution),
+// which those that this server makes are not.
+var errTask = errors.New("it can be called as a task alone")
+
 // tool makes an item of a tool (2026-07-28 server/tools).
 func (m *maker) tool(item *catalog.Item, said members) error {
 	name := said.text("name")
@@ -23,6 +27,9 @@ func (m *maker) tool(item *catalog.Item, said members) error {
 	item.Address = item.Name
 	if err := named(item.Name); err != nil {
 		return err
+	}
+	if decoded(said["execution"]).text("taskSupport") == "required" {
+		return errTask
 	}
 	annotate(item, said)
 	if o := m.block.Override(name); o != nil {
