@@ -98,6 +98,7 @@ var layout = map[string][]string{
 	"internal/reply":           {"scripting"},
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "identity", "internal/cputime", "scripting", "scripting/worker"},
+	"testdata/federation/peer": {"engine", "identity", "serve", "internal/grant", "internal/upstream"},
 	"examples/exampletest":     {"engine"},
 	"examples/observability":   {"internal/telemetry", "internal/yaml"},
 	"examples/...":             {"engine", "serve", "identity"},
