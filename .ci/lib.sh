@@ -15,6 +15,9 @@ packages=(
   @modelcontextprotocol/sdk@1.32.2
   @modelcontextprotocol/client@2.4.0
   @modelcontextprotocol/inspector@2.12.0
+  @modelcontextprotocol/server-everything@2026.8.31
+  @modelcontextprotocol/server-filesystem@2026.8.31
+  @modelcontextprotocol/server-memory@2026.8.31
 )
 
 # step NAME COMMAND...: runs a gate, says how long it took, and stops at the first that fails.
@@ -40,7 +43,8 @@ retry() {
   return 1
 }
 
-# install_node DIR: Node, the conformance suite, the TypeScript SDK and the Inspector.
+# install_node DIR: Node, the conformance suite, the TypeScript SDK, the Inspector and
+# the reference servers.
 install_node() {
   local package file missing=()
   for package in "${packages[@]}"; do

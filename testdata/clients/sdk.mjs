@@ -38,6 +38,8 @@ const forgotten = /^Received a progress notification for an unknown token/;
 
 // schemas names what version 1 wants in the place of a method.
 const schemas = {
+  "roots/list": "ListRootsRequestSchema",
+  "sampling/createMessage": "CreateMessageRequestSchema",
   "elicitation/create": "ElicitRequestSchema",
   "notifications/message": "LoggingMessageNotificationSchema",
   "notifications/resources/updated": "ResourceUpdatedNotificationSchema",
@@ -55,7 +57,9 @@ const transports = {
 //   version    "v1" or "v2"
 //   server     { url } of a running mcpd, on /mcp, /sse or /ws, or { command, status }
 //              to start one: its command line, and the file that its exit status
-//              goes to; revision, unless it is the newest that the line speaks
+//              goes to; another server has none, and may have a transport where its URL
+//              does not tell it; revision, unless it is the newest that the line speaks;
+//              capabilities, where more than forms can be asked
 export async function connect(modules, version, server) {
   const load = createRequire(join(modules, "package.json"));
   const peer = new Peer(lines[version], load, server);
@@ -74,6 +78,8 @@ class Peer {
   errors = []; // whatever the SDK could not make sense of
   log = ""; // standard error of a server that we started
   answer = () => ({ action: "cancel" }); // what the user says when a tool asks
+  sample = () => assert.fail("a model was asked"); // what the model says
+  roots = [];
   #line;
   #server;
   #subscription;
@@ -84,8 +90,9 @@ class Peer {
     this.#server = server;
     this.expectedRevision = server.revision ?? line.revision;
     const onChanged = () => this.changes++;
+    const capabilities = server.capabilities ?? { elicitation: {} };
     this.client = new (load(line.client).Client)(info, {
-      capabilities: { elicitation: {} },
+      capabilities,
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
       ...(this.stateless ? { versionNegotiation: { mode: { pin: stateless } } } : {}),
     });
@@ -93,6 +100,8 @@ class Peer {
     this.client.setNotificationHandler(on("notifications/message"), ({ params }) => void this.records.push(params));
     this.client.setNotificationHandler(on("notifications/resources/updated"), ({ params }) => void this.updates.push(params.uri));
     this.client.setRequestHandler(on("elicitation/create"), ({ params }) => this.answer(params));
+    if (capabilities.sampling) this.client.setRequestHandler(on("sampling/createMessage"), ({ params }) => this.sample(params));
+    if (capabilities.roots) this.client.setRequestHandler(on("roots/list"), () => ({ roots: this.roots }));
     this.client.onerror = (error) => this.#closing || forgotten.test(error.message) || this.errors.push(error);
     this.transport = server.url ? this.#dial(load, new URL(server.url)) : this.#start(load);
   }
@@ -103,20 +112,19 @@ class Peer {
 
   // #dial tells by the URL which transport it is for.
   #dial(load, url) {
-    const transport = { "/mcp": "http", "/sse": "sse", "/ws": "websocket" }[url.pathname];
+    const transport = this.#server.transport ?? { "/mcp": "http", "/sse": "sse", "/ws": "websocket" }[url.pathname];
     const dialled = new (load(this.#line[transport])[transports[transport]])(url);
     this.#hear(dialled);
     return dialled;
   }
 
-  // #start runs the server below a shell that writes its exit status down.
+  // #start runs the server, below a shell that writes its exit status down where that is
+  // wanted.
   #start(load) {
     const { StdioClientTransport } = load(this.#line.stdio);
-    const transport = new StdioClientTransport({
-      command: "sh",
-      args: ["-c", '"$@"; echo $? >"$0"', this.#server.status, ...this.#server.command],
-      stderr: "pipe",
-    });
+    const { status, command, env } = this.#server;
+    const [program, ...args] = status ? ["sh", "-c", '"$@"; echo $? >"$0"', status, ...command] : command;
+    const transport = new StdioClientTransport({ command: program, args, env, stderr: "pipe" });
     this.#hear(transport);
     transport.stderr.on("data", (data) => (this.log += data));
     return transport;

@@ -5,7 +5,8 @@
 //   node tour.mjs MODULES v1|v2 stdio REVISION HOME COMMAND…
 //
 // HOME holds tools, the folder that is served, and log, what mcpd says of it.
-// The last line is the client's row of the table.
+// The last line is the client's row of the table. TOUR_ASKS names the upstream of which
+// mcpd has the tools, where it has none of its own (.ci/federation): it is said to ask.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,6 +20,7 @@ const files = edits(join(home, "tools"));
 const peer = await connect(modules, line, { ...server, revision });
 const log = () => (transport === "stdio" ? peer.log : readFileSync(join(home, "log"), "utf8"));
 
+const asks = process.env.TOUR_ASKS ? `[${process.env.TOUR_ASKS}] ` : "";
 const text = ({ content }) => content.map((block) => block.text).join("\n");
 const names = async () => (await peer.list()).map(({ name }) => name);
 
@@ -74,7 +76,7 @@ async function elicit() {
     return { action: "accept", content: { guests: 4 } };
   };
   assert.equal(text(await peer.call("book", { day: "Monday" })), "A table for 4 on Monday");
-  assert.equal(question.message, "How many come on Monday?");
+  assert.equal(question.message, `${asks}How many come on Monday?`);
   assert.deepEqual(question.requestedSchema.required, ["guests"]);
   peer.answer = () => ({ action: "decline" });
   assert.equal(text(await peer.call("book", { day: "Monday" })), "No table on Monday: declined");

@@ -6,7 +6,8 @@
 //
 // EDITS is the folder of the files that are put in place underneath. HOME holds
 // tools, the folder that is served, and log, what mcpd says of it. What is
-// printed on standard output is the client's row of the table.
+// printed on standard output is the client's row of the table. TOUR_ASKS names the
+// upstream of which mcpd has the tools, where it has none of its own: it is said to ask.
 package main
 
 import (

@@ -129,10 +129,18 @@ func (t *tour) elicit(ctx context.Context) error {
 	asked := <-t.questions
 	schema, _ := asked.schema.(map[string]any)
 	return errors.Join(
-		equal("the question", asked.message, "How many come on Monday?"),
+		equal("the question", asked.message, asks()+"How many come on Monday?"),
 		equal("what is required", schema["required"], any([]any{"guests"})),
 		equal("the answer", booked.text, "A table for 4 on Monday"),
 		equal("the refusal", declined.text, "No table on Monday: declined"))
+}
+
+// asks is what questions begin with: nothing where mcpd has the tools itself.
+func asks() string {
+	if upstream := os.Getenv("TOUR_ASKS"); upstream != "" {
+		return "[" + upstream + "] "
+	}
+	return ""
 }
 
 func (t *tour) complete(ctx context.Context) error {
