@@ -133,6 +133,22 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 	}
 }
 
+func TestThePlaceWhereCodeFailedIsToldOnce(t *testing.T) {
+	s := coding(t, `  timeout = "200ms"`, "server {\n  expose_traces = true\n}")
+	for text, want := range map[string]string{
+		"await read_file({ path: 'b' });": "EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 1:7\n    1 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had made these calls, which are not undone:\n- read_file: EXECUTION_ERROR",
+		"for (;;) {}":                     "TIMEOUT: the tool did not end within its timeout of 200ms",
+	} {
+		got := called(t, s, code(text))
+		if diff := cmp.Diff(want, ended(got)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", text, diff)
+		}
+		if got.Err == nil || got.Err.Code == engine.ExecutionError && got.Err.Trace != "" {
+			t.Errorf("%s: a trace tells it again: %+v", text, got.Err)
+		}
+	}
+}
+
 func TestWhatCodeCallsPassesTheWholePipeline(t *testing.T) {
 	var mu sync.Mutex
 	var heard []engine.HookEvent

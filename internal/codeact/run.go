@@ -155,6 +155,9 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	// Plain data always encodes.
 	details, _ := json.Marshal(r)
 	failed := *f
+	if f.Kind != scripting.Timeout {
+		failed.Stack = nil // the message tells the place in the program
+	}
 	failed.Kind, failed.Message, failed.Details = scripting.ToolError, strings.TrimPrefix(told.String(), "\n"), details
 	failed.Stack = nil // the message has it, in the words for agents
 	if f.Kind == scripting.Timeout || f.Kind == scripting.Canceled {

@@ -19,7 +19,7 @@ type teller struct{ *kit }
 
 // Run tells how code is written, and which tools the caller may call.
 func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	options := codemode.Options{Limits: codemode.Limits{
+	options := codemode.Options{Search: t.block.Search, Limits: codemode.Limits{
 		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
 	}}
 	if text, _ := i.Args["budget"].(string); text != "" {

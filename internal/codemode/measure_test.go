@@ -123,7 +123,7 @@ func TestWhatAgentsReadOfCatalogues(t *testing.T) {
 		tools := catalogueOf(n)
 		row := []int{Tokens(listed(t, tools)), Tokens(Prompt(tools, Options{}))}
 		for _, d := range []Detail{WithoutConstraints, FirstSentences, NamesOnly} {
-			row = append(row, Tokens(prompt(tools, d, Limits{})))
+			row = append(row, Tokens(prompt(tools, d, Options{Search: true})))
 		}
 		row = append(row, Tokens(searched(t, tools)))
 		t.Logf("| %d | %s |", n, strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", " | "), "[]"))

@@ -23,6 +23,9 @@ type Options struct {
 	// has [NamesOnly] left may be longer.
 	Budget int
 	Limits Limits
+	// Search says that there are tools by which an agent learns what the prompt leaves out:
+	// search_tools and describe_tool.
+	Search bool
 }
 
 // The sentences of RFC 003, in which Python and its syntax of calls have become
@@ -55,19 +58,19 @@ const content = await read_file({ path: "/workspace/config.json" });
 // not use are not to be handed to it.
 func Prompt(tools []Tool, o Options) string {
 	for d := Full; ; d++ {
-		text := prompt(tools, d, o.Limits)
+		text := prompt(tools, d, o)
 		if o.Budget <= 0 || d == NamesOnly || Tokens(text) <= o.Budget {
 			return text
 		}
 	}
 }
 
-func prompt(tools []Tool, d Detail, limits Limits) string {
+func prompt(tools []Tool, d Detail, o Options) string {
 	parts := []string{opening, catalogue(tools, d)}
-	if gone := missing(d); gone != "" {
+	if gone := missing(d, o.Search); gone != "" {
 		parts = append(parts, gone)
 	}
-	parts = append(parts, closing, manner+limits.told())
+	parts = append(parts, closing, manner+o.Limits.told())
 	return strings.Join(parts, "\n")
 }
 
@@ -82,14 +85,18 @@ func catalogue(tools []Tool, d Detail) string {
 	return fence + "ts\n" + Declare(tools, d) + fence + "\n"
 }
 
-// missing says what declarations leave out, and how it is learnt.
-func missing(d Detail) string {
+// missing says what declarations leave out, and how it is learnt where there are tools to
+// ask.
+func missing(d Detail, search bool) string {
 	gone := d.LeftOut()
 	if len(gone) == 0 {
 		return ""
 	}
-	return "To be short, this leaves out " + strings.Join(gone, ", ") +
-		". The tool describe_tool(name) tells all of one tool, and search_tools(query) finds tools by words.\n"
+	told := "To be short, this leaves out " + strings.Join(gone, ", ") + "."
+	if search {
+		told += " The tool describe_tool(name) tells all of one tool, and search_tools(query) finds tools by words."
+	}
+	return told + "\n"
 }
 
 // told returns the limits as the last rule of the prompt.

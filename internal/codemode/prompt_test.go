@@ -8,7 +8,7 @@ import (
 )
 
 func TestThePromptOfASmallCatalogue(t *testing.T) {
-	holdGolden(t, "small.md", Prompt(smallCatalogue(), Options{Limits: Limits{Time: 30 * time.Second, Calls: 100, Running: 8, Output: 256 << 10, Memory: 128 << 20}}))
+	holdGolden(t, "small.md", Prompt(smallCatalogue(), Options{Search: true, Limits: Limits{Time: 30 * time.Second, Calls: 100, Running: 8, Output: 256 << 10, Memory: 128 << 20}}))
 	if m := mistakes(Declare(smallCatalogue(), Full)); m != "" {
 		t.Error(m)
 	}
@@ -18,16 +18,23 @@ func TestThePromptOfASmallCatalogue(t *testing.T) {
 func TestABudgetTakesDetailFromAllToolsAlike(t *testing.T) {
 	catalogue := smallCatalogue()
 	for d, name := range []string{"full.md", "without_constraints.md", "without_members.md", "without_results.md", "first_sentences.md", "without_arguments.md", "names_only.md"} {
-		want := prompt(catalogue, Detail(d), Limits{})
+		want := prompt(catalogue, Detail(d), Options{Search: true})
 		if Detail(d) > Full {
 			holdGolden(t, name, want)
 		}
-		if got := Prompt(catalogue, Options{Budget: Tokens(want)}); got != want {
+		if got := Prompt(catalogue, Options{Search: true, Budget: Tokens(want)}); got != want {
 			t.Errorf("a budget of just the tokens of %s gives another:\n%s", name, got)
 		}
-		if got, next := Prompt(catalogue, Options{Budget: Tokens(want) - 1}), prompt(catalogue, min(Detail(d)+1, NamesOnly), Limits{}); got != next {
+		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
 			t.Errorf("a budget of one token less than %s does not give the next:\n%s", name, got)
 		}
+	}
+}
+
+func TestAPromptNamesNoToolsThatSearchWhereThereAreNone(t *testing.T) {
+	short := Prompt(smallCatalogue(), Options{Budget: 1})
+	if !strings.Contains(short, "this leaves out everything but the names.\n") || strings.Contains(short, "describe_tool") || strings.Contains(short, "search_tools") {
+		t.Errorf("the prompt is\n%s", short)
 	}
 }
 

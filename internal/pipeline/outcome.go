@@ -82,7 +82,10 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 // withDetails adds to an error what a body in Go tells of how far it came.
 func (x *execution) withDetails(err *call.Error, f *scripting.Failure) *call.Error {
 	if f.Details != nil {
-		err.Details, err.Message = f.Details, err.Message+"\n"+f.Message
+		err.Details = f.Details
+		if f.Message != "" {
+			err.Message += "\n" + f.Message
+		}
 	}
 	return err
 }
