@@ -139,6 +139,7 @@ func (b block) file() string {
 // add puts a block into the folder. What is HCL has the layout of mcpd fmt.
 func (d *document) add(t *testing.T, b block, name string) {
 	t.Helper()
+	d.folder["tools.d"] = &fstest.MapFile{Mode: fs.ModeDir | 0o755} // also where a page shows the operator's file alone
 	d.folder[name] = &fstest.MapFile{Data: []byte(b.text), Mode: 0o644}
 	if !strings.HasPrefix(b.info, "hcl") {
 		return

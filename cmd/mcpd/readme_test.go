@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the outputs in README.md, docs/cli.md, docs/operations.md, docs/pins.md and docs/deployment.md")
+var update = flag.Bool("update", false, "rewrite the outputs in README.md and the pages of docs that are run")
 
 // TestPagesShowWhatHappens does what README.md and these pages of docs say, in order,
 // in an empty folder: an hcl block is written to the file that its first line
@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in README.md, docs/
 // default port is replaced by a free one.
 func TestPagesShowWhatHappens(t *testing.T) {
 	program := buildDaemon(t)
-	for _, page := range []string{"../../README.md", "../../docs/cli.md", "../../docs/operations.md", "../../docs/pins.md", "../../docs/deployment.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/cli.md", "../../docs/operations.md", "../../docs/pins.md", "../../docs/deployment.md", "../../docs/upstreams.md", "../../docs/code-mode.md"} {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			r := &reader{dir: t.TempDir(), program: program}
 			r.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -3,8 +3,11 @@ package codemode
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // catalogueOf makes a list of tools as servers have them: some nouns of one business, and
@@ -115,10 +118,11 @@ func searched(t testing.TB, tools []Tool) string {
 	return text + Describe(tools[hits[0].Index])
 }
 
-// TestWhatAgentsReadOfCatalogues prints, with -v, the table of what ways to tell of tools
-// cost.
-func TestWhatAgentsReadOfCatalogues(t *testing.T) {
-	t.Log("| tools | as an MCP list | declared | without constraints | first sentences | names | by search |")
+// TestThePageTellsWhatAgentsRead holds the table of docs/code-mode.md to what ways to tell
+// of tools cost.
+func TestThePageTellsWhatAgentsRead(t *testing.T) {
+	const page, head = "../../docs/code-mode.md", "| tools | as a tool list | declared | without constraints | first sentences | names alone | by search |\n|---|---|---|---|---|---|---|\n"
+	table := head
 	for _, n := range []int{50, 500} {
 		tools := catalogueOf(n)
 		row := []int{Tokens(listed(t, tools)), Tokens(Prompt(tools, Options{}))}
@@ -126,7 +130,7 @@ func TestWhatAgentsReadOfCatalogues(t *testing.T) {
 			row = append(row, Tokens(prompt(tools, d, Options{Search: true})))
 		}
 		row = append(row, Tokens(searched(t, tools)))
-		t.Logf("| %d | %s |", n, strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", " | "), "[]"))
+		table += fmt.Sprintf("| %d | %s |\n", n, strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", " | "), "[]"))
 		for i := 1; i < 5; i++ {
 			if row[i] >= row[i-1] {
 				t.Errorf("column %d is no shorter than the one before: %v", i, row)
@@ -135,6 +139,24 @@ func TestWhatAgentsReadOfCatalogues(t *testing.T) {
 		if row[5] > 1500 {
 			t.Errorf("a search costs %d tokens", row[5])
 		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, shown, _ := strings.Cut(string(text), head)
+	rows, behind, found := strings.Cut(shown, "\n\n")
+	if !found {
+		t.Fatalf("%s has no table that begins with\n%s", page, head)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(before+table+"\n"+behind), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(head+rows+"\n", table); diff != "" {
+		t.Errorf("%s tells something else; run with -update (-page +measured)\n%s", page, diff)
 	}
 }
 
