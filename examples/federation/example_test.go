@@ -1,0 +1,122 @@
+// Package federation shows tools of another server, and code that calls them: see README.md.
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/examples/exampletest"
+	"github.com/mcpd/mcpd/serve"
+)
+
+func TestTheToolsOfBothServersAreServedByOne(t *testing.T) {
+	var got []string
+	for _, tool := range start(t).Snapshot().Tools() {
+		got = append(got, tool.Name()+": "+*tool.Metadata().Description)
+	}
+	want := []string{
+		"crm_delete_customer: Deletes a customer for good. Ask before.", "crm_list_customers: Lists all customers.",
+		"list_orders: Lists the orders of a customer.", "remind: Sends a customer a reminder.",
+	}
+	got = append(got[1:3:3], got[4], got[5]) // beside those of the codeact block
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestTheProgramOfTheReadmeJoinsWhatBothServersKnow(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(text), "code='\n")
+	program, _, found := strings.Cut(program, "'\n```")
+	if !found {
+		t.Fatal("README.md shows no program")
+	}
+	if got := run(t, start(t), program, "run"); string(got.Result) != `["Ada: 1900"]` {
+		t.Errorf("it returns %s", got.Result)
+	}
+}
+
+func TestAToolThatAPolicyDeniesToCodeIsNotThereForCode(t *testing.T) {
+	server := start(t)
+	_, err := server.Call(t.Context(), "run_code", map[string]any{"code": `await crm.delete_customer({ id: "C-1" })`})
+	if err == nil || !strings.Contains(err.Error(), `crm has no tool "delete_customer"`) {
+		t.Errorf("code is told %v", err)
+	}
+	result, err := server.Call(t.Context(), "crm_delete_customer", map[string]any{"id": "C-1"})
+	if err != nil || string(result.Value) != `"C-1 is deleted"` {
+		t.Errorf("by itself: %s, %v", result.Value, err)
+	}
+}
+
+func TestAPlanTellsWhatAProgramWouldDo(t *testing.T) {
+	got := run(t, start(t), `await remind({ customer: "C-1" })`, "plan")
+	want := `"would remind C-1" [{"tool":"remind","outcome":"dry_run","arguments":{"customer":"C-1"}}]`
+	if ran := string(got.Result) + " " + string(got.Calls); ran != want {
+		t.Errorf("got %s, want %s", ran, want)
+	}
+}
+
+func TestTheTestsOfTheExamplePass(t *testing.T) {
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Offline: true}), 2)
+}
+
+// ran is what a program has come to.
+type ran struct{ Result, Calls json.RawMessage }
+
+func run(t *testing.T, server *engine.Server, program, mode string) (told ran) {
+	t.Helper()
+	result, err := server.Call(t.Context(), "run_code", map[string]any{"code": program, "mode": mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(result.Value, &told); err != nil {
+		t.Fatal(err)
+	}
+	return told
+}
+
+// start returns a server of the example, which reaches the other one.
+func start(t *testing.T) *engine.Server {
+	t.Helper()
+	return exampletest.Load(t, engine.Options{
+		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Vars: map[string]engine.VarValue{"crm_url": {Text: other(t), Origin: "the test"}},
+	})
+}
+
+// other runs the server of customers until the test ends.
+func other(t *testing.T) (url string) {
+	t.Helper()
+	server, err := engine.New(engine.Options{Name: "crm", Tools: engine.Dir("crm.d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() {
+		ended <- serve.New(server, serve.Options{Address: "127.0.0.1:0", OnListen: func(a net.Addr) { listening <- a }}).Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case address := <-listening:
+		return "http://" + address.String() + "/mcp"
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+		return ""
+	}
+}
