@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
-// Options are what connections are made with. All of them are required but Supervisor,
-// Changed and Traceparent.
+// Options are what connections are made with. All of them are required but Supervisor
+// and Changed.
 type Options struct {
 	// Version is that of this server, which says so.
 	Version string
