@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 )
 
 // planned is a call of run_code that plans.
@@ -61,5 +62,79 @@ return [refused, await rehearses()];`))
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"rehearsed"}, made); diff != "" {
 		t.Errorf("hooks hear of calls that ended so (-want +got)\n%s", diff)
+	}
+}
+
+func TestCodeInATestBlockCallsMocksAndNoTool(t *testing.T) {
+	ran := false
+	s := unloaded(t, engine.Options{
+		Config: files("mcpd.hcl", "codeact {}\n"),
+		Tools: files("a.hcl", `
+tool "reads" {
+  read_only = true
+  allow {
+    call { tools = ["hit"] }
+  }
+  run = "return await tools.hit({});"
+}
+tool "writes" {
+  run = "return 1;"
+}
+tool "rehearses" {
+  run     = "return 1;"
+  dry_run = "return 2;"
+}
+test "mocks answer" {
+  tool  = "run_code"
+  input = { code = "[await reads(), await writes()]" }
+  mock "tools" "reads" { json = "read" }
+  mock "tools" "writes" { json = "wrote" }
+  expect { output = { result = ["read", "wrote"], stdout = "", calls = [{ tool = "reads", outcome = "ok" }, { tool = "writes", outcome = "ok" }] } }
+}
+test "and in a plan" {
+  tool  = "run_code"
+  input = { code = "[await reads(), await writes(), await rehearses()]", mode = "plan" }
+  mock "tools" "reads" { json = "read" }
+  mock "tools" "rehearses" { json = "would" }
+  expect {
+    output = {
+      result = ["read", null, "would"]
+      stdout = ""
+      calls = [
+        { tool = "reads", outcome = "ok" }, { tool = "writes", outcome = "planned", arguments = {} }, { tool = "rehearses", outcome = "dry_run", arguments = {} },
+      ]
+    }
+  }
+}
+test "what has no mock is not called" {
+  tool  = "run_code"
+  input = { code = "await reads()" }
+  expect { error = "EXECUTION_ERROR" }
+}
+`),
+	})
+	if err := engine.AddTool(s, engine.ToolOptions{Name: "hit"}, func(context.Context, identity.Agent, struct{}) (string, error) {
+		ran = true
+		return "hit", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	results, err := s.RunTests(t.Context(), "")
+	if err != nil || len(results) != 3 {
+		t.Fatalf("%d tests ran: %v", len(results), err)
+	}
+	for _, r := range results[:2] {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s", r.Name, failure)
+		}
+	}
+	if results[2].Passed() {
+		t.Error("a tool without a mock has answered")
+	}
+	if ran {
+		t.Error("a test has called a tool")
 	}
 }

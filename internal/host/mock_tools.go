@@ -1,8 +1,8 @@
 package host
 
-// callTool answers for a tool. A test is of one tool: what that calls runs in
-// tests of its own.
-func (m *Mocks) callTool(name string) ([]byte, error) {
+// CallTool answers for a tool. A test is of one tool: what that calls runs in
+// tests of its own. The error is a [scripting.HostError].
+func (m *Mocks) CallTool(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.value("tools", name)

@@ -36,7 +36,7 @@ func (h *Call) callTool(ctx context.Context, payload []byte) ([]byte, error) {
 	case !granted:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
 	case h.Mocks != nil:
-		return h.Mocks.callTool(p.Tool)
+		return h.Mocks.CallTool(p.Tool)
 	case h.Tools == nil:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no tools can be called here"}
 	}
