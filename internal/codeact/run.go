@@ -156,10 +156,9 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	details, _ := json.Marshal(r)
 	failed := *f
 	if f.Kind != scripting.Timeout {
-		failed.Stack = nil // the message tells the place in the program
+		failed.Stack = nil // the message has it, in the words for agents
 	}
 	failed.Kind, failed.Message, failed.Details = scripting.ToolError, strings.TrimPrefix(told.String(), "\n"), details
-	failed.Stack = nil // the message has it, in the words for agents
 	if f.Kind == scripting.Timeout || f.Kind == scripting.Canceled {
 		failed.Kind = f.Kind
 	}
