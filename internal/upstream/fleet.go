@@ -67,7 +67,10 @@ func (f *Fleet) start(p Place, before *server) *server {
 	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
 	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
 	s.options.Changed = s.changed
-	f.running.Go(func() { s.run(ctx) })
+	f.running.Go(func() {
+		s.run(ctx)
+		s.once.Do(func() { close(s.settled) }) // nobody waits for one that is stopped
+	})
 	return s
 }
 

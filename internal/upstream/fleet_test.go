@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -161,5 +162,17 @@ func TestACallThatWaitsForItsClientEndsWithTheFleet(t *testing.T) {
 	f.Close()
 	if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) || f.Resume(handle, nil) != nil {
 		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestNobodyWaitsForAServerThatIsStopped(t *testing.T) {
+	o, _ := options(t)
+	f := upstream.NewFleet(o, func() {})
+	f.Keep([]upstream.Place{program(t, "mute")})
+	settled := make(chan error, 1)
+	go func() { settled <- f.Settle(context.Background()) }()
+	f.Close()
+	if err := <-settled; err != nil {
+		t.Error(err)
 	}
 }

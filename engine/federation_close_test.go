@@ -1,0 +1,31 @@
+package engine_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestAServerThatIsClosedWhileItsUpstreamsConnectEnds, and leaves no goroutine behind, as
+// TestMain sees.
+func TestAServerThatIsClosedWhileItsUpstreamsConnectEnds(t *testing.T) {
+	connected := make(chan struct{}, 8)
+	hangs := web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		connected <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed behind it
+		<-r.Context().Done()
+	}))
+	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(hangs)+"upstream \"deaf\" {\n  command = [\"sleep\", \"3600\"]\n}\n")})
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		_, _ = s.Load(t.Context())
+	}()
+	<-connected
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-loaded
+}
