@@ -33,3 +33,19 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 		t.Errorf("the status tells of %d, and names %d", twin.Left, len(twin.LeftOut))
 	}
 }
+
+func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
+	for i := range 2003 {
+		up.AddTool(&mcp.Tool{Name: fmt.Sprintf("t%04d", i), InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{}, nil
+		})
+	}
+	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))))
+	if all := names(s); len(all) != 2000 || all[1999] != "lab_t1999" {
+		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
+	}
+	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
+		t.Errorf("the operator is told %q", told)
+	}
+}

@@ -19,8 +19,14 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxTemplates bounds the templates of one server: each is tried for what is read.
-const maxTemplates = 256
+// The bounds of what is offered of one server. Each template is tried for what is read, and
+// for each tool and each prompt the policies that cover it are compiled, of which a catalog
+// has a bounded number.
+const (
+	maxTemplates = 256
+	maxTools     = 2000
+	maxPrompts   = 2000
+)
 
 // maxTold bounds the warnings of one server.
 const maxTold = 20
@@ -74,7 +80,7 @@ func (m members) flag(name string) *bool {
 // all makes items of all that is listed.
 func (m *maker) all(l *upstream.Listing) {
 	if m.block.Offers(hclfile.OfferTools) {
-		tools := l.Tools
+		tools := m.atMost(l.Tools, maxTools, "tools")
 		if m.pins {
 			tools = m.accepted(tools)
 		}
@@ -82,17 +88,23 @@ func (m *maker) all(l *upstream.Listing) {
 	}
 	if m.block.Offers(hclfile.OfferResources) {
 		m.each(catalog.Resources, l.Resources, m.resource)
-		m.each(catalog.Templates, l.Templates[:min(len(l.Templates), maxTemplates)], m.template)
-		if more := len(l.Templates) - maxTemplates; more > 0 {
-			m.tell(fmt.Sprintf("%d templates more than %d are left out", more, maxTemplates))
-		}
+		m.each(catalog.Templates, m.atMost(l.Templates, maxTemplates, "templates"), m.template)
 	}
 	if m.block.Offers(hclfile.OfferPrompts) {
-		m.each(catalog.Prompts, l.Prompts, m.prompt)
+		m.each(catalog.Prompts, m.atMost(l.Prompts, maxPrompts, "prompts"), m.prompt)
 	}
 	if m.untold > 0 {
 		m.problems = append(m.problems, m.warning(fmt.Sprintf("%d things more that it lists cannot be offered", m.untold)))
 	}
+}
+
+// atMost returns the first entries of a list, and tells of those that are more than most.
+func (m *maker) atMost(list []json.RawMessage, most int, what string) []json.RawMessage {
+	if more := len(list) - most; more > 0 {
+		m.tell(fmt.Sprintf("%d %s more than %d are left out", more, what, most))
+		list = list[:most]
+	}
+	return list
 }
 
 // errSkipped says that the block wants an entry left out.
