@@ -49,3 +49,19 @@ func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
 		t.Errorf("the operator is told %q", told)
 	}
 }
+
+func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
+	up := mcp.NewServer(&mcp.Implementation{Name: "veiled", Version: "1"}, nil)
+	read := func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil }
+	for i, uri := range []string{"lab://\u009b31mred", "lab://\u202etxt.exe", "lab://übung"} {
+		up.AddResource(&mcp.Resource{URI: uri, Name: fmt.Sprint("r", i)}, read)
+	}
+	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))))
+	var offered []string
+	for _, o := range s.Snapshot().Offers(engine.Resources) {
+		offered = append(offered, o.Metadata().Address)
+	}
+	if !slices.Equal(offered, []string{"lab://übung"}) {
+		t.Errorf("offered are %q", offered)
+	}
+}

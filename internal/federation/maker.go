@@ -248,6 +248,9 @@ func addressed(uri string) error {
 	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
 		return errors.New("it has no absolute URI")
 	}
+	if diag.Printable(uri) != uri {
+		return errors.New("its URI holds characters that control a terminal, or reorder text")
+	}
 	return nil
 }
 
