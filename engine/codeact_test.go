@@ -309,3 +309,18 @@ policy "reads" {
 		}
 	}
 }
+
+func TestACallByTheNameOfNoToolIsRefusedAsThatOfAnyTool(t *testing.T) {
+	s := coding(t, "")
+	for arguments, want := range map[string]string{
+		`{}`:                   `INVALID_INPUT: the arguments do not fit the tool's input schema: /name is required`,
+		`{"name":""}`:          `INVALID_INPUT: the arguments do not fit the tool's input schema: /name must be at least 1 character long`,
+		`{"name":"call_tool"}`: `EXECUTION_ERROR: call_tool calls other tools, and not itself`,
+		`{"name":"call_tool","arguments":{"name":"picture"}}`: `EXECUTION_ERROR: call_tool calls other tools, and not itself`,
+		`{"name":"picture","arguments":"x"}`:                  `INVALID_INPUT: the arguments do not fit the tool's input schema: must be an object, not a string`,
+	} {
+		if got := ended(called(t, s, tool("call_tool", arguments))); got != want {
+			t.Errorf("%s: got  %s\nwant %s", arguments, got, want)
+		}
+	}
+}

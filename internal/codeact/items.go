@@ -29,7 +29,7 @@ func Items(block *hclfile.Codeact, trial func(scripting.Source) error) []*catalo
 		yes := true
 		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searcher{m.kit})
 		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describer{m.kit})
-		m.tool(CallTool, callTool, callInput, "", nil, nil).Alias = true
+		m.tool(CallTool, callTool, callInput, "", nil, itself{}).Alias = true
 	}
 	m.prompt()
 	return m.items
@@ -74,7 +74,7 @@ const (
 		`},"required":["name","call"]}}},"required":["tools"]}`
 	describeInput = `{"type":"object","properties":{"name":{"type":"string","description":"The name of a tool, as search_tools tells it."}},"required":["name"],"additionalProperties":false}`
 	callInput     = `{"type":"object","properties":{` +
-		`"name":{"type":"string","description":"The name of a tool, as search_tools tells it."},` +
+		`"name":{"type":"string","minLength":1,"description":"The name of a tool, as search_tools tells it."},` +
 		`"arguments":{"type":"object","description":"Its arguments, as describe_tool tells them."}` +
 		`},"required":["name"],"additionalProperties":false}`
 )

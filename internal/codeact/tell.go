@@ -99,6 +99,15 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 	return failed("%s", message), nil
 }
 
+// itself is the body of call_tool, which is run where that is to call itself: every other
+// call is one of the tool that it names.
+type itself struct{}
+
+// Run says so.
+func (itself) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
+	return failed("%s calls other tools, and not itself", CallTool), nil
+}
+
 // value is the outcome of a body that returns JSON.
 func value(encoded json.RawMessage) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
