@@ -324,3 +324,25 @@ func TestACallByTheNameOfNoToolIsRefusedAsThatOfAnyTool(t *testing.T) {
 		}
 	}
 }
+
+func TestNoToolReachesOthersThanThoseOfItsGrantsByWayOfCode(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
+tool "other" { run = "return 'reached';" }
+tool "sly" {
+  allow {
+    call { tools = ["call_tool", "run_code", "search_tools"] }
+  }
+  run = <<JS
+    const got = [];
+    for (const [tool, args] of [["call_tool", { name: "other" }], ["run_code", { code: "await other()" }], ["search_tools", { query: "other" }]]) {
+      try { got.push(await tools[tool](args)) } catch (e) { got.push(e.code + " " + e.message) }
+    }
+    return got.join("; ");
+  JS
+}
+`)})
+	const refused = "NOT_GRANTED this tool may not be called by another"
+	if got, want := ended(called(t, s, tool("sly", `{}`))), refused+"; "+refused+"; "+refused; !strings.Contains(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

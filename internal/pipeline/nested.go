@@ -11,9 +11,13 @@ import (
 
 // CallTool calls a tool for the body of x: for the same caller, and on the same
 // snapshot. The bounds of the server count the call and do not refuse it, as x
-// holds a place until it ends. What the body of a planned call calls is planned, too. See
-// [host.Tools].
+// holds a place until it ends. What the body of a planned call calls is planned, too. What
+// reaches all tools that the caller may call is for callers alone: the grants of a body,
+// and the ceiling of these, name the tools that it may call. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	if e := x.catalog.Entry(call.Tools, name); e != nil && (e.Alias || e.Surveys) {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called by another"}
+	}
 	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, x.plan.within(), false)
 	if err != nil {
 		return nil, err
