@@ -121,8 +121,8 @@ func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
 	}
 	outer := tool("outer", `{}`)
 	outer.Can = engine.Capabilities{Form: true}
-	if got := ended(called(t, s, outer)); !strings.Contains(got, "a tool that another tool calls cannot ask the client") {
-		t.Errorf("code that a tool runs: %s", got)
+	if got := ended(called(t, s, outer)); !strings.Contains(got, "this tool may not be called by another") {
+		t.Errorf("code that a tool wants to run: %s", got)
 	}
 }
 

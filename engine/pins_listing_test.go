@@ -63,7 +63,7 @@ func TestWhatCannotBePinnedIsLeftOut(t *testing.T) {
 }
 
 func TestWhatIsNoPartOfAPinIsNotPassedOn(t *testing.T) {
-	url := raw(t, `{"name":"a","icons":[{"src":"https://example.com/a.png"}],"execution":{"taskSupport":"required"},"title":null,
+	url := raw(t, `{"name":"a","icons":[{"src":"https://example.com/a.png"}],"execution":{"taskSupport":"optional"},"title":null,
 		"inputSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"number","maximum":90071992547409931}}},"_meta":{"x":1}}`)
 	icons := map[string]int{}
 	for _, pin := range []string{"first", "off"} {

@@ -22,7 +22,7 @@ import (
 func broken(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id string)) (_ upstream.Place, end func()) {
 	t.Helper()
 	ended := make(chan struct{})
-	good := lab(ended)
+	good := forgets(t, lab(ended))
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return good }, nil)
 	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)

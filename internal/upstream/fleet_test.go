@@ -167,7 +167,7 @@ func TestACallThatWaitsForItsClientEndsWithTheFleet(t *testing.T) {
 
 func TestNobodyWaitsForAServerThatIsStopped(t *testing.T) {
 	o, _ := options(t)
-	f := upstream.NewFleet(o, func() {})
+	f := upstream.NewFleet(o, func() {}, func(string, string) {})
 	f.Keep([]upstream.Place{program(t, "mute")})
 	settled := make(chan error, 1)
 	go func() { settled <- f.Settle(context.Background()) }()

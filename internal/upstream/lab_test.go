@@ -148,6 +148,18 @@ func web(t *testing.T, h http.Handler) (url string) {
 	return s.URL
 }
 
+// forgets ends the sessions of a server when its host is closed, which it does not end of
+// those whose clients went without a word.
+func forgets(t *testing.T, s *mcp.Server) *mcp.Server {
+	t.Helper()
+	t.Cleanup(func() {
+		for session := range s.Sessions() {
+			_ = session.Close()
+		}
+	})
+	return s
+}
+
 // program returns the place of one of the programs.
 func program(t *testing.T, name string) upstream.Place {
 	t.Helper()
@@ -164,7 +176,7 @@ func ways(t *testing.T) map[string]upstream.Place {
 	ended := make(chan struct{})
 	defer t.Cleanup(func() { close(ended) })
 	one := func() func(*http.Request) *mcp.Server {
-		server := lab(ended)
+		server := forgets(t, lab(ended))
 		return func(*http.Request) *mcp.Server { return server }
 	}
 	return map[string]upstream.Place{

@@ -42,7 +42,7 @@ func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest
 		},
 		"events": func(of func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(of, nil) },
 	} {
-		server := notes(subscribed, left)
+		server := forgets(t, notes(subscribed, left))
 		hosts[way] = httptest.NewServer(handler(func(*http.Request) *mcp.Server { return server }))
 		t.Cleanup(hosts[way].Close)
 	}

@@ -32,7 +32,7 @@ func (s *site) paths() map[string]int {
 
 // at is a site with a lab at a path, which answers other requests with a status.
 func at(t *testing.T, path, transport string, status int) *site {
-	server := lab(nil)
+	server := forgets(t, lab(nil))
 	one := func(*http.Request) *mcp.Server { return server }
 	var h http.Handler = mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{Stateless: true})
 	if transport == upstream.Events {
