@@ -31,6 +31,8 @@ type analysis struct {
 	// promised are members of what a granted object answers with, which is a
 	// promise: http.crm.get(url).text, elicit(form).content.
 	promised []member
+	// unpacked are those that a pattern takes of it: const { text } = http.crm.get(url).
+	unpacked []member
 	// held are the variables that are declared with such an answer, and the
 	// object whose method answers: const r = http.crm.get(url).
 	held map[string]string

@@ -36,6 +36,9 @@ func (a *analysis) answer(n *ast.Binding) {
 		if root := a.awaited(n.Initializer); root != "" {
 			a.answered = append(a.answered, taken(root, target)...)
 		}
+		if root := a.answering(n.Initializer); root != "" {
+			a.unpacked = append(a.unpacked, taken(root, target)...)
+		}
 	}
 }
 
@@ -76,6 +79,11 @@ func (c *compilation) checkPromises(found *analysis) {
 	for _, m := range found.promised {
 		if call, ok := c.promising(found, m.object); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
+		}
+	}
+	for _, m := range found.unpacked {
+		if call, ok := c.promising(found, m.object); ok {
+			c.checkPromise(m, fmt.Sprintf("did you forget await? write { %s } = await %s", m.name, call))
 		}
 	}
 	for _, m := range found.members {

@@ -120,6 +120,7 @@ func TestDetailsSayWhatToDo(t *testing.T) {
 		{"return args.name", `a tool's arguments are members of input; args is their name in policies`},
 		{"return secret.token", `secrets stand in the headers of a grant; a body reads only those that the operator reveals, as secrets.NAME`},
 		{"return http.crm.get('/x').json()", `did you forget await? write (await http.NAME.get(url)).json`},
+		{"const { status } = http.crm.get('/x');\nreturn status", `did you forget await? write { status } = await http.NAME.get(url)`},
 		{"const r = http.crm.get('/x');\nreturn r.json()", `did you forget await? write r = await http.NAME.get(url)`},
 		{"export const a = 1", `it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of input`},
 		{"return fetch('x')", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},

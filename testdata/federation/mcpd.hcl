@@ -70,6 +70,10 @@ upstream "old" {
   offer = ["tools", "prompts"]
 }
 
+codeact {
+  timeout = "20s"
+}
+
 policy "sums_stay_small" {
   tools  = ["everything_get-sum", "web_get-sum", "lab_sum"]
   deny   = "args.a > 1000"
