@@ -80,3 +80,12 @@ func (d *decoder) boundsOf(b *hclsyntax.Block) Bounds {
 	}
 	return found
 }
+
+// boundsAway decodes the bounds of what another server does, whose memory is its own.
+func (d *decoder) boundsAway(b *hclsyntax.Block) Bounds {
+	found := d.boundsOf(b)
+	if where, written := found.Ranges["memory"]; written {
+		d.fail("bad-value", where, "the memory of another server is not bounded by a call", "remove it; where mcpd compose runs the server, write memory in the container block")
+	}
+	return found
+}

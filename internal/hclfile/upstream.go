@@ -171,7 +171,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	}
 	d.upstreamNames(b, &u)
 	d.upstreamAsk(b, &u)
-	u.Bounds = d.boundsOf(b)
+	u.Bounds = d.boundsAway(b)
 	if _, written := u.Ranges["timeout"]; !written {
 		u.Timeout = DefaultUpstreamTimeout
 	}

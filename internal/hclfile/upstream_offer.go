@@ -103,7 +103,7 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 	o.ReadOnly, o.Destructive = d.flag(b.Body, "read_only"), d.flag(b.Body, "destructive")
 	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
 	o.Labels = d.textMap(b.Body, "labels")
-	o.Bounds = d.boundsOf(b)
+	o.Bounds = d.boundsAway(b)
 	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 && !d.f.left.vague[b.Body] {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
 	}
