@@ -63,7 +63,7 @@ type Request struct {
 type Emitter interface {
 	// Progress tells that done of total is done; total is nil when not known.
 	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is debug, info, warn or error, fields a
+	// Log passes on a record: level is debug, info, warning or error, fields a
 	// JSON object or nil.
 	Log(level, message string, fields json.RawMessage)
 	// CloseStream closes the connection that waits for the result, where the

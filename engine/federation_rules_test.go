@@ -199,12 +199,14 @@ func TestTwoToolsOfOneNameAreAMistakeOfTheFilesAndNoneOfAnUpstream(t *testing.T)
 }
 
 func TestAToolThatRunsAsATaskAloneIsLeftOut(t *testing.T) {
-	s := federated(t, upstreamAt(labs(t)["legacy"]))
-	if diff := cmp.Diff([]string{"lab_asks", "lab_may", "lab_samples"}, names(s)); diff != "" {
-		t.Errorf("tools (-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{`of the upstream "lab": the tool "works" is left out: it can be called as a task alone`}, warnings(s)); diff != "" {
-		t.Errorf("warnings (-want +got)\n%s", diff)
+	block := upstreamAt(labs(t)["legacy"])
+	for _, s := range []*engine.Server{federated(t, block), pinned(t, newLock(t), block)} {
+		if diff := cmp.Diff([]string{"lab_asks", "lab_may", "lab_samples"}, names(s)); diff != "" {
+			t.Errorf("tools (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{`of the upstream "lab": the tool "works" is left out: it can be called as a task alone`}, warnings(s)); diff != "" {
+			t.Errorf("warnings (-want +got)\n%s", diff)
+		}
 	}
 }
 

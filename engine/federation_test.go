@@ -142,7 +142,7 @@ func TestWhatAnUpstreamTellsOfACallReachesItsCaller(t *testing.T) {
 			}
 			heard.mu.Lock()
 			defer heard.mu.Unlock()
-			if diff := cmp.Diff([]string{"progress half", "warn a word"}, heard.lines); diff != "" {
+			if diff := cmp.Diff([]string{"progress half", "warning a word"}, heard.lines); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -33,8 +33,10 @@ func listedOf(u *hclfile.Upstream, entries []json.RawMessage, veil Veil) (l list
 		entry = veil.RedactJSON(entry)
 		if decoded(entry).text("name") != said.text("name") {
 			l.refused, l.why = append(l.refused, entry), append(l.why, errSecretName)
+		} else if needsTask(said) {
+			l.refused, l.why = append(l.refused, entry), append(l.why, errTask)
 		} else if t, err := lockfile.Of(u.Name, entry); err != nil {
-			l.refused, l.why = append(l.refused, entry), append(l.why, err)
+			l.refused, l.why = append(l.refused, entry), append(l.why, fmt.Errorf("nobody can accept it: %w", err))
 		} else {
 			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
 		}
@@ -72,7 +74,7 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	l := listedOf(m.block, entries, m.veil)
 	for i, entry := range l.refused {
-		m.leave(decoded(entry).text("name"), fmt.Sprintf("nobody can accept it: %v", l.why[i]))
+		m.leave(decoded(entry).text("name"), l.why[i].Error())
 	}
 	verdict := m.lock.Check(m.block.Name, l.tools, m.mode)
 	fit := map[lockfile.Tool]bool{}

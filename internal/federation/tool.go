@@ -17,6 +17,10 @@ import (
 // which those that this server makes are not.
 var errTask = errors.New("it can be called as a task alone")
 
+func needsTask(said members) bool {
+	return decoded(said["execution"]).text("taskSupport") == "required"
+}
+
 // tool makes an item of a tool (2026-07-28 server/tools).
 func (m *maker) tool(item *catalog.Item, said members) error {
 	name := said.text("name")
@@ -28,7 +32,7 @@ func (m *maker) tool(item *catalog.Item, said members) error {
 	if err := named(item.Name); err != nil {
 		return err
 	}
-	if decoded(said["execution"]).text("taskSupport") == "required" {
+	if needsTask(said) {
 		return errTask
 	}
 	annotate(item, said)

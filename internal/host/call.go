@@ -193,7 +193,7 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	}
 	h.Logger.LogAttrs(h.Span.In(ctx), levelOf(record.Level), message, attrs...)
 	if op == "log" && h.Emit != nil {
-		h.Emit.Log(record.Level, message, fields)
+		h.Emit.Log(told[levelOf(record.Level)], message, fields)
 	}
 	return nil
 }
@@ -245,6 +245,10 @@ func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
 	return h.Egress.Do(oauth.For(ctx, h.visitor(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
 }
 
+// told are the levels by their names in MCP (2026-07-28 server/utilities/logging).
+var told = map[slog.Level]string{slog.LevelDebug: "debug", slog.LevelInfo: "info", slog.LevelWarn: "warning", slog.LevelError: "error"}
+
+// levelOf returns a level by the name that bodies have for it.
 func levelOf(name string) slog.Level {
 	switch name {
 	case "debug":

@@ -108,7 +108,7 @@ func TestALogRecordGoesToTheOperatorAndToTheCaller(t *testing.T) {
 	if diff := cmp.Diff(wantLog, l.log.String()); diff != "" {
 		t.Errorf("log (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{`log warn careful {"n":1}`, "log debug detail ", "log shouted of no known level "}, l.told); diff != "" {
+	if diff := cmp.Diff([]string{`log warning careful {"n":1}`, "log debug detail ", "log info of no known level "}, l.told); diff != "" {
 		t.Errorf("told (-want +got)\n%s", diff)
 	}
 }

@@ -30,6 +30,7 @@ upstream "tour" {
     "--state", "memory", "--control", "off", "--log-level", "info", "--grace", "1s",
   ]
   prefix  = ""
+  pin     = "off" # the tour changes its tools
   ask     = ["elicit"]
   timeout = "5m"
 }
