@@ -20,7 +20,9 @@ import (
 func lab() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Ask the lab.",
-		CompletionHandler: func(_ context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+		CompletionHandler: func(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			// Which nobody hears of who completes.
+			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.Meta["progressToken"], Progress: 1})
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{r.Params.Argument.Value + "!"}, Total: 1}}, nil
 		},
 	})
@@ -53,6 +55,7 @@ func lab() *mcp.Server {
 	})
 	add(&mcp.Tool{Name: "tells", InputSchema: object}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "half"})
+		//lint:ignore SA1019 servers of all revisions log so
 		_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "warning", Data: "a word"})
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})

@@ -21,6 +21,7 @@ func TestAClientHearsEveryLevelThatABodyLogs(t *testing.T) {
 	}
 	heard := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
+		//lint:ignore SA1019 a client of the era hears so
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
 			heard <- fmt.Sprintf("%s %v", r.Params.Level, r.Params.Data)
 		},

@@ -120,7 +120,7 @@ const maxMessage = 16 << 10
 // Of a tool it is an error that a model may learn from; elsewhere its code says what is
 // wrong, such as that there is no such resource.
 func (l *leg) fault(f *upstream.Fault) *scripting.Failure {
-	message := l.invocation.Host.Secrets.Redact(clip(f.Message))
+	message := clip(l.invocation.Host.Secrets.Redact(f.Message))
 	const missingCapability = -32021
 	switch {
 	case f.Code == missingCapability && isObject(f.Data):

@@ -35,7 +35,7 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []Drift) {
 		d := Drift{Upstream: u.Name, New: !knows(f.pins.read, u.Name)}
 		switch s := f.fleet.State(u.Name); {
 		case s.Err != nil:
-			d.Err = s.Err
+			d.Err = f.shown(s.Err)
 		case s.Listing == nil:
 			d.Err = fmt.Errorf("it has not told within %s what it offers", settleTime)
 		default:

@@ -45,7 +45,7 @@ func (l *listener) tell(op string, payload any) {
 
 // Progress passes on how far the call is.
 func (l *listener) Progress(done float64, total *float64, message string) {
-	l.tell("progress", map[string]any{"done": done, "total": total, "message": clip(message)})
+	l.tell("progress", map[string]any{"done": done, "total": total, "message": clip(l.host.Secrets.Redact(message))})
 }
 
 // levels are the levels of MCP by those that bodies have.
@@ -59,7 +59,7 @@ func (l *listener) Log(level, message string, fields json.RawMessage) {
 	if known == "" {
 		return
 	}
-	record := map[string]any{"level": known, "message": clip(message)}
+	record := map[string]any{"level": known, "message": clip(l.host.Secrets.Redact(message))}
 	if isObject(fields) {
 		record["fields"] = fields
 	} else if fields != nil {

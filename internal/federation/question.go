@@ -70,7 +70,7 @@ type request struct {
 // asked has the client be asked what the server wants to know. It reports true where the
 // call goes on without: what may not be asked is refused.
 func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
-	waits := !c.Ended()
+	waits := reply.Waits
 	k := kept{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
 	var requests []request
 	refused := map[string]upstream.Answer{}

@@ -134,9 +134,9 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 		"ref": c.ref, "argument": map[string]string{"name": c.argument, "value": typed.Value}, "context": map[string]any{"arguments": filled},
 	})
 	l := &leg{body: &body{fleet: c.fleet, server: c.server, method: upstream.MethodComplete}, invocation: &i}
-	call, failure, err := l.send(ctx, upstream.Request{Method: upstream.MethodComplete, Arguments: params})
-	if failure != nil || err != nil {
-		return scripting.Outcome{Failure: failure}, err
+	call, err := c.fleet.Begin(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
+	if err != nil {
+		return scripting.Outcome{}, unavailable(err)
 	}
 	answer, err := call.Next(ctx)
 	switch {

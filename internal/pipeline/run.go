@@ -80,10 +80,10 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 		return call.Result{Left: true}, nil
 	case err != nil && ctx.Err() != nil:
 		return call.Result{}, canceled(ctx)
+	case isGone: // for whatever reason, such as that its own time to start was over
+		return call.Result{}, unavailable(gone)
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Result{}, x.timedOut(nil)
-	case isGone:
-		return call.Result{}, unavailable(gone)
 	case errors.Is(err, scripting.ErrOverloaded):
 		return call.Result{}, overloaded()
 	case err != nil:

@@ -61,8 +61,9 @@ type Reply struct {
 	Fault *Fault
 	// Asked are what the server wants to know before it goes on, in the order of asking.
 	Asked []Question
-	// State goes back to the server with the answers, in another [Request]. It is "" where
-	// the call itself goes on: then they are for [Call.Answer].
+	// Waits says that the call itself goes on once they are answered by [Call.Answer].
+	// Elsewhere State goes back to the server with the answers, in another [Request].
+	Waits bool
 	State string
 }
 
@@ -261,10 +262,19 @@ func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (
 		}
 		return a.Result, nil
 	case <-ctx.Done():
+		c.withdraw(p)
 		return nil, ctx.Err()
 	case <-c.done:
+		c.withdraw(p)
 		return nil, errors.New("the call has ended")
 	}
+}
+
+// withdraw forgets a question whose answer nobody waits for any more.
+func (c *Call) withdraw(p *pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = slices.DeleteFunc(c.open, func(o *pending) bool { return o == p })
 }
 
 func (c *Call) look() {
@@ -285,7 +295,7 @@ func (c *Call) Next(ctx context.Context) (Reply, error) {
 			return Reply{}, context.Cause(ctx)
 		case <-c.asked:
 			if asked := c.questions(); len(asked) > 0 {
-				return Reply{Asked: asked}, nil
+				return Reply{Asked: asked, Waits: true}, nil
 			}
 		}
 	}

@@ -105,7 +105,9 @@ func lab(ended <-chan struct{}) *mcp.Server {
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
 	add("logs", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		//lint:ignore SA1019 servers of all revisions log so
 		for _, level := range []mcp.LoggingLevel{"debug", "info", "error"} {
+			//lint:ignore SA1019 as above
 			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Data: "a word"})
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil

@@ -38,11 +38,13 @@ type server struct {
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
 
-	// Of run alone: the way in which the server was spoken to last, when its lists were read
-	// last because it has said that they have changed, and how long that was waited for.
-	way  way
-	read time.Time
-	calm time.Duration
+	// Of run alone: the way in which the server was spoken to last, since when the connection
+	// has been ready, when its lists were read last because it has said that they have
+	// changed, and how long that was waited for.
+	way   way
+	ready time.Time
+	read  time.Time
+	calm  time.Duration
 
 	subscriptions *subscriptions
 
@@ -70,12 +72,12 @@ func (s *server) changed(method, uri string) {
 func (s *server) run(ctx context.Context) {
 	wait, failures := firstWait, 0
 	for ctx.Err() == nil {
-		began := time.Now()
+		s.ready = time.Time{}
 		err := s.serve(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > steady {
+		if !s.ready.IsZero() && time.Since(s.ready) > steady {
 			wait, failures = firstWait, 0
 		}
 		pause := wait/2 + rand.N(wait/2+1)
@@ -114,6 +116,7 @@ func (s *server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.ready = time.Now()
 	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
 	if listing.Subscribes {
 		keeping, leave := context.WithCancel(ctx)
@@ -179,7 +182,7 @@ func (s *server) wait() time.Duration {
 func (s *server) set(link *Link, state State) {
 	s.mu.Lock()
 	before := s.state
-	if state.Since = time.Now(); before.Listing != nil && state.Listing != nil {
+	if state.Since = time.Now(); !before.Since.IsZero() && (before.Listing == nil) == (state.Listing == nil) {
 		state.Since = before.Since
 	}
 	s.link, s.state = link, state

@@ -135,7 +135,7 @@ func tokenOf(value json.RawMessage, path ...string) string {
 
 // incoming takes in what the server sends, on the stream of a call or, where that is
 // nil, on one for all. It returns what the client library is to see of it, nil for
-// nothing. An error ends the connection.
+// nothing. An error ends the call, or the connection where the stream is that of all.
 func (w *wire) incoming(text []byte, of *Call) ([]byte, error) {
 	if err := jsongate.Check(text, w.limits); err != nil {
 		return nil, fmt.Errorf("the server sends what may not pass: %w", err)
@@ -148,6 +148,7 @@ func (w *wire) incoming(text []byte, of *Call) ([]byte, error) {
 	case m.method == "" && m.id != nil:
 		return w.response(m, text), nil
 	case m.method != "" && m.id != nil:
+		w.pace.keep(w.dead)
 		return w.request(m, text, of)
 	case m.method != "":
 		w.pace.keep(w.dead)
@@ -189,7 +190,9 @@ func (w *wire) request(m message, text []byte, of *Call) ([]byte, error) {
 	}
 	w.marks++
 	mark := strconv.Itoa(w.marks)
-	w.asked[mark] = &question{call: of, params: m.params}
+	if of != nil { // what is asked of nobody is refused, and not kept until then
+		w.asked[mark] = &question{call: of, params: m.params}
+	}
 	w.mu.Unlock()
 	var params, meta map[string]json.RawMessage
 	if m.params != nil && json.Unmarshal(m.params, &params) != nil || params["_meta"] != nil && json.Unmarshal(params["_meta"], &meta) != nil {
