@@ -8,18 +8,23 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // faulty are servers that fail in the same way, each at a path of its own. Those of even
@@ -161,10 +166,11 @@ var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id
 	},
 }
 
-// restless is a server that lists another tool each time, and always says so.
+// restless are servers, each at a path of its own, that list another tool each time and
+// always say so.
 type restless struct {
 	mu    sync.Mutex
-	lists int
+	lists map[string]int
 }
 
 func (c *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -176,21 +182,27 @@ func (c *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m := read(r)
 	c.mu.Lock()
 	if m.Method == "tools/list" {
-		c.lists++
+		c.lists[r.URL.Path]++
 	}
-	tools := fmt.Sprintf(`[{"name":"work","description":"the %dth","inputSchema":{"type":"object"}},{"name":"work_%d","inputSchema":{"type":"object"}}]`, c.lists, c.lists)
+	n := c.lists[r.URL.Path]
 	c.mu.Unlock()
+	tools := fmt.Sprintf(`[{"name":"work","description":"the %dth","inputSchema":{"type":"object"}},{"name":"work_%d","inputSchema":{"type":"object"}}]`, n, n)
 	well(w, m, tools)
 }
 
-// crashing is the first argument by which the test's own binary is a program that ends when
-// a tool is called.
-const crashing = "crash at a call"
+// The first arguments by which the test's own binary is a server on its standard streams:
+// one that ends when a tool is called, and one that does not.
+const (
+	crashing = "crash at a call"
+	steady   = "answer a call"
+)
 
-func crash() {
+func crash() { answerLines(true) }
+
+func answerLines(fragile bool) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var m message
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.Method == "tools/call" {
+		if json.Unmarshal(lines.Bytes(), &m) != nil || fragile && m.Method == "tools/call" {
 			os.Exit(3)
 		}
 		answer := httptest.NewRecorder()
@@ -205,44 +217,149 @@ func crash() {
 	}
 }
 
-// refusing returns the URL of a host that refuses connections.
-func refusing(t *testing.T) string {
+// The first arguments by which the test's own binary is hosts. They are processes of their
+// own, as servers are: what it costs to be them is not what it costs to speak to them.
+const (
+	hostsFail  = "hosts that fail"
+	hostsDo    = "the same hosts, doing well"
+	hostOfLabs = "a host of the official SDK"
+)
+
+// everyMode is the host that tells of all that fail.
+const everyMode = "all"
+
+// failing are the hosts that fail, by how they do it.
+type failing map[string]*faulty
+
+// failAll serves until nobody reads any longer, and prints the URL of each host.
+func failAll() {
+	modes := failing{}
+	hosts := map[string]string{
+		"refuse": refusing(), "hang at connect": deaf(), "expired certificate": expired(),
+		"changed definitions": served(&restless{lists: map[string]int{}}), everyMode: served(modes),
+	}
+	for mode, answer := range answersThatFail {
+		modes[mode] = newFaulty(answer)
+		hosts[mode] = served(modes[mode])
+	}
+	tell(hosts)
+}
+
+// doAll is failAll for hosts none of which fails.
+func doAll() {
+	url := served(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		well(w, read(r), `[{"name":"work","inputSchema":{"type":"object"}}]`)
+	}))
+	hosts := map[string]string{"refuse": url, "hang at connect": url, "expired certificate": url, "changed definitions": url}
+	for mode := range answersThatFail {
+		hosts[mode] = url
+	}
+	tell(hosts)
+}
+
+// labAlone is failAll for [lab].
+func labAlone() {
+	one := lab()
+	tell(map[string]string{"lab": served(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true}))})
+}
+
+func tell(hosts map[string]string) {
+	_ = json.NewEncoder(os.Stdout).Encode(hosts)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// ServeHTTP answers how often each has been tried, once many of each mode have been so often.
+func (f failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var often, many int
+	_, _ = fmt.Sscanf(r.URL.Path, "/%d/%d", &often, &many)
+	tries := map[string]map[string]int{}
+	for mode, m := range f {
+		m.await(often, many)
+		m.mu.Lock()
+		tries[mode] = maps.Clone(m.tries)
+		m.mu.Unlock()
+	}
+	_ = json.NewEncoder(w).Encode(tries)
+}
+
+// tried returns how often each host of each mode has been tried, once many of each have
+// been so often.
+func tried(t *testing.T, hosts map[string]string, often, many int) (tries map[string]map[string]int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	r, err := http.Get(fmt.Sprintf("%s/%d/%d", hosts[everyMode], often, many))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
+	defer func() { _ = r.Body.Close() }()
+	if err := json.NewDecoder(r.Body).Decode(&tries); err != nil {
+		t.Fatal(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	return tries
+}
+
+// apart has the test's own binary be hosts until the test ends, and returns their URLs.
+func apart(t *testing.T, kind string) (hosts map[string]string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(self, kind)
+	program.Stderr = os.Stderr
+	in, inErr := program.StdinPipe()
+	out, outErr := program.StdoutPipe()
+	if err := errors.Join(inErr, outErr, program.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := program.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := json.NewDecoder(out).Decode(&hosts); err != nil {
+		t.Fatal(err)
+	}
+	return hosts
+}
+
+// served returns the URL of a host that serves so, until the process ends.
+func served(h http.Handler) (url string) { return httptest.NewServer(h).URL }
+
+// listening returns a listener, which closes with the process.
+func listening() net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// refusing returns the URL of a host that refuses connections.
+func refusing() string {
+	l := listening()
+	_ = l.Close()
 	return "http://" + l.Addr().String()
 }
 
 // deaf returns the URL of a host that takes connections and shakes no hands.
-func deaf(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return "https://" + l.Addr().String()
-}
+func deaf() string { return "https://" + listening().Addr().String() }
 
 // expired returns the URL of a host whose certificate has expired.
-func expired(t *testing.T) string {
-	t.Helper()
+func expired() string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	said := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1, 0), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	certificate, err := x509.CreateCertificate(rand.Reader, said, said, &key.PublicKey, key)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}
 	s.StartTLS()
-	t.Cleanup(s.Close)
 	return s.URL
 }

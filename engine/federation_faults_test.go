@@ -2,10 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,21 +16,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/engine"
 )
 
-// scene is a server with a tool of its own, an upstream that does well, and others that
-// fail in every way.
+// scene are the upstreams beside that which does well.
 type scene struct {
 	config strings.Builder
-	modes  map[string]*faulty // those that count
+	hosts  map[string]string
 	tools  map[string][]string
 }
 
-// block adds the block of an upstream that fails, and has its tool be called if it has one.
+// block adds the block of an upstream, and has its tool be called if it has one.
 func (s *scene) block(mode, name, where string, tool bool) {
 	fmt.Fprintf(&s.config, "upstream %q {\n  %s\n  start_timeout = %q\n  timeout = \"200ms\"\n}\n", name, where, startTime())
 	if tool {
@@ -46,42 +44,48 @@ func startTime() string {
 	return "500ms"
 }
 
-// newScene adds so many upstreams for each mode.
-func newScene(t *testing.T, each int) *scene {
-	s := &scene{modes: map[string]*faulty{}, tools: map[string][]string{}}
+// newScene adds so many upstreams for each mode: hosts of that kind, and programs.
+func newScene(t *testing.T, kind string, each int) *scene {
+	t.Helper()
+	s := &scene{hosts: apart(t, kind), tools: map[string][]string{}}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := map[string]string{"refuse": refusing(t), "hang at connect": deaf(t), "expired certificate": expired(t)}
-	for mode, answer := range answersThatFail {
-		s.modes[mode] = newFaulty(answer)
-		hosts[mode] = web(t, s.modes[mode])
-	}
-	for mode, host := range hosts {
+	for mode, host := range s.hosts {
+		if mode == everyMode {
+			continue
+		}
 		for i := range each {
-			late := s.modes[mode] != nil && i%2 == 1
+			late := answersThatFail[mode] != nil && i%2 == 1
 			path := fmt.Sprintf("/%d", i)
 			if late {
 				path += "/late"
 			}
-			s.block(mode, fmt.Sprintf("%s_%d", strings.ReplaceAll(mode, " ", "_"), i), fmt.Sprintf("url = %q", host+path), late)
+			s.block(mode, fmt.Sprintf("%s_%d", strings.ReplaceAll(mode, " ", "_"), i), fmt.Sprintf("url = %q", host+path), late || mode == "changed definitions")
 		}
 	}
 	for i := range each {
-		s.block("changed definitions", fmt.Sprintf("changed_%d", i), fmt.Sprintf("url = %q", web(t, &restless{})+"/mcp"), true)
-		arguments := fmt.Sprintf("command = [%q, %q]", self, crashing)
-		if i%2 == 0 {
-			arguments = `command = ["false"]`
+		program := []string{self, crashing}
+		switch {
+		case kind == hostsDo:
+			program[1] = steady
+		case i%2 == 0:
+			program = []string{"false"}
 		}
-		s.block("crash loop", fmt.Sprintf("crash_%d", i), arguments, i%2 == 1)
+		s.block("crash loop", fmt.Sprintf("crash_%d", i), "command = "+hclList(program), i%2 == 1)
 	}
 	return s
 }
 
-// fail calls the tools of the upstreams that fail until stop is called, which returns how
+func hclList(texts []string) string {
+	list, _ := json.Marshal(texts) // HCL has the lists and strings of JSON
+	return string(list)
+}
+
+// call calls the tools of the upstreams until stop is called, which returns how
 // many calls there were of each mode, and how many of them have had a result.
-func (s *scene) fail(server *engine.Server) (stop func() (calls, results map[string]int)) {
+func (s *scene) call(server *engine.Server) (stop func() (calls, results map[string]int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -157,64 +161,76 @@ func children(t *testing.T) (n int) {
 }
 
 // TestUpstreamsThatFailCostOthersNothing has 2 upstreams fail in each of 13 ways, or 50 with
-// MCPD_LONG, which also judges how long calls of the others take.
+// MCPD_LONG, which also judges how long calls of the others take: as long as beside the same
+// upstreams, called as often, while these do well.
 func TestUpstreamsThatFailCostOthersNothing(t *testing.T) {
 	each, n := 2, 200
 	long := os.Getenv("MCPD_LONG") != ""
 	if long {
-		each, n = 50, 1500
+		each, n = 50, 5000
 	}
-	before, left := goleak.IgnoreCurrent(), children(t)
-	var took [2]map[string]times
-	t.Run("the scene", func(t *testing.T) {
-		one := lab()
-		good := upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true})))
-		took[0] = work(t, federated(t, good, "add.hcl", addTool), n)
-		s := newScene(t, each)
-		began := time.Now()
-		server := federated(t, good+s.config.String(), "add.hcl", addTool)
-		until(t, server, func() bool { return server.Snapshot().Tool("lab_sum") != nil })
-		first := server.Status().Loads
-		stop := s.fail(server)
-		if long { // what is judged is how it stays, not how it begins
-			for _, m := range s.modes {
-				m.await(4, (each+1)/2)
+	before := goleak.IgnoreCurrent()
+	took := map[string]map[string]times{}
+	for _, kind := range []string{hostsDo, hostsFail} {
+		t.Run(kind, func(t *testing.T) {
+			good := upstreamAt(apart(t, hostOfLabs)["lab"])
+			s := newScene(t, kind, each)
+			left, began := children(t), time.Now()
+			server := federated(t, good+s.config.String(), "add.hcl", addTool)
+			until(t, server, func() bool { return server.Snapshot().Tool("lab_sum") != nil })
+			if kind == hostsDo {
+				until(t, server, func() bool { return down(server) == 0 })
 			}
-		}
-		took[1] = work(t, server, n)
-		loads := server.Status().Loads - first
-		calls, results := stop()
-		s.judge(t, time.Since(began), calls, results)
-		t.Logf("%d upstreams, %d goroutines, %d reloads", len(server.Status().Upstreams), runtime.NumGoroutine(), loads)
-		down := 0
-		for _, u := range server.Status().Upstreams {
-			if u.Name == "lab" && !u.Up {
-				t.Errorf("the one that does well is down: %v", u.Err)
+			first := server.Status().Loads
+			stop := s.call(server)
+			if kind == hostsFail && long { // what is judged is how it stays, not how it begins
+				tried(t, s.hosts, 4, (each+1)/2)
 			}
-			if !u.Up {
-				down++
+			took[kind] = work(t, server, n)
+			loads := server.Status().Loads - first
+			calls, results := stop()
+			if kind == hostsFail {
+				s.judge(t, time.Since(began), calls, results)
+				if n := down(server); n < each*len(answersThatFail)/2 {
+					t.Errorf("only %d upstreams are down", n)
+				}
+			} else if !maps.Equal(calls, results) {
+				t.Errorf("of the calls %v, these have a result: %v", calls, results)
 			}
-		}
-		if down < each*len(answersThatFail)/2 {
-			t.Errorf("only %d upstreams are down", down)
-		}
-		if err := server.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if n := children(t); n != left {
-			t.Errorf("%d processes are left", n-left)
-		}
-	})
+			t.Logf("%d upstreams, %d goroutines, %d reloads", len(server.Status().Upstreams), runtime.NumGoroutine(), loads)
+			for _, u := range server.Status().Upstreams {
+				if u.Name == "lab" && !u.Up {
+					t.Errorf("the one that does well is down: %v", u.Err)
+				}
+			}
+			if err := server.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := children(t); n != left {
+				t.Errorf("%d processes are left", n-left)
+			}
+		})
+	}
 	if err := goleak.Find(before); err != nil {
 		t.Error(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(took[0])) {
-		alone, beside := took[0][name], took[1][name]
-		t.Logf("%-8s alone p50 %8s p99 %8s, beside them p50 %8s p99 %8s", name, alone.at(0.5), alone.at(0.99), beside.at(0.5), beside.at(0.99))
-		if long && float64(beside.at(0.99)) > 1.5*float64(alone.at(0.99)) {
-			t.Errorf("%s: its p99 is %s beside servers that fail, and %s alone", name, beside.at(0.99), alone.at(0.99))
+	for _, name := range slices.Sorted(maps.Keys(took[hostsDo])) {
+		well, badly := took[hostsDo][name], took[hostsFail][name]
+		t.Logf("%-8s beside servers that do well p50 %8s p99 %8s, that fail p50 %8s p99 %8s", name, well.at(0.5), well.at(0.99), badly.at(0.5), badly.at(0.99))
+		if long && float64(badly.at(0.99)) > 1.5*float64(well.at(0.99)) {
+			t.Errorf("%s: its p99 is %s beside servers that fail, and %s beside those that do well", name, badly.at(0.99), well.at(0.99))
 		}
 	}
+}
+
+// down counts the upstreams that are.
+func down(s *engine.Server) (n int) {
+	for _, u := range s.Status().Upstreams {
+		if !u.Up {
+			n++
+		}
+	}
+	return n
 }
 
 // judge looks at how often servers were tried that fail, and what came of calls of them.
@@ -222,15 +238,12 @@ func (s *scene) judge(t *testing.T, during time.Duration, calls, results map[str
 	t.Helper()
 	// Pauses are at least 0.25 s, 0.5 s, 1 s and so on.
 	most := 2 + int(math.Log2(4*during.Seconds()+1))
-	for _, mode := range slices.Sorted(maps.Keys(s.modes)) {
-		m := s.modes[mode]
-		m.mu.Lock()
-		for path, n := range m.tries {
+	for mode, tries := range tried(t, s.hosts, 0, 0) {
+		for path, n := range tries {
 			if n > most {
 				t.Errorf("%s%s was tried %d times within %s", mode, path, n, during)
 			}
 		}
-		m.mu.Unlock()
 	}
 	for _, mode := range slices.Sorted(maps.Keys(calls)) {
 		t.Logf("%-20s %5d calls, %5d with a result", mode, calls[mode], results[mode])
