@@ -235,13 +235,14 @@ type failing map[string]*faulty
 func failAll() {
 	modes := failing{}
 	hosts := map[string]string{
-		"refuse": refusing(), "hang at connect": deaf(), "expired certificate": expired(),
+		"hang at connect": deaf(), "expired certificate": expired(),
 		"changed definitions": served(&restless{lists: map[string]int{}}), everyMode: served(modes),
 	}
 	for mode, answer := range answersThatFail {
 		modes[mode] = newFaulty(answer)
 		hosts[mode] = served(modes[mode])
 	}
+	hosts["refuse"] = refusing() // the last: another would get its port
 	tell(hosts)
 }
 
