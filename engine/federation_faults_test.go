@@ -93,7 +93,7 @@ func (s *scene) call(server *engine.Server) (stop func() (calls, results map[str
 	for mode, tools := range s.tools {
 		all.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				r := server.Execute(ctx, tool(tools[i%len(tools)], `{}`))
+				r := server.Execute(context.Background(), tool(tools[i%len(tools)], `{}`))
 				mu.Lock()
 				calls[mode]++
 				if r.Err == nil {
@@ -194,7 +194,7 @@ func TestUpstreamsThatFailCostOthersNothing(t *testing.T) {
 				if n := down(server); n < each*len(answersThatFail)/2 {
 					t.Errorf("only %d upstreams are down", n)
 				}
-			} else if !maps.Equal(calls, results) {
+			} else if long && !maps.Equal(calls, results) {
 				t.Errorf("of the calls %v, these have a result: %v", calls, results)
 			}
 			t.Logf("%d upstreams, %d goroutines, %d reloads", len(server.Status().Upstreams), runtime.NumGoroutine(), loads)
