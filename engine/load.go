@@ -67,8 +67,9 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	return report, err
 }
 
-// reload is Reload with loading held. What upstream servers offer comes in with any change;
-// when nothing else has changed and the files have mistakes, nobody is told of them again.
+// reload is Reload with loading held. What upstream servers offer comes in with any change.
+// When nothing else has changed and the files have mistakes, nobody is told of them again,
+// and what is no longer offered as it was goes.
 func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
@@ -88,6 +89,7 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 	}
 	err := report.Problems.Err()
 	if change.Upstreams && err != nil {
+		s.withdraw(before, began)
 		return report, err
 	}
 	s.loads++
@@ -133,6 +135,12 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 		return
 	}
 	s.builder.Served()
+	s.serve(snap)
+	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
+}
+
+// serve has a snapshot serve.
+func (s *Server) serve(snap *Snapshot) {
 	s.current.Store(snap)
 	if !s.options.Offline {
 		s.upstreams.Keep(snap.catalog)
@@ -140,7 +148,6 @@ func (s *Server) publish(snap, before *Snapshot, all bool) {
 	if metrics := s.observed.metrics; metrics != nil {
 		metrics.Publish(snap.names())
 	}
-	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
 // announce tells the log and listeners how a load ended.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
@@ -46,12 +47,25 @@ func (s *Server) newUpstreams() *federation.Federation {
 // [Server.Watch], until leave is called.
 func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(uri) }
 
-// relist brings in what upstream servers offer now. A mistake in the files keeps it out
-// until that is mended, which brings it in.
+// relist brings in what upstream servers offer now. A mistake in the files keeps what is new
+// out until that is mended, which brings it in.
 func (s *Server) relist() {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	if s.current.Load() != nil {
 		_, _ = s.reload(context.Background(), catalog.Change{Upstreams: true})
 	}
+}
+
+// withdraw has what serves be without what upstream servers offer no longer as it was, or
+// nobody has accepted. Its caller holds loading.
+func (s *Server) withdraw(before *Snapshot, began time.Time) {
+	left := s.builder.Withdraw()
+	s.upstreams.Withdrawn()
+	if left.Revision == before.Revision() {
+		return
+	}
+	now := newSnapshot(left, before, s.options.Now())
+	s.serve(now)
+	s.announce(before, false, nil, s.options.Now().Sub(began))
 }

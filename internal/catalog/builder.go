@@ -86,6 +86,8 @@ type Builder struct {
 	// built is the catalog that was made last, and results are those of its tools.
 	built   *Catalog
 	results *results
+	// whole is the catalog that was served last of all that was built.
+	whole *Catalog
 	// coded are the items that let agents write code, of the block of a hash.
 	coded struct {
 		of    hclfile.Hash
@@ -260,7 +262,7 @@ func (b *Builder) withCode(config *hclfile.Config, items []*Item) []*Item {
 // Served tells the builder that the catalog that it made last serves now.
 // The results of tools that are gone, or others, are forgotten.
 func (b *Builder) Served() {
-	b.served = b.config
+	b.served, b.whole = b.config, b.built
 	b.results.Keep(keysOf(b.built))
 	b.hear()
 }

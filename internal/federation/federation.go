@@ -207,6 +207,14 @@ func (f *Federation) Served() {
 	f.pins.serve(f.known)
 }
 
+// Withdrawn says that of what was offered last nothing new is served, and nothing that is
+// not offered: what is in quarantine is told.
+func (f *Federation) Withdrawn() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pins.tellQuarantined(f.known)
+}
+
 // offer makes items of a listing; those of before that are the same stay.
 func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, before *offer) *offer {
 	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}

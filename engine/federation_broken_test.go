@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
+	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
+	tools := files("add.hcl", addTool)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), Tools: tools, LockPath: lock})
+	whole := []string{"add", "lab_read", "lab_write"}
+	if diff := cmp.Diff(whole, names(s)); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	first := s.Snapshot().Revision()
+
+	tools["add.hcl"].Data = []byte("tool \"add\" {")
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Fatal("the file is no mistake")
+	}
+	up.add("write", other)
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"add", "lab_read"}) })
+	if diff := cmp.Diff([]string{"lab_write"}, s.Status().Upstreams[0].Quarantined); diff != "" {
+		t.Errorf("in quarantine (-want +got)\n%s", diff)
+	}
+	if s.Snapshot().Revision() == first {
+		t.Error("other tools have the same revision")
+	}
+	if got := s.Status().Health(); !strings.HasPrefix(got, "serving last good") {
+		t.Errorf("the status is %q", got)
+	}
+	if got := called(t, s, tool("add", `{"a":2,"b":3}`)); string(got.Structured) != `{"sum":5}` {
+		t.Errorf("the tool of the file ends with %s", ended(got))
+	}
+
+	up.add("write", anything) // as it was accepted
+	until(t, s, func() bool { return slices.Equal(names(s), whole) })
+	if got := s.Snapshot().Revision(); got != first {
+		t.Errorf("the revision is %s, and was %s of the same", got, first)
+	}
+	up.add("more", anything)
+	up.RemoveTools("read")
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"add", "lab_write"}) })
+
+	tools["add.hcl"].Data = []byte(addTool)
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, s, lock)
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"add", "lab_more", "lab_write"}, names(s)); diff != "" {
+		t.Errorf("mended (-want +got)\n%s", diff)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"upstream.pinned lab 2",
+		"upstream.quarantined lab write changed 2d54 cddc",
+		"upstream.quarantined lab more added a5e8",
+		"upstream.accepted lab more added a5e8",
+		"upstream.accepted lab read removed cfff",
+	}
+	if diff := cmp.Diff(want, happened(t, log)); diff != "" {
+		t.Errorf("the audit log (-want +got)\n%s", diff)
+	}
+}
+
+func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
+	up := newShifting(t, "read")
+	tools := files("add.hcl", addTool)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	tools["add.hcl"].Data = []byte("tool \"add\" {")
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Fatal("the file is no mistake")
+	}
+	up.RemoveTools("read")
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"add"}) })
+}
