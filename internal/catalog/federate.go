@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -164,6 +165,10 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	found.instructions = offered.Instructions
 	taken := addressesOf(defined, registered)
 	for _, item := range offered.Items {
+		if u := ownerOf(found.upstreams, item); u != nil && u.Name != item.Upstream {
+			found.leaveOut(item, fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name), item.Where, diag.Note{Range: u.NameRange, Message: "it is this"})
+			continue
+		}
 		key := leftKey{item.Kind, item.Address}
 		first, is := taken[key]
 		switch {
@@ -181,6 +186,26 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 		}
 	}
 	return kept
+}
+
+// ownerOf returns the upstream whose names begin as that of an item does, of several that of
+// the longest prefix, and the item's own before others; nil where there is none, or its
+// block gives the item that name. No server answers to the names of another, or comes under
+// what the rules say of them, whether that other can be reached or not.
+func ownerOf(upstreams []hclfile.Upstream, item *Item) (owner *hclfile.Upstream) {
+	for i := range upstreams {
+		u := &upstreams[i]
+		if u.Name == item.Upstream && slices.Contains(slices.Collect(maps.Values(u.Rename)), item.Name) {
+			return nil
+		}
+		if u.Prefix == "" || !strings.HasPrefix(item.Name, u.Prefix) {
+			continue
+		}
+		if owner == nil || len(u.Prefix) > len(owner.Prefix) || len(u.Prefix) == len(owner.Prefix) && u.Name == item.Upstream {
+			owner = u
+		}
+	}
+	return owner
 }
 
 // addUpstreams returns what the operator's file says, with the upstreams that the program

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/schema"
@@ -48,5 +50,45 @@ func TestAnUpstreamThatOffersSomethingElseAllTheTimeKeepsNoFileFromBeingLoaded(t
 		if !built.Problems.HasErrors() {
 			b.Served()
 		}
+	}
+}
+
+func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n  rename = { theirs = \"crm_ours\" }\n}\n" +
+		"upstream \"crm\" { url = \"https://crm.test/mcp\" }\nupstream \"crm_eu\" { url = \"https://eu.test/mcp\" }\n"})
+	of := func(upstream string, kind Kind, name string) *Item {
+		i := offering(name, `{"type":"object"}`)
+		i.Upstream, i.Kind = upstream, kind
+		return i
+	}
+	offered := []*Item{
+		of("lab", Tools, "get"), of("lab", Tools, "crm_get"), of("lab", Prompts, "crm_plan"), of("lab", Resources, "crm_note"), of("lab", Tools, "crm_ours"),
+		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
+	}
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
+	built := b.Build(Change{All: true}, nil)
+	if built.Problems.HasErrors() {
+		t.Fatal(built.Problems)
+	}
+	var served, left []string
+	for _, entries := range built.Catalog.Entries {
+		for _, e := range entries {
+			served = append(served, e.Name)
+		}
+	}
+	for _, l := range built.Catalog.LeftOut {
+		left = append(left, l.Upstream+" "+l.Address+": "+l.Why)
+	}
+	if diff := cmp.Diff([]string{"crm_eu_get", "crm_list", "crm_ours", "get"}, served); diff != "" {
+		t.Errorf("served (-want +got)\n%s", diff)
+	}
+	want := []string{
+		`lab crm_get: names that begin with "crm_" are those of the upstream "crm"`,
+		`lab crm_plan: names that begin with "crm_" are those of the upstream "crm"`,
+		`lab crm_note: names that begin with "crm_" are those of the upstream "crm"`,
+		`crm crm_eu_list: names that begin with "crm_eu_" are those of the upstream "crm_eu"`,
+	}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("left out (-want +got)\n%s", diff)
 	}
 }
