@@ -50,3 +50,16 @@ policy "results" {
 		}
 	}
 }
+
+func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
+	operator := config(t, "server { default_decision = \"deny\" }\ncodeact {}\n")
+	var offers []crossref.Offered
+	for _, name := range []string{"call_tool", "describe_tool", "run_code"} {
+		offers = append(offers, crossref.Offered{Kind: "tool", Name: name, Range: operator.Codeact.Range})
+	}
+	want := []string{`mcpd.hcl:2:1: warning: no allow policy covers tools "call_tool", "describe_tool" and "run_code": every call of them is denied; ` +
+		`add a policy block whose tools match them, with allow = "…"; a call that no such policy allows is denied here`}
+	if diff := cmp.Diff(want, said(crossref.Check(operator, nil, offers))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

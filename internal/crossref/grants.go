@@ -39,6 +39,7 @@ func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Pl
 	for i := range config.Hooks {
 		c.judge("hook", config.Hooks[i].Name, config.Hooks[i].Grant, config.Hooks[i].GrantRanges, false)
 	}
+	c.ofUpstreams()
 	for _, f := range files {
 		c.judgeAll(f)
 	}

@@ -58,6 +58,31 @@ func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[strin
 	}
 }
 
+// ofUpstreams reports tokens of users by which a server behind this one is reached, whose
+// connection is of no user.
+func (c *machine) ofUpstreams() {
+	for i := range c.config.Upstreams {
+		u := &c.config.Upstreams[i]
+		judge := func(v grant.Value) {
+			v.EachSecret(func(name string) {
+				if secret := c.ofUser(name); secret != nil {
+					c.report(diag.Diagnostic{
+						Code: "bad-grant", Range: u.NameRange, Summary: fmt.Sprintf("the upstream %q gets the token of a user, %q", u.Name, name),
+						Detail: "a server is reached as mcpd itself: use a secret of a client_id with its client_secret, or one that is the server's own",
+						Notes:  []diag.Note{{Range: secret.Range, Message: "the secret"}},
+					})
+				}
+			})
+		}
+		for _, h := range u.Grant.Headers {
+			judge(h.Value)
+		}
+		for _, v := range u.Env {
+			judge(v.Value)
+		}
+	}
+}
+
 // ofUser returns a secret of which every user has a token, nil when it is none.
 func (c *machine) ofUser(name string) *hclfile.Secret {
 	i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool {

@@ -65,3 +65,17 @@ func TestATokenOfAUserGoesIntoRequestsOfCallsAlone(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestAServerBehindThisOneGetsNoTokenOfAUser(t *testing.T) {
+	const block = "secret \"mine\" {\n  oauth {\n    authorize_url = \"https://a.example/a\"\n    redirect_url = \"http://127.0.0.1:8976/b\"\n    token_url = \"https://a.example/t\"\n    client_id = \"c\"\n  }\n}\n"
+	operator := config(t, block+"upstream \"crm\" {\n  url = \"https://crm.example/mcp\"\n  header \"A\" { value = \"Bearer ${secret.mine}\" }\n}\n"+
+		"upstream \"lab\" {\n  command = [\"lab\"]\n  env = { A = secret.mine }\n}\n")
+	const detail = `a server is reached as mcpd itself: use a secret of a client_id with its client_secret, or one that is the server's own`
+	want := []string{
+		`mcpd.hcl:9:10: error: the upstream "crm" gets the token of a user, "mine"; ` + detail, `  note mcpd.hcl:1:1: the secret`,
+		`mcpd.hcl:13:10: error: the upstream "lab" gets the token of a user, "mine"; ` + detail, `  note mcpd.hcl:1:1: the secret`,
+	}
+	if diff := cmp.Diff(want, said(crossref.CheckPlaces(operator, nil, machine(nil)))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

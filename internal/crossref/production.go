@@ -3,6 +3,8 @@ package crossref
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -19,15 +21,19 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 			Detail:  "add audit { path = \"…\" }",
 		})
 	}
+	var open lacking
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
 		if c.knowsCovers() && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
-			c.report(diag.Diagnostic{
-				Code: "production-no-policy", Range: where,
-				Summary: fmt.Sprintf("no policy covers %s %q, and production mode demands one", kind, name),
-				Detail:  fmt.Sprintf("add a policy block whose %ss match it", kind),
-			})
+			open.add(kind, name, where)
 		}
 	})
+	for _, l := range open {
+		what, them := l.words()
+		c.report(diag.Diagnostic{
+			Code: "production-no-policy", Range: l.where,
+			Summary: fmt.Sprintf("no policy covers %s, and production mode demands one", what), Detail: fmt.Sprintf("add a policy block whose %ss match %s", l.kind, them),
+		})
+	}
 	for _, f := range files {
 		for i := range f.Tools {
 			c.checkOutput(&f.Tools[i])
@@ -40,6 +46,7 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 func (c *checker) warnOfDenied(files []*hclfile.Definitions, builtin []hclfile.Name) {
 	policies := c.beforeCalls(files)
 	production := c.config.Server.Mode == hclfile.Production
+	var denied lacking
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
 		covered, allowed := false, false
 		for i := range policies {
@@ -47,15 +54,48 @@ func (c *checker) warnOfDenied(files []*hclfile.Definitions, builtin []hclfile.N
 				covered, allowed = true, allowed || policies[i].Allow != nil
 			}
 		}
-		if !c.knowsCovers() || allowed || production && !covered {
-			return
+		if c.knowsCovers() && !allowed && (covered || !production) {
+			denied.add(kind, name, where)
 		}
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "production-no-allow", Range: where,
-			Summary: fmt.Sprintf("no allow policy covers %s %q: every call of it is denied", kind, name),
-			Detail:  fmt.Sprintf("add a policy block whose %ss match it, with allow = \"…\"; a call that no such policy allows is denied here", kind),
-		})
 	})
+	for _, l := range denied {
+		what, them := l.words()
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "production-no-allow", Range: l.where,
+			Summary: fmt.Sprintf("no allow policy covers %s: every call of %s is denied", what, them),
+			Detail:  fmt.Sprintf("add a policy block whose %ss match %s, with allow = \"…\"; a call that no such policy allows is denied here", l.kind, them),
+		})
+	}
+}
+
+// lacking is what lacks a policy. Things that one block brings are told together.
+type lacking []lack
+
+type lack struct {
+	kind  string
+	where diag.Range
+	names []string
+}
+
+func (l *lacking) add(kind, name string, where diag.Range) {
+	if last := len(*l) - 1; last >= 0 && (*l)[last].where == where && (*l)[last].kind == kind {
+		(*l)[last].names = append((*l)[last].names, name)
+		return
+	}
+	*l = append(*l, lack{kind, where, []string{name}})
+}
+
+// words returns what they are, and their pronoun.
+func (l lack) words() (what, them string) {
+	if len(l.names) == 1 {
+		return fmt.Sprintf("%s %q", l.kind, l.names[0]), "it"
+	}
+	quoted := make([]string, len(l.names))
+	for i, name := range l.names {
+		quoted[i] = strconv.Quote(name)
+	}
+	last := len(quoted) - 1
+	return fmt.Sprintf("%ss %s and %s", l.kind, strings.Join(quoted[:last], ", "), quoted[last]), "them"
 }
 
 // beforeCalls returns the policies but those over results, which let any call be made.
