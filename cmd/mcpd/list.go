@@ -179,8 +179,20 @@ func (l *listing) print(e env) error {
 // widest is how long addresses are that summaries stand behind in one column.
 const widest = 48
 
-// summaryOf returns the first line of a description, as a terminal may show it.
+// longestSummary bounds the summaries of descriptions, in runes.
+const longestSummary = 120
+
+// summaryOf returns the first line of a description, or as many of its words as fit, as a
+// terminal may show it.
 func summaryOf(description string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
-	return diag.Printable(first)
+	shown := []rune(diag.Printable(first))
+	if len(shown) <= longestSummary {
+		return string(shown)
+	}
+	cut := string(shown[:longestSummary])
+	if blank := strings.LastIndexByte(cut, ' '); blank > 0 {
+		cut = cut[:blank]
+	}
+	return cut + " …"
 }
