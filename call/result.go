@@ -1,6 +1,9 @@
 package call
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Result is the outcome of a call: a value, a reply, or Err.
 type Result struct {
@@ -10,6 +13,9 @@ type Result struct {
 	// Steady says that the reply stays the same until the files change, and
 	// Public that every caller may have it.
 	Steady, Public bool
+	// TTL is how long a server behind this one says that the reply stays the same; 0 where
+	// there is none, or it does not say.
+	TTL time.Duration
 	// Left says that [Request.Late] has received the result, and this is none.
 	Left bool
 	// Value is what the tool returned, as JSON; "null" when it returned nothing.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -45,6 +46,9 @@ type Result struct {
 	JSON []byte
 	// Content is a JSON array of MCP content blocks; only for Content.
 	Content []byte
+	// TTL is how long whoever made the result says that it stays so; 0 where nobody does.
+	// Bodies in JavaScript do not.
+	TTL time.Duration
 }
 
 // FailureKind says why a call has no result.

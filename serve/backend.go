@@ -24,8 +24,8 @@ type backend struct {
 	info atomic.Pointer[described]
 }
 
-// steadyTTL is how long clients may keep what stands in the files. Those who
-// subscribe are told sooner.
+// steadyTTL is how long clients may keep what stands in the files, and at most what servers
+// behind this one say of theirs. Those who subscribe are told sooner.
 const steadyTTL = time.Minute
 
 func newBackend(e *engine.Server) *backend {
@@ -142,6 +142,7 @@ func responseOf(result engine.Result) mcp.Response {
 		Result: result.Reply, Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
 		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID, Left: result.Left,
 	}
+	response.TTL = min(result.TTL, steadyTTL)
 	if result.Steady {
 		response.TTL, response.Public = steadyTTL, result.Public
 	}

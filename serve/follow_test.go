@@ -72,3 +72,37 @@ func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T)
 		}
 	}
 }
+
+func TestWhatIsReadOfAnUpstreamMayBeKeptAsLongAsItSaysAndAMinuteAtMost(t *testing.T) {
+	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	for uri, ms := range map[string]int{"lab://not": 0, "lab://some": 1500, "lab://long": 3_600_000} {
+		notes.AddResource(&mcp.Resource{URI: uri, Name: uri[6:]}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ms, CacheScope: "public"}, Contents: []*mcp.ResourceContents{{URI: uri, Text: "a text"}}}, nil
+		})
+	}
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return notes }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	t.Cleanup(host.Close)
+	u, err := engine.NewUpstream("notes", host.URL, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := engine.New(engine.Options{Name: "test", Upstreams: []engine.Upstream{u}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: listen(t, frontFor(t, s)) + "/mcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	for uri, want := range map[string]mcp.Cacheable{"lab://not": {CacheScope: "private"}, "lab://some": {TTLMs: 1500, CacheScope: "private"}, "lab://long": {TTLMs: 60_000, CacheScope: "private"}} {
+		read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read.Cacheable != want {
+			t.Errorf("%s may be kept as %+v, want %+v", uri, read.Cacheable, want)
+		}
+	}
+}

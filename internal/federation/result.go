@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/content"
@@ -25,7 +26,11 @@ func (l *leg) result(result json.RawMessage) scripting.Outcome {
 	case upstream.MethodTool:
 		return l.returned(said)
 	case upstream.MethodRead:
-		return passed(said, []string{"contents"}, nil)
+		outcome := passed(said, []string{"contents"}, nil)
+		if outcome.Result != nil {
+			outcome.Result.TTL = said.ttl()
+		}
+		return outcome
 	}
 	return passed(said, []string{"messages"}, []string{"description"})
 }
@@ -49,6 +54,19 @@ func passed(said members, lists, texts []string) scripting.Outcome {
 	encoded, _ := json.Marshal(on)
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
 }
+
+// ttl is how long a result stays so, as its server says (2026-07-28
+// server/utilities/caching); 0 where it does not.
+func (m members) ttl() time.Duration {
+	var ms float64
+	if json.Unmarshal(m["ttlMs"], &ms) != nil {
+		return 0
+	}
+	return time.Duration(min(max(ms, 0), float64(maxTTL/time.Millisecond))) * time.Millisecond
+}
+
+// maxTTL bounds how long a server may say that a result stays so.
+const maxTTL = 24 * time.Hour
 
 // returned makes an outcome of the result of a tool (2026-07-28 server/tools, Tool Result).
 func (l *leg) returned(said members) scripting.Outcome {

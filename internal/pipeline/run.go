@@ -100,7 +100,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 	}
 	if x.entry.Kind != call.Tools {
 		public := x.entry.Steady && len(x.entry.Rules)+len(x.entry.ResultRules) == 0 && !x.catalog.DenyByDefault
-		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public}, nil
+		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public, TTL: outcome.Result.TTL}, nil
 	}
 	return x.result(outcome.Result)
 }
