@@ -39,7 +39,7 @@ func (s *Server) newUpstreams() *federation.Federation {
 		Version: s.options.Version, Transport: s.brokers.Egress.Stream, Value: s.brokers.Programs.Text,
 		Environment: func() ([]string, int) { return federation.Environment(s.options.LookupEnv) }, Supervisor: s.options.Supervisor, Logger: s.options.Logger,
 	}
-	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Audit: s.Audit, Logger: s.options.Logger}
+	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Offline: s.options.Offline, Audit: s.Audit, Logger: s.options.Logger}
 	return federation.New(o, pins, s.brokers.Secrets, s.relist, s.audience.Tell)
 }
 

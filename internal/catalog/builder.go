@@ -176,8 +176,9 @@ type build struct {
 	// isOut is the same as a set, and leftOf counts it by the names of upstreams.
 	isOut  map[leftItem]bool
 	leftOf map[string]int
-	// instructions are those of upstream servers.
+	// instructions are those of upstream servers, and unasked says that these were not asked.
 	instructions []string
+	unasked      bool
 
 	mu       sync.Mutex
 	problems diag.List
@@ -215,7 +216,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	found.report(problems)
 	registered = b.withCode(config, registered)
 	federated := b.federate(found, defined, registered, change)
-	found.report(crossref.Check(found.config, defined, offersOf(slices.Concat(registered, federated)), b.tree.Unread()...))
+	found.report(crossref.Check(found.config, defined, found.offersOf(slices.Concat(registered, federated)), b.tree.Unread()...))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
 	for _, d := range defined {

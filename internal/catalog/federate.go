@@ -37,6 +37,8 @@ type Federated struct {
 	// Instructions are those of servers whose blocks want them added to our own, each behind
 	// the name of its server.
 	Instructions []string
+	// Unasked says that they were not asked: what is known of them are tools alone.
+	Unasked bool
 	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
 	// there is nothing of either.
 	Accepted [32]byte
@@ -162,7 +164,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
-	found.instructions = offered.Instructions
+	found.instructions, found.unasked = offered.Instructions, offered.Unasked
 	taken := addressesOf(defined, registered)
 	for _, item := range offered.Items {
 		if u := ownerOf(found.upstreams, item); u != nil && u.Name != item.Upstream {
@@ -271,10 +273,10 @@ func addressesOf(defined []*hclfile.Definitions, registered []*Item) map[leftKey
 }
 
 // offersOf returns the names of items as those who check references know them.
-func offersOf(items []*Item) []crossref.Offered {
+func (f *build) offersOf(items []*Item) []crossref.Offered {
 	offers := make([]crossref.Offered, len(items))
 	for i, item := range items {
-		offers[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where}
+		offers[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where, ToolsAlone: f.unasked}
 	}
 	return offers
 }

@@ -67,7 +67,7 @@ type checker struct {
 	// approvals are what policies that may ask the user cover.
 	approvals []hclfile.Targets
 	// listed are the upstream servers that have told what they offer.
-	listed   map[string]bool
+	listed   map[listing]bool
 	unread   unread
 	problems diag.List
 }

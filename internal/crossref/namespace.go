@@ -59,7 +59,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
-		case strings.Contains(name.Text, "*") && (c.unread.holds(n.kind) || c.mayOffer(name.Text)):
+		case strings.Contains(name.Text, "*") && (c.unread.holds(n.kind) || c.mayOffer(n.kind, name.Text)):
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
 		case !slices.ContainsFunc(n.names(), name.Matches):
@@ -78,7 +78,7 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		return
 	}
 	detail := diag.DidYouMean(name, n.names())
-	if upstream, unlisted := c.offerer(name); upstream != "" {
+	if upstream, unlisted := c.offerer(n.kind, name); upstream != "" {
 		if !unlisted {
 			c.report(diag.Diagnostic{
 				Severity: diag.Warning, Code: "unknown-" + n.kind, Range: where,

@@ -15,13 +15,18 @@ type Offered struct {
 	Kind, Name string
 	// Upstream is the name of the server that offers it, "" for the embedding program.
 	Upstream string
+	// ToolsAlone says that nothing is known of what else that server offers.
+	ToolsAlone bool
 	// Range is where it is from: the name of the upstream block.
 	Range diag.Range
 }
 
+// listing is what a server offers of a kind.
+type listing struct{ upstream, kind string }
+
 // elsewhere remembers what no file defines, and returns what is the embedding program's.
 func (c *checker) elsewhere(offers []Offered) (builtin []hclfile.Name) {
-	c.listed = map[string]bool{}
+	c.listed = map[listing]bool{}
 	spaces := map[string]*namespace{"tool": c.tools, "resource": c.resources, "prompt": c.prompts}
 	for _, o := range offers {
 		if o.Upstream == "" {
@@ -31,7 +36,9 @@ func (c *checker) elsewhere(offers []Offered) (builtin []hclfile.Name) {
 			}
 			continue
 		}
-		c.listed[o.Upstream] = true
+		for kind := range spaces {
+			c.listed[listing{o.Upstream, kind}] = c.listed[listing{o.Upstream, kind}] || !o.ToolsAlone || kind == "tool"
+		}
 		if n := spaces[o.Kind]; n != nil {
 			if _, taken := n.places[o.Name]; !taken {
 				n.places[o.Name] = o.Range
@@ -42,15 +49,15 @@ func (c *checker) elsewhere(offers []Offered) (builtin []hclfile.Name) {
 }
 
 // offerer returns the upstream that may offer what has a name, "" for none, and whether
-// one by whose prefix it seems to be has not told yet what it offers. What it offers is
-// for it to say, and comes and goes: a name of it is no mistake of the files.
-func (c *checker) offerer(name string) (upstream string, unlisted bool) {
+// one by whose prefix it seems to be has not told yet what it offers of a kind. What it
+// offers is for it to say, and comes and goes: a name of it is no mistake of the files.
+func (c *checker) offerer(kind, name string) (upstream string, unlisted bool) {
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
 		if !mayBeOf(u, name) {
 			continue
 		}
-		if upstream = u.Name; !c.listed[u.Name] && u.Prefix != "" {
+		if upstream = u.Name; !c.listed[listing{u.Name, kind}] && u.Prefix != "" {
 			return upstream, true
 		}
 	}
@@ -70,11 +77,11 @@ func mayBeOf(u *hclfile.Upstream, name string) bool {
 	return false
 }
 
-// mayOffer reports whether an upstream that has told nothing yet may offer what a pattern
-// covers.
-func (c *checker) mayOffer(pattern string) bool {
+// mayOffer reports whether an upstream that has told nothing of a kind yet may offer what a
+// pattern covers.
+func (c *checker) mayOffer(kind, pattern string) bool {
 	head, _, _ := strings.Cut(pattern, "*")
 	return slices.ContainsFunc(c.config.Upstreams, func(u hclfile.Upstream) bool {
-		return !c.listed[u.Name] && (strings.HasPrefix(u.Prefix, head) || strings.HasPrefix(head, u.Prefix))
+		return !c.listed[listing{u.Name, kind}] && (strings.HasPrefix(u.Prefix, head) || strings.HasPrefix(head, u.Prefix))
 	})
 }

@@ -177,7 +177,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 	f.known = nil
 	for i := range blocks {
 		u := &blocks[i]
-		listing := f.fleet.Listing(placeOf(u, keys))
+		listing := f.listing(u, keys)
 		if listing == nil {
 			continue
 		}
@@ -195,8 +195,16 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clip(text))
 		}
 	}
-	offered.Accepted = f.pins.hash(f.known)
+	offered.Accepted, offered.Unasked = f.pins.hash(f.known), f.pins.Offline
 	return offered
+}
+
+// listing is what the server of a block offers; nil while that is not known.
+func (f *Federation) listing(u *hclfile.Upstream, keys map[string]string) *upstream.Listing {
+	if f.pins.Offline {
+		return f.pins.listing(u)
+	}
+	return f.fleet.Listing(placeOf(u, keys))
 }
 
 // Served says that what was offered last is to be served now: what of it is taken in

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/upstream"
 )
 
 // Pins say how tools are held to what was accepted of them.
@@ -25,6 +26,9 @@ type Pins struct {
 	// Fixed has nothing written to the file. What is taken in without a question is so for
 	// as long as the process runs.
 	Fixed bool
+	// Offline has the tools that were accepted stand for what servers offer: these are not
+	// asked.
+	Offline bool
 	// Audit writes down what becomes of tools: the name of the event, and what there is to
 	// say of it. Nil writes nothing.
 	Audit func(event string, attributes map[string]string)
@@ -135,6 +139,18 @@ func (p *pins) mode(u *hclfile.Upstream) (mode lockfile.Mode, pinned bool) {
 		return lockfile.Strict, true
 	}
 	return lockfile.FirstUse, p.Path != ""
+}
+
+// listing is what an upstream offers as far as it was accepted; nil where that is nothing.
+func (p *pins) listing(u *hclfile.Upstream) *upstream.Listing {
+	if _, pinned := p.mode(u); !pinned || !knows(p.lock, u.Name) {
+		return nil
+	}
+	l := &upstream.Listing{}
+	for _, t := range p.lock.Tools(u.Name) {
+		l.Tools = append(l.Tools, t.Definition())
+	}
+	return l
 }
 
 // knows reports whether a lock knows an upstream.
