@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 
@@ -62,6 +63,60 @@ return [refused, await rehearses()];`))
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"rehearsed"}, made); diff != "" {
 		t.Errorf("hooks hear of calls that ended so (-want +got)\n%s", diff)
+	}
+}
+
+// asksFirst are a tool that reads and asks its user, one whose body for rehearsals asks, and
+// one that writes.
+const asksFirst = `
+tool "choose" {
+  read_only = true
+  allow {
+    ask { elicit = true }
+  }
+  run = <<JS
+    const form = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
+    try { return (await elicit({ message: "Which?", schema: form })).content.ok } catch (e) { return "none" }
+  JS
+}
+tool "unsure" {
+  allow {
+    ask { elicit = true }
+  }
+  run     = "return 1;"
+  dry_run = "return await elicit({ message: 'Really?', schema: { type: 'object', properties: { ok: { type: 'boolean' } } } });"
+}
+tool "writes" {
+  run = "return 'wrote';"
+}
+policy "sure" {
+  tools             = ["writes"]
+  requires_approval = "true"
+  reason            = "Sure"
+}
+`
+
+func TestAPlanAsksNobody(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", asksFirst)})
+	const program = `
+await writes();
+const told = [];
+for (const tool of [choose, unsure]) {
+  try { told.push(await tool()) } catch (e) { told.push(e.code + " of " + e.tool + ": " + e.message) }
+}
+return told;`
+	r := planned(program)
+	r.Can = engine.Capabilities{Form: true}
+	got := called(t, s, r)
+	const refused = "the tool wants to ask its user, and a plan asks nobody"
+	want := `{"result":["EXECUTION_ERROR of choose: ` + refused + `","EXECUTION_ERROR of unsure: ` + refused + `"],"stdout":"",` +
+		`"calls":[{"tool":"writes","outcome":"planned","arguments":{},"approval":true},{"tool":"choose","outcome":"EXECUTION_ERROR"},{"tool":"unsure","outcome":"EXECUTION_ERROR"}]}`
+	if string(got.Structured) != want {
+		t.Errorf("got  %s %s\nwant %s", got.Structured, ended(got), want)
+	}
+	asked := called(t, s, approvable(program, nil))
+	if asked.Ask == nil || !strings.Contains(string(asked.Ask.Requests[0].Params), "is going to make these calls: writes({})") {
+		t.Errorf("the plan to approve: %+v %s", asked.Ask, ended(asked))
 	}
 }
 
