@@ -59,7 +59,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	ends, _ := ctx.Deadline()
 	asked := &host{
 		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i),
-		most: r.block.MaxCalls, left: r.block.MaxCalls - len(i.Journal.Calls()), running: make(chan struct{}, r.block.MaxParallel),
+		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := i.Executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
