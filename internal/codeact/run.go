@@ -48,7 +48,8 @@ func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.
 func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
-	src.Objects, src.Members = namesOf(i.Survey.Catalog()).grant(r.tools(ctx, i.Survey))
+	seen := r.tools(ctx, i.Survey)
+	src.Objects, src.Members = namesOf(i.Survey.Catalog(), seen).grant(seen)
 	program, problems, err := r.compile(ctx, src)
 	if err != nil {
 		return scripting.Outcome{}, nil, err
