@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -307,6 +308,23 @@ policy "reads" {
 		if got := ended(called(t, s, tool("call_tool", arguments))); got != want {
 			t.Errorf("%s: got  %s\nwant %s", arguments, got, want)
 		}
+	}
+}
+
+func TestTheAuditLogTellsByWhatACallCame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := coding(t, "", auditBlock(path, ""))
+	called(t, s, tool("picture", `{}`))
+	called(t, s, tool("call_tool", `{"name":"picture"}`))
+	called(t, s, tool("call_tool", `{"name":"pictures"}`))
+	run := called(t, s, code("await picture()"))
+	var got []string
+	for _, l := range outcomesOf(t, s, path) {
+		got = append(got, strings.Join([]string{l.Tool, l.Via, l.Alias, l.Outcome, strings.ReplaceAll(l.Parent, run.CallID, "run")}, " "))
+	}
+	want := []string{"picture client  ok ", "picture client call_tool ok ", "pictures client call_tool TOOL_NOT_FOUND ", "picture code  ok run", "run_code client  ok "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
