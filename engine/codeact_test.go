@@ -134,6 +134,21 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 	}
 }
 
+// TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown, whether it waits or has no place yet: it
+// may have done what it was to do.
+func TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
+tool "sleep" {
+  timeout = "1m"
+  run     = "await new Promise(done => setTimeout(done, 60000));"
+}
+`)})
+	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown\n- sleep: unknown"
+	if diff := cmp.Diff(want, ended(called(t, s, code(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestThePlaceWhereCodeFailedIsToldOnce(t *testing.T) {
 	s := coding(t, `  timeout = "200ms"`, "server {\n  expose_traces = true\n}")
 	for text, want := range map[string]string{

@@ -40,6 +40,8 @@ type host struct {
 	planned map[int]catalog.Reply
 	// arguments are those of planned.
 	arguments map[int]json.RawMessage
+	// cut are the calls that the end of the run has cut off, by their numbers.
+	cut map[int]bool
 }
 
 // payload is that of the operations call and resume.
@@ -138,7 +140,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	case h.running <- struct{}{}:
 		defer func() { <-h.running }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, h.cutOff(ctx, seq)
 	}
 	bounded, cancel := context.WithDeadline(ctx, h.ends)
 	defer cancel()
@@ -148,7 +150,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	switch {
 	case err != nil && bounded.Err() != nil:
 		<-ctx.Done() // what fails since the run is over is an answer to nobody
-		return nil, ctx.Err()
+		return nil, h.cutOff(ctx, seq)
 	case err != nil:
 		return nil, err
 	case reply.Ask != nil:
@@ -158,6 +160,17 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 		h.plan(seq, reply, p.Arguments)
 	}
 	return reply.Value, nil
+}
+
+// cutOff notes a call that the end of the run has cut off, and returns what it fails with.
+func (h *host) cutOff(ctx context.Context, seq int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cut == nil {
+		h.cut = map[int]bool{}
+	}
+	h.cut[seq] = true
+	return ctx.Err()
 }
 
 // isApproved reports whether the user has approved a call, each as often as it stands in
@@ -271,7 +284,7 @@ func (h *host) made(j *scripting.Journal) []made {
 		m := made{Tool: c.Tool, Outcome: c.Code}
 		planned, is := h.planned[c.Seq]
 		switch {
-		case !c.Ended:
+		case !c.Ended || h.cut[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
 			if m.Outcome, m.Approval = planned.How, planned.Approval; len(h.arguments[c.Seq]) <= maxArguments {
