@@ -175,6 +175,35 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 	}
 }
 
+func TestAPlanShowsNoSensitiveInput(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
+tool "pay" {
+  input "card" {
+    type      = string
+    sensitive = true
+  }
+  input "cents" { type = integer }
+  run = "return input.card.length + input.cents;"
+}
+policy "sure" {
+  tools             = ["pay"]
+  requires_approval = "true"
+  reason            = "Sure"
+}
+`)})
+	const program = `await pay({ card: ["VI", "SA"].join(""), cents: 7 })`
+	if got := string(called(t, s, planned(program)).Structured); !strings.Contains(got, `"arguments":{"card":"[sensitive]","cents":7}`) {
+		t.Errorf("a plan tells %s", got)
+	}
+	result := called(t, s, approvable(program, nil))
+	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `pay({\"card\":\"[sensitive]\",\"cents\":7})`) {
+		t.Fatalf("the user is shown %+v %s", result.Ask, ended(result))
+	}
+	if got := string(called(t, s, approvable(program, answers(result.Ask, `{}`))).Structured); !strings.HasPrefix(got, `{"result":11,`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestAPlanThatNeedsNoApprovalIsRunAtOnce(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	if got := string(called(t, s, approvable(`await note({ text: "a" })`, nil)).Structured); !strings.HasPrefix(got, `{"result":"noted a",`) {

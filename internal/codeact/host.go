@@ -255,7 +255,7 @@ func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	defer h.mu.Unlock()
 	for _, c := range j.Calls() {
 		if planned, is := h.planned[c.Seq]; is {
-			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Approval: planned.Approval})
+			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
 		}
 	}
 	return all
@@ -270,7 +270,8 @@ type made struct {
 	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
 	// rehearsal "dry_run" or "planned".
 	Outcome string `json:"outcome"`
-	// Arguments and Approval are those of a call that was not made.
+	// Arguments, without those that are sensitive, and Approval are those of a call that was
+	// not made.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Approval  bool            `json:"approval,omitempty"`
 }
@@ -287,8 +288,8 @@ func (h *host) made(j *scripting.Journal) []made {
 		case !c.Ended || h.cut[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
-			if m.Outcome, m.Approval = planned.How, planned.Approval; len(h.arguments[c.Seq]) <= maxArguments {
-				m.Arguments = h.arguments[c.Seq]
+			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
+				m.Arguments = planned.Shown
 			}
 		case c.Code == "":
 			m.Outcome = "ok"
