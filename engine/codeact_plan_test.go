@@ -120,6 +120,17 @@ return told;`
 	}
 }
 
+func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
+	s := coding(t, "  max_calls = 2")
+	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
+	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
+	for _, r := range []engine.Request{planned(program), approvable(program, nil)} {
+		if got := ended(called(t, s, r)); !strings.HasSuffix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestCodeInATestBlockCallsMocksAndNoTool(t *testing.T) {
 	ran := false
 	s := unloaded(t, engine.Options{

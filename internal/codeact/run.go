@@ -68,7 +68,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
 	}
-	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems)}
+	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems), planned: planning}
 	if outcome.Failure != nil {
 		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, asked, nil
 	}
@@ -113,6 +113,8 @@ type report struct {
 	Stdout string          `json:"stdout"`
 	Calls  []made          `json:"calls"`
 	Notes  []string        `json:"notes,omitempty"`
+	// planned says that only calls which read were made.
+	planned bool
 }
 
 // outcome is that of a program which has ended: content that it returns stands behind
@@ -131,6 +133,18 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: told}}
 }
 
+// calls are what a program has called until it failed.
+func (r *report) calls() string {
+	told := "\nIt had made these calls, which are not undone:"
+	if r.planned {
+		told = "\nIt had planned these calls, of which only those that read were made:"
+	}
+	for _, c := range r.Calls {
+		told += "\n- " + c.Tool + ": " + c.Outcome
+	}
+	return told
+}
+
 // failure is that of a program which has not: it tells how far it came.
 func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	var told strings.Builder
@@ -142,10 +156,7 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 		fmt.Fprintf(&told, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
 	}
 	if len(r.Calls) > 0 {
-		told.WriteString("\nIt had made these calls, which are not undone:")
-		for _, c := range r.Calls {
-			fmt.Fprintf(&told, "\n- %s: %s", c.Tool, c.Outcome)
-		}
+		told.WriteString(r.calls())
 	}
 	for _, note := range r.Notes {
 		told.WriteString("\n" + note)
