@@ -1,11 +1,15 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -117,6 +121,34 @@ return told;`
 	asked := called(t, s, approvable(program, nil))
 	if asked.Ask == nil || !strings.Contains(string(asked.Ask.Requests[0].Params), "is going to make these calls: writes({})") {
 		t.Errorf("the plan to approve: %+v %s", asked.Ask, ended(asked))
+	}
+}
+
+func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
+	behind, canceled := &legacy{}, make(chan struct{})
+	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		if bytes.Contains(text, []byte("notifications/cancelled")) {
+			close(canceled)
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	s := federated(t, "codeact {}\n"+upstreamAt(url, `ask = ["elicit"]`, "override \"asks\" {\n    read_only = true\n  }"))
+	r := planned("await lab.asks()")
+	r.Can = engine.Capabilities{Form: true}
+	if got := ended(called(t, s, r)); !strings.Contains(got, "a plan asks nobody") {
+		t.Errorf("it ends with %s", got)
+	}
+	select {
+	case <-canceled:
+	case <-time.After(10 * time.Second):
+		t.Error("the server is not told that nobody answers")
+	}
+	behind.mu.Lock()
+	defer behind.mu.Unlock()
+	for _, waits := range behind.answers {
+		waits <- nil
 	}
 }
 
