@@ -73,44 +73,56 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 	return made
 }
 
-// names are how code calls some tools of upstreams beside by their full names, which are
-// those that it finds: no name of two of them is that of both.
+// names are how code calls tools of upstreams, beside by their full names, which all tools
+// have. No two tools have one name.
 type names map[*catalog.Entry]alias
 
 // alias is how code calls a tool, GROUP.OWN and BARE; either may be missing.
 type alias struct{ group, own, bare string }
 
 // namesOf returns the names of tools of a catalog, which are in the order of their full
-// names. Full names go before groups, and groups before what the tools of one are called
-// in it; of two that would be the same member of a group it is the first.
+// names. Full names go before groups, and groups before what the tools in them are called.
 func namesOf(c *catalog.Catalog, tools []*catalog.Entry) names {
-	n, full, shared := names{}, map[string]bool{}, map[string]int{}
-	prefixes := prefixesOf(c)
+	n, prefixes, taken := names{}, prefixesOf(c), map[string]int{}
 	for _, e := range tools {
-		full[e.Name] = true
+		taken[e.Name]++
+		if own := ownName(e, prefixes[e.Upstream]); own != "" {
+			n[e] = alias{group: strings.TrimRight(prefixes[e.Upstream], "_.-/"), own: own}
+		}
 	}
-	groups, members := map[string]bool{}, map[[2]string]bool{}
-	for _, e := range tools {
-		own := ownName(e, prefixes[e.Upstream])
-		if own == "" {
-			continue
-		}
-		a := alias{group: strings.TrimRight(prefixes[e.Upstream], "_.-/"), own: own, bare: own}
-		shared[own]++
-		if at := [2]string{a.group, own}; !codemode.Callable(a.group) || full[a.group] || members[at] {
-			a.group = ""
-		} else {
-			groups[a.group], members[at] = true, true
-		}
-		n[e] = a
+	for group := range n.grouped(tools, taken) {
+		taken[group]++
+	}
+	for _, a := range n {
+		taken[a.own]++
 	}
 	for e, a := range n {
-		if full[a.bare] || groups[a.bare] || shared[a.bare] > 1 || !codemode.Callable(a.bare) {
-			a.bare = ""
+		if taken[a.own] == 1 && codemode.Callable(a.own) {
+			a.bare = a.own
+			n[e] = a
 		}
-		n[e] = a
 	}
 	return n
+}
+
+// grouped takes tools out of groups that cannot be, or that have such a member, and returns
+// those that are left. Taken are the names that no group can have.
+func (n names) grouped(tools []*catalog.Entry, taken map[string]int) (groups map[string]bool) {
+	groups = map[string]bool{}
+	members := map[alias]bool{}
+	for _, e := range tools {
+		a, named := n[e]
+		if !named {
+			continue
+		}
+		if codemode.Callable(a.group) && taken[a.group] == 0 && !members[a] {
+			groups[a.group], members[a] = true, true
+			continue
+		}
+		a.group = ""
+		n[e] = a
+	}
+	return groups
 }
 
 // prefixesOf returns what the names of tools begin with, by their upstreams.
