@@ -19,6 +19,9 @@ import (
 type line struct {
 	Kind      string          `json:"kind"`
 	Name      string          `json:"name"`
+	Tool      string          `json:"gen_ai.tool.name"`
+	Alias     string          `json:"alias"`
+	Via       string          `json:"via"`
 	Call      string          `json:"call_id"`
 	Parent    string          `json:"parent_id"`
 	Outcome   string          `json:"outcome"`

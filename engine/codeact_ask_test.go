@@ -72,6 +72,29 @@ func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
 	}
 }
 
+// TestABudgetOfCallsIsThatOfAllLegs: a call that has asked is one call, however often it
+// goes on, and is none that the next leg may make again.
+func TestABudgetOfCallsIsThatOfAllLegs(t *testing.T) {
+	e := startEffects(t)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  max_calls = 3\n}\n"), Tools: files("a.hcl", askingTools(e.host))})
+	const program = `
+const told = [await bump()];
+for (const text of ["a", "b"]) {
+  try { told.push(await deploy({ service: text }), await note({ text })) } catch (e) { told.push(e.code) }
+}
+told`
+	result := called(t, s, askable(program, nil))
+	for range 2 {
+		if result.Ask == nil {
+			t.Fatalf("it does not ask: %s", ended(result))
+		}
+		result = called(t, s, askable(program, answers(result.Ask, `{"ok":true}`)))
+	}
+	if got, want := string(result.Structured), `{"result":[2,"plan#1 deploy#2 true finish#3 true","noted a","DENIED"],`; !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s %s\nwant %s", got, ended(result), want)
+	}
+}
+
 func TestTwoToolsThatCodeCallsAtOnceAskTogether(t *testing.T) {
 	e := startEffects(t)
 	s := askingCode(t, e)
@@ -149,6 +172,35 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
 	if got := string(result.Structured); !strings.HasPrefix(got, `{"result":["noted danger","noted danger"],`) {
 		t.Errorf("got %s %s", got, ended(result))
+	}
+}
+
+func TestAPlanShowsNoSensitiveInput(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
+tool "pay" {
+  input "card" {
+    type      = string
+    sensitive = true
+  }
+  input "cents" { type = integer }
+  run = "return input.card.length + input.cents;"
+}
+policy "sure" {
+  tools             = ["pay"]
+  requires_approval = "true"
+  reason            = "Sure"
+}
+`)})
+	const program = `await pay({ card: ["VI", "SA"].join(""), cents: 7 })`
+	if got := string(called(t, s, planned(program)).Structured); !strings.Contains(got, `"arguments":{"card":"[sensitive]","cents":7}`) {
+		t.Errorf("a plan tells %s", got)
+	}
+	result := called(t, s, approvable(program, nil))
+	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `pay({\"card\":\"[sensitive]\",\"cents\":7})`) {
+		t.Fatalf("the user is shown %+v %s", result.Ask, ended(result))
+	}
+	if got := string(called(t, s, approvable(program, answers(result.Ask, `{}`))).Structured); !strings.HasPrefix(got, `{"result":11,`) {
+		t.Errorf("got %s", got)
 	}
 }
 

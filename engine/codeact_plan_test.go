@@ -1,10 +1,15 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -62,6 +67,99 @@ return [refused, await rehearses()];`))
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"rehearsed"}, made); diff != "" {
 		t.Errorf("hooks hear of calls that ended so (-want +got)\n%s", diff)
+	}
+}
+
+// asksFirst are a tool that reads and asks its user, one whose body for rehearsals asks, and
+// one that writes.
+const asksFirst = `
+tool "choose" {
+  read_only = true
+  allow {
+    ask { elicit = true }
+  }
+  run = <<JS
+    const form = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
+    try { return (await elicit({ message: "Which?", schema: form })).content.ok } catch (e) { return "none" }
+  JS
+}
+tool "unsure" {
+  allow {
+    ask { elicit = true }
+  }
+  run     = "return 1;"
+  dry_run = "return await elicit({ message: 'Really?', schema: { type: 'object', properties: { ok: { type: 'boolean' } } } });"
+}
+tool "writes" {
+  run = "return 'wrote';"
+}
+policy "sure" {
+  tools             = ["writes"]
+  requires_approval = "true"
+  reason            = "Sure"
+}
+`
+
+func TestAPlanAsksNobody(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", asksFirst)})
+	const program = `
+await writes();
+const told = [];
+for (const tool of [choose, unsure]) {
+  try { told.push(await tool()) } catch (e) { told.push(e.code + " of " + e.tool + ": " + e.message) }
+}
+return told;`
+	r := planned(program)
+	r.Can = engine.Capabilities{Form: true}
+	got := called(t, s, r)
+	const refused = "the tool wants to ask its user, and a plan asks nobody"
+	want := `{"result":["EXECUTION_ERROR of choose: ` + refused + `","EXECUTION_ERROR of unsure: ` + refused + `"],"stdout":"",` +
+		`"calls":[{"tool":"writes","outcome":"planned","arguments":{},"approval":true},{"tool":"choose","outcome":"EXECUTION_ERROR"},{"tool":"unsure","outcome":"EXECUTION_ERROR"}]}`
+	if string(got.Structured) != want {
+		t.Errorf("got  %s %s\nwant %s", got.Structured, ended(got), want)
+	}
+	asked := called(t, s, approvable(program, nil))
+	if asked.Ask == nil || !strings.Contains(string(asked.Ask.Requests[0].Params), "is going to make these calls: writes({})") {
+		t.Errorf("the plan to approve: %+v %s", asked.Ask, ended(asked))
+	}
+}
+
+func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
+	behind, canceled := &legacy{}, make(chan struct{})
+	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		if bytes.Contains(text, []byte("notifications/cancelled")) {
+			close(canceled)
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	s := federated(t, "codeact {}\n"+upstreamAt(url, `ask = ["elicit"]`, "override \"asks\" {\n    read_only = true\n  }"))
+	r := planned("await lab.asks()")
+	r.Can = engine.Capabilities{Form: true}
+	if got := ended(called(t, s, r)); !strings.Contains(got, "a plan asks nobody") {
+		t.Errorf("it ends with %s", got)
+	}
+	select {
+	case <-canceled:
+	case <-time.After(10 * time.Second):
+		t.Error("the server is not told that nobody answers")
+	}
+	behind.mu.Lock()
+	defer behind.mu.Unlock()
+	for _, waits := range behind.answers {
+		waits <- nil
+	}
+}
+
+func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
+	s := coding(t, "  max_calls = 2")
+	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
+	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
+	for _, r := range []engine.Request{planned(program), approvable(program, nil)} {
+		if got := ended(called(t, s, r)); !strings.HasSuffix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,21 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 		if got := ended(called(t, s, code(c.code))); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
+	}
+}
+
+// TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown, whether it waits or has no place yet: it
+// may have done what it was to do.
+func TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
+tool "sleep" {
+  timeout = "1m"
+  run     = "await new Promise(done => setTimeout(done, 60000));"
+}
+`)})
+	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown\n- sleep: unknown"
+	if diff := cmp.Diff(want, ended(called(t, s, code(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -307,6 +323,23 @@ policy "reads" {
 		if got := ended(called(t, s, tool("call_tool", arguments))); got != want {
 			t.Errorf("%s: got  %s\nwant %s", arguments, got, want)
 		}
+	}
+}
+
+func TestTheAuditLogTellsByWhatACallCame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := coding(t, "", auditBlock(path, ""))
+	called(t, s, tool("picture", `{}`))
+	called(t, s, tool("call_tool", `{"name":"picture"}`))
+	called(t, s, tool("call_tool", `{"name":"pictures"}`))
+	run := called(t, s, code("await picture()"))
+	var got []string
+	for _, l := range outcomesOf(t, s, path) {
+		got = append(got, strings.Join([]string{l.Tool, l.Via, l.Alias, l.Outcome, strings.ReplaceAll(l.Parent, run.CallID, "run")}, " "))
+	}
+	want := []string{"picture client  ok ", "picture client call_tool ok ", "pictures client call_tool TOOL_NOT_FOUND ", "picture code  ok run", "run_code client  ok "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -65,7 +65,7 @@ func (r *run) lift(value goja.Value) (structured, bool) {
 	var copied *goja.Object
 	switch kindOf(o) {
 	case kindArray:
-		copied = l.array(o)
+		copied = l.array(o, l.member)
 	case kindPlain:
 		if promiseOf(o) != nil {
 			return structured{}, false
@@ -92,24 +92,26 @@ type lifting struct {
 // member returns what stands for a member: itself, unless it is a block or an array
 // of them.
 func (l *lifting) member(v goja.Value) goja.Value {
-	o, ok := v.(*goja.Object)
-	switch {
-	case !ok:
-		if v == nil {
-			return goja.Undefined()
-		}
-		return v
-	case l.r.isOwnBlock(o):
+	if o, ok := v.(*goja.Object); ok && !l.r.isOwnBlock(o) && l.r.onlyBlocks(o) {
+		return l.array(o, l.element)
+	}
+	return l.element(v)
+}
+
+// element returns what stands for an element of such an array: itself, unless it is a block.
+func (l *lifting) element(v goja.Value) goja.Value {
+	if o, ok := v.(*goja.Object); ok && l.r.isOwnBlock(o) {
 		return l.block(o)
-	case l.r.onlyBlocks(o):
-		return l.array(o)
+	}
+	if v == nil {
+		return goja.Undefined()
 	}
 	return v
 }
 
 // array returns an array of what stands for the elements of another. The elements
 // are bounded by the size of a result.
-func (l *lifting) array(o *goja.Object) *goja.Object {
+func (l *lifting) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
 	copied := l.r.rt.NewArray()
 	length := lengthOf(o)
 	if length > int64(l.r.limits.Output) {
@@ -117,14 +119,7 @@ func (l *lifting) array(o *goja.Object) *goja.Object {
 	}
 	for i := range length {
 		l.r.proceed()
-		v := o.Get(index(i))
-		if v == nil {
-			v = goja.Undefined()
-		}
-		if block, ok := v.(*goja.Object); ok && l.r.isOwnBlock(block) {
-			v = l.block(block)
-		}
-		_ = copied.DefineDataProperty(index(i), v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+		_ = copied.DefineDataProperty(index(i), of(o.Get(index(i))), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 	}
 	return copied
 }

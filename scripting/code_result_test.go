@@ -20,7 +20,8 @@ func TestContentOfToolsPassesThroughCode(t *testing.T) {
 		{"({ note: (await screenshot())[0] })", `{"note":` + text + `}`},
 		{"({ copy: { ...(await screenshot())[1] } })", `{"copy":` + image + `}`},
 		{"[{ type: 'text', text: 'mine' }]", `[{"type":"text","text":"mine"}]`},
-		{"await parallel([screenshot(), crm.list()])", `[[` + text + "," + image + `],{"tool":"crm_list","arguments":{}}]`},
+		{"await parallel([screenshot(), crm.list()])", "content [" + image + "] [[" + text + `,{"type":"image","block":0}],{"tool":"crm_list","arguments":{}}]`},
+		{"[[await screenshot()]]", "[[[" + text + "," + image + "]]]"},
 	} {
 		if got := runCode(t, c.code).Ended; got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.code, got, c.want)

@@ -156,11 +156,13 @@
 //	sql.open      {"grant","path"} → {}
 //	module        {"module","function","arguments"} → what the function answers
 //	call          {"tool","arguments"} → the value that the tool returned; null of none
+//	resume        {"tool","arguments","resume":{"state","responses"}} → as call
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}
 //
-// Code asks for call and console alone.
+// Code asks for call and console alone, and once a call was refused with [Asks] for ask
+// and resume.
 //
 // The names of headers are in lower case both ways. The methods of an ask are
 // elicitation/create, sampling/createMessage and roots/list, and params and

@@ -44,8 +44,8 @@ const (
 	Consent = "CONSENT"
 	// Asks answers the operation call, of code alone, of a tool that waits for the client.
 	// Its details are {"requests", "state"}: the run asks the requests, as those of the
-	// operation ask, and makes the call again with {"resume": {"state", "responses"}}. It
-	// is never shown to a script.
+	// operation ask, and goes on with the call by the operation resume. It is
+	// never shown to a script.
 	Asks = "ASKS"
 )
 

@@ -183,21 +183,21 @@ func (r *journalReader) entry() (e entryRecord, ok bool) {
 	case tagPrinted:
 		return r.labelled(tagTold, opConsole)
 	case tagCalled:
-		return r.labelled(tagAsked, opCall)
+		return r.labelled(tagAsked, opCall, opResume)
 	}
 	return e, false
 }
 
 // labelled reads a message and what code has printed by it, or a call and the name of its
 // tool.
-func (r *journalReader) labelled(want int, op string) (e entryRecord, ok bool) {
+func (r *journalReader) labelled(want int, ops ...string) (e entryRecord, ok bool) {
 	text, ok := r.text(maxJournalBytes)
 	if tag, known := r.number(want); !ok || len(text) == 0 || !known || tag != want {
 		return e, false
 	}
 	e, ok = r.question(want)
 	e.answer = text
-	return e, ok && e.op == op
+	return e, ok && slices.Contains(ops, e.op)
 }
 
 func (r *journalReader) question(tag int) (e entryRecord, ok bool) {

@@ -41,6 +41,17 @@ func (j *Journal) Calls() []Called {
 	return kept
 }
 
+// Begun returns how many calls of tools the body of the call has begun, in this run and those
+// before it. One that goes on is no other.
+func (j *Journal) Begun() (calls int) {
+	for i := range j.entries {
+		if e := &j.entries[i]; e.kind == entryAsked && e.op == opCall {
+			calls++
+		}
+	}
+	return calls
+}
+
 // CallDigest tells a call that code makes apart from others: by its tool, and by the text
 // of its arguments.
 func CallDigest(tool string, arguments json.RawMessage) [16]byte {
@@ -62,7 +73,7 @@ const maxCalled = 256
 
 // called returns the name of the tool that a host call of code calls; nil of any other.
 func (p *Program) called(op string, payload []byte) []byte {
-	if op != opCall || p == nil || p.kind != Code {
+	if op != opCall && op != opResume || p == nil || p.kind != Code {
 		return nil
 	}
 	var request struct{ Tool string }

@@ -97,7 +97,11 @@ const maxResumed = 32
 // sendCall makes a call, and goes on with it when the client has answered what its tool
 // asks.
 func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame) goja.Value {
-	return r.ask(opCall, mustJSON(request), func(a answer) (v, thrown goja.Value) {
+	op := opCall
+	if request.Resume != nil {
+		op = opResume
+	}
+	return r.ask(op, mustJSON(request), func(a answer) (v, thrown goja.Value) {
 		switch {
 		case a.refusal != nil && a.refusal.Code == Asks:
 			return r.askFor(request, resumed, a.refusal.Details, stack)

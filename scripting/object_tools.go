@@ -79,11 +79,15 @@ func coversTool(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Matches(p, name) })
 }
 
-// opCall is the operation by which a body calls a tool.
-const opCall = "call"
+// opCall is the operation by which a body calls a tool, and opResume that by which code goes
+// on with a call that has asked.
+const (
+	opCall   = "call"
+	opResume = "resume"
+)
 
-// toolRequest is the payload of the operation call. Arguments are an object, or
-// absent.
+// toolRequest is the payload of both. Arguments are an object, or absent; Resume is there
+// in a call that goes on.
 type toolRequest struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`

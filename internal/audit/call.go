@@ -53,7 +53,7 @@ func Calls(path string, until uint64, visit func(*Call) error) (strange int, err
 func (l *Line) call() *Call {
 	c := &Call{Seq: l.Seq, Record: Record{
 		Call: l.text("call_id"), Root: l.text("root_id"), Parent: l.text("parent_id"), Leg: l.count("leg"), Depth: l.count("depth"),
-		Via: l.text("via"), Kind: l.text("called"), URI: l.text("mcp.resource.uri"), Method: l.text("mcp.method.name"),
+		Via: l.text("via"), Alias: l.text("alias"), Kind: l.text("called"), URI: l.text("mcp.resource.uri"), Method: l.text("mcp.method.name"),
 		Revision: l.text("revision"), Definition: l.text("definition"), TraceID: l.text("trace_id"), SpanID: l.text("span_id"),
 		Outcome: l.text("outcome"), DeniedBy: l.text("denied_by"), Limited: l.member("limited") == true,
 		Cached: l.member("cached") == true, Declined: l.member("declined") == true,

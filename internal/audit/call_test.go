@@ -49,7 +49,7 @@ func readBack(t *testing.T, until uint64, records ...*Record) (calls []*Call) {
 
 func record() *Record {
 	return &Record{
-		Call: "c", Root: "r", Parent: "p", Leg: 2, Depth: 1, Via: "tool", Kind: "tool", Name: "refund", Revision: "v", Definition: "d",
+		Call: "c", Root: "r", Parent: "p", Leg: 2, Depth: 1, Via: "tool", Alias: "call_tool", Kind: "tool", Name: "refund", Revision: "v", Definition: "d",
 		Caller: identity.Caller{
 			Principal: identity.Principal{
 				ID: "ada", Kind: identity.KindToken, Issuer: "idp", Scopes: []string{"a", "b"}, Groups: []string{"g"},

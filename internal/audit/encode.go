@@ -141,6 +141,7 @@ func (e *encoder) call(r *Record) {
 	e.number("leg", r.Leg)
 	e.number("depth", r.Depth)
 	e.text("via", r.Via)
+	e.text("alias", r.Alias)
 	e.text("trace_id", r.TraceID)
 	e.text("span_id", r.SpanID)
 	e.text("mcp.method.name", r.Method)

@@ -96,7 +96,7 @@ func exporter(out *bufio.Writer, format Format) (add func(*Line) error, flush fu
 func columns() [][]string {
 	return [][]string{
 		{"seq"}, {"time"}, {"kind"}, {"event.name"}, {"attributes"},
-		{"call_id"}, {"root_id"}, {"parent_id"}, {"leg"}, {"depth"}, {"via"}, {"trace_id"}, {"span_id"},
+		{"call_id"}, {"root_id"}, {"parent_id"}, {"leg"}, {"depth"}, {"via"}, {"alias"}, {"trace_id"}, {"span_id"},
 		{"mcp.method.name"}, {"called"}, {"gen_ai.tool.name"}, {"gen_ai.prompt.name"}, {"name"}, {"mcp.resource.uri"}, {"revision"}, {"definition"},
 		{"principal", "id"}, {"principal", "kind"}, {"principal", "issuer"}, {"principal", "scopes"}, {"principal", "groups"}, {"principal", "claims"},
 		{"agent", "claimed"}, {"agent", "verified"}, {"request_id"}, {"client.address"}, {"listener"}, {"mcp.session.id"},

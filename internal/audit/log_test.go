@@ -28,7 +28,7 @@ func clock() time.Time { return time.Date(2026, 7, 28, 9, 30, 0, 123, time.UTC) 
 // refund is a record with everything in it.
 func refund() *Record {
 	return &Record{
-		Call: "c-2", Root: "c-1", Parent: "c-0", Leg: 2, Depth: 1, Via: "client",
+		Call: "c-2", Root: "c-1", Parent: "c-0", Leg: 2, Depth: 1, Via: "client", Alias: "call_tool",
 		Kind: "tool", Name: "refund", Method: "tools/call", Revision: "rev", Definition: "def",
 		Caller: identity.Caller{
 			Principal: identity.Principal{

@@ -18,6 +18,9 @@ type Record struct {
 	Leg, Depth int
 	// Via is what made the call: client, code, tool or test.
 	Via string
+	// Alias is the tool by which the client named the one that was called, "" where that
+	// was called by itself.
+	Alias string
 	// Kind is what was called: tool, resource, template, prompt or completion;
 	// Name is its name and URI that of a resource, or of the template that made it
 	// with the arguments; "" when it has none.

@@ -229,6 +229,8 @@ type Rehearser interface {
 type Write struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
+	// Shown are the arguments without those that are sensitive.
+	Shown json.RawMessage `json:"shown"`
 	// Approval says that a user has to approve it.
 	Approval bool `json:"approval"`
 }
@@ -254,6 +256,8 @@ type Reply struct {
 	Ask *call.Ask
 	// How is, of a rehearsal, "ran", "dry_run" or "planned".
 	How string
+	// Shown are, of a rehearsal, the arguments without those that are sensitive.
+	Shown json.RawMessage
 	// Approval says of a rehearsal that a user has to approve the call.
 	Approval bool
 }

@@ -9,7 +9,7 @@
 // A program has no rights but the tools that its caller may call. Each call that it makes
 // goes through the whole pipeline as a call of that caller, with call.via == "code": the
 // schema, policies, limits, hooks and the audit log see it. In mode "plan" what only reads
-// is run, and what would be written is listed and not made.
+// is run, what would be written is listed and not made, and nobody is asked.
 //
 // A run is bounded in time, calls, calls at once, what it prints and returns, and memory.
 // However it ends, its caller is told what it had printed and which calls it had made.

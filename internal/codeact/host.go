@@ -1,6 +1,7 @@
 package codeact
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -28,7 +29,8 @@ type host struct {
 	// running has a place for each call that runs at once.
 	running chan struct{}
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// left are the calls that the program may still begin, in all legs of its run.
 	left int
 	// approved counts the calls that the user has approved, and were not made yet.
 	approved map[[16]byte]int
@@ -38,16 +40,19 @@ type host struct {
 	planned map[int]catalog.Reply
 	// arguments are those of planned.
 	arguments map[int]json.RawMessage
+	// cut are the calls that the end of the run has cut off, by their numbers.
+	cut map[int]bool
 }
 
-// payload is that of the operation call.
+// payload is that of the operations call and resume.
 type payload struct {
 	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-	Resume    *struct {
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Resume is nil of a call that begins.
+	Resume *struct {
 		State     resumption                 `json:"state"`
 		Responses map[string]json.RawMessage `json:"responses"`
-	} `json:"resume"`
+	} `json:"resume,omitempty"`
 }
 
 // resumption is what a call that has asked goes on from: its own state, and the keys of
@@ -72,8 +77,12 @@ func (h *host) Do(ctx context.Context, seq int, op string, text []byte) ([]byte,
 		return nil, nil
 	case "ask":
 		return nil, h.ask(text)
-	case "call":
-		return h.call(ctx, seq, text)
+	case "call", "resume":
+		p, err := read(op, text)
+		if err != nil {
+			return nil, err
+		}
+		return h.call(ctx, seq, p)
 	}
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a program can do nothing but call tools"}
 }
@@ -101,12 +110,26 @@ func compact(text []byte) []byte {
 	return encoded
 }
 
-// call makes a call that the program may make.
-func (h *host) call(ctx context.Context, seq int, text []byte) ([]byte, error) {
+// read reads a payload. What goes on has a state, so that it cannot be a call which begins
+// and that nobody counts; and what begins is written in one way, as the journal knows it by
+// its text, and with it how often the call was made that the user has approved.
+func read(op string, text []byte) (*payload, error) {
 	var p payload
-	if err := json.Unmarshal(text, &p); err != nil {
+	sound := json.Unmarshal(text, &p) == nil
+	if op == "resume" {
+		sound = sound && p.Resume != nil && p.Resume.State.State != ""
+	} else {
+		written, _ := json.Marshal(p) // what was decoded always encodes
+		sound = sound && p.Resume == nil && bytes.Equal(written, text)
+	}
+	if !sound {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the call cannot be read"}
 	}
+	return &p, nil
+}
+
+// call makes a call that the program may make, or goes on with one.
+func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	if !slices.Contains(h.tools, p.Tool) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
 	}
@@ -117,17 +140,17 @@ func (h *host) call(ctx context.Context, seq int, text []byte) ([]byte, error) {
 	case h.running <- struct{}{}:
 		defer func() { <-h.running }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, h.cutOff(ctx, seq)
 	}
 	bounded, cancel := context.WithDeadline(ctx, h.ends)
 	defer cancel()
 	request := p.request(h.planning)
-	request.Approved = h.isApproved(&p)
+	request.Approved = h.isApproved(p)
 	reply, err := h.survey.Call(bounded, request)
 	switch {
 	case err != nil && bounded.Err() != nil:
 		<-ctx.Done() // what fails since the run is over is an answer to nobody
-		return nil, ctx.Err()
+		return nil, h.cutOff(ctx, seq)
 	case err != nil:
 		return nil, err
 	case reply.Ask != nil:
@@ -137,6 +160,17 @@ func (h *host) call(ctx context.Context, seq int, text []byte) ([]byte, error) {
 		h.plan(seq, reply, p.Arguments)
 	}
 	return reply.Value, nil
+}
+
+// cutOff notes a call that the end of the run has cut off, and returns what it fails with.
+func (h *host) cutOff(ctx context.Context, seq int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cut == nil {
+		h.cut = map[int]bool{}
+	}
+	h.cut[seq] = true
+	return ctx.Err()
 }
 
 // isApproved reports whether the user has approved a call, each as often as it stands in
@@ -221,7 +255,7 @@ func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	defer h.mu.Unlock()
 	for _, c := range j.Calls() {
 		if planned, is := h.planned[c.Seq]; is {
-			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Approval: planned.Approval})
+			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
 		}
 	}
 	return all
@@ -236,7 +270,8 @@ type made struct {
 	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
 	// rehearsal "dry_run" or "planned".
 	Outcome string `json:"outcome"`
-	// Arguments and Approval are those of a call that was not made.
+	// Arguments, without those that are sensitive, and Approval are those of a call that was
+	// not made.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Approval  bool            `json:"approval,omitempty"`
 }
@@ -250,11 +285,11 @@ func (h *host) made(j *scripting.Journal) []made {
 		m := made{Tool: c.Tool, Outcome: c.Code}
 		planned, is := h.planned[c.Seq]
 		switch {
-		case !c.Ended:
+		case !c.Ended || h.cut[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
-			if m.Outcome, m.Approval = planned.How, planned.Approval; len(h.arguments[c.Seq]) <= maxArguments {
-				m.Arguments = h.arguments[c.Seq]
+			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
+				m.Arguments = planned.Shown
 			}
 		case c.Code == "":
 			m.Outcome = "ok"

@@ -63,40 +63,80 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 		return k.index
 	}
 	made := &index{of: weak.Make(c)}
-	var tools []codemode.Tool
-	names := namesOf(c)
 	for _, e := range c.Entries[catalog.Tools] {
 		if !e.Surveys && !e.Alias && hclfile.Covers(k.block.Tools, e.Name) {
-			made.entries, tools = append(made.entries, e), append(tools, names.tool(e))
+			made.entries = append(made.entries, e)
 		}
 	}
-	made.found = codemode.NewIndex(tools)
+	made.found = codemode.NewIndex(names(nil).all(made.entries)) // by full names
 	k.index = made
 	return made
 }
 
-// names are how code calls the tools of a catalog.
-type names struct {
-	// groups are those of upstreams, by their names, and prefixes what the names of their
-	// tools begin with.
-	groups, prefixes map[string]string
-}
+// names are how code calls tools of upstreams, beside by their full names, which all tools
+// have. No two tools have one name.
+type names map[*catalog.Entry]alias
 
-func namesOf(c *catalog.Catalog) names {
-	n := names{groups: map[string]string{}, prefixes: map[string]string{}}
-	for i := range c.Upstreams {
-		u := &c.Upstreams[i]
-		n.prefixes[u.Name] = u.Prefix
-		if group := strings.TrimRight(u.Prefix, "_.-/"); codemode.Callable(group) {
-			n.groups[u.Name] = group
+// alias is how code calls a tool, GROUP.OWN and BARE; either may be missing.
+type alias struct{ group, own, bare string }
+
+// namesOf returns the names of tools of a catalog, which are in the order of their full
+// names. Full names go before groups, and groups before what the tools in them are called.
+func namesOf(c *catalog.Catalog, tools []*catalog.Entry) names {
+	n, prefixes, taken := names{}, prefixesOf(c), map[string]int{}
+	for _, e := range tools {
+		taken[e.Name]++
+		if own := ownName(e, prefixes[e.Upstream]); own != "" {
+			n[e] = alias{group: strings.TrimRight(prefixes[e.Upstream], "_.-/"), own: own}
+		}
+	}
+	for group := range n.grouped(tools, taken) {
+		taken[group]++
+	}
+	for _, a := range n {
+		taken[a.own]++
+	}
+	for e, a := range n {
+		if taken[a.own] == 1 && codemode.Callable(a.own) {
+			a.bare = a.own
+			n[e] = a
 		}
 	}
 	return n
 }
 
-// own returns what the server of a tool calls it, "" of one that has no prefix here.
-func (n names) own(e *catalog.Entry) string {
-	prefix := n.prefixes[e.Upstream]
+// grouped takes tools out of groups that cannot be, or that have such a member, and returns
+// those that are left. Taken are the names that no group can have.
+func (n names) grouped(tools []*catalog.Entry, taken map[string]int) (groups map[string]bool) {
+	groups = map[string]bool{}
+	members := map[alias]bool{}
+	for _, e := range tools {
+		a, named := n[e]
+		if !named {
+			continue
+		}
+		if codemode.Callable(a.group) && taken[a.group] == 0 && !members[a] {
+			groups[a.group], members[a] = true, true
+			continue
+		}
+		a.group = ""
+		n[e] = a
+	}
+	return groups
+}
+
+// prefixesOf returns what the names of tools begin with, by their upstreams.
+func prefixesOf(c *catalog.Catalog) map[string]string {
+	prefixes := make(map[string]string, len(c.Upstreams))
+	for i := range c.Upstreams {
+		prefixes[c.Upstreams[i].Name] = c.Upstreams[i].Prefix
+	}
+	return prefixes
+}
+
+// ownName returns the name of a tool without the prefix of its upstream; "" where it has none:
+// of a tool of ours, of an upstream without a prefix, or of one that was renamed.
+func ownName(e *catalog.Entry, prefix string) string {
 	own, ok := strings.CutPrefix(e.Name, prefix)
 	if e.Upstream == "" || prefix == "" || !ok {
 		return ""
@@ -113,8 +153,9 @@ func (n names) tool(e *catalog.Entry) codemode.Tool {
 	if e.Output != nil {
 		t.Output = e.Output.Raw()
 	}
-	if t.Bare = n.own(e); t.Bare != "" && n.groups[e.Upstream] != "" {
-		t.Group, t.Member = n.groups[e.Upstream], t.Bare
+	a := n[e]
+	if t.Bare = a.bare; a.group != "" {
+		t.Group, t.Member = a.group, a.own
 	}
 	return t
 }
@@ -128,27 +169,16 @@ func (n names) all(entries []*catalog.Entry) []codemode.Tool {
 	return tools
 }
 
-// grant returns what code may call, and by which further names: as members of groups, and
-// by what their servers call them where no other tool is called so.
+// grant returns what code may call, and by which further names.
 func (n names) grant(entries []*catalog.Entry) (objects []scripting.Object, members []scripting.Member) {
-	taken := map[string]int{}
-	for _, e := range entries {
-		taken[e.Name]++
-		if own := n.own(e); own != "" {
-			taken[own]++
-		}
-	}
 	for _, e := range entries {
 		objects = append(objects, scripting.Object{Kind: "tools", Name: e.Name})
-		own := n.own(e)
-		if own == "" {
-			continue
+		a := n[e]
+		if a.group != "" {
+			members = append(members, scripting.Member{Group: a.group, Name: a.own, Tool: e.Name})
 		}
-		if group := n.groups[e.Upstream]; group != "" && taken[group] == 0 {
-			members = append(members, scripting.Member{Group: group, Name: own, Tool: e.Name})
-		}
-		if taken[own] == 1 {
-			members = append(members, scripting.Member{Name: own, Tool: e.Name})
+		if a.bare != "" {
+			members = append(members, scripting.Member{Name: a.bare, Tool: e.Name})
 		}
 	}
 	return objects, members

@@ -38,11 +38,8 @@ func (r *runner) Rehearses(args map[string]any) bool { return args["mode"] == ap
 // Rehearse runs the program as mode plan does.
 func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
-	switch {
-	case err != nil || outcome.Failure != nil:
+	if err != nil || outcome.Failure != nil {
 		return nil, outcome, err
-	case outcome.Suspended != nil:
-		return nil, failed("a tool that only reads asks the client, which cannot be while the program is rehearsed"), nil
 	}
 	return asked.writes(i.Journal), scripting.Outcome{}, nil
 }
@@ -51,7 +48,8 @@ func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.
 func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
-	src.Objects, src.Members = namesOf(i.Survey.Catalog()).grant(r.tools(ctx, i.Survey))
+	seen := r.tools(ctx, i.Survey)
+	src.Objects, src.Members = namesOf(i.Survey.Catalog(), seen).grant(seen)
 	program, problems, err := r.compile(ctx, src)
 	if err != nil {
 		return scripting.Outcome{}, nil, err
@@ -62,7 +60,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	ends, _ := ctx.Deadline()
 	asked := &host{
 		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i),
-		most: r.block.MaxCalls, left: r.block.MaxCalls - len(i.Journal.Calls()), running: make(chan struct{}, r.block.MaxParallel),
+		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := i.Executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
@@ -70,7 +68,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
 	}
-	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems)}
+	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems), planned: planning}
 	if outcome.Failure != nil {
 		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, asked, nil
 	}
@@ -115,6 +113,8 @@ type report struct {
 	Stdout string          `json:"stdout"`
 	Calls  []made          `json:"calls"`
 	Notes  []string        `json:"notes,omitempty"`
+	// planned says that only calls which read were made.
+	planned bool
 }
 
 // outcome is that of a program which has ended: content that it returns stands behind
@@ -133,6 +133,18 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: told}}
 }
 
+// calls are what a program has called until it failed.
+func (r *report) calls() string {
+	told := "\nIt had made these calls, which are not undone:"
+	if r.planned {
+		told = "\nIt had planned these calls, of which only those that read were made:"
+	}
+	for _, c := range r.Calls {
+		told += "\n- " + c.Tool + ": " + c.Outcome
+	}
+	return told
+}
+
 // failure is that of a program which has not: it tells how far it came.
 func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	var told strings.Builder
@@ -144,10 +156,7 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 		fmt.Fprintf(&told, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
 	}
 	if len(r.Calls) > 0 {
-		told.WriteString("\nIt had made these calls, which are not undone:")
-		for _, c := range r.Calls {
-			fmt.Fprintf(&told, "\n- %s: %s", c.Tool, c.Outcome)
-		}
+		told.WriteString(r.calls())
 	}
 	for _, note := range r.Notes {
 		told.WriteString("\n" + note)

@@ -1,6 +1,10 @@
 package codemode
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mcpd/mcpd/scripting"
+)
 
 // maxName is the longest name of a tool that is a function, and the longest of a
 // member that is shown, in bytes.
@@ -39,9 +43,10 @@ func set(names string) map[string]bool {
 
 // Callable reports whether a tool or a group can be reached by its bare name: it is
 // an identifier of ASCII letters, digits, $ and _, and neither a word of JavaScript
-// or TypeScript nor the name of something that scripts find there already.
+// or TypeScript nor the name of something that scripts find there already. Each such
+// name is one of [scripting.IsCodeName].
 func Callable(name string) bool {
-	return isIdentifier(name) && !words[name]
+	return isIdentifier(name) && !words[name] && scripting.IsCodeName(name)
 }
 
 // isIdentifier reports whether a name can stand as the key of a member without

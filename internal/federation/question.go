@@ -24,6 +24,9 @@ type kept struct {
 	Methods map[string]string `json:"methods"`
 }
 
+// errPlanned is why a call ends that asks while code plans it.
+var errPlanned = errors.New("a plan asks nobody")
+
 // maxState bounds what a server has kept for it, in bytes.
 const maxState = 256 << 10
 
@@ -98,6 +101,8 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 		return failed("the server behind this wants to be asked again, and does not say what for"), false
 	case len(k.State) > maxState:
 		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
+	case waits && l.invocation.Host.Asking.Planned:
+		c.Cancel(errPlanned)
 	case waits:
 		k.Handle = l.fleet.Park(c)
 	}

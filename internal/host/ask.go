@@ -22,6 +22,8 @@ type Asking struct {
 	// Nested says that another call waits for this one, which therefore cannot
 	// wait for the client.
 	Nested bool
+	// Planned says that code plans the call, which ends when it asks.
+	Planned bool
 }
 
 // The bounds of asking unless the grant says otherwise.

@@ -57,7 +57,7 @@ func unaccounted(err error) *call.Error {
 // record is what is written down of the call whatever becomes of it.
 func (x *execution) record() *audit.Record {
 	r := &audit.Record{
-		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via),
+		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via), Alias: x.alias,
 		Kind: x.eventKind(), Name: x.name(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
 		Method: x.method(), Approval: x.approval,
 	}

@@ -102,8 +102,13 @@ func (x *execution) begun() asking.Pause {
 }
 
 // suspended makes what the body asks the result of this leg. A client that sent
-// the answers before it was asked is not asked.
+// the answers before it was asked is not asked, and neither is that of a call which code
+// plans: the program is told of it, and not the body, which could go on as if its user had
+// refused.
 func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
+	if x.plan != nil {
+		return call.Result{}, failed(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
+	}
 	open := make([]state.Ask, len(asks))
 	for i, ask := range asks {
 		open[i] = state.Ask{Seq: ask.Seq, Payload: ask.Payload}

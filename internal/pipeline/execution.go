@@ -53,6 +53,8 @@ type execution struct {
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
 	body  catalog.Body
+	// alias is the tool that was to call the entry; "" where that was called by itself.
+	alias string
 	// mocks answer host calls instead of the network. Nil outside of tests,
 	// which fire no hooks and are not logged.
 	mocks *host.Mocks

@@ -44,6 +44,7 @@ func (x *execution) findNamed() {
 	if len(named) == 2 && !given || x.catalog.Entry(call.Tools, name) == x.entry {
 		return
 	}
+	x.alias = x.entry.Name
 	x.req.Name, x.req.Arguments = bounded(call.Tools, name), arguments
 	x.entry = x.catalog.Entry(call.Tools, name)
 }

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/internal/redact"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -101,21 +103,30 @@ func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, err
 	}
 	reply := catalog.Reply{Value: valueOf(result), Ask: result.Ask}
 	if p != nil {
-		reply.How, reply.Approval = p.how, p.approval
+		reply.How, reply.Shown, reply.Approval = p.how, s.shown(r), p.approval
 	}
 	return reply, nil
 }
 
+// shown returns the arguments of a call, which are valid, for others to see.
+func (s survey) shown(r catalog.Request) json.RawMessage {
+	if entry := s.x.catalog.Entry(call.Tools, r.Name); entry != nil {
+		return redact.Arguments(r.Arguments, true, entry.Sensitive, entry.InputNames)
+	}
+	return nil
+}
+
 // mocked answers for a tool in a test: neither its body nor its rules have a part in that.
 func (s survey) mocked(r catalog.Request) (catalog.Reply, error) {
-	var reply catalog.Reply
+	reply := catalog.Reply{Shown: s.shown(r)}
 	entry := s.x.catalog.Entry(call.Tools, r.Name)
 	switch {
 	case !r.Rehearse:
 	case entry == nil || entry.Facts.ReadOnly:
 		reply.How = planRan
 	case entry.DryRun == nil:
-		return catalog.Reply{Value: orNull(nil), How: planPlanned}, nil
+		reply.Value, reply.How = orNull(nil), planPlanned
+		return reply, nil
 	default:
 		reply.How = planDry
 	}

@@ -46,7 +46,7 @@ func (x *execution) rehearse(ctx context.Context, pause *asking.Pause) *call.Err
 		if w.Approval {
 			x.writes = append(x.writes, w)
 		}
-		calls = append(calls, fmt.Sprintf("%s(%s)", w.Tool, w.Arguments))
+		calls = append(calls, fmt.Sprintf("%s(%s)", w.Tool, w.Shown))
 	}
 	if len(x.writes) == 0 {
 		return nil

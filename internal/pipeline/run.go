@@ -113,7 +113,7 @@ func (x *execution) invocation(pause asking.Pause) catalog.Invocation {
 		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
-			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody()}, Tools: x,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody(), Planned: x.plan != nil}, Tools: x,
 			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
 		},
 	}

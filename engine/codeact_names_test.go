@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// nasty are names of tools that are words of the language, are there already, or are no
+// identifiers.
+var nasty = []string{
+	"crm", "get", "get_customer", "class", "await", "async", "let", "eval", "new", "print", "parallel", "console", "tools", "then", "toString", "constructor",
+	"__proto__", "hasOwnProperty", "prototype", "arguments", "URL", "JSON", "undefined", "input", "call", "log", "2nd", "42", "a-b", "a.b", "_", "x_", "Iterator", "require", "GoError",
+}
+
+// namesake serves a tool by each name, which answers with who it is.
+func namesake(t *testing.T, server string, names ...string) (url string) {
+	s := mcp.NewServer(&mcp.Implementation{Name: server, Version: "1"}, nil)
+	for _, name := range names {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Description: "A tool."}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: server + " " + name}}}, nil
+		})
+	}
+	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true}))
+}
+
+// babel is a server whose tools, and the prefixes of whose servers, take names from each
+// other. It returns what each tool answers, by its name.
+func babel(t *testing.T) (*engine.Server, map[string]string) {
+	var config, tools strings.Builder
+	config.WriteString("codeact {\n  max_calls = 256\n}\n")
+	want := map[string]string{}
+	for name, prefix := range map[string]string{"one": "crm_", "two": "crm-", "three": "get.", "four": "class_", "five": "_", "six": "sole_", "seven": "crm_x_", "eight": "free_", "nine": "free-"} {
+		offered := nasty
+		if name == "five" {
+			offered = slices.Concat(nasty, []string{"free", "lone"})
+		}
+		fmt.Fprintf(&config, "upstream %q {\n  url    = %q\n  prefix = %q\n}\n", name, namesake(t, name, offered...), prefix)
+		for _, own := range offered {
+			want[prefix+own] = name + " " + own
+		}
+	}
+	for _, name := range slices.Concat(nasty, []string{"sole"}) {
+		if !regexp.MustCompile(`^[a-zA-Z]`).MatchString(name) {
+			continue
+		}
+		fmt.Fprintf(&tools, "tool %q {\n  run = \"return 'file %s';\"\n}\n", name, name)
+		want[name] = "file " + name
+	}
+	return server(t, engine.Options{Config: files("mcpd.hcl", config.String()), Tools: files("a.hcl", tools.String())}), want
+}
+
+// ran returns what code returns.
+func ran(t *testing.T, s *engine.Server, text string) (result string) {
+	t.Helper()
+	got := called(t, s, code(text))
+	var of struct{ Result any }
+	if err := json.Unmarshal(got.Structured, &of); err != nil {
+		return ended(got)
+	}
+	return fmt.Sprint(of.Result)
+}
+
+func TestEveryNameThatAgentsAreToldIsThatOfItsTool(t *testing.T) {
+	s, want := babel(t)
+	reached := map[string]bool{}
+	for name, answer := range want {
+		var found struct{ Tools []struct{ Name, Call string } }
+		query, _ := json.Marshal(map[string]any{"query": name, "limit": 50})
+		if err := json.Unmarshal(called(t, s, tool("search_tools", string(query))).Structured, &found); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found.Tools {
+			if f.Name != name {
+				continue
+			}
+			reached[name] = true
+			if got := ran(t, s, "await "+f.Call+"({})"); got != answer {
+				t.Errorf("a search tells %s for %s, which is %s", f.Call, name, got)
+			}
+		}
+	}
+	if len(reached) < len(want)/2 {
+		t.Errorf("a search finds no more than %d of %d", len(reached), len(want))
+	}
+}
+
+// declared are the ways in which a declaration begins: a function, and an object with one.
+var declared = regexp.MustCompile(`declare (?:function (\w+)|const (\w+): \{\n(?:  /\*.*\*/\n)?  ("[^"]+"|[\w$]+))\(`)
+
+func TestEveryDeclarationOfOneToolIsOfHowCodeCallsIt(t *testing.T) {
+	s, want := babel(t)
+	for name, answer := range want {
+		var text string
+		argument, _ := json.Marshal(map[string]string{"name": name})
+		if err := json.Unmarshal(called(t, s, tool("describe_tool", string(argument))).Value, &text); err != nil {
+			t.Fatal(err)
+		}
+		m := declared.FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("the declaration of %s is %s", name, text)
+		}
+		call := m[1]
+		if call == "" {
+			call = m[2] + "[" + quoted(m[3]) + "]"
+		}
+		if got := ran(t, s, "await "+call+"({})"); got != answer {
+			t.Errorf("%s is declared as %s, which is %s", name, call, got)
+		}
+	}
+}
+
+func quoted(key string) string { return `"` + strings.Trim(key, `"`) + `"` }
+
+func TestEveryNameInThePromptIsThatOfATool(t *testing.T) {
+	s, want := babel(t)
+	var reply struct {
+		Messages []struct{ Content struct{ Text string } }
+	}
+	if err := json.Unmarshal(called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)}).Reply, &reply); err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Split(reply.Messages[0].Content.Text, "\n")[3]
+	reached := map[string]bool{}
+	for call := range strings.SplitSeq(list, ", ") {
+		reached[ran(t, s, "await "+call+"({})")] = true
+	}
+	for answer := range maps.Values(want) {
+		if !reached[answer] {
+			t.Errorf("the prompt has no name for %s", answer)
+		}
+		delete(reached, answer)
+	}
+	if diff := cmp.Diff(map[string]bool{}, reached); diff != "" {
+		t.Errorf("its names are also (-want +got)\n%s", diff)
+	}
+}

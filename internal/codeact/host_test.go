@@ -1,0 +1,60 @@
+package codeact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// tally counts the calls that it is asked for, and those of them that are approved.
+type tally struct{ made, approved int }
+
+func (*tally) Tools(context.Context) []*catalog.Entry { return nil }
+func (*tally) Catalog() *catalog.Catalog              { return nil }
+
+func (t *tally) Call(_ context.Context, r catalog.Request) (catalog.Reply, error) {
+	t.made++
+	if r.Approved {
+		t.approved++
+	}
+	return catalog.Reply{Value: json.RawMessage("1")}, nil
+}
+
+// TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay: what it says of a call that
+// begins does not make it one that goes on, which counts for nothing and was approved when
+// it began.
+func TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay(t *testing.T) {
+	made := &tally{}
+	h := &host{
+		survey: made, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
+		approved: map[[16]byte]int{scripting.CallDigest("pay", json.RawMessage("{}")): 1},
+	}
+	var codes []string
+	for seq, c := range [][2]string{
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{},"resume":{"state":{"state":""}}}`},
+		{"call", `{"tool":"pay","arguments":{},"resume":{"state":{"state":"x"}}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":{"state":{"state":""}}}`},
+		{"resume", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{},"again":1}`},
+		{"fetch", `{}`},
+	} {
+		_, err := h.Do(t.Context(), seq+1, c[0], []byte(c[1]))
+		refused := &scripting.HostError{Code: "made"}
+		errors.As(err, &refused)
+		codes = append(codes, refused.Code)
+	}
+	want := []string{"made", "made", scripting.Denied, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.NotGranted}
+	if diff := cmp.Diff(want, codes); diff != "" || made.made != 2 || made.approved != 1 {
+		t.Errorf("%d calls are made, %d of them approved (-want +got)\n%s", made.made, made.approved, diff)
+	}
+}
