@@ -23,6 +23,8 @@ type encoder struct {
 	// may be a long one: a member is looked for along all prototypes.
 	stopped func() bool
 	layout  layout
+	// awaited refuses promises, of which JSON has no more than {}.
+	awaited bool
 }
 
 // encodeError says which bound a value exceeded.
@@ -32,6 +34,9 @@ type encodeError struct {
 }
 
 func (e *encodeError) Error() string { return e.message }
+
+// errPromise refuses a promise within a result.
+var errPromise = &encodeError{message: "there is a promise in it: write await before the call, or await Promise.all([…]) for several"}
 
 // errStopped ends the walk of a call that is over.
 var errStopped = errors.New("the call is over")
@@ -148,6 +153,9 @@ func (e *encoder) object(o *goja.Object) (bool, error) {
 		if outer == o {
 			return false, &encodeError{"", "the value contains itself, which JSON cannot hold"}
 		}
+	}
+	if e.awaited && kind == kindPlain && promiseOf(o) != nil {
+		return false, errPromise
 	}
 	e.stack = append(e.stack, o)
 	var err error

@@ -94,6 +94,7 @@ func (r *run) read(value goja.Value) (*Result, error) {
 // json returns the value as JSON, nil for undefined.
 func (r *run) json(value goja.Value) ([]byte, error) {
 	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
+	e.awaited = true
 	wrote, err := e.encode(value)
 	if err != nil || !wrote {
 		return nil, err
