@@ -51,6 +51,7 @@ func babel(t *testing.T) (*engine.Server, map[string]string) {
 			want[prefix+own] = name + " " + own
 		}
 	}
+	delete(want, "crm_x_") // names that begin so are those of seven
 	for _, name := range slices.Concat(nasty, []string{"sole"}) {
 		if !regexp.MustCompile(`^[a-zA-Z]`).MatchString(name) {
 			continue

@@ -10,8 +10,9 @@ import (
 )
 
 // Check returns every mistake between the operator's file and the tool files.
-// elsewhere is what no file defines; its ranges say where it is from. texts are those of tool files that could not be understood: what may be
-// defined there is not reported as missing.
+// elsewhere is what no file defines; its ranges say where it is from. texts are those of
+// tool files that could not be understood: what may be defined there is not reported as
+// missing.
 func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere []Offered, texts ...string) diag.List {
 	c := &checker{
 		config: config, unread: unread{texts: texts}, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
@@ -29,6 +30,9 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere []Off
 	c.checkPolicies(config.Policies)
 	c.checkLimits(config.RateLimits)
 	c.checkHooks(config.Hooks)
+	if config.Codeact != nil {
+		c.existIn(c.tools, "the codeact block", config.Codeact.Tools)
+	}
 	for _, f := range files {
 		c.checkPolicies(f.Policies)
 		c.checkLimits(f.Limits)
