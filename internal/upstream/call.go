@@ -41,8 +41,6 @@ type Request struct {
 	// what its client answered, by the keys of the requests.
 	Responses map[string]json.RawMessage
 	State     string
-	// Meta are further members of _meta.
-	Meta map[string]string
 }
 
 // Listener hears what a server tells of a call before it ends. Its methods must not

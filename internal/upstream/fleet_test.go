@@ -38,7 +38,7 @@ func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	if err := f.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.State("lab"); s.Listing == nil || len(s.Listing.Tools) != 7 || s.Err != nil {
+	if s := f.State("lab"); s.Listing == nil || len(s.Listing.Tools) != 8 || s.Err != nil {
 		t.Errorf("the good one is %+v", s)
 	}
 	for _, name := range []string{"crash", "none"} {

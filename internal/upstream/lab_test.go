@@ -99,6 +99,9 @@ func lab(ended <-chan struct{}) *mcp.Server {
 	add("echo", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "said"}}, StructuredContent: r.Params.Arguments}, nil
 	})
+	add("meta", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: r.Params.Meta}, nil
+	})
 	add("tells", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		total := 2.0
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: total, Message: "half"})

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
-// Options are what connections are made with. All of them are required but Supervisor
-// and Changed.
+// Options are what connections are made with. Version, Transport, Value and Logger are
+// required.
 type Options struct {
 	// Version is that of this server, which says so.
 	Version string
@@ -30,6 +30,9 @@ type Options struct {
 	// Programs of [MaxDepth] or more are not started: they would be those of a server that is
 	// its own upstream. Nil is neither.
 	Environment func() (env []string, depth int)
+	// Propagate returns the fields traceparent and tracestate (W3C Trace Context) that the
+	// requests of a context carry on in _meta, "" for none. Nil has none carried on.
+	Propagate func(context.Context) (traceparent, tracestate string)
 	// Supervisor is the process that runs programs (see package supervisor).
 	Supervisor []string
 	// Changed is told of what the server says of itself: that a list has changed, by its
@@ -229,7 +232,7 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 
 // send sends a request and waits for its response, which the wire takes.
 func (l *Link) send(ctx context.Context, c *Call, r Request) error {
-	meta, responses := l.meta(c, r), answers(r.Responses)
+	meta, responses := l.meta(ctx, c, r), answers(r.Responses)
 	var err error
 	switch r.Method {
 	case MethodTool:
@@ -258,11 +261,9 @@ func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 }
 
 // meta returns the _meta of a request.
-func (l *Link) meta(c *Call, r Request) mcp.Meta {
+func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
-	for name, value := range r.Meta {
-		meta[name] = value
-	}
+	l.trace(ctx, meta)
 	if l.Modern() {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
 		if r.Can != nil {
@@ -273,6 +274,27 @@ func (l *Link) meta(c *Call, r Request) mcp.Meta {
 		}
 	}
 	return meta
+}
+
+// The members of _meta that name the span which a request is a part of (2026-07-28
+// basic/index, OpenTelemetry trace context). Names without a prefix are free before.
+const (
+	traceParentKey = "traceparent"
+	traceStateKey  = "tracestate"
+)
+
+// trace has a request carry the trace of its context on.
+func (l *Link) trace(ctx context.Context, meta mcp.Meta) {
+	if l.options.Propagate == nil {
+		return
+	}
+	parent, state := l.options.Propagate(ctx)
+	if parent == "" {
+		return
+	}
+	if meta[traceParentKey] = parent; state != "" {
+		meta[traceStateKey] = state
+	}
 }
 
 // response is an answer to a question of the server, in the words of its client.

@@ -21,7 +21,7 @@ func TestServersAreSpokenToInEveryWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(listing.Tools) != 7 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
+			if len(listing.Tools) != 8 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
 				t.Errorf("it offers %s", listing.Tools)
 			}
 			const arguments = `{"z":9007199254740993,"a":[1.0]}`
