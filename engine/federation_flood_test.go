@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
@@ -34,19 +35,54 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 	}
 }
 
-func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+// thousands is a server with three tools more than are offered of one.
+func thousands(t *testing.T) (url string) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	for i := range 2003 {
 		up.AddTool(&mcp.Tool{Name: fmt.Sprintf("t%04d", i), InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{}, nil
 		})
 	}
-	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))))
+	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
+}
+
+func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+	s := pinned(t, newLock(t), upstreamAt(thousands(t)))
 	if all := names(s); len(all) != 2000 || all[1999] != "lab_t1999" {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
 	}
 	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
 		t.Errorf("the operator is told %q", told)
+	}
+	if lab := s.Status().Upstreams[0]; lab.Left != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
+		t.Errorf("the status tells of %d: %q", lab.Left, lab.LeftOut)
+	}
+	if drifts := s.Drifts(); len(drifts[0].Changes) > 0 {
+		t.Errorf("what is not offered differs from the lock: %v", drifts[0].Changes)
+	}
+}
+
+func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T) {
+	url := thousands(t)
+	for _, pin := range []string{"first", "off"} {
+		s := pinned(t, newLock(t), upstreamAt(url, `include = ["t2000", "t2002"]`, fmt.Sprintf("pin = %q", pin)))
+		if all, left := names(s), s.Status().Upstreams[0].Left; !slices.Equal(all, []string{"lab_t2000", "lab_t2002"}) || left > 0 {
+			t.Errorf("%s: %d tools are offered, and %d left out", pin, len(all), left)
+		}
+	}
+}
+
+// Every entry that is left out is counted, whatever is wrong with it.
+func TestTheStatusCountsAllThatIsLeftOut(t *testing.T) {
+	url := raw(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
+		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
+	lab := federated(t, upstreamAt(url, `pin = "off"`)).Status().Upstreams[0]
+	want := []string{
+		"tool lab_: it is no object", "tool lab_good: it is listed twice", `tool lab_no good: no tool can be called "lab_no good" here; rename it`,
+		"tool lab_bad: its inputSchema is not that of an object",
+	}
+	if diff := cmp.Diff(want, lab.LeftOut); diff != "" || lab.Left != len(want) {
+		t.Errorf("%d are left out (-want +got)\n%s", lab.Left, diff)
 	}
 }
 

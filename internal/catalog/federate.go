@@ -20,10 +20,10 @@ type LeftOut struct {
 	Quarantined bool
 }
 
-// NewLeftOut returns a tool that is left out before it is an item: address is what callers
-// would call it by.
-func NewLeftOut(address, upstream, why string) LeftOut {
-	return LeftOut{leftKey: leftKey{Tools, clipped(address)}, Upstream: upstream, Why: why}
+// NewLeftOut returns what is left out before it is an item: address is what callers would
+// call it by.
+func NewLeftOut(kind Kind, address, upstream, why string) LeftOut {
+	return LeftOut{leftKey: leftKey{kind, clipped(address)}, Upstream: upstream, Why: why}
 }
 
 // Federated is what upstream servers offer.
