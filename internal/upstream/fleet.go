@@ -119,15 +119,21 @@ func (f *Fleet) Listing(p Place) *Listing {
 // Subscribe has a server tell when a resource changes, now and whenever it is reached
 // again, as far as it can. One server tells of 1,000 resources at most.
 func (f *Fleet) Subscribe(name, uri string) {
-	if s := f.server(name); s != nil {
-		s.subscriptions.add(uri)
-	}
+	f.subscribed(name, func(s *subscriptions) { s.add(uri) })
 }
 
 // Unsubscribe takes back [Fleet.Subscribe].
 func (f *Fleet) Unsubscribe(name, uri string) {
-	if s := f.server(name); s != nil {
-		s.subscriptions.remove(uri)
+	f.subscribed(name, func(s *subscriptions) { s.remove(uri) })
+}
+
+// subscribed changes what a server is wanted to tell of. It is not replaced meanwhile by
+// another one, which takes over what is wanted of it.
+func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.servers[name]; s != nil {
+		change(s.subscriptions)
 	}
 }
 
