@@ -46,8 +46,10 @@ type Request struct {
 // Listener hears what a server tells of a call before it ends. Its methods must not
 // block.
 type Listener interface {
-	// Progress and Log are those of [call.Emitter].
+	// Progress tells that done of total is done; total is nil when not known.
 	Progress(done float64, total *float64, message string)
+	// Log passes on a record: level is what the server calls it, and fields are JSON of any
+	// kind, nil where there is a message.
 	Log(level, message string, fields json.RawMessage)
 }
 

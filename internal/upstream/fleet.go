@@ -195,9 +195,6 @@ func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listene
 	return link.Begin(ctx, r, heard), nil
 }
 
-// Modern reports whether a server that can be reached has no sessions.
-func (f *Fleet) Modern(name string) bool { return f.State(name).Revision >= modern }
-
 // Close ends all connections, and waits until they have.
 func (f *Fleet) Close() {
 	f.mu.Lock()

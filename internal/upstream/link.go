@@ -178,14 +178,14 @@ func (a Asks) allows(method string) bool {
 	return a.Roots
 }
 
-// answered is what a client answers, in its own words.
-type answered struct {
-	mcp.ElicitResult // has the type be a result of the client library
+// response is what a client answers to a question of the server, in its own words.
+type response struct {
+	mcp.ElicitResult // has the type be a result, and a response, of the client library
 	text             json.RawMessage
 }
 
 // MarshalJSON returns the answer as it came.
-func (a *answered) MarshalJSON() ([]byte, error) { return a.text, nil }
+func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
 
 // errNobody refuses what a server asks.
 var errNobody = errors.New("nobody may be asked this")
@@ -205,7 +205,7 @@ func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
-		return &answered{text: answer}, nil
+		return &response{text: answer}, nil
 	}
 }
 
@@ -297,15 +297,7 @@ func (l *Link) trace(ctx context.Context, meta mcp.Meta) {
 	}
 }
 
-// response is an answer to a question of the server, in the words of its client.
-type response struct {
-	mcp.ElicitResult // has the type be an answer of the client library
-	text             json.RawMessage
-}
-
-// MarshalJSON returns the answer as it came.
-func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
-
+// answers are those to the questions of a server without sessions, by its keys.
 func answers(texts map[string]json.RawMessage) mcp.InputResponseMap {
 	if texts == nil {
 		return nil
