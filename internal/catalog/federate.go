@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/crossref"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
@@ -87,10 +88,10 @@ func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.No
 	}})
 }
 
-// clipped bounds a name that a server gives, in bytes.
+// clipped bounds a name that a server gives, in bytes. It breaks no character.
 func clipped(name string) string {
 	if len(name) > maxName {
-		return name[:maxName] + "…"
+		return clip.Start(name, maxName) + "…"
 	}
 	return name
 }

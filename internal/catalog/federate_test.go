@@ -3,7 +3,9 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -48,5 +50,12 @@ func TestAnUpstreamThatOffersSomethingElseAllTheTimeKeepsNoFileFromBeingLoaded(t
 		if !built.Problems.HasErrors() {
 			b.Served()
 		}
+	}
+}
+
+func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {
+	left := NewLeftOut(Resources, "lab:"+strings.Repeat("€", 100), "lab", "no")
+	if !utf8.ValidString(left.Address) || !strings.HasSuffix(left.Address, "€…") || len(left.Address) > 140 {
+		t.Errorf("it is called %q", left.Address)
 	}
 }

@@ -152,13 +152,22 @@ func (l *leg) params(q upstream.Question) (json.RawMessage, error) {
 		if said.text("mode") == "url" && !isPage(said.text("url")) {
 			return nil, errors.New("users are sent to pages over https alone")
 		}
-		params["message"] = label + clip(said.text("message"))
+		params["message"] = label + l.words(said.text("message"))
 	case "sampling/createMessage":
-		params["systemPrompt"] = label + clip(said.text("systemPrompt"))
+		params["systemPrompt"] = label + l.words(said.text("systemPrompt"))
 		params["maxTokens"] = l.tokens(said["maxTokens"])
 	}
 	params["_meta"] = map[string]any{originKey: l.server}
 	return json.Marshal(params)
+}
+
+// words bounds a text of a question. One that holds a secret stays as it is: the question is
+// refused for it, and would not be for half of one.
+func (l *leg) words(text string) string {
+	if l.invocation.Host.Secrets.Redact(text) != text {
+		return text
+	}
+	return clip(text)
 }
 
 // isPage reports whether users may be sent to a page.

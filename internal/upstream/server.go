@@ -81,13 +81,12 @@ func (s *server) run(ctx context.Context) {
 			wait, failures = firstWait, 0
 		}
 		pause := wait/2 + rand.N(wait/2+1)
-		why := err.Error() // which may be in words of the server
 		level := slog.LevelWarn
 		if failures++; failures&(failures-1) != 0 { // after one failure, two, four and so on
 			level = slog.LevelDebug
 		}
 		s.options.Logger.Log(ctx, level, "an upstream server cannot be reached",
-			slog.String("upstream", s.place.Name), slog.String("error", why[:min(len(why), maxNoise)]), slog.Int("failures", failures), slog.Duration("again_in", pause))
+			slog.String("upstream", s.place.Name), logged("error", err.Error()), slog.Int("failures", failures), slog.Duration("again_in", pause))
 		s.set(nil, State{Err: err, Again: time.Now().Add(pause)})
 		select {
 		case <-ctx.Done():

@@ -22,8 +22,6 @@ const (
 	// leaveTime is how long a program may go on that has nothing more to read, and how
 	// long a server over HTTP may take to hear that a session is over.
 	leaveTime = time.Second
-	// maxNoise is how much of a line that is no message is told to the log, in bytes.
-	maxNoise = 1 << 10
 )
 
 // program is a server that speaks over its standard streams: messages are lines.
@@ -76,13 +74,13 @@ func (l *Link) start(ctx context.Context) (*program, error) {
 // tell passes what the program writes to its standard error on to the log, line by line.
 // Of a long line it passes on the beginning.
 func (p *program) tell() {
-	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), maxNoise)
+	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), 2*maxNoise)
 	for within := false; ; {
 		line, long, err := lines.ReadLine()
 		if err != nil {
 			return
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 && !within {
+		if !within && len(bytes.TrimSpace(line)) > 0 {
 			p.noise("an upstream server says", line)
 		}
 		within = long
@@ -92,7 +90,7 @@ func (p *program) tell() {
 // noise tells the log of a line of the program.
 func (p *program) noise(what string, line []byte) {
 	p.wire.pace.keep(p.wire.dead)
-	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), slog.String("line", string(line[:min(len(line), maxNoise)])))
+	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), logged("line", string(line)))
 }
 
 // Read reads the messages that the wire lets through, one on each line.
