@@ -31,7 +31,7 @@ type program struct {
 	link  *Link
 	lines *bufio.Reader
 	ready []byte
-	told  sync.WaitGroup
+	told  chan struct{} // closed when its standard error has been read
 
 	mu   sync.Mutex
 	part []byte // of a message that the client library has not written to its end
@@ -66,14 +66,15 @@ func (l *Link) start(ctx context.Context) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(l.wire.health.listen(child.Stdout))}
-	p.told.Go(p.tell)
+	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(l.wire.health.listen(child.Stdout)), told: make(chan struct{})}
+	go p.tell()
 	return p, nil
 }
 
 // tell passes what the program writes to its standard error on to the log, line by line.
 // Of a long line it passes on the beginning.
 func (p *program) tell() {
+	defer close(p.told)
 	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), 2*maxNoise)
 	for within := false; ; {
 		line, long, err := lines.ReadLine()
@@ -145,15 +146,12 @@ func (p *program) line() ([]byte, error) {
 	}
 }
 
-// ErrEnded is why the calls of a program end that has ended.
-var ErrEnded = errors.New("the program has ended")
-
 // gone is why there is nothing more to read.
 func (p *program) gone(err error) error {
-	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %w", ErrEnded, err)
+	if errors.Is(err, io.EOF) {
+		return p.fate(errClosed)
 	}
-	return ErrEnded
+	return p.fate(fmt.Errorf("read what the program writes: %w", err))
 }
 
 // Write sends what the client library writes: whole messages, each with its line end.
@@ -169,7 +167,7 @@ func (p *program) Write(text []byte) (int, error) {
 		p.wire.outgoing(p.part[:end])
 		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTime))
 		if _, err := p.child.Stdin.Write(p.part[:end+1]); err != nil {
-			err = fmt.Errorf("the program does not read: %w", err)
+			err = p.fate(fmt.Errorf("the program does not read: %w", err))
 			p.wire.fail(err)
 			return 0, err
 		}
@@ -189,6 +187,11 @@ func (p *program) end() {
 	_ = p.Close()
 	late := time.AfterFunc(leaveTime, p.child.Kill)
 	defer late.Stop()
+	_, _ = p.child.Outcome()
+	select {
+	case <-p.told: // its last words
+	case <-time.After(leaveTime):
+	}
 	_, _ = p.child.Wait()
-	p.told.Wait()
+	<-p.told
 }
