@@ -100,7 +100,8 @@ type Call struct {
 	done   chan struct{} // closed when the call has ended
 	began  uint64        // how much had been heard of the server
 
-	sent atomic.Bool // its request has been on its way
+	sent    atomic.Bool             // its request has been on its way
+	trouble atomic.Pointer[trouble] // why that came to nothing over HTTP
 
 	mu       sync.Mutex
 	listener Listener

@@ -93,10 +93,11 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	stop := context.AfterFunc(ctx, leave)
 	err := l.connect(life, known)
 	if !stop() {
-		err = errors.Join(context.Cause(ctx), err)
+		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		_ = l.Close()
+		return nil, err
 	}
 	return l, nil
 }
@@ -145,7 +146,7 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 	l.hearLogs(ctx)
 	l.watching.Go(func() {
 		err := session.Wait()
-		l.wire.fail(errors.Join(ErrLost, err))
+		l.wire.fail(lost(err))
 	})
 	return nil
 }
@@ -221,8 +222,10 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 		err := l.send(ctx, c, r)
 		l.wire.close(c)
 		cause := context.Cause(ctx)
-		if err != nil && cause != nil {
+		if met := c.trouble.Load(); err != nil && cause != nil {
 			err = cause
+		} else if err != nil && met != nil {
+			err = met.error
 		}
 		l.wire.judge(c, cause, err)
 		c.end(err)
@@ -326,6 +329,14 @@ func (l *Link) Err() error { return l.wire.failure() }
 
 // ErrLost is why the calls of a link end whose server has ended it.
 var ErrLost = errors.New("the connection to the server is lost")
+
+// lost is ErrLost with the reason, where there is one.
+func lost(why error) error {
+	if why == nil {
+		return ErrLost
+	}
+	return fmt.Errorf("%w: %w", ErrLost, why)
+}
 
 // ErrClosed is why the calls of a link that was closed end.
 var ErrClosed = errors.New("the connection to the server was closed")

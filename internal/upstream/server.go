@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -103,7 +104,7 @@ func (s *server) serve(ctx context.Context) error {
 	if start <= 0 {
 		start = defaultStart
 	}
-	starting, cancel := context.WithTimeout(ctx, start)
+	starting, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
 	defer cancel()
 	link, err := dial(starting, s.place, s.options, s.way)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *server) serve(ctx context.Context) error {
 		if err := s.await(ctx, link, listing.TTL); err != nil {
 			return err
 		}
-		again, cancel := context.WithTimeout(ctx, start)
+		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server has not told within %s (start_timeout) what it offers", start))
 		listing, err = link.List(again)
 		cancel()
 		if err != nil {
