@@ -99,12 +99,20 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 	case len(k.State) > maxState:
 		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
 	case waits:
-		k.Handle = l.fleet.Park(c)
+		if k.Handle = l.fleet.Park(c, l.caller()); k.Handle == "" {
+			return failed("the server behind this asks, and too many calls of yours, or of all, wait for an answer; call again later"), false
+		}
 	}
 	// Plain data always encodes.
 	state, _ := json.Marshal(k)
 	payload, _ := json.Marshal(map[string]any{"requests": requests})
 	return l.invocation.Journal.Pause(state, payload), false
+}
+
+// caller is text that stands for the principal of the call alone.
+func (l *leg) caller() string {
+	p := &l.invocation.Caller.Principal
+	return fmt.Sprintf("%q %q %q", p.Kind, p.Issuer, p.ID)
 }
 
 // may asks whether the client of the call may be asked this.
