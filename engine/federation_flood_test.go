@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -99,5 +100,39 @@ func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
 	}
 	if !slices.Equal(offered, []string{"lab://übung"}) {
 		t.Errorf("offered are %q", offered)
+	}
+}
+
+// What is short enough is told still, and how far the call is.
+func TestWhatAnUpstreamTellsOfOneCallIsBounded(t *testing.T) {
+	up := mcp.NewServer(&mcp.Implementation{Name: "talks", Version: "1"}, nil)
+	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for range 20 {
+			//lint:ignore SA1019 servers of all revisions log so
+			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: map[string]string{"long": strings.Repeat("x", 100<<10)}})
+		}
+		//lint:ignore SA1019 as above
+		_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "short"})
+		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: "half"})
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	var log guarded
+	s := server(t, engine.Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Config: files("mcpd.hcl", upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true})))),
+	})
+	heard, r := &told{}, tool("lab_talks", `{}`)
+	r.Emit = heard
+	if got := ended(called(t, s, r)); got != "[]" {
+		t.Fatalf("the call ends with %s", got)
+	}
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	if n := len(log.String()); n < 1_000_000 || n > 1_200_000 {
+		t.Errorf("%d bytes are logged", n)
+	}
+	want := []string{"warning the server behind this tells more of the call than is passed on: some of it is left out", "info short", "progress half"}
+	if got := heard.lines[10:]; !slices.Equal(got, want) {
+		t.Errorf("behind what is long the caller hears %q", got)
 	}
 }
