@@ -17,6 +17,7 @@ type Fleet struct {
 	options Options
 	listed  func()
 	updated func(name, uri string)
+	gate    gate           // of those that are being connected to
 	running sync.WaitGroup // of all that were kept at some time
 
 	mu      sync.Mutex
@@ -29,7 +30,7 @@ type Fleet struct {
 // another thing than before, and updated when one tells that a resource has changed of
 // which it was asked to tell. Neither must block.
 func NewFleet(o Options, listed func(), updated func(name, uri string)) *Fleet {
-	return &Fleet{options: o, listed: listed, updated: updated, servers: map[string]*server{}, parked: map[string]parked{}}
+	return &Fleet{options: o, listed: listed, updated: updated, gate: make(gate, maxDialling), servers: map[string]*server{}, parked: map[string]parked{}}
 }
 
 // Keep has the fleet be of these servers, by their names. One whose place is as it was
@@ -64,7 +65,7 @@ func (f *Fleet) start(p Place, before *server) *server {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
 	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
 	s.options.Changed = s.changed
 	f.running.Go(func() {

@@ -35,6 +35,7 @@ type server struct {
 	options Options
 	listed  func()
 	updated func(uri string)
+	gate    gate
 	stop    context.CancelFunc
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
@@ -97,6 +98,24 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
+// begin connects to the server, and reads what it offers.
+func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listing, error) {
+	defer s.gate.enter(ctx)()
+	ctx, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
+	defer cancel()
+	link, err := dial(ctx, s.place, s.options, s.way)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.way = link.way
+	listing, err := link.List(ctx)
+	if err != nil {
+		_ = link.Close()
+		return nil, nil, err
+	}
+	return link, listing, nil
+}
+
 // serve connects to the server, and returns why the connection has ended, or could not
 // be made.
 func (s *server) serve(ctx context.Context) error {
@@ -104,18 +123,11 @@ func (s *server) serve(ctx context.Context) error {
 	if start <= 0 {
 		start = defaultStart
 	}
-	starting, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
-	defer cancel()
-	link, err := dial(starting, s.place, s.options, s.way)
+	link, listing, err := s.begin(ctx, start)
 	if err != nil {
 		return err
 	}
-	s.way = link.way
 	defer func() { _ = link.Close() }()
-	listing, err := link.List(starting)
-	if err != nil {
-		return err
-	}
 	s.ready = time.Now()
 	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
 	if listing.Subscribes {
