@@ -3,11 +3,13 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
@@ -34,19 +36,54 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 	}
 }
 
-func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+// thousands is a server with three tools more than are offered of one.
+func thousands(t *testing.T) (url string) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	for i := range 2003 {
 		up.AddTool(&mcp.Tool{Name: fmt.Sprintf("t%04d", i), InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{}, nil
 		})
 	}
-	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))))
+	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
+}
+
+func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+	s := pinned(t, newLock(t), upstreamAt(thousands(t)))
 	if all := names(s); len(all) != 2000 || all[1999] != "lab_t1999" {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
 	}
 	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
 		t.Errorf("the operator is told %q", told)
+	}
+	if lab := s.Status().Upstreams[0]; lab.Left != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
+		t.Errorf("the status tells of %d: %q", lab.Left, lab.LeftOut)
+	}
+	if drifts := s.Drifts(); len(drifts[0].Changes) > 0 {
+		t.Errorf("what is not offered differs from the lock: %v", drifts[0].Changes)
+	}
+}
+
+func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T) {
+	url := thousands(t)
+	for _, pin := range []string{"first", "off"} {
+		s := pinned(t, newLock(t), upstreamAt(url, `include = ["t2000", "t2002"]`, fmt.Sprintf("pin = %q", pin)))
+		if all, left := names(s), s.Status().Upstreams[0].Left; !slices.Equal(all, []string{"lab_t2000", "lab_t2002"}) || left > 0 {
+			t.Errorf("%s: %d tools are offered, and %d left out", pin, len(all), left)
+		}
+	}
+}
+
+// Every entry that is left out is counted, whatever is wrong with it.
+func TestTheStatusCountsAllThatIsLeftOut(t *testing.T) {
+	url := raw(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
+		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
+	lab := federated(t, upstreamAt(url, `pin = "off"`)).Status().Upstreams[0]
+	want := []string{
+		"tool lab_: it is no object", "tool lab_good: it is listed twice", `tool lab_no good: no tool can be called "lab_no good" here; rename it`,
+		"tool lab_bad: its inputSchema is not that of an object",
+	}
+	if diff := cmp.Diff(want, lab.LeftOut); diff != "" || lab.Left != len(want) {
+		t.Errorf("%d are left out (-want +got)\n%s", lab.Left, diff)
 	}
 }
 
@@ -63,5 +100,39 @@ func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
 	}
 	if !slices.Equal(offered, []string{"lab://übung"}) {
 		t.Errorf("offered are %q", offered)
+	}
+}
+
+// What is short enough is told still, and how far the call is.
+func TestWhatAnUpstreamTellsOfOneCallIsBounded(t *testing.T) {
+	up := mcp.NewServer(&mcp.Implementation{Name: "talks", Version: "1"}, nil)
+	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for range 20 {
+			//lint:ignore SA1019 servers of all revisions log so
+			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: map[string]string{"long": strings.Repeat("x", 100<<10)}})
+		}
+		//lint:ignore SA1019 as above
+		_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "short"})
+		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: "half"})
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	var log guarded
+	s := server(t, engine.Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Config: files("mcpd.hcl", upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true})))),
+	})
+	heard, r := &told{}, tool("lab_talks", `{}`)
+	r.Emit = heard
+	if got := ended(called(t, s, r)); got != "[]" {
+		t.Fatalf("the call ends with %s", got)
+	}
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	if n := len(log.String()); n < 1_000_000 || n > 1_200_000 {
+		t.Errorf("%d bytes are logged", n)
+	}
+	want := []string{"warning the server behind this tells more of the call than is passed on: some of it is left out", "info short", "progress half"}
+	if got := heard.lines[10:]; !slices.Equal(got, want) {
+		t.Errorf("behind what is long the caller hears %q", got)
 	}
 }

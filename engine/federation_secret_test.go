@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
 )
@@ -55,7 +59,7 @@ func parrot(t *testing.T, deaf bool) (url string) {
 		}
 		switch {
 		case deaf && m.ID != nil:
-			answer("error", `{"code":-32000,"message":"%s \u001b[31m %s"}`, key, strings.Repeat("no ", 10_000))
+			answer("error", `{"code":-32000,"message":"%s \u001b[31m %s"}`, key, strings.Repeat(key+"ü ", 1000))
 		case m.Method == "initialize":
 			answer("result", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":%q,"version":"1"},"instructions":%[1]q}`, key)
 		case m.Method == "tools/list":
@@ -117,7 +121,7 @@ func TestAnUpstreamThatRepeatsItsKeyTellsItNobody(t *testing.T) {
 			shown[offer.Metadata().Address+", as it is listed"] = encoded(t, offer.Metadata())
 		}
 	}
-	if logged := log.String(); strings.Contains(logged, key) || len(logged) > 8<<10 {
+	if logged := log.String(); strings.Contains(logged, key[:4]) || !utf8.ValidString(logged) || len(logged) > 16<<10 {
 		t.Errorf("%d bytes are logged: %.2000s", len(logged), logged)
 	}
 	for _, u := range s.Status().Upstreams {
@@ -127,7 +131,7 @@ func TestAnUpstreamThatRepeatsItsKeyTellsItNobody(t *testing.T) {
 		}
 	}
 	for what, text := range shown {
-		if strings.Contains(fmt.Sprint(text), key) {
+		if text := fmt.Sprint(text); strings.Contains(text, key[:4]) || !utf8.ValidString(text) {
 			t.Errorf("%s: %.300s", what, text)
 		}
 	}
@@ -144,4 +148,22 @@ func encoded(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A question is bounded, and so that no half of a secret is left of it.
+func TestAnUpstreamAsksNobodyWhatHoldsItsKey(t *testing.T) {
+	const key = "correct-horse-battery"
+	up := mcp.NewServer(&mcp.Implementation{Name: "asks", Version: "1"}, nil)
+	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		message := strings.Repeat("x", 16<<10-len(key)/2) + r.Extra.Header.Get("X-Key")
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: message, RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}}}, nil
+	})
+	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	s := server(t, engine.Options{
+		Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(url, `ask = ["elicit"]`, "header \"X-Key\" {\n    value = secret.key\n  }")),
+		LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+	})
+	if got := ended(called(t, s, asking("lab_asks"))); !strings.Contains(got, "the question holds the value of a secret") {
+		t.Errorf("the call ends with %.200s", got)
+	}
 }

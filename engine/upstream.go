@@ -37,7 +37,8 @@ func (s *Server) Drifts() []Drift { return s.upstreams.Drifts(s.current.Load().c
 func (s *Server) newUpstreams() *federation.Federation {
 	o := federation.Options{
 		Version: s.options.Version, Transport: s.brokers.Egress.Stream, Value: s.brokers.Programs.Text,
-		Environment: func() ([]string, int) { return federation.Environment(s.options.LookupEnv) }, Supervisor: s.options.Supervisor, Logger: s.options.Logger,
+		Environment: func() ([]string, int) { return federation.Environment(s.options.LookupEnv) }, Propagate: s.observed.propagate,
+		Supervisor: s.options.Supervisor, Logger: s.options.Logger,
 	}
 	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Offline: s.options.Offline, Audit: s.Audit, Logger: s.options.Logger}
 	return federation.New(o, pins, s.brokers.Secrets, s.relist, s.audience.Tell)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/crossref"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
@@ -21,10 +22,10 @@ type LeftOut struct {
 	Quarantined bool
 }
 
-// NewLeftOut returns a tool that is left out before it is an item: address is what callers
-// would call it by.
-func NewLeftOut(address, upstream, why string) LeftOut {
-	return LeftOut{leftKey: leftKey{Tools, clipped(address)}, Upstream: upstream, Why: why}
+// NewLeftOut returns what is left out before it is an item: address is what callers would
+// call it by.
+func NewLeftOut(kind Kind, address, upstream, why string) LeftOut {
+	return LeftOut{leftKey: leftKey{kind, clipped(address)}, Upstream: upstream, Why: why}
 }
 
 // Federated is what upstream servers offer.
@@ -90,10 +91,10 @@ func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.No
 	}})
 }
 
-// clipped bounds a name that a server gives, in bytes.
+// clipped bounds a name that a server gives, in bytes. It breaks no character.
 func clipped(name string) string {
 	if len(name) > maxName {
-		return name[:maxName] + "…"
+		return clip.Start(name, maxName) + "…"
 	}
 	return name
 }

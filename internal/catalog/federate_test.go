@@ -3,7 +3,9 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,5 +92,12 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)
+	}
+}
+
+func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {
+	left := NewLeftOut(Resources, "lab:"+strings.Repeat("€", 100), "lab", "no")
+	if !utf8.ValidString(left.Address) || !strings.HasSuffix(left.Address, "€…") || len(left.Address) > 140 {
+		t.Errorf("it is called %q", left.Address)
 	}
 }

@@ -39,7 +39,8 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []Drift) {
 		case s.Listing == nil:
 			d.Err = fmt.Errorf("it has not told within %s what it offers", settleTime)
 		default:
-			l := listedOf(u, s.Listing.Tools, f.veil)
+			tools, _ := included(u, s.Listing.Tools)
+			l := listedOf(u.Name, tools, f.veil)
 			d.Changes = f.pins.read.Check(u.Name, l.tools, lockfile.Strict).Changes
 			for i, err := range l.why {
 				d.Refused = append(d.Refused, fmt.Sprintf("the tool %.*q: %v", maxShown, decoded(l.refused[i]).text("name"), err))

@@ -8,8 +8,12 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 )
 
-// maxEvents bounds what a server tells of one call before it ends.
-const maxEvents = 10_000
+// The bounds of what a server tells of one call before it ends or asks: how many things, and
+// the bytes of their texts. Of what is more one warning tells.
+const (
+	maxEvents = 10_000
+	maxWords  = 1 << 20
+)
 
 // listener passes on what a server tells of a call while that runs. What it says is
 // hidden, bounded and logged as what bodies say.
@@ -20,6 +24,8 @@ type listener struct {
 	mu    sync.Mutex
 	ended bool
 	told  int
+	words int  // of what was told, in bytes
+	cut   bool // something was not told
 }
 
 // end has nothing more be told.
@@ -33,19 +39,48 @@ func (l *listener) end() {
 func (l *listener) tell(op string, payload any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.told++; l.ended || l.told > maxEvents {
+	if l.told++; l.told > maxEvents {
+		l.leave()
 		return
 	}
+	l.pass(op, payload)
+}
+
+// pass passes one thing on while the call runs. Its caller holds mu.
+func (l *listener) pass(op string, payload any) {
 	encoded, err := json.Marshal(payload)
-	if err != nil {
+	if l.ended || err != nil {
 		return // a number that is none, or fields that are no JSON
 	}
 	_, _ = l.host.Do(l.ctx, 0, op, encoded) // nobody is told of a message that is none
 }
 
-// Progress passes on how far the call is.
+// leave notes that something is not told. Its caller holds mu.
+func (l *listener) leave() {
+	if !l.cut {
+		l.cut = true
+		l.pass("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
+	}
+}
+
+// fits counts bytes that are to be told, and reports whether they may be.
+func (l *listener) fits(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.words+n > maxWords {
+		l.leave()
+		return false
+	}
+	l.words += n
+	return true
+}
+
+// Progress passes on how far the call is, without its words where these are too many.
 func (l *listener) Progress(done float64, total *float64, message string) {
-	l.tell("progress", map[string]any{"done": done, "total": total, "message": clip(l.host.Secrets.Redact(message))})
+	if message = clip(l.host.Secrets.Redact(message)); !l.fits(len(message)) {
+		message = ""
+	}
+	l.tell("progress", map[string]any{"done": done, "total": total, "message": message})
 }
 
 // levels are the levels of MCP by those that bodies have.
@@ -56,10 +91,11 @@ var levels = map[string]string{
 // Log passes on a record.
 func (l *listener) Log(level, message string, fields json.RawMessage) {
 	known := levels[level]
-	if known == "" {
+	message = clip(l.host.Secrets.Redact(message))
+	if known == "" || !l.fits(len(message)+len(fields)) {
 		return
 	}
-	record := map[string]any{"level": known, "message": clip(l.host.Secrets.Redact(message))}
+	record := map[string]any{"level": known, "message": message}
 	if isObject(fields) {
 		record["fields"] = fields
 	} else if fields != nil {

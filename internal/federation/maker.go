@@ -19,18 +19,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The bounds of what is offered of one server. Each template is tried for what is read, and
-// for each tool and each prompt the policies that cover it are compiled, of which a catalog
-// has a bounded number.
-const (
-	maxTemplates = 256
-	maxTools     = 2000
-	maxPrompts   = 2000
-)
-
-// maxTold bounds the warnings of one server.
-const maxTold = 20
-
 // maker makes items of what one server lists.
 type maker struct {
 	block     *hclfile.Upstream
@@ -80,7 +68,8 @@ func (m members) flag(name string) *bool {
 // all makes items of all that is listed.
 func (m *maker) all(l *upstream.Listing) {
 	if m.block.Offers(hclfile.OfferTools) {
-		tools := m.atMost(l.Tools, maxTools, "tools")
+		tools, more := included(m.block, l.Tools)
+		m.cut(catalog.Tools, more, maxTools)
 		if m.pins {
 			tools = m.accepted(tools)
 		}
@@ -88,61 +77,58 @@ func (m *maker) all(l *upstream.Listing) {
 	}
 	if m.block.Offers(hclfile.OfferResources) {
 		m.each(catalog.Resources, l.Resources, m.resource)
-		m.each(catalog.Templates, m.atMost(l.Templates, maxTemplates, "templates"), m.template)
+		m.each(catalog.Templates, m.atMost(catalog.Templates, l.Templates, maxTemplates), m.template)
 	}
 	if m.block.Offers(hclfile.OfferPrompts) {
-		m.each(catalog.Prompts, m.atMost(l.Prompts, maxPrompts, "prompts"), m.prompt)
+		m.each(catalog.Prompts, m.atMost(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
 	}
 	if m.untold > 0 {
 		m.problems = append(m.problems, m.warning(fmt.Sprintf("%d things more that it lists cannot be offered", m.untold)))
 	}
 }
 
-// atMost returns the first entries of a list, and tells of those that are more than most.
-func (m *maker) atMost(list []json.RawMessage, most int, what string) []json.RawMessage {
-	if more := len(list) - most; more > 0 {
-		m.tell(fmt.Sprintf("%d %s more than %d are left out", more, what, most))
-		list = list[:most]
-	}
-	return list
-}
-
-// errSkipped says that the block wants an entry left out.
-var errSkipped = errors.New("the block leaves it out")
-
-// each makes an item of each entry of a list.
+// each makes an item of each entry of a list, and leaves out those that are none.
 func (m *maker) each(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, members) error) {
 	for _, entry := range entries {
-		var said members
-		if json.Unmarshal(entry, &said) != nil || said == nil {
-			m.tell(fmt.Sprintf("it lists a %s that is no object", kind))
-			continue
-		}
-		hidden := m.veil.RedactJSON(entry)
-		if called := said.address(kind); decoded(hidden).address(kind) != called {
-			m.tell(fmt.Sprintf("it lists a %s whose name holds the value of a secret", kind))
-			continue
-		}
-		entry, said = hidden, decoded(hidden)
-		key := m.key(kind, entry)
-		item := m.before[key]
-		if item == nil {
-			item = m.item(kind, said)
-			item.Key = key
-			if err := make(item, said); errors.Is(err, errSkipped) {
-				continue
-			} else if err != nil {
-				m.tell(fmt.Sprintf("the %s %s is left out: %v", kind, shown(said, kind), err))
-				continue
-			}
-			item.Settle()
-		}
-		if at := (address{kind, item.Address}); m.taken[at] {
-			m.tell(fmt.Sprintf("it lists the %s %s twice", kind, shown(said, kind)))
-		} else {
-			m.taken[at], m.items = true, append(m.items, item)
+		if said, err := m.one(kind, entry, make); err != nil {
+			m.leave(kind, said.called(kind), err.Error())
 		}
 	}
+}
+
+// The reasons for which an entry of a list is left out, whatever it says.
+var (
+	errNoObject = errors.New("it is no object")
+	errTwice    = errors.New("it is listed twice")
+)
+
+// one makes an item of an entry, and returns what that says, from behind the veil.
+func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, members) error) (members, error) {
+	var unveiled members
+	if json.Unmarshal(entry, &unveiled) != nil || unveiled == nil {
+		return nil, errNoObject
+	}
+	entry = m.veil.RedactJSON(entry)
+	said := decoded(entry)
+	if said.address(kind) != unveiled.address(kind) {
+		return said, errSecretName
+	}
+	key := m.key(kind, entry)
+	item := m.before[key]
+	if item == nil {
+		item = m.item(kind, said)
+		item.Key = key
+		if err := make(item, said); err != nil {
+			return said, err
+		}
+		item.Settle()
+	}
+	at := address{kind, item.Address}
+	if m.taken[at] {
+		return said, errTwice
+	}
+	m.taken[at], m.items = true, append(m.items, item)
+	return said, nil
 }
 
 // key hashes all that an item depends on.
@@ -176,24 +162,6 @@ func outputOf(most int64) int {
 	return int(most)
 }
 
-// tell warns of what cannot be offered.
-func (m *maker) tell(what string) {
-	if len(m.problems) == maxTold {
-		m.untold++
-		return
-	}
-	m.problems = append(m.problems, m.warning(what))
-}
-
-func (m *maker) warning(what string) diag.Diagnostic {
-	return diag.Diagnostic{
-		Severity: diag.Warning, Code: "left-out", Range: m.block.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", m.block.Name, what),
-	}
-}
-
-// maxShown bounds what is shown of a name in a warning, in bytes.
-const maxShown = 128
-
 // address returns what a server itself calls an entry by.
 func (m members) address(kind catalog.Kind) string {
 	switch kind {
@@ -205,13 +173,12 @@ func (m members) address(kind catalog.Kind) string {
 	return m.text("name")
 }
 
-// shown returns what a server calls an entry, fit for a warning.
-func shown(said members, kind catalog.Kind) string {
-	name := said.address(kind)
-	if name == "" {
-		name = said.text("name")
+// called returns what a server calls an entry, if not by its address, then by its name.
+func (m members) called(kind catalog.Kind) string {
+	if at := m.address(kind); at != "" {
+		return at
 	}
-	return fmt.Sprintf("%.*q", maxShown, name)
+	return m.text("name")
 }
 
 // iconsOf returns those icons of an entry that clients may show (2026-07-28 server/tools,

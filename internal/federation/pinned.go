@@ -6,11 +6,10 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/lockfile"
 )
 
-// listed are the tools that a server lists and its block includes.
+// listed are tools that a server lists.
 type listed struct {
 	tools   []lockfile.Tool
 	entries []json.RawMessage // of the tools, in the same order
@@ -22,20 +21,17 @@ type listed struct {
 // errSecretName is of a tool that nobody could call without telling the secret.
 var errSecretName = errors.New("its name holds the value of a secret")
 
-// listedOf reads the entries of a list of tools, from behind the veil: what is accepted is
-// written to a file.
-func listedOf(u *hclfile.Upstream, entries []json.RawMessage, veil Veil) (l listed) {
+// listedOf reads entries of the list of tools of an upstream, from behind the veil: what is
+// accepted is written to a file.
+func listedOf(upstream string, entries []json.RawMessage, veil Veil) (l listed) {
 	for _, entry := range entries {
-		var said members
-		if json.Unmarshal(entry, &said) == nil && !u.Includes(said.text("name")) {
-			continue
-		}
+		said := decoded(entry)
 		entry = veil.RedactJSON(entry)
 		if decoded(entry).text("name") != said.text("name") {
 			l.refused, l.why = append(l.refused, entry), append(l.why, errSecretName)
 		} else if needsTask(said) {
 			l.refused, l.why = append(l.refused, entry), append(l.why, errTask)
-		} else if t, err := lockfile.Of(u.Name, entry); err != nil {
+		} else if t, err := lockfile.Of(upstream, entry); err != nil {
 			l.refused, l.why = append(l.refused, entry), append(l.why, fmt.Errorf("nobody can accept it: %w", err))
 		} else {
 			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
@@ -72,9 +68,9 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 
 // accepted returns the entries of tools that may be served.
 func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
-	l := listedOf(m.block, entries, m.veil)
+	l := listedOf(m.block.Name, entries, m.veil)
 	for i, entry := range l.refused {
-		m.leave(decoded(entry).text("name"), l.why[i].Error())
+		m.leave(catalog.Tools, decoded(entry).text("name"), l.why[i].Error())
 	}
 	verdict := m.lock.Check(m.block.Name, l.tools, m.mode)
 	fit := map[lockfile.Tool]bool{}
@@ -90,7 +86,7 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	for _, c := range verdict.Changes {
 		if c.Kind != lockfile.Removed {
 			m.changes = append(m.changes, c)
-			m.leave(c.Name, m.reason(c, ambiguous[c.Name])).Quarantined = true
+			m.leave(catalog.Tools, c.Name, m.reason(c, ambiguous[c.Name])).Quarantined = true
 		}
 	}
 	m.first, m.pinned = verdict.First, verdict.Served
@@ -107,12 +103,4 @@ func (m *maker) reason(c lockfile.Change, ambiguous bool) string {
 		why = "its definition is another than the one that was accepted"
 	}
 	return fmt.Sprintf("%s: mcpd lock diff %s", why, c.Upstream)
-}
-
-// leave leaves out a tool that its server calls name. What it returns is good until the
-// next one is left out.
-func (m *maker) leave(name, why string) *catalog.LeftOut {
-	m.tell(fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
-	m.left = append(m.left, catalog.NewLeftOut(m.block.Renamed(name), m.block.Name, why))
-	return &m.left[len(m.left)-1]
 }

@@ -104,12 +104,20 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 	case waits && l.invocation.Host.Asking.Planned:
 		c.Cancel(errPlanned)
 	case waits:
-		k.Handle = l.fleet.Park(c)
+		if k.Handle = l.fleet.Park(c, l.caller()); k.Handle == "" {
+			return failed("the server behind this asks, and too many calls of yours, or of all, wait for an answer; call again later"), false
+		}
 	}
 	// Plain data always encodes.
 	state, _ := json.Marshal(k)
 	payload, _ := json.Marshal(map[string]any{"requests": requests})
 	return l.invocation.Journal.Pause(state, payload), false
+}
+
+// caller is text that stands for the principal of the call alone.
+func (l *leg) caller() string {
+	p := &l.invocation.Caller.Principal
+	return fmt.Sprintf("%q %q %q", p.Kind, p.Issuer, p.ID)
 }
 
 // may asks whether the client of the call may be asked this.
@@ -157,13 +165,22 @@ func (l *leg) params(q upstream.Question) (json.RawMessage, error) {
 		if said.text("mode") == "url" && !isPage(said.text("url")) {
 			return nil, errors.New("users are sent to pages over https alone")
 		}
-		params["message"] = label + clip(said.text("message"))
+		params["message"] = label + l.words(said.text("message"))
 	case "sampling/createMessage":
-		params["systemPrompt"] = label + clip(said.text("systemPrompt"))
+		params["systemPrompt"] = label + l.words(said.text("systemPrompt"))
 		params["maxTokens"] = l.tokens(said["maxTokens"])
 	}
 	params["_meta"] = map[string]any{originKey: l.server}
 	return json.Marshal(params)
+}
+
+// words bounds a text of a question. One that holds a secret stays as it is: the question is
+// refused for it, and would not be for half of one.
+func (l *leg) words(text string) string {
+	if l.invocation.Host.Secrets.Redact(text) != text {
+		return text
+	}
+	return clip(text)
 }
 
 // isPage reports whether users may be sent to a page.

@@ -24,9 +24,6 @@ func needsTask(said members) bool {
 // tool makes an item of a tool (2026-07-28 server/tools).
 func (m *maker) tool(item *catalog.Item, said members) error {
 	name := said.text("name")
-	if !m.block.Includes(name) {
-		return errSkipped
-	}
 	item.Name = m.block.Renamed(name)
 	item.Address = item.Name
 	if err := named(item.Name); err != nil {

@@ -133,12 +133,18 @@ func (c *Child) Kill() {
 // Ended is closed when nothing of the program is left.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Wait returns how the program ended, once nothing of it is left, and closes its
-// streams.
+// Outcome returns how the program ended, once nothing of it is left. What it has written
+// can still be read.
+func (c *Child) Outcome() (code int, err error) {
+	<-c.ended
+	return c.code, c.err
+}
+
+// Wait is Outcome, and closes the streams.
 func (c *Child) Wait() (code int, err error) {
 	<-c.ended
 	c.close()
-	return c.code, c.err
+	return c.Outcome()
 }
 
 func (c *Child) close() {

@@ -41,15 +41,15 @@ type Request struct {
 	// what its client answered, by the keys of the requests.
 	Responses map[string]json.RawMessage
 	State     string
-	// Meta are further members of _meta.
-	Meta map[string]string
 }
 
 // Listener hears what a server tells of a call before it ends. Its methods must not
 // block.
 type Listener interface {
-	// Progress and Log are those of [call.Emitter].
+	// Progress tells that done of total is done; total is nil when not known.
 	Progress(done float64, total *float64, message string)
+	// Log passes on a record: level is what the server calls it, and fields are JSON of any
+	// kind, nil where there is a message.
 	Log(level, message string, fields json.RawMessage)
 }
 
@@ -100,7 +100,8 @@ type Call struct {
 	done   chan struct{} // closed when the call has ended
 	began  uint64        // how much had been heard of the server
 
-	sent atomic.Bool // its request has been on its way
+	sent    atomic.Bool             // its request has been on its way
+	trouble atomic.Pointer[trouble] // why that came to nothing over HTTP
 
 	mu       sync.Mutex
 	listener Listener

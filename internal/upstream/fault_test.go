@@ -82,7 +82,7 @@ var faults = map[string]struct {
 	"nothing":      {"with nothing", whole("")},
 	"deep nesting": {"may not pass", whole(strings.Repeat("[", 1000) + strings.Repeat("]", 1000))},
 	"a name twice": {"may not pass", whole(`{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`)},
-	"no message":   {"not a message", whole(`{"jsonrpc":"2.0"}`)},
+	"no message":   {"no message", whole(`{"jsonrpc":"2.0"}`)},
 	"a long answer": {"longer than", func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("x", 100<<10))

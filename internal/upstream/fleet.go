@@ -17,6 +17,7 @@ type Fleet struct {
 	options Options
 	listed  func()
 	updated func(name, uri string)
+	gate    gate           // of those that are being connected to
 	running sync.WaitGroup // of all that were kept at some time
 
 	mu      sync.Mutex
@@ -29,7 +30,7 @@ type Fleet struct {
 // another thing than before, and updated when one tells that a resource has changed of
 // which it was asked to tell. Neither must block.
 func NewFleet(o Options, listed func(), updated func(name, uri string)) *Fleet {
-	return &Fleet{options: o, listed: listed, updated: updated, servers: map[string]*server{}, parked: map[string]parked{}}
+	return &Fleet{options: o, listed: listed, updated: updated, gate: make(gate, maxDialling), servers: map[string]*server{}, parked: map[string]parked{}}
 }
 
 // Keep has the fleet be of these servers, by their names. One whose place is as it was
@@ -64,7 +65,7 @@ func (f *Fleet) start(p Place, before *server) *server {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
 	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
 	s.options.Changed = s.changed
 	f.running.Go(func() {
@@ -119,15 +120,21 @@ func (f *Fleet) Listing(p Place) *Listing {
 // Subscribe has a server tell when a resource changes, now and whenever it is reached
 // again, as far as it can. One server tells of 1,000 resources at most.
 func (f *Fleet) Subscribe(name, uri string) {
-	if s := f.server(name); s != nil {
-		s.subscriptions.add(uri)
-	}
+	f.subscribed(name, func(s *subscriptions) { s.add(uri) })
 }
 
 // Unsubscribe takes back [Fleet.Subscribe].
 func (f *Fleet) Unsubscribe(name, uri string) {
-	if s := f.server(name); s != nil {
-		s.subscriptions.remove(uri)
+	f.subscribed(name, func(s *subscriptions) { s.remove(uri) })
+}
+
+// subscribed changes what a server is wanted to tell of. It is not replaced meanwhile by
+// another one, which takes over what is wanted of it.
+func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.servers[name]; s != nil {
+		change(s.subscriptions)
 	}
 }
 
@@ -188,9 +195,6 @@ func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listene
 	}
 	return link.Begin(ctx, r, heard), nil
 }
-
-// Modern reports whether a server that can be reached has no sessions.
-func (f *Fleet) Modern(name string) bool { return f.State(name).Revision >= modern }
 
 // Close ends all connections, and waits until they have.
 func (f *Fleet) Close() {

@@ -38,7 +38,7 @@ func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	if err := f.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.State("lab"); s.Listing == nil || len(s.Listing.Tools) != 7 || s.Err != nil {
+	if s := f.State("lab"); s.Listing == nil || len(s.Listing.Tools) != 8 || s.Err != nil {
 		t.Errorf("the good one is %+v", s)
 	}
 	for _, name := range []string{"crash", "none"} {
@@ -133,7 +133,7 @@ func TestACallThatWaitsForItsClientIsGoneOnWithOnce(t *testing.T) {
 	if err != nil || len(reply.Asked) != 1 || reply.State != "" || c.Ended() {
 		t.Fatalf("nothing is asked: %+v, %v", reply, err)
 	}
-	handle := f.Park(c)
+	handle := f.Park(c, "ann")
 	if f.Resume("another", nil) != nil || f.Resume(handle, nil) != c || f.Resume(handle, nil) != nil {
 		t.Error("a call is gone on with by another handle, or twice")
 	}
@@ -158,7 +158,7 @@ func TestACallThatWaitsForItsClientEndsWithTheFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := f.Park(c)
+	handle := f.Park(c, "ann")
 	f.Close()
 	if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) || f.Resume(handle, nil) != nil {
 		t.Errorf("it ends with %v", err)

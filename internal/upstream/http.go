@@ -27,6 +27,8 @@ type watched struct {
 	// it has said last that nothing of it is at the URL.
 	plainEvents bool
 	absent      atomic.Bool
+	// trouble is why the last request came to nothing that was no call's; nil where it did not.
+	trouble atomic.Pointer[trouble]
 	// life ends with the link, and with it all that the client library still sends then.
 	life context.Context
 }
@@ -63,12 +65,15 @@ func (t *watched) send(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if of == nil && t.opens(out) {
+		t.trouble.Store(nil)
+	}
 	if out.Method == http.MethodDelete {
 		return t.leave(out)
 	}
 	resp, err := t.next.RoundTrip(out)
 	if err != nil {
-		return nil, err
+		return nil, t.troubled(of, out, err)
 	}
 	t.link.wire.health.heard.Add(1)
 	resp.Body = t.link.wire.health.listen(resp.Body)
@@ -78,13 +83,21 @@ func (t *watched) send(out *http.Request) (*http.Response, error) {
 		if (out.Method == http.MethodGet) == t.plainEvents {
 			t.absent.Store(slices.Contains(unposted, resp.StatusCode))
 		}
-		t.fault(resp, of)
+		if !t.fault(resp, of) {
+			_ = t.troubled(of, out, refusal(resp.StatusCode, of != nil))
+		}
 	case kind == "text/event-stream":
 		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.plainEvents, out.Context().Err)
 	default:
-		if err := t.whole(resp, of); err != nil {
-			return nil, err
+		err = t.whole(resp, of)
+		if resp.StatusCode == http.StatusOK && kind != "application/json" && !isTooMuch(err) {
+			_ = t.troubled(of, out, errNoServer) // unless it answers a notification
+		} else if err != nil {
+			_ = t.troubled(of, out, err)
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return resp, nil
 }
@@ -144,17 +157,18 @@ func (t *watched) whole(resp *http.Response, of *Call) error {
 var errNothing = errors.New("the server answers with nothing")
 
 // fault lets an error of the protocol through that stands in an answer with a status of
-// failure, and nothing else of it.
-func (t *watched) fault(resp *http.Response, of *Call) {
+// failure, and nothing else of it. It reports whether there is one.
+func (t *watched) fault(resp *http.Response, of *Call) bool {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFault+1))
 	if text = bytes.TrimSpace(text); err == nil && len(text) > 0 && len(text) <= maxFault {
 		if text, err = t.link.wire.incoming(text, of); err == nil {
 			give(resp, text)
-			return
+			return true
 		}
 	}
 	give(resp, nil)
+	return false
 }
 
 // give puts another body in the place of that of an answer.

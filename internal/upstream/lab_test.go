@@ -36,7 +36,22 @@ var programs = map[string]func(){
 	"deaf":  func() { select {} },
 	"mute":  func() { _, _ = os.Stdin.Read(make([]byte, 1)); select {} },
 	"crash": func() { syscall.Exit(3) },
+	"late": func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		fmt.Fprintln(os.Stderr, "its last word")
+		syscall.Exit(4)
+	},
+	"dies":  dies,
+	"shuts": func() { _ = os.Stdout.Close(); select {} },
 	"old":   old,
+}
+
+// dies has a signal end the program.
+func dies() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {}
 }
 
 // old is a server of an earlier revision, with a tool that asks in the midst of its call.
@@ -98,6 +113,9 @@ func lab(ended <-chan struct{}) *mcp.Server {
 	add := func(name string, h mcp.ToolHandler) { s.AddTool(&mcp.Tool{Name: name, InputSchema: object}, h) }
 	add("echo", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "said"}}, StructuredContent: r.Params.Arguments}, nil
+	})
+	add("meta", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: r.Params.Meta}, nil
 	})
 	add("tells", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		total := 2.0

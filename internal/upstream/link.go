@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
-// Options are what connections are made with. All of them are required but Supervisor
-// and Changed.
+// Options are what connections are made with. Version, Transport, Value and Logger are
+// required.
 type Options struct {
 	// Version is that of this server, which says so.
 	Version string
@@ -30,6 +30,10 @@ type Options struct {
 	// Programs of [MaxDepth] or more are not started: they would be those of a server that is
 	// its own upstream. Nil is neither.
 	Environment func() (env []string, depth int)
+	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
+	// carry on in _meta, "" for none. Nil has none carried on. There is no tracestate: it
+	// would be text of whoever calls.
+	Propagate func(context.Context) (traceparent string)
 	// Supervisor is the process that runs programs (see package supervisor).
 	Supervisor []string
 	// Changed is told of what the server says of itself: that a list has changed, by its
@@ -90,10 +94,11 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	stop := context.AfterFunc(ctx, leave)
 	err := l.connect(life, known)
 	if !stop() {
-		err = errors.Join(context.Cause(ctx), err)
+		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		_ = l.Close()
+		return nil, err
 	}
 	return l, nil
 }
@@ -142,7 +147,7 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 	l.hearLogs(ctx)
 	l.watching.Go(func() {
 		err := session.Wait()
-		l.wire.fail(errors.Join(ErrLost, err))
+		l.wire.fail(lost(err))
 	})
 	return nil
 }
@@ -175,14 +180,14 @@ func (a Asks) allows(method string) bool {
 	return a.Roots
 }
 
-// answered is what a client answers, in its own words.
-type answered struct {
-	mcp.ElicitResult // has the type be a result of the client library
+// response is what a client answers to a question of the server, in its own words.
+type response struct {
+	mcp.ElicitResult // has the type be a result, and a response, of the client library
 	text             json.RawMessage
 }
 
 // MarshalJSON returns the answer as it came.
-func (a *answered) MarshalJSON() ([]byte, error) { return a.text, nil }
+func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
 
 // errNobody refuses what a server asks.
 var errNobody = errors.New("nobody may be asked this")
@@ -202,7 +207,7 @@ func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
-		return &answered{text: answer}, nil
+		return &response{text: answer}, nil
 	}
 }
 
@@ -218,8 +223,10 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 		err := l.send(ctx, c, r)
 		l.wire.close(c)
 		cause := context.Cause(ctx)
-		if err != nil && cause != nil {
+		if met := c.trouble.Load(); err != nil && cause != nil {
 			err = cause
+		} else if err != nil && met != nil {
+			err = met.error
 		}
 		l.wire.judge(c, cause, err)
 		c.end(err)
@@ -229,7 +236,7 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 
 // send sends a request and waits for its response, which the wire takes.
 func (l *Link) send(ctx context.Context, c *Call, r Request) error {
-	meta, responses := l.meta(c, r), answers(r.Responses)
+	meta, responses := l.meta(ctx, c, r), answers(r.Responses)
 	var err error
 	switch r.Method {
 	case MethodTool:
@@ -258,11 +265,9 @@ func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 }
 
 // meta returns the _meta of a request.
-func (l *Link) meta(c *Call, r Request) mcp.Meta {
+func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
-	for name, value := range r.Meta {
-		meta[name] = value
-	}
+	l.trace(ctx, meta)
 	if l.Modern() {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
 		if r.Can != nil {
@@ -275,15 +280,22 @@ func (l *Link) meta(c *Call, r Request) mcp.Meta {
 	return meta
 }
 
-// response is an answer to a question of the server, in the words of its client.
-type response struct {
-	mcp.ElicitResult // has the type be an answer of the client library
-	text             json.RawMessage
+// traceParentKey is the member of _meta that names the span which a request is a part of
+// (2026-07-28 basic/index, OpenTelemetry trace context). Names without a prefix are free
+// before.
+const traceParentKey = "traceparent"
+
+// trace has a request carry the trace of its context on.
+func (l *Link) trace(ctx context.Context, meta mcp.Meta) {
+	if l.options.Propagate == nil {
+		return
+	}
+	if parent := l.options.Propagate(ctx); parent != "" {
+		meta[traceParentKey] = parent
+	}
 }
 
-// MarshalJSON returns the answer as it came.
-func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
-
+// answers are those to the questions of a server without sessions, by its keys.
 func answers(texts map[string]json.RawMessage) mcp.InputResponseMap {
 	if texts == nil {
 		return nil
@@ -312,6 +324,14 @@ func (l *Link) Err() error { return l.wire.failure() }
 
 // ErrLost is why the calls of a link end whose server has ended it.
 var ErrLost = errors.New("the connection to the server is lost")
+
+// lost is ErrLost with the reason, where there is one.
+func lost(why error) error {
+	if why == nil {
+		return ErrLost
+	}
+	return fmt.Errorf("%w: %w", ErrLost, why)
+}
 
 // ErrClosed is why the calls of a link that was closed end.
 var ErrClosed = errors.New("the connection to the server was closed")

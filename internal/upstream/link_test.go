@@ -21,7 +21,7 @@ func TestServersAreSpokenToInEveryWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(listing.Tools) != 7 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
+			if len(listing.Tools) != 8 || len(listing.Prompts) != 1 || len(listing.Resources) != 1 || listing.Instructions != "Ask the lab." {
 				t.Errorf("it offers %s", listing.Tools)
 			}
 			const arguments = `{"z":9007199254740993,"a":[1.0]}`
@@ -179,7 +179,7 @@ func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for word, want := range map[string]bool{"starting up": true, "a word to the operator": true, "a long line": true, "its end": false} {
+	for word, want := range map[string]bool{"starting up": true, "a word to the operator": true, "a long line": true, "x … [cut]": true, "its end": false} {
 		if strings.Contains(log.String(), word) != want {
 			t.Errorf("that the log holds %q is not %t", word, want)
 		}

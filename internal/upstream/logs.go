@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/internal/clip"
 )
 
 // logLevelKey is the member of _meta by which servers without sessions are asked to log
@@ -23,6 +25,13 @@ func (l *Link) hearLogs(ctx context.Context) {
 	}
 	//lint:ignore SA1019 as above
 	if err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel}); err != nil {
-		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.place.Name), slog.Any("error", err))
+		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.place.Name), logged("error", err.Error()))
 	}
 }
+
+// maxNoise is how much of the words of a server one record of the log has, in bytes.
+const maxNoise = clip.Least
+
+// logged is what a server says, for the log. Who hides secrets in it sees where it was cut:
+// half of one may stand there.
+func logged(key, text string) slog.Attr { return slog.String(key, clip.Text(text, maxNoise)) }

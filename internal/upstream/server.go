@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -34,6 +35,7 @@ type server struct {
 	options Options
 	listed  func()
 	updated func(uri string)
+	gate    gate
 	stop    context.CancelFunc
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
@@ -81,13 +83,12 @@ func (s *server) run(ctx context.Context) {
 			wait, failures = firstWait, 0
 		}
 		pause := wait/2 + rand.N(wait/2+1)
-		why := err.Error() // which may be in words of the server
 		level := slog.LevelWarn
 		if failures++; failures&(failures-1) != 0 { // after one failure, two, four and so on
 			level = slog.LevelDebug
 		}
 		s.options.Logger.Log(ctx, level, "an upstream server cannot be reached",
-			slog.String("upstream", s.place.Name), slog.String("error", why[:min(len(why), maxNoise)]), slog.Int("failures", failures), slog.Duration("again_in", pause))
+			slog.String("upstream", s.place.Name), logged("error", err.Error()), slog.Int("failures", failures), slog.Duration("again_in", pause))
 		s.set(nil, State{Err: err, Again: time.Now().Add(pause)})
 		select {
 		case <-ctx.Done():
@@ -97,6 +98,24 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
+// begin connects to the server, and reads what it offers.
+func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listing, error) {
+	defer s.gate.enter(ctx)()
+	ctx, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
+	defer cancel()
+	link, err := dial(ctx, s.place, s.options, s.way)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.way = link.way
+	listing, err := link.List(ctx)
+	if err != nil {
+		_ = link.Close()
+		return nil, nil, err
+	}
+	return link, listing, nil
+}
+
 // serve connects to the server, and returns why the connection has ended, or could not
 // be made.
 func (s *server) serve(ctx context.Context) error {
@@ -104,18 +123,11 @@ func (s *server) serve(ctx context.Context) error {
 	if start <= 0 {
 		start = defaultStart
 	}
-	starting, cancel := context.WithTimeout(ctx, start)
-	defer cancel()
-	link, err := dial(starting, s.place, s.options, s.way)
+	link, listing, err := s.begin(ctx, start)
 	if err != nil {
 		return err
 	}
-	s.way = link.way
 	defer func() { _ = link.Close() }()
-	listing, err := link.List(starting)
-	if err != nil {
-		return err
-	}
 	s.ready = time.Now()
 	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
 	if listing.Subscribes {
@@ -130,7 +142,7 @@ func (s *server) serve(ctx context.Context) error {
 		if err := s.await(ctx, link, listing.TTL); err != nil {
 			return err
 		}
-		again, cancel := context.WithTimeout(ctx, start)
+		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server has not told within %s (start_timeout) what it offers", start))
 		listing, err = link.List(again)
 		cancel()
 		if err != nil {

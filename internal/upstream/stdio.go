@@ -22,8 +22,6 @@ const (
 	// leaveTime is how long a program may go on that has nothing more to read, and how
 	// long a server over HTTP may take to hear that a session is over.
 	leaveTime = time.Second
-	// maxNoise is how much of a line that is no message is told to the log, in bytes.
-	maxNoise = 1 << 10
 )
 
 // program is a server that speaks over its standard streams: messages are lines.
@@ -33,7 +31,7 @@ type program struct {
 	link  *Link
 	lines *bufio.Reader
 	ready []byte
-	told  sync.WaitGroup
+	told  chan struct{} // closed when its standard error has been read
 
 	mu   sync.Mutex
 	part []byte // of a message that the client library has not written to its end
@@ -68,21 +66,22 @@ func (l *Link) start(ctx context.Context) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(l.wire.health.listen(child.Stdout))}
-	p.told.Go(p.tell)
+	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(l.wire.health.listen(child.Stdout)), told: make(chan struct{})}
+	go p.tell()
 	return p, nil
 }
 
 // tell passes what the program writes to its standard error on to the log, line by line.
 // Of a long line it passes on the beginning.
 func (p *program) tell() {
-	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), maxNoise)
+	defer close(p.told)
+	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), 2*maxNoise)
 	for within := false; ; {
 		line, long, err := lines.ReadLine()
 		if err != nil {
 			return
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 && !within {
+		if !within && len(bytes.TrimSpace(line)) > 0 {
 			p.noise("an upstream server says", line)
 		}
 		within = long
@@ -92,7 +91,7 @@ func (p *program) tell() {
 // noise tells the log of a line of the program.
 func (p *program) noise(what string, line []byte) {
 	p.wire.pace.keep(p.wire.dead)
-	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), slog.String("line", string(line[:min(len(line), maxNoise)])))
+	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), logged("line", string(line)))
 }
 
 // Read reads the messages that the wire lets through, one on each line.
@@ -147,15 +146,12 @@ func (p *program) line() ([]byte, error) {
 	}
 }
 
-// ErrEnded is why the calls of a program end that has ended.
-var ErrEnded = errors.New("the program has ended")
-
 // gone is why there is nothing more to read.
 func (p *program) gone(err error) error {
-	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %w", ErrEnded, err)
+	if errors.Is(err, io.EOF) {
+		return p.fate(errClosed)
 	}
-	return ErrEnded
+	return p.fate(fmt.Errorf("read what the program writes: %w", err))
 }
 
 // Write sends what the client library writes: whole messages, each with its line end.
@@ -171,7 +167,7 @@ func (p *program) Write(text []byte) (int, error) {
 		p.wire.outgoing(p.part[:end])
 		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTime))
 		if _, err := p.child.Stdin.Write(p.part[:end+1]); err != nil {
-			err = fmt.Errorf("the program does not read: %w", err)
+			err = p.fate(fmt.Errorf("the program does not read: %w", err))
 			p.wire.fail(err)
 			return 0, err
 		}
@@ -191,6 +187,11 @@ func (p *program) end() {
 	_ = p.Close()
 	late := time.AfterFunc(leaveTime, p.child.Kill)
 	defer late.Stop()
+	_, _ = p.child.Outcome()
+	select {
+	case <-p.told: // its last words
+	case <-time.After(leaveTime):
+	}
 	_, _ = p.child.Wait()
-	p.told.Wait()
+	<-p.told
 }

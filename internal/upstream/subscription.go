@@ -115,7 +115,7 @@ func (l *Link) subscribe(parent context.Context, uri string) bool {
 	defer cancel()
 	err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	if err != nil && parent.Err() == nil {
-		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.place.Name), slog.Any("error", err))
+		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.place.Name), logged("error", err.Error()))
 		return l.Err() == nil
 	}
 	return true

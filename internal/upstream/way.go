@@ -54,6 +54,9 @@ func (l *Link) find(ctx context.Context, known way) error {
 			l.way = w
 			return nil
 		}
+		if met := t.trouble.Load(); met != nil && l.wire.failure() == nil {
+			err = met.error
+		}
 		if len(ways) > 1 {
 			err = fmt.Errorf("%s at %s: %w", w.transport, w.url, err)
 		}

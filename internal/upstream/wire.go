@@ -63,7 +63,7 @@ type message struct {
 }
 
 // errNoMessage says that JSON is no message of JSON-RPC.
-var errNoMessage = errors.New("not a message of JSON-RPC")
+var errNoMessage = errors.New("the server sends what is no message of JSON-RPC")
 
 // parse takes a message apart that has passed the gate. Names count to the letter.
 func parse(text []byte) (m message, err error) {

@@ -163,7 +163,7 @@ func (c *client) read(ctx context.Context, r *request, resp *http.Response) ([]b
 }
 
 // failed tells the operator's log what the script is not told.
-func (c *client) failed(ctx context.Context, r *request, err error) error {
+func (c *client) failed(ctx context.Context, r *request, err error) *scripting.HostError {
 	explained := explain(ctx, r.host, err)
 	c.options.Logger.DebugContext(ctx, "a script's HTTP request failed",
 		"grant", c.grant.Name, "host", r.to.hostport(), "code", explained.Code,

@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// metas are servers, one of each era, with a tool that returns the _meta of its call.
+func metas(t *testing.T) map[string]string {
+	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "meta", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: r.Params.Meta}, nil
+	})
+	of := func(*http.Request) *mcp.Server { return s }
+	return map[string]string{
+		"sessions":  web(t, mcp.NewSSEHandler(of, nil)),
+		"stateless": web(t, mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true})),
+	}
+}
+
+// A server is told of the trace of a call, in _meta, which is that of its caller, and of the
+// span that it is called in. It is told nothing more of the caller, and nothing at all
+// where nobody asks for traces.
+func TestAnUpstreamIsToldTheTraceOfItsCall(t *testing.T) {
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	for way, url := range metas(t) {
+		t.Run(way, func(t *testing.T) {
+			var console bytes.Buffer
+			traced := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(url)), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole})
+			r := tool("lab_meta", `{}`)
+			r.Trace = engine.Trace{Parent: "00-" + trace + "-b7ad6b7169203331-01", State: "a=b"}
+			with, without := metaOf(t, traced, r), metaOf(t, federated(t, upstreamAt(url)), r)
+			if err := traced.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, s := range spansOf(t, &console) {
+				ids = append(ids, "00-"+s.Trace+"-"+s.ID+"-01")
+			}
+			if parent, _ := with["traceparent"].(string); !slices.Contains(ids, parent) || !strings.Contains(parent, trace) {
+				t.Errorf("it is told %v, and the spans are %q", with, ids)
+			}
+			delete(with, "traceparent")
+			if got, want := slices.Sorted(maps.Keys(with)), slices.Sorted(maps.Keys(without)); !slices.Equal(got, want) {
+				t.Errorf("beside that it is told of %q, and without traces of %q", got, want)
+			}
+		})
+	}
+}
+
+// metaOf returns what the server behind a call sees of its _meta.
+func metaOf(t *testing.T, s *engine.Server, r engine.Request) (meta map[string]any) {
+	t.Helper()
+	answer := called(t, s, r)
+	if answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	if err := json.Unmarshal(answer.Structured, &meta); err != nil {
+		t.Fatal(err)
+	}
+	return meta
+}

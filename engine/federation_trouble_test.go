@@ -1,0 +1,60 @@
+package engine_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// answering is a server that gives one answer to everything.
+func answering(t *testing.T, status int, kind, body string) (url string) {
+	return web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_, _ = fmt.Fprint(w, body)
+	}))
+}
+
+// Why a server is not reached is told in a sentence. What it says itself is not shown.
+func TestTheOperatorIsToldWhatToDoAboutAnUpstreamThatIsNotReached(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	plain := answering(t, http.StatusOK, "text/html", "<p>hello</p>")
+	const nowhere = ": look at its path, which is mostly /mcp"
+	for what, row := range map[string]struct{ url, want string }{
+		"no credential":         {answering(t, 401, "text/plain", "body"), "the server wants another credential (401 Unauthorized): look at the header of the block, and its secret"},
+		"no authority":          {answering(t, 403, "text/plain", "body"), "the server does not let mcpd in (403 Forbidden): look at what the credential of the block may do"},
+		"no path":               {answering(t, 404, "text/plain", "body"), "nothing of MCP is at this URL (404 Not Found)" + nowhere + ", and whether it begins with https"},
+		"a redirect":            {answering(t, 302, "text/plain", "body"), "the server is elsewhere (302 Found), where mcpd does not follow: write the URL that is meant"},
+		"a failure":             {answering(t, 500, "text/plain", "body"), "the server fails (500 Internal Server Error): look at its own log"},
+		"a page":                {plain, "what answers at this URL is no MCP server" + nowhere},
+		"nothing":               {answering(t, 200, "", ""), "what answers at this URL is no MCP server" + nowhere},
+		"other JSON":            {answering(t, 200, "application/json", `{"body":1}`), "the server sends what is no message of JSON-RPC"},
+		"nobody":                {"http://" + gone, gone + " refused the connection: does it run, and is this its port?"},
+		"a strange certificate": {secure.URL, "no trusted TLS connection to " + secure.Listener.Addr().String() + " could be made: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"no TLS":                {"https" + strings.TrimPrefix(plain, "http"), "it speaks no TLS, so write http:// if it is to be trusted"},
+	} {
+		s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(row.url+"/mcp", "private_networks = true", `transport = "streamable"`))})
+		got := fmt.Sprint(s.Status().Upstreams[0].Err)
+		if !strings.HasSuffix(got, row.want) || strings.Contains(got, "body") {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
