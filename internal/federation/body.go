@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/upstream"
 	"github.com/mcpd/mcpd/scripting"
@@ -120,7 +121,7 @@ const maxMessage = 16 << 10
 // Of a tool it is an error that a model may learn from; elsewhere its code says what is
 // wrong, such as that there is no such resource.
 func (l *leg) fault(f *upstream.Fault) *scripting.Failure {
-	message := clip(l.invocation.Host.Secrets.Redact(f.Message))
+	message := clipped(l.invocation.Host.Secrets.Redact(f.Message))
 	const missingCapability = -32021
 	switch {
 	case f.Code == missingCapability && isObject(f.Data):
@@ -131,19 +132,15 @@ func (l *leg) fault(f *upstream.Fault) *scripting.Failure {
 	return &scripting.Failure{Kind: scripting.RPCError, RPCCode: f.Code, Message: message}
 }
 
-// clip bounds what is passed on of the words of a server.
-func clip(text string) string { return clipTo(text, maxMessage) }
+// clipped bounds what is passed on of the words of a server.
+func clipped(text string) string { return clippedTo(text, maxMessage) }
 
-// clipTo bounds a text in bytes, and leaves no half of a character.
-func clipTo(text string, most int) string {
+// clippedTo bounds a text in bytes, and leaves no half of a character.
+func clippedTo(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	end := most
-	for end > 0 && text[end]&0xc0 == 0x80 {
-		end--
-	}
-	return text[:end] + "…"
+	return clip.Start(text, most) + "…"
 }
 
 // failed is the outcome of a call that has no result.

@@ -192,7 +192,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
 		offered.Problems = append(offered.Problems, o.problems...)
 		if text := strings.TrimSpace(f.veil.Redact(listing.Instructions)); u.Instructions && text != "" {
-			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clip(text))
+			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clipped(text))
 		}
 	}
 	offered.Accepted, offered.Unasked = f.pins.hash(f.known), f.pins.Offline

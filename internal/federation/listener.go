@@ -77,7 +77,7 @@ func (l *listener) fits(n int) bool {
 
 // Progress passes on how far the call is, without its words where these are too many.
 func (l *listener) Progress(done float64, total *float64, message string) {
-	if message = clip(l.host.Secrets.Redact(message)); !l.fits(len(message)) {
+	if message = clipped(l.host.Secrets.Redact(message)); !l.fits(len(message)) {
 		message = ""
 	}
 	l.tell("progress", map[string]any{"done": done, "total": total, "message": message})
@@ -91,7 +91,7 @@ var levels = map[string]string{
 // Log passes on a record.
 func (l *listener) Log(level, message string, fields json.RawMessage) {
 	known := levels[level]
-	message = clip(l.host.Secrets.Redact(message))
+	message = clipped(l.host.Secrets.Redact(message))
 	if known == "" || !l.fits(len(message)+len(fields)) {
 		return
 	}

@@ -180,7 +180,7 @@ func (l *leg) words(text string) string {
 	if l.invocation.Host.Secrets.Redact(text) != text {
 		return text
 	}
-	return clip(text)
+	return clipped(text)
 }
 
 // isPage reports whether users may be sent to a page.

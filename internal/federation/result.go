@@ -113,7 +113,7 @@ func saidNo(list, value json.RawMessage) *scripting.Failure {
 			texts = append(texts, b.text("text"))
 		}
 	}
-	message := clip(strings.Join(texts, "\n"))
+	message := clipped(strings.Join(texts, "\n"))
 	if message == "" {
 		message = "the tool failed and does not say why"
 	}

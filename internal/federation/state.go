@@ -66,7 +66,7 @@ func (f *Federation) shown(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(clipTo(f.veil.Redact(err.Error()), maxReason))
+	return errors.New(clippedTo(f.veil.Redact(err.Error()), maxReason))
 }
 
 // States returns how the servers of a catalog are, in the order of their blocks.
