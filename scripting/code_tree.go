@@ -86,33 +86,6 @@ func (c *compilation) statements(function *ast.FunctionLiteral) []ast.Statement 
 	return function.Body.List[0].(*ast.BlockStatement).List
 }
 
-// complete has code return the value of its last statement, if that is an
-// expression. One that is nothing but a function is left to be told.
-func (c *compilation) complete(function *ast.FunctionLiteral) {
-	statements := c.statements(function)
-	last := len(statements) - 1
-	for last >= 0 {
-		if _, empty := statements[last].(*ast.EmptyStatement); !empty {
-			break
-		}
-		last--
-	}
-	if last < 0 {
-		return
-	}
-	s, ok := statements[last].(*ast.ExpressionStatement)
-	if !ok {
-		return
-	}
-	switch s.Expression.(type) {
-	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
-		if len(statements) == 1 {
-			return
-		}
-	}
-	statements[last] = &ast.ReturnStatement{Return: s.Idx0(), Argument: s.Expression}
-}
-
 // declareAssigned declares, around the code, the names that it gives values to
 // and does not declare.
 func (c *compilation) declareAssigned(function *ast.FunctionLiteral, names map[string]bool) {

@@ -99,7 +99,7 @@
 //
 // and nothing else of what bodies see. Arguments are one object, and {} where there
 // are none. The result is the value of the last statement where that is an
-// expression, or what return returned. Arrays of content blocks that tools answer,
+// expression, or ends in one by if or try, or what return returned. Arrays of content blocks that tools answer,
 // and blocks of them, are content as those of content.text are; of an object or an
 // array that holds some, the blocks are the content and the value refers to them by
 // {"type", "block"}, where block is the place in the content. A name to which code

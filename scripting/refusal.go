@@ -39,7 +39,7 @@ func (c *compilation) syntaxError(err error) {
 	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
 		detail = "write async in front of the function around it, which is what await stands in"
 	}
-	c.mistake(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: detail, Range: at}, where)
+	c.mistake(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: cmp.Or(c.adviseObject(at), detail), Range: at}, where)
 }
 
 // endsEarly tells a mistake that shows only behind the end of the body.

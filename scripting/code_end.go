@@ -1,0 +1,119 @@
+package scripting
+
+import (
+	"strings"
+
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/parser"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// complete has code return the value of its last statement, if that is an expression, or
+// ends in one whichever way it takes: if, else, try and catch. One that is nothing but a
+// function is left to be told.
+func (c *compilation) complete(function *ast.FunctionLiteral) {
+	statements := c.statements(function)
+	if len(statements) == 1 {
+		if s, ok := statements[0].(*ast.ExpressionStatement); ok && isFunction(s.Expression) {
+			return
+		}
+	}
+	if last := lastOf(statements); last >= 0 {
+		if block, ok := statements[last].(*ast.BlockStatement); ok {
+			c.checkObject(block)
+		}
+		statements[last] = returning(statements[last])
+	}
+}
+
+func isFunction(e ast.Expression) bool {
+	switch e.(type) {
+	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+		return true
+	}
+	return false
+}
+
+// lastOf returns the index of the last statement that is not empty, -1 where there is none.
+func lastOf(statements []ast.Statement) int {
+	for last := len(statements) - 1; last >= 0; last-- {
+		if _, empty := statements[last].(*ast.EmptyStatement); !empty {
+			return last
+		}
+	}
+	return -1
+}
+
+// returning returns a statement behind which nothing comes, with the value of the last
+// expression returned. Those of loops and of switch are not: they go on.
+func returning(statement ast.Statement) ast.Statement {
+	switch s := statement.(type) {
+	case *ast.ExpressionStatement:
+		return &ast.ReturnStatement{Return: s.Idx0(), Argument: s.Expression}
+	case *ast.BlockStatement:
+		if last := lastOf(s.List); last >= 0 {
+			s.List[last] = returning(s.List[last])
+		}
+	case *ast.IfStatement:
+		if s.Consequent = returning(s.Consequent); s.Alternate != nil {
+			s.Alternate = returning(s.Alternate)
+		}
+	case *ast.TryStatement:
+		returning(s.Body)
+		if s.Catch != nil {
+			returning(s.Catch.Body)
+		}
+	}
+	return statement
+}
+
+// asObject is what is told of an object that stands where a block does.
+const asObject = "an object that is the result is written in parentheses: ({ … }), or return { … }"
+
+// checkObject tells of a block at the end of code that is meant to be an object.
+func (c *compilation) checkObject(block *ast.BlockStatement) {
+	at, ok := c.origin.at(int(block.LeftBrace) - 1)
+	begins, ends, found := objectAtEnd(c.body())
+	if !ok || !found || c.src.Text.Pos(begins).Byte != at.Start.Byte {
+		return
+	}
+	c.fail(c.src.Text.Range(begins, ends), "code-block", "this is a block of statements, and no object", asObject)
+}
+
+// objectAtEnd returns where the braces at the end of a text begin and end, if what is
+// between them could be an object.
+func objectAtEnd(text string) (begins, ends int, found bool) {
+	l := lexer{src: text}
+	var open []int
+	for t := l.next(); t.kind != tokenEnd; t = l.next() {
+		switch {
+		case t.kind == tokenSemicolon:
+		case t.text == "{":
+			open, found = append(open, t.start), false
+		case t.text == "}" && len(open) > 0:
+			begins, ends, found = open[len(open)-1], t.end, true
+			open = open[:len(open)-1]
+		default:
+			found = false
+		}
+	}
+	if !found || len(open) > 0 || strings.TrimSpace(text[begins+1:ends-1]) == "" {
+		return 0, 0, false
+	}
+	tree, err := parser.ParseFile(nil, compiledName, "async()=>("+text[begins:ends]+")", 0, parser.WithDisableSourceMaps)
+	return begins, ends, err == nil && len(tree.Body) == 1
+}
+
+// adviseObject returns what is told of a mistake of syntax within what is meant to be an
+// object; "" of any other.
+func (c *compilation) adviseObject(at diag.Range) string {
+	if c.src.Kind != Code {
+		return ""
+	}
+	begins, ends, found := objectAtEnd(c.body())
+	if !found || at.Start.Byte < c.src.Text.Pos(begins).Byte || at.Start.Byte > c.src.Text.Pos(ends).Byte {
+		return ""
+	}
+	return asObject
+}
