@@ -53,6 +53,25 @@ func TestTheDocumentationIsTrue(t *testing.T) {
 	}
 }
 
+// TestNoPageHoldsBothSidesOfAMerge reads what people read, decisions and the changelog
+// among it.
+func TestNoPageHoldsBothSidesOfAMerge(t *testing.T) {
+	decisions, err := filepath.Glob("docs/decisions/*.md")
+	if err != nil || len(decisions) == 0 {
+		t.Fatalf("%d decisions, %v", len(decisions), err)
+	}
+	side := regexp.MustCompile(`(?m)^(?:<<<<<<<|>>>>>>>) .+$`)
+	for _, page := range slices.Concat(pages(t), decisions, []string{"CHANGELOG.md"}) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range side.FindAllIndex(text, -1) {
+			t.Errorf("%s:%d: a conflict of a merge is not resolved", page, 1+bytes.Count(text[:at[0]], []byte("\n")))
+		}
+	}
+}
+
 // pages returns the Markdown files that are held to the rules. Decisions are
 // records of their day and are not.
 func pages(t *testing.T) []string {

@@ -22,7 +22,7 @@ func tool(name, arguments string) engine.Request {
 	return engine.Request{Name: name, Arguments: json.RawMessage(arguments)}
 }
 
-// said is what a call ended with, on a line.
+// ended is what a call ended with, on a line.
 func ended(r engine.Result) string {
 	switch {
 	case r.Err != nil:
