@@ -24,21 +24,28 @@ type addOut struct {
 // native returns a server with one tool in Go.
 func native(tb testing.TB) *engine.Server {
 	tb.Helper()
-	s, err := engine.New(engine.Options{Name: "bench"})
+	s, err := adding(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// adding returns a loaded server whose tool adds.
+func adding(ctx context.Context) (*engine.Server, error) {
+	s, err := engine.New(engine.Options{Name: "bench"})
+	if err != nil {
+		return nil, err
+	}
 	err = engine.AddTool(s, engine.ToolOptions{Name: "add"}, func(_ context.Context, _ identity.Agent, in addIn) (addOut, error) {
 		return addOut{in.A + in.B}, nil
 	})
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
-	if _, err := s.Load(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	return s
+	_, err = s.Load(ctx)
+	return s, err
 }
 
 // bareRequest is what the yardstick decodes of a call.

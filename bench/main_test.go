@@ -23,5 +23,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveBare())
 		os.Exit(1)
 	}
+	if len(os.Args) == 2 && os.Args[1] == behindVerb {
+		if err := serveBehind(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }

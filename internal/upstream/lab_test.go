@@ -161,7 +161,7 @@ func lab(ended <-chan struct{}) *mcp.Server {
 }
 
 // web serves over HTTP until the test ends.
-func web(t *testing.T, h http.Handler) (url string) {
+func web(t testing.TB, h http.Handler) (url string) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -170,7 +170,7 @@ func web(t *testing.T, h http.Handler) (url string) {
 
 // forgets ends the sessions of a server when its host is closed, which it does not end of
 // those whose clients went without a word.
-func forgets(t *testing.T, s *mcp.Server) *mcp.Server {
+func forgets(t testing.TB, s *mcp.Server) *mcp.Server {
 	t.Helper()
 	t.Cleanup(func() {
 		for session := range s.Sessions() {
@@ -181,7 +181,7 @@ func forgets(t *testing.T, s *mcp.Server) *mcp.Server {
 }
 
 // program returns the place of one of the programs.
-func program(t *testing.T, name string) upstream.Place {
+func program(t testing.TB, name string) upstream.Place {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -191,7 +191,7 @@ func program(t *testing.T, name string) upstream.Place {
 }
 
 // ways are all in which a server can be spoken to, with the era of the protocol.
-func ways(t *testing.T) map[string]upstream.Place {
+func ways(t testing.TB) map[string]upstream.Place {
 	t.Helper()
 	ended := make(chan struct{})
 	defer t.Cleanup(func() { close(ended) })
@@ -229,7 +229,7 @@ func (j *journal) String() string {
 }
 
 // options reach every host.
-func options(t *testing.T) (upstream.Options, *journal) {
+func options(t testing.TB) (upstream.Options, *journal) {
 	t.Helper()
 	log := &journal{}
 	transport := &http.Transport{}
@@ -243,7 +243,7 @@ func options(t *testing.T) (upstream.Options, *journal) {
 }
 
 // dial connects to a server until the test ends.
-func dial(t *testing.T, p upstream.Place) (*upstream.Link, *journal) {
+func dial(t testing.TB, p upstream.Place) (*upstream.Link, *journal) {
 	t.Helper()
 	o, log := options(t)
 	l, err := upstream.Dial(t.Context(), p, o)
@@ -255,7 +255,7 @@ func dial(t *testing.T, p upstream.Place) (*upstream.Link, *journal) {
 }
 
 // call makes a call of a tool to its end.
-func call(t *testing.T, l *upstream.Link, tool, arguments string) upstream.Reply {
+func call(t testing.TB, l *upstream.Link, tool, arguments string) upstream.Reply {
 	t.Helper()
 	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: tool, Arguments: json.RawMessage(arguments)}, nil)
 	reply, err := c.Next(t.Context())

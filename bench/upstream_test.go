@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/scripting/worker"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// behindVerb has this program be a server behind another, over its standard streams.
+const behindVerb = "behind"
+
+// serveBehind serves the tool in Go that adds.
+func serveBehind() error {
+	ctx := context.Background()
+	s, err := adding(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(serve.New(s, serve.Options{}).Stdio(ctx, os.Stdin, os.Stdout), s.Close(ctx))
+}
+
+// placesBehind are where such a server is, as upstream blocks say it.
+func placesBehind(tb testing.TB) map[string]string {
+	tb.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	web := httptest.NewServer(handlerOf(tb, native(tb)))
+	tb.Cleanup(web.Close)
+	return map[string]string{
+		"stdio": fmt.Sprintf("command = [%q, %q]", program, behindVerb),
+		"http":  fmt.Sprintf("url = %q", web.URL+"/mcp"),
+	}
+}
+
+// BenchmarkUpstreamCall calls a tool of another server: the whole way there and back. Over
+// HTTP that server is in this process, so its allocations are among those that are told.
+func BenchmarkUpstreamCall(b *testing.B) {
+	for way, place := range placesBehind(b) {
+		b.Run(way, func(b *testing.B) {
+			s := load(b, engine.Options{Config: file("mcpd.hcl", "upstream \"behind\" {\n  "+place+"\n}\n")})
+			request := addRequest
+			request.Name = "behind_add"
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := s.Execute(b.Context(), request); r.Err != nil {
+					b.Fatal(r.Err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRunCode runs a program of an agent that makes two calls of a tool in a file, in
+// both executors.
+func BenchmarkRunCode(b *testing.B) {
+	program, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	apart, err := worker.NewExecutor(worker.Options{}, program, "mcpd", workerVerb)
+	if err != nil {
+		b.Fatal(err)
+	}
+	request := addRequest
+	request.Name = "run_code"
+	request.Arguments, _ = json.Marshal(map[string]string{
+		"code": "const { sum } = await add({ a: 2, b: 3 });\nconst all = await add({ a: sum, b: 4 });\nconsole.log(all.sum);\nall",
+	})
+	for name, x := range map[string]scripting.Executor{"inline": scripting.Inline(), "worker": apart} {
+		b.Run(name, func(b *testing.B) {
+			s := load(b, engine.Options{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Executor: x})
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := s.Execute(b.Context(), request); r.Err != nil {
+					b.Fatal(r.Err)
+				}
+			}
+		})
+	}
+}
+
+// file is a folder of one file.
+func file(name, text string) fstest.MapFS {
+	return fstest.MapFS{name: {Data: []byte(text), Mode: 0o644}}
+}
