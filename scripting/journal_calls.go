@@ -68,6 +68,46 @@ func (j *Journal) Made(call [16]byte) (times int) {
 	return times
 }
 
+// Answered is what a call of code has asked its client, which has answered.
+type Answered struct {
+	// Details are those of the refusal by which the host has had the call ask (see [Asks]),
+	// and Responses the answers of the client to them, by their keys.
+	Details, Responses json.RawMessage
+}
+
+// Answered returns what calls of code have asked and their client has answered, in the runs
+// before this one.
+func (j *Journal) Answered() (all []Answered) {
+	asks, responses := map[int][16]byte{}, map[[16]byte]json.RawMessage{}
+	for i := range j.entries {
+		e := &j.entries[i]
+		digest, asked := asks[e.seq]
+		switch {
+		case e.kind == entryAsked && e.op == opAsk:
+			asks[e.seq] = e.digest
+		case e.kind == entryAnswered && asked && e.refusal == nil:
+			var a struct{ Responses json.RawMessage }
+			if json.Unmarshal(e.answer, &a) == nil {
+				responses[digest] = a.Responses
+			}
+		}
+	}
+	for i := range j.entries {
+		e := &j.entries[i]
+		if e.kind != entryAnswered || e.refusal == nil || e.refusal.Code != Asks {
+			continue
+		}
+		var asks toolAsks
+		if json.Unmarshal(e.refusal.Details, &asks) != nil {
+			continue
+		}
+		if given, is := responses[digestOf(asks.payload())]; is {
+			all = append(all, Answered{e.refusal.Details, given})
+		}
+	}
+	return all
+}
+
 // maxCalled bounds the name of a tool that a journal keeps, in bytes.
 const maxCalled = 256
 

@@ -117,18 +117,25 @@ func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame
 	})
 }
 
+// toolAsks are the details of the refusal by which a host has code ask its client.
+type toolAsks struct {
+	Requests json.RawMessage `json:"requests"`
+	State    json.RawMessage `json:"state"`
+}
+
+// payload is that of the operation ask.
+func (a *toolAsks) payload() []byte {
+	return mustJSON(map[string]json.RawMessage{"requests": a.Requests})
+}
+
 // askFor asks the client what a tool asks, and returns the promise of what its call comes
 // to then.
 func (r *run) askFor(request toolRequest, resumed int, details []byte, stack []goja.StackFrame) (v, thrown goja.Value) {
-	var asks struct {
-		Requests json.RawMessage `json:"requests"`
-		State    json.RawMessage `json:"state"`
-	}
+	var asks toolAsks
 	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumed {
 		return nil, r.toolError(request.Tool, &HostError{Code: Denied, Message: "the tool asks too often"}, stack)
 	}
-	payload := mustJSON(map[string]json.RawMessage{"requests": asks.Requests})
-	return r.ask(opAsk, payload, func(a answer) (v, thrown goja.Value) {
+	return r.ask(opAsk, asks.payload(), func(a answer) (v, thrown goja.Value) {
 		if a.refusal != nil {
 			return nil, r.toolError(request.Tool, a.refusal, stack)
 		}

@@ -34,6 +34,9 @@ type host struct {
 	left int
 	// approved counts the calls that the user has approved, and were not made yet.
 	approved map[[16]byte]int
+	// answered are the calls that go on with what their client has answered, by the hashes
+	// of what they go on from. It is fixed at creation.
+	answered map[[sha256.Size]byte]bool
 	// asks are what tools want to ask, by the hashes of what the client is asked.
 	asks map[[sha256.Size]byte]bool
 	// planned are the calls of a rehearsal that were not made, by their numbers.
@@ -49,10 +52,32 @@ type payload struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Resume is nil of a call that begins.
-	Resume *struct {
-		State     resumption                 `json:"state"`
-		Responses map[string]json.RawMessage `json:"responses"`
-	} `json:"resume,omitempty"`
+	Resume *continuation `json:"resume,omitempty"`
+}
+
+// continuation is what a call goes on with.
+type continuation struct {
+	State     resumption                 `json:"state"`
+	Responses map[string]json.RawMessage `json:"responses"`
+}
+
+// hash is that of all of it.
+func (c *continuation) hash() [sha256.Size]byte {
+	encoded, _ := json.Marshal(c) // what was decoded always encodes
+	return sha256.Sum256(encoded)
+}
+
+// answered returns what calls may go on with, by its hash: what the client has answered to
+// what they have asked.
+func answered(j *scripting.Journal) map[[sha256.Size]byte]bool {
+	may := map[[sha256.Size]byte]bool{}
+	for _, a := range j.Answered() {
+		var c continuation
+		if json.Unmarshal(a.Details, &c) == nil && json.Unmarshal(a.Responses, &c.Responses) == nil {
+			may[c.hash()] = true
+		}
+	}
+	return may
 }
 
 // resumption is what a call that has asked goes on from: its own state, and the keys of
@@ -132,6 +157,9 @@ func read(op string, text []byte) (*payload, error) {
 func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	if !slices.Contains(h.tools, p.Tool) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
+	}
+	if p.Resume != nil && !h.answered[p.Resume.hash()] {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "the client has not answered so"}
 	}
 	if err := h.count(p.Resume != nil); err != nil {
 		return nil, err

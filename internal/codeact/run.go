@@ -59,7 +59,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	}
 	ends, _ := ctx.Deadline()
 	asked := &host{
-		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i),
+		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
 		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := i.Executor.Run(ctx, scripting.Call{
