@@ -1,8 +1,8 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -169,7 +169,11 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	taken := addressesOf(defined, registered)
 	for _, item := range offered.Items {
 		if u := ownerOf(found.upstreams, item); u != nil && u.Name != item.Upstream {
-			found.leaveOut(item, fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name), item.Where, diag.Note{Range: u.NameRange, Message: "it is this"})
+			why := fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name)
+			if gives(u, item) {
+				why = fmt.Sprintf("the upstream %q gives one of its own that name", u.Name)
+			}
+			found.leaveOut(item, why, item.Where, diag.Note{Range: u.NameRange, Message: "it is this"})
 			continue
 		}
 		key := leftKey{item.Kind, item.Address}
@@ -191,15 +195,19 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	return kept
 }
 
-// ownerOf returns the upstream whose names begin as that of an item does, of several that of
-// the longest prefix, and the item's own before others; nil where there is none, or its
-// block gives the item that name. No server answers to the names of another, or comes under
+// ownerOf returns the upstream whose block gives something the name of an item, or else whose
+// names begin as that does, of several that of the longest prefix, and the item's own before
+// others; nil where there is none, or its own block gives it that name. No server answers to the names of another, or comes under
 // what the rules say of them, whether that other can be reached or not.
 func ownerOf(upstreams []hclfile.Upstream, item *Item) (owner *hclfile.Upstream) {
+	var giver *hclfile.Upstream
 	for i := range upstreams {
 		u := &upstreams[i]
-		if u.Name == item.Upstream && slices.Contains(slices.Collect(maps.Values(u.Rename)), item.Name) {
-			return nil
+		if gives(u, item) {
+			if u.Name == item.Upstream {
+				return nil
+			}
+			giver = u
 		}
 		if u.Prefix == "" || !strings.HasPrefix(item.Name, u.Prefix) {
 			continue
@@ -208,7 +216,21 @@ func ownerOf(upstreams []hclfile.Upstream, item *Item) (owner *hclfile.Upstream)
 			owner = u
 		}
 	}
-	return owner
+	return cmp.Or(giver, owner)
+}
+
+// gives reports whether the block of an upstream gives a tool or a prompt the name of an
+// item.
+func gives(u *hclfile.Upstream, item *Item) bool {
+	if item.Kind != Tools && item.Kind != Prompts {
+		return false
+	}
+	for _, name := range u.Rename {
+		if name == item.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // addUpstreams returns what the operator's file says, with the upstreams that the program

@@ -57,7 +57,7 @@ func TestAnUpstreamThatOffersSomethingElseAllTheTimeKeepsNoFileFromBeingLoaded(t
 
 func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n  rename = { theirs = \"crm_ours\" }\n}\n" +
-		"upstream \"crm\" { url = \"https://crm.test/mcp\" }\nupstream \"crm_eu\" { url = \"https://eu.test/mcp\" }\n"})
+		"upstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { delete = \"erase\" }\n}\nupstream \"crm_eu\" { url = \"https://eu.test/mcp\" }\n"})
 	of := func(upstream string, kind Kind, name string) *Item {
 		i := offering(name, `{"type":"object"}`)
 		i.Upstream, i.Kind = upstream, kind
@@ -65,6 +65,7 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 	}
 	offered := []*Item{
 		of("lab", Tools, "get"), of("lab", Tools, "crm_get"), of("lab", Prompts, "crm_plan"), of("lab", Resources, "crm_note"), of("lab", Tools, "crm_ours"),
+		of("lab", Tools, "erase"), of("lab", Prompts, "erase"), of("lab", Resources, "erase"), of("lab", Resources, "crm_ours"),
 		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
 	}
 	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
@@ -81,13 +82,16 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 	for _, l := range built.Catalog.LeftOut {
 		left = append(left, l.Upstream+" "+l.Address+": "+l.Why)
 	}
-	if diff := cmp.Diff([]string{"crm_eu_get", "crm_list", "crm_ours", "get"}, served); diff != "" {
+	if diff := cmp.Diff([]string{"crm_eu_get", "crm_list", "crm_ours", "get", "erase"}, served); diff != "" {
 		t.Errorf("served (-want +got)\n%s", diff)
 	}
 	want := []string{
 		`lab crm_get: names that begin with "crm_" are those of the upstream "crm"`,
 		`lab crm_plan: names that begin with "crm_" are those of the upstream "crm"`,
 		`lab crm_note: names that begin with "crm_" are those of the upstream "crm"`,
+		`lab erase: the upstream "crm" gives one of its own that name`,
+		`lab erase: the upstream "crm" gives one of its own that name`,
+		`lab crm_ours: names that begin with "crm_" are those of the upstream "crm"`,
 		`crm crm_eu_list: names that begin with "crm_eu_" are those of the upstream "crm_eu"`,
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
