@@ -67,7 +67,12 @@ func (e *events) next() error {
 		e.broken(err)
 		return err
 	}
-	if len(event.data) > 0 && event.isMessage() {
+	switch {
+	case len(event.data) == 0, !event.isMessage():
+		if e.of == nil {
+			e.wire.pace.keep(e.wire.dead)
+		}
+	default:
 		if event.data, err = e.wire.incoming(event.data, e.of); err != nil {
 			e.broken(err)
 			return err

@@ -165,6 +165,7 @@ func (w *wire) response(m message, text []byte) []byte {
 	delete(w.sent, string(m.id))
 	w.mu.Unlock()
 	if c == nil {
+		w.pace.keep(w.dead)
 		return text // of its handshake, or to nothing: then it drops it
 	}
 	c.take(m)
