@@ -87,3 +87,20 @@ func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
 	up.RemoveTools("read")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"add"}) })
 }
+
+// TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged: that it cannot be is known
+// of the engine alone, behind all that the files say.
+func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing.T) {
+	up, folder := newShifting(t, "read", "write"), t.TempDir()
+	config := files("mcpd.hcl", upstreamAt(up.url)+auditBlock(filepath.Join(folder, "audit.jsonl"), ""))
+	s := server(t, engine.Options{Config: config, LockPath: newLock(t)})
+	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url) + auditBlock(folder, ""))
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Fatal("the block is no mistake")
+	}
+	up.add("write", other)
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read"}) })
+	if got := s.Status().Health(); !strings.HasPrefix(got, "serving last good") {
+		t.Errorf("the status is %q", got)
+	}
+}

@@ -88,6 +88,10 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 		}
 	}
 	err := report.Problems.Err()
+	if err == nil && before != nil {
+		err = s.checkAudit(snap.catalog)
+		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
+	}
 	if change.Upstreams && err != nil {
 		s.withdraw(before, began)
 		return report, err
@@ -95,10 +99,6 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 	s.loads++
 	if err == nil && before == nil {
 		err = s.openAudit(snap.catalog.Audit)
-		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
-	}
-	if err == nil && before != nil {
-		err = s.checkAudit(snap.catalog)
 		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
 	}
 	if err == nil {
