@@ -179,6 +179,8 @@ type build struct {
 	// instructions are those of upstream servers, and unasked says that these were not asked.
 	instructions []string
 	unasked      bool
+	// known are tools of them that were accepted.
+	known []ToolName
 
 	mu       sync.Mutex
 	problems diag.List

@@ -50,6 +50,9 @@ type Catalog struct {
 	Said power.Side
 	// LeftOut is what upstream servers offer and is not served, in order.
 	LeftOut []LeftOut
+	// Known are the tools that were accepted of upstream servers, whether these can be
+	// reached or not.
+	Known []ToolName
 
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.

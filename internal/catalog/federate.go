@@ -38,12 +38,17 @@ type Federated struct {
 	// Instructions are those of servers whose blocks want them added to our own, each behind
 	// the name of its server.
 	Instructions []string
+	// Known are the tools that were accepted of them, also of those that cannot be reached.
+	Known []ToolName
 	// Unasked says that they were not asked: what is known of them are tools alone.
 	Unasked bool
 	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
 	// there is nothing of either.
 	Accepted [32]byte
 }
+
+// ToolName is how callers call a tool of an upstream server.
+type ToolName struct{ Upstream, Name string }
 
 // LockFile is the file of what was accepted of upstream servers.
 type LockFile struct {
@@ -165,7 +170,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
-	found.instructions, found.unasked = offered.Instructions, offered.Unasked
+	found.instructions, found.unasked, found.known = offered.Instructions, offered.Unasked, offered.Known
 	taken := addressesOf(defined, registered)
 	for _, item := range offered.Items {
 		if u := ownerOf(found.upstreams, item); u != nil && u.Name != item.Upstream {
@@ -317,7 +322,7 @@ func (k *linker) excuse(e *Entry, problems diag.List) diag.List {
 
 // leave takes out of the catalog what is left out, and returns the entries that stay.
 func (k *linker) leave(entries []*Entry) []*Entry {
-	k.catalog.LeftOut = k.found.left
+	k.catalog.LeftOut, k.catalog.Known = k.found.left, k.found.known
 	k.found.tellMore()
 	if len(k.found.left) == 0 {
 		return entries

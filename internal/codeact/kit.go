@@ -23,6 +23,8 @@ type kit struct {
 	mu sync.Mutex
 	// index is that of the tools of one catalog: the one that was searched last.
 	index *index
+	// meanings are those of the names of one catalog: the one that was asked for last.
+	meanings *meanings
 }
 
 // maxCompiling is how many programs are compiled at once: each that is large is tried in a
@@ -73,6 +75,40 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 	return made
 }
 
+// meanings are what names could mean in a catalog, to whomever, also of servers that cannot
+// be reached now: what a program calls by a name is never another tool than a while before.
+type meanings struct {
+	of weak.Pointer[catalog.Catalog]
+	// tools are the full names of tools, and bare counts the tools of upstreams by what they
+	// are called without the prefix.
+	tools map[string]bool
+	bare  map[string]int
+}
+
+func (k *kit) meaningsOf(c *catalog.Catalog) *meanings {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.meanings != nil && k.meanings.of.Value() == c {
+		return k.meanings
+	}
+	all, prefixes := map[catalog.ToolName]bool{}, prefixesOf(c)
+	for _, e := range c.Entries[catalog.Tools] {
+		all[catalog.ToolName{Upstream: e.Upstream, Name: e.Name}] = true
+	}
+	for _, known := range c.Known {
+		all[known] = true
+	}
+	m := &meanings{of: weak.Make(c), tools: map[string]bool{}, bare: map[string]int{}}
+	for t := range all {
+		m.tools[t.Name] = true
+		if own := ownName(t, prefixes[t.Upstream]); own != "" {
+			m.bare[own]++
+		}
+	}
+	k.meanings = m
+	return m
+}
+
 // names are how code calls tools of upstreams, beside by their full names, which all tools
 // have. No two tools have one name.
 type names map[*catalog.Entry]alias
@@ -82,22 +118,17 @@ type alias struct{ group, own, bare string }
 
 // namesOf returns the names of tools of a catalog, which are in the order of their full
 // names. Full names go before groups, and groups before what the tools in them are called.
-func namesOf(c *catalog.Catalog, tools []*catalog.Entry) names {
-	n, prefixes, taken := names{}, prefixesOf(c), map[string]int{}
+// A bare name is that of one tool, whoever calls, and whether its server can be reached.
+func (k *kit) namesOf(c *catalog.Catalog, tools []*catalog.Entry) names {
+	n, prefixes, meanings := names{}, prefixesOf(c), k.meaningsOf(c)
 	for _, e := range tools {
-		taken[e.Name]++
-		if own := ownName(e, prefixes[e.Upstream]); own != "" {
+		if own := ownName(catalog.ToolName{Upstream: e.Upstream, Name: e.Name}, prefixes[e.Upstream]); own != "" {
 			n[e] = alias{group: strings.TrimRight(prefixes[e.Upstream], "_.-/"), own: own}
 		}
 	}
-	for group := range n.grouped(tools, taken) {
-		taken[group]++
-	}
-	for _, a := range n {
-		taken[a.own]++
-	}
+	groups := n.grouped(tools, meanings.tools)
 	for e, a := range n {
-		if taken[a.own] == 1 && codemode.Callable(a.own) {
+		if meanings.bare[a.own] == 1 && !meanings.tools[a.own] && !groups[a.own] && codemode.Callable(a.own) {
 			a.bare = a.own
 			n[e] = a
 		}
@@ -107,7 +138,7 @@ func namesOf(c *catalog.Catalog, tools []*catalog.Entry) names {
 
 // grouped takes tools out of groups that cannot be, or that have such a member, and returns
 // those that are left. Taken are the names that no group can have.
-func (n names) grouped(tools []*catalog.Entry, taken map[string]int) (groups map[string]bool) {
+func (n names) grouped(tools []*catalog.Entry, taken map[string]bool) (groups map[string]bool) {
 	groups = map[string]bool{}
 	members := map[alias]bool{}
 	for _, e := range tools {
@@ -115,7 +146,7 @@ func (n names) grouped(tools []*catalog.Entry, taken map[string]int) (groups map
 		if !named {
 			continue
 		}
-		if codemode.Callable(a.group) && taken[a.group] == 0 && !members[a] {
+		if codemode.Callable(a.group) && !taken[a.group] && !members[a] {
 			groups[a.group], members[a] = true, true
 			continue
 		}
@@ -136,9 +167,9 @@ func prefixesOf(c *catalog.Catalog) map[string]string {
 
 // ownName returns the name of a tool without the prefix of its upstream; "" where it has none:
 // of a tool of ours, of an upstream without a prefix, or of one that was renamed.
-func ownName(e *catalog.Entry, prefix string) string {
-	own, ok := strings.CutPrefix(e.Name, prefix)
-	if e.Upstream == "" || prefix == "" || !ok {
+func ownName(t catalog.ToolName, prefix string) string {
+	own, ok := strings.CutPrefix(t.Name, prefix)
+	if t.Upstream == "" || prefix == "" || !ok {
 		return ""
 	}
 	return own

@@ -49,7 +49,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
 	seen := r.tools(ctx, i.Survey)
-	src.Objects, src.Members = namesOf(i.Survey.Catalog(), seen).grant(seen)
+	src.Objects, src.Members = r.namesOf(i.Survey.Catalog(), seen).grant(seen)
 	program, problems, err := r.compile(ctx, src)
 	if err != nil {
 		return scripting.Outcome{}, nil, err

@@ -30,7 +30,7 @@ func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outco
 		options.Budget = budget
 	}
 	seen := t.tools(ctx, i.Survey)
-	text := codemode.Prompt(namesOf(i.Survey.Catalog(), seen).all(seen), options)
+	text := codemode.Prompt(t.namesOf(i.Survey.Catalog(), seen).all(seen), options)
 	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
 }
 
@@ -50,7 +50,7 @@ func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Out
 	limit, _ := i.Args["limit"].(int64)
 	c := i.Survey.Catalog()
 	index, seen := s.indexOf(c), s.tools(ctx, i.Survey)
-	names := namesOf(c, seen)
+	names := s.namesOf(c, seen)
 	visible := func(at int) bool { return slices.Contains(seen, index.entries[at]) }
 	if len(seen) > 16 {
 		visible = among(index.entries, seen)
@@ -89,7 +89,7 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 	known := make([]string, len(seen))
 	for n, e := range seen {
 		if e.Name == name {
-			text, _ := json.Marshal(codemode.Describe(namesOf(i.Survey.Catalog(), seen).tool(e))) // text always encodes
+			text, _ := json.Marshal(codemode.Describe(d.namesOf(i.Survey.Catalog(), seen).tool(e))) // text always encodes
 			return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}, nil
 		}
 		known[n] = e.Name

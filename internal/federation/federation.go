@@ -177,6 +177,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 	f.known = nil
 	for i := range blocks {
 		u := &blocks[i]
+		offered.Known = append(offered.Known, f.pins.known(u)...)
 		listing := f.listing(u, keys)
 		if listing == nil {
 			continue

@@ -153,6 +153,19 @@ func (p *pins) listing(u *hclfile.Upstream) *upstream.Listing {
 	return l
 }
 
+// known returns the tools that were accepted of an upstream, as callers call them.
+func (p *pins) known(u *hclfile.Upstream) (names []catalog.ToolName) {
+	if _, pinned := p.mode(u); !pinned {
+		return nil
+	}
+	for _, t := range p.lock.Tools(u.Name) {
+		if u.Includes(t.Name()) {
+			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.Renamed(t.Name())})
+		}
+	}
+	return names
+}
+
 // knows reports whether a lock knows an upstream.
 func knows(l *lockfile.Lock, upstream string) bool {
 	_, known := slices.BinarySearch(l.Upstreams(), upstream)
