@@ -217,8 +217,13 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := newCall(l.calls.Add(1), r, heard, cancel)
 	c.began = l.wire.health.heard.Load()
-	l.wire.open(c)
+	if err := l.wire.open(c); err != nil {
+		cancel(err)
+		c.end(err)
+		return c
+	}
 	go func() {
+		defer l.wire.running.Done()
 		defer cancel(nil)
 		err := l.send(ctx, c, r)
 		l.wire.close(c)
@@ -336,7 +341,8 @@ func lost(why error) error {
 // ErrClosed is why the calls of a link that was closed end.
 var ErrClosed = errors.New("the connection to the server was closed")
 
-// Close ends the connection, and the program that was started for it.
+// Close ends the connection, its calls, and the program that was started for it. It waits
+// until nothing of them is left.
 func (l *Link) Close() error {
 	l.wire.fail(ErrClosed)
 	var err error
@@ -348,6 +354,7 @@ func (l *Link) Close() error {
 		l.child.end()
 		err = nil // its streams have ended, however
 	}
+	l.wire.running.Wait()
 	l.watching.Wait()
 	return err
 }

@@ -222,3 +222,31 @@ func TestAServerHasFewQuestionsOpen(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoClosesAConnectionWaitsForItsCalls(t *testing.T) {
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			o, _ := options(t)
+			l, err := upstream.Dial(t.Context(), place, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := func() *upstream.Call {
+				return l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+			}
+			var calls []*upstream.Call
+			for range 20 {
+				calls = append(calls, begin())
+			}
+			_ = l.Close()
+			for n, c := range append(calls, begin()) {
+				if !c.Ended() {
+					t.Errorf("call %d goes on", n)
+				}
+				if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) {
+					t.Errorf("call %d ends with %v", n, err)
+				}
+			}
+		})
+	}
+}

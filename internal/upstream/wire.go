@@ -41,6 +41,9 @@ type wire struct {
 	marks int
 	dead  chan struct{} // closed when the connection cannot be used any more
 	cause error
+	// running are those calls, and what is left of them when they have ended. None is added
+	// once there is a cause.
+	running sync.WaitGroup
 }
 
 // question is a request of the server, as it came.
@@ -78,13 +81,16 @@ func parse(text []byte) (m message, err error) {
 	return m, nil
 }
 
-// open begins to watch for the answer to a call.
-func (w *wire) open(c *Call) {
+// open begins to watch for the answer to a call, and has running wait for it. The error is
+// why no call can be made any more.
+func (w *wire) open(c *Call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.calls[c.token] = c; w.cause != nil {
-		c.cancel(w.cause)
+	if w.cause == nil {
+		w.calls[c.token] = c
+		w.running.Add(1)
 	}
+	return w.cause
 }
 
 // close ends that.

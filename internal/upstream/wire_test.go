@@ -17,7 +17,9 @@ func crossing(tb testing.TB, size int) func() {
 	stub := []byte(stubs[MethodTool])
 	return func() {
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
-		w.open(c)
+		if err := w.open(c); err != nil {
+			tb.Fatal(err)
+		}
 		if of := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); of != c {
 			tb.Fatal("the request is that of another call")
 		}
@@ -26,6 +28,7 @@ func crossing(tb testing.TB, size int) func() {
 			tb.Fatalf("the client library sees %s, %v", seen, err)
 		}
 		w.close(c)
+		w.running.Done()
 		c.end(nil)
 		if reply, err := c.Next(tb.Context()); err != nil || len(reply.Result) < size {
 			tb.Fatalf("the result has %d bytes, %v", len(reply.Result), err)
