@@ -12,85 +12,6 @@ import (
 	"sync/atomic"
 )
 
-// The methods of requests that go to servers, and of those that come from them.
-const (
-	MethodTool     = "tools/call"
-	MethodRead     = "resources/read"
-	MethodPrompt   = "prompts/get"
-	MethodComplete = "completion/complete"
-
-	methodElicit = "elicitation/create"
-	methodSample = "sampling/createMessage"
-	methodRoots  = "roots/list"
-)
-
-// Request is what a server is asked.
-type Request struct {
-	// Method is one of those above.
-	Method string
-	// Name is that of the tool or the prompt, or the URI of the resource, as the server
-	// itself calls it. A completion has none.
-	Name string
-	// Arguments are a JSON object; of a completion its params.
-	Arguments json.RawMessage
-	// Can are the capabilities of the client that the server may ask, as MCP names them;
-	// nil for none. A server of an earlier revision than 2026-07-28 is told those of the
-	// [Place] once.
-	Can json.RawMessage
-	// Responses and State go on with a call that a server of that revision has not ended:
-	// what its client answered, by the keys of the requests.
-	Responses map[string]json.RawMessage
-	State     string
-}
-
-// Listener hears what a server tells of a call before it ends. Its methods must not
-// block.
-type Listener interface {
-	// Progress tells that done of total is done; total is nil when not known.
-	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is what the server calls it, and fields are JSON of any
-	// kind, nil where there is a message.
-	Log(level, message string, fields json.RawMessage)
-}
-
-// Reply is what comes next of a call: exactly one of Result, Fault and Asked is set.
-type Reply struct {
-	// Result is that of the method, as the server has sent it.
-	Result json.RawMessage
-	// Fault is an error of the protocol, in the words of the server.
-	Fault *Fault
-	// Asked are what the server wants to know before it goes on, in the order of asking.
-	Asked []Question
-	// Waits says that the call itself goes on once they are answered by [Call.Answer].
-	// Elsewhere State goes back to the server with the answers, in another [Request].
-	Waits bool
-	State string
-}
-
-// Fault is an error of JSON-RPC.
-type Fault struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-// Error returns the code and the message.
-func (f *Fault) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
-
-// Question is what a server asks the client of a call.
-type Question struct {
-	Key    string          `json:"key"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
-
-// Answer is what a client answers: Result, as MCP has it for the method, or the
-// reason why there is none.
-type Answer struct {
-	Result  json.RawMessage
-	Refused string
-}
-
 // Call is a call under way at a server.
 type Call struct {
 	// Fixed at creation.
@@ -113,12 +34,6 @@ type Call struct {
 	open  []*pending
 	asks  int
 	asked chan struct{} // holds a token while somebody should look at open
-}
-
-// pending is a question that has no answer yet.
-type pending struct {
-	Question
-	answered chan Answer
 }
 
 func newCall(token int64, r Request, l Listener, cancel context.CancelCauseFunc) *Call {
@@ -231,58 +146,11 @@ func (c *Call) hears() Listener {
 	return c.listener
 }
 
-// Attach has another listener hear of the call from now on; nil for none.
-func (c *Call) Attach(l Listener) {
+// attach has another listener hear of the call from now on; nil for none.
+func (c *Call) attach(l Listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listener = l
-}
-
-// maxOpen is how many questions of a server wait for their answers at once, of one call.
-const maxOpen = 16
-
-// errBusy refuses a question behind too many others.
-var errBusy = errors.New("too many questions are open")
-
-// ask waits for the answer to a question of the server.
-func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	c.mu.Lock()
-	if len(c.open) == maxOpen {
-		c.mu.Unlock()
-		return nil, errBusy
-	}
-	c.asks++
-	p := &pending{Question: Question{Key: "q" + strconv.Itoa(c.asks), Method: method, Params: params}, answered: make(chan Answer, 1)}
-	c.open = append(c.open, p)
-	c.mu.Unlock()
-	c.look()
-	select {
-	case a := <-p.answered:
-		if a.Refused != "" {
-			return nil, errors.New(a.Refused)
-		}
-		return a.Result, nil
-	case <-ctx.Done():
-		c.withdraw(p)
-		return nil, ctx.Err()
-	case <-c.done:
-		c.withdraw(p)
-		return nil, errors.New("the call has ended")
-	}
-}
-
-// withdraw forgets a question whose answer nobody waits for any more.
-func (c *Call) withdraw(p *pending) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open = slices.DeleteFunc(c.open, func(o *pending) bool { return o == p })
-}
-
-func (c *Call) look() {
-	select {
-	case c.asked <- struct{}{}:
-	default:
-	}
 }
 
 // Next returns what comes next of the call. It waits until ctx is done, which leaves the
@@ -299,34 +167,6 @@ func (c *Call) Next(ctx context.Context) (Reply, error) {
 				return Reply{Asked: asked, Waits: true}, nil
 			}
 		}
-	}
-}
-
-// questions returns those that are open.
-func (c *Call) questions() (asked []Question) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.open {
-		asked = append(asked, p.Question)
-	}
-	return asked
-}
-
-// Answer answers questions by their keys. Those that stay open are asked again by Next.
-func (c *Call) Answer(answers map[string]Answer) {
-	c.mu.Lock()
-	var left []*pending
-	for _, p := range c.open {
-		if a, given := answers[p.Key]; given {
-			p.answered <- a
-			continue
-		}
-		left = append(left, p)
-	}
-	c.open = left
-	c.mu.Unlock()
-	if len(left) > 0 {
-		c.look()
 	}
 }
 

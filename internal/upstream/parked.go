@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// parked are calls that wait for the clients that made them, at servers that have not
-// ended them.
+// parked is a call that waits for the client that made it, at a server that has not ended
+// it.
 type parked struct {
 	call *Call
 	by   string
@@ -35,7 +35,7 @@ var (
 // call, and for nobody else: one caller takes the places of no other. Where there is none
 // left the call is cancelled, and the handle is "".
 func (f *Fleet) Park(c *Call, by string) (handle string) {
-	c.Attach(nil)
+	c.attach(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || len(f.parked) >= maxParked || f.parkedBy(by) >= maxParkedBy {
@@ -72,6 +72,6 @@ func (f *Fleet) Resume(handle string, l Listener) *Call {
 		return nil
 	}
 	p.late.Stop()
-	p.call.Attach(l)
+	p.call.attach(l)
 	return p.call
 }

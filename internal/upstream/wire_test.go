@@ -12,7 +12,7 @@ import (
 // crossing returns a call whose request and response pass the wire, the latter with a text
 // of so many bytes.
 func crossing(tb testing.TB, size int) func() {
-	w := newWire(jsongate.Limits{Bytes: DefaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, func(string, string) {})
+	w := newWire(jsongate.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, func(string, string) {})
 	response := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%q}]}}`, strings.Repeat("x", size))
 	stub := []byte(stubs[MethodTool])
 	return func() {
