@@ -31,8 +31,8 @@ type Deployment struct {
 	// TLS says that mcpd.hcl has a tls block, and Auth that it has auth blocks that
 	// demand a credential.
 	TLS, Auth bool
-	// Insecure says that mcpd shall serve beyond loopback without both of those. Then this machine alone reaches it, and in Kubernetes those pods
-	// that bear a label.
+	// Insecure says that mcpd shall serve beyond loopback without both of those. Then this
+	// machine alone reaches it, and in Kubernetes those pods that bear a label.
 	Insecure bool
 	// Config and Tools are the paths of mcpd.hcl and of the folder of tools, which
 	// Compose mounts. Kubernetes is given ConfigText and ToolFiles, the latter by their

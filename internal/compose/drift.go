@@ -28,6 +28,7 @@ type Difference struct {
 	Line int
 }
 
+// String returns the name, the line of what has changed, and the kind.
 func (d Difference) String() string {
 	if d.Kind == Changed {
 		return fmt.Sprintf("%s:%d: %s", d.Name, d.Line, d.Kind)

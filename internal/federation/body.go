@@ -92,6 +92,11 @@ func unavailable(err error) error {
 	return lost
 }
 
+// unanswered is the error of a call that has come to nothing.
+func unanswered(err error) error {
+	return &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
+}
+
 // follow waits for what becomes of a call.
 func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
 	for {
@@ -101,7 +106,7 @@ func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, 
 			c.Cancel(context.Cause(ctx))
 			return scripting.Outcome{}, ctx.Err()
 		case err != nil:
-			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
+			return scripting.Outcome{}, unanswered(err)
 		case reply.Fault != nil:
 			return scripting.Outcome{Failure: l.fault(reply.Fault)}, nil
 		case reply.Result != nil:

@@ -20,16 +20,16 @@ import (
 // Federation is what upstream servers offer. It is safe for concurrent use.
 type Federation struct {
 	// Fixed at creation.
-	fleet  *upstream.Fleet
-	veil   Veil
-	relist func()
-	update func(uris []string)
-	listed chan struct{} // holds a token while a server offers another thing than before
-	ended  chan struct{}
-	begin  sync.Once
-	told   sync.WaitGroup
-
+	fleet    *upstream.Fleet
 	followed *followed
+	veil     Veil
+	relist   func()
+	update   func(uris []string)
+	listed   chan struct{} // holds a token while a server offers another thing than before
+	ended    chan struct{}
+
+	begin sync.Once      // begins to tell
+	told  sync.WaitGroup // waits until it is over
 
 	mu    sync.Mutex
 	known []*offer // in the order of the blocks
@@ -63,10 +63,10 @@ type Veil interface {
 }
 
 // New returns a federation of no servers. The veil is over all that they say and no caller
-// has asked for. It tells relist when what one of them offers is
-// another thing than before, which may take its time: what changes meanwhile is told once
-// it has returned, and a while later: what many servers do at once is told once. It tells
-// update of the resources that have changed of those that are followed.
+// has asked for. It tells relist when what one of them offers is another thing than before,
+// which may take its time: what changes meanwhile is told once it has returned, and a while
+// later, so that what many servers do at once is told once. It tells update of the resources
+// that have changed of those that are followed.
 func New(o Options, p Pins, veil Veil, relist func(), update func(uris []string)) *Federation {
 	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
 	f.fleet = upstream.NewFleet(o, func() {

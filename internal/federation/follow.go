@@ -17,9 +17,9 @@ type followed struct {
 	stirred chan struct{} // holds a token while there is something to tell
 
 	mu      sync.Mutex
-	serving *catalog.Catalog // nil before there is one
-	counts  map[string]int   // how often each is wanted, by URI
-	at      map[string]string
+	serving *catalog.Catalog  // nil before there is one
+	counts  map[string]int    // how often each is wanted, by URI
+	at      map[string]string // which server tells of each, by URI
 	changed map[string]struct{}
 }
 

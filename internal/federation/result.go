@@ -162,7 +162,7 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 		call.Cancel(context.Cause(ctx))
 		return scripting.Outcome{}, ctx.Err()
 	case err != nil:
-		return scripting.Outcome{}, unavailable(err)
+		return scripting.Outcome{}, unanswered(err)
 	case answer.Fault != nil:
 		return scripting.Outcome{Failure: l.fault(answer.Fault)}, nil
 	case answer.Result == nil:

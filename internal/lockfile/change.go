@@ -51,7 +51,8 @@ const (
 // Diff returns the change as a unified diff of the two definitions, which ends with a line
 // end. It is fit for a terminal: each character of the texts shows, or is an escape, and
 // lines end where sentences do. Commas at ends of lines are left out, so that only lines
-// differ that say something else. What is longer than 2,000 lines is cut, and says so.
+// differ that say something else. What is longer than 2,000 lines is cut, as is a line of
+// more than 400 characters, and says so; [Change.Whole] reports whether anything is.
 //
 // Letters that look alike are not told apart, and letters that are written to the left
 // may stand in another order within their line.

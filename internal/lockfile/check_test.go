@@ -39,7 +39,6 @@ func TestVerdicts(t *testing.T) {
 		{"an upstream that lists nothing is known from then on", none, nil, lockfile.FirstUse, lockfile.Verdict{First: true}},
 		{"and what it lists then is not taken in", none.Pin("github"), tools{a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
 		{"nor when it has lost its last tool", none.Pin("github", a).Accept(changed(lockfile.Removed, a, nothing)), tools{a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"an upstream that is forgotten is new", none.Pin("github", a).Forget("github"), tools{x}, lockfile.FirstUse, lockfile.Verdict{Served: tools{x}, First: true}},
 		{"the pins of one upstream say nothing of another", none.Pin("gitlab"), tools{a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}, First: true}},
 		{"what was accepted is served", none.Pin("github", a, b), tools{b, a}, lockfile.Strict, lockfile.Verdict{Served: tools{a, b}}},
 		{"what has changed is not", none.Pin("github", a, b), tools{x, b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Changed, a, x)}}},

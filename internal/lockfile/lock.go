@@ -74,14 +74,6 @@ func (l *Lock) Accept(changes ...Change) *Lock {
 	return d.lock()
 }
 
-// Forget returns the lock without an upstream and its tools. Under [FirstUse], what it
-// lists next is taken in without a question.
-func (l *Lock) Forget(upstream string) *Lock {
-	d := draftOf(l)
-	delete(d, upstream)
-	return d.lock()
-}
-
 // draft is a lock that changes: tools by the names of their upstreams and their own.
 type draft map[string]map[string]Tool
 

@@ -149,7 +149,6 @@ func TestLocksThatAreChangedStayAsTheyWere(t *testing.T) {
 		lockfile.Change{Kind: lockfile.Removed, Upstream: "github", Name: "b", Old: b},
 		lockfile.Change{Kind: lockfile.Added, Upstream: "gitlab", Name: "z", New: of(t, "gitlab", `{"name":"z"}`)},
 	)
-	third := second.Forget("github")
 	for _, row := range []struct {
 		name string
 		lock *lockfile.Lock
@@ -157,7 +156,6 @@ func TestLocksThatAreChangedStayAsTheyWere(t *testing.T) {
 	}{
 		{"pinned", first, map[string][]lockfile.Tool{"github": {a, b}}},
 		{"accepted", second, map[string][]lockfile.Tool{"github": {c}, "gitlab": {of(t, "gitlab", `{"name":"z"}`)}}},
-		{"forgotten", third, map[string][]lockfile.Tool{"gitlab": {of(t, "gitlab", `{"name":"z"}`)}}},
 	} {
 		if diff := cmp.Diff(row.want, contents(row.lock)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", row.name, diff)

@@ -49,11 +49,13 @@ func byName(a, b Tool) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.definition, b.definition))
 }
 
-// Of returns the tool that an entry of an upstream's tools/list defines; upstream is the name
-// of its block, which is valid UTF-8. The error says why the entry defines none: it is longer than 1 MiB, deeper than 64, or not JSON of one
-// reading (see [jsongate.Check]; a string with half of a surrogate pair is none), it has no
-// name, a member of the definition has not its type, or is named like one but for case,
-// which some decoders take for it. Such a tool cannot be pinned, and must not be served.
+// Of returns the tool that an entry of an upstream's tools/list defines; upstream is the
+// name of its block, which is valid UTF-8. The error says why the entry defines none: it is
+// longer than 1 MiB, deeper than 64, has more than 50,000 structural characters, or is not
+// JSON of one reading (see [jsongate.Check]; a string with half of a surrogate pair is none),
+// it has no name of 1 to 1,024 bytes, a member of the definition has not its type, or is
+// named like one but for case, which some decoders take for it. Such a tool cannot be
+// pinned, and must not be served.
 func Of(upstream string, entry json.RawMessage) (Tool, error) {
 	if err := jsongate.Check(entry, jsongate.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
