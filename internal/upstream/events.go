@@ -30,6 +30,7 @@ type events struct {
 	// left reports whether this end has left the stream.
 	left  func() error
 	seen  int
+	led   bool // the event has passed that says where to post to
 	ready []byte
 	err   error
 }
@@ -67,19 +68,30 @@ func (e *events) next() error {
 		e.broken(err)
 		return err
 	}
-	switch {
-	case len(event.data) == 0, !event.isMessage():
-		if e.of == nil {
-			e.wire.pace.keep(e.wire.dead)
-		}
-	default:
-		if event.data, err = e.wire.incoming(event.data, e.of); err != nil {
-			e.broken(err)
-			return err
-		}
+	if event.data, err = e.seenOf(&event); err != nil {
+		e.broken(err)
+		return err
 	}
 	e.ready = event.text(e.resumes)
 	return nil
+}
+
+// seenOf returns what the client library is to see of the data of an event: nothing but a
+// message that the wire has let through, and once where to post to (revision 2024-11-05).
+// Over HTTP with SSE it would take any other event for a message, too.
+func (e *events) seenOf(event *event) ([]byte, error) {
+	switch name := string(event.name); {
+	case len(event.data) == 0:
+	case name == "" || name == "message":
+		return e.wire.incoming(event.data, e.of)
+	case name == "endpoint" && !e.resumes && !e.led:
+		e.led = true
+		return event.data, nil
+	}
+	if e.of == nil {
+		e.wire.pace.keep(e.wire.dead)
+	}
+	return nil, nil
 }
 
 // count counts an event, and returns what is wrong with there being so many.
@@ -106,9 +118,6 @@ func (e *events) broken(err error) {
 
 // event is one of a stream.
 type event struct{ name, id, retry, data []byte }
-
-// isMessage reports whether the event is one of MCP: others have names of their own.
-func (e *event) isMessage() bool { return e.name == nil || string(e.name) == "message" }
 
 // text returns the event as it is written: nothing of one that has no data, but for where
 // to go on if it is to be told.
@@ -170,7 +179,7 @@ func (e *events) event() (event, error) {
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
 		case "event":
-			found.name = value
+			found.name = bytes.TrimSpace(value) // as the client library does
 		case "id":
 			found.id = value
 		case "retry":
