@@ -24,3 +24,17 @@ func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
 		})
 	}
 }
+
+func TestAServerThatIsItsOwnUpstreamEnds(t *testing.T) {
+	for depth, want := range map[int]string{0: "behind 1", upstream.MaxDepth - 1: "behind 4", upstream.MaxDepth: ""} {
+		o, log := options(t)
+		o.Environment = func() ([]string, int) { return nil, depth }
+		_, err := upstream.Dial(t.Context(), program(t, "deep"), o)
+		if deep := err != nil && strings.HasPrefix(err.Error(), "this server is itself the upstream of 4 servers"); err == nil || deep != (want == "") {
+			t.Errorf("behind %d servers: %v", depth, err)
+		}
+		if !strings.Contains(log.String(), want) || want == "" && log.String() != "" {
+			t.Errorf("behind %d servers the program says %s", depth, log)
+		}
+	}
+}

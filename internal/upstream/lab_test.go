@@ -41,6 +41,7 @@ var programs = map[string]func(){
 		fmt.Fprintln(os.Stderr, "its last word")
 		syscall.Exit(4)
 	},
+	"deep":  func() { fmt.Fprintln(os.Stderr, "behind "+os.Getenv(upstream.DepthVariable)) },
 	"dies":  dies,
 	"shuts": func() { _ = os.Stdout.Close(); select {} },
 	"old":   old,
