@@ -110,17 +110,43 @@ limit "slow" {
 
 func TestAPolicyThatDoesNotFitAToolOfAnUpstreamIsAMistakeOfItsFile(t *testing.T) {
 	up := newShifting(t, "write")
-	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", `
+	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
+	_, err := s.Load(t.Context())
+	var problems diag.List
+	if !errors.As(err, &problems) || !strings.Contains(problems[0].Summary, `tool "lab_write" has no argument "m"`) {
+		t.Errorf("the load ends with %v", err)
+	}
+}
+
+// typo is a policy that does not fit a tool.
+const typo = `
 policy "typo" {
   tools  = ["lab_write"]
   deny   = "args.m > 5"
   reason = "Too much"
 }
-`)})
-	_, err := s.Load(t.Context())
-	var problems diag.List
-	if !errors.As(err, &problems) || !strings.Contains(problems[0].Summary, `tool "lab_write" has no argument "m"`) {
-		t.Errorf("the load ends with %v", err)
+`
+
+func TestAServerStartsWithoutTheToolsThatARuleDoesNotFitAnyMore(t *testing.T) {
+	up := newShifting(t, "read", "write")
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", typo)})
+	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	const why = `a rule that covers it does not fit its inputs: tool "lab_write" has no argument "m"`
+	if diff := cmp.Diff([]string{"tool lab_write: " + why}, s.Status().Upstreams[0].LeftOut); diff != "" {
+		t.Errorf("left out (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`the tool "lab_write" of the upstream "lab" is left out: ` + why}, warnings(s)); diff != "" {
+		t.Errorf("warnings (-want +got)\n%s", diff)
+	}
+	if got := s.Status().Health(); got != "left out as rules do not fit: 1 of lab" || !s.Status().Ready() {
+		t.Errorf("the status is %q", got)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Errorf("files that have not changed: %v", err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	first := s.current.Load() == nil
 	report, err := s.reload(ctx, catalog.Change{Paths: change.Paths, Config: change.Config, All: change.All})
 	if err == nil && first && s.upstreams.Settle(ctx) {
-		return s.reload(ctx, catalog.Change{}) // with what they offer
+		return s.reload(ctx, catalog.Change{Start: true}) // with what they offer
 	}
 	return report, err
 }

@@ -116,6 +116,9 @@ type Change struct {
 	// Upstreams says that nothing has changed but what upstream servers offer: what of it
 	// does not fit is left out then, and keeps nothing else from serving.
 	Upstreams bool
+	// Start says that this is the first look at what upstream servers offer, and nothing
+	// else has changed: what rules do not fit of it is left out then.
+	Start bool
 }
 
 // Result is what a build found.
@@ -173,6 +176,8 @@ type build struct {
 	// it that does not fit is left out.
 	left    []LeftOut
 	lenient bool
+	// starts says that of it is left out what rules do not fit.
+	starts bool
 	// isOut is the same as a set, and leftOf counts it by the names of upstreams.
 	isOut  map[leftItem]bool
 	leftOf map[string]int
@@ -211,7 +216,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		config = &strict
 	}
 	config, twice := b.addUpstreams(config)
-	found := &build{isOut: map[leftItem]bool{}, leftOf: map[string]int{}, lenient: change.Upstreams, lock: source.ReadLock(b.options.LockPath), upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
+	found := &build{isOut: map[leftItem]bool{}, leftOf: map[string]int{}, lenient: change.Upstreams, starts: change.Start, lock: source.ReadLock(b.options.LockPath), upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
 	found.report(b.config.Problems)
 	found.report(twice)
 	defined, problems := b.tree.Definitions(found.config)

@@ -20,6 +20,8 @@ type LeftOut struct {
 	Upstream, Why string
 	// Quarantined says that it is a tool that nobody has accepted as it is.
 	Quarantined bool
+	// Unruled says that a rule which covers it does not fit it.
+	Unruled bool
 }
 
 // NewLeftOut returns what is left out before it is an item: address is what callers would
@@ -76,6 +78,11 @@ const maxLeftTold = 20
 
 // leaveOut has what an upstream offers not served, and warns of it at a place.
 func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.Note) {
+	f.out(item, LeftOut{Why: why}, at, notes...)
+}
+
+// out is leaveOut for a reason that the rest of left tells.
+func (f *build) out(item *Item, left LeftOut, at diag.Range, notes ...diag.Note) {
 	f.mu.Lock()
 	is := leftItem{leftKey{item.Kind, item.Address}, item.Key}
 	if f.isOut[is] {
@@ -83,7 +90,8 @@ func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.No
 		return
 	}
 	f.isOut[is] = true
-	f.left = append(f.left, LeftOut{leftKey: is.leftKey, Upstream: item.Upstream, Why: why})
+	left.leftKey, left.Upstream = is.leftKey, item.Upstream
+	f.left = append(f.left, left)
 	f.leftOf[item.Upstream]++
 	told := f.leftOf[item.Upstream]
 	f.mu.Unlock()
@@ -92,7 +100,7 @@ func (f *build) leaveOut(item *Item, why string, at diag.Range, notes ...diag.No
 	}
 	f.report(diag.List{{
 		Severity: diag.Warning, Code: "left-out", Range: at, Notes: notes,
-		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, clipped(item.Name), item.Upstream, why),
+		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, clipped(item.Name), item.Upstream, left.Why),
 	}})
 }
 
@@ -310,13 +318,15 @@ func (f *build) offersOf(items []*Item) []crossref.Offered {
 }
 
 // excuse leaves an entry out that policies or limits cannot be compiled for, where that
-// is no mistake of theirs. It returns what there is left to tell.
+// is no mistake of theirs: at the start nobody knows whether the server has changed since
+// they were written, and a server that starts again is not to depend on it. It returns what
+// there is left to tell.
 func (k *linker) excuse(e *Entry, problems diag.List) diag.List {
-	if e.Upstream == "" || !problems.HasErrors() || !k.excuses(k.found, e.Item) {
+	if e.Upstream == "" || !problems.HasErrors() || !k.found.starts && !k.excuses(k.found, e.Item) {
 		return problems
 	}
 	first := problems[slices.IndexFunc(problems, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })]
-	k.found.leaveOut(e.Item, "a rule that covers it does not fit its inputs: "+first.Summary, first.Range, first.Notes...)
+	k.found.out(e.Item, LeftOut{Why: "a rule that covers it does not fit its inputs: " + first.Summary, Unruled: true}, first.Range, first.Notes...)
 	return slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 }
 

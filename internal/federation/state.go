@@ -29,6 +29,8 @@ type State struct {
 	// of these that nobody has accepted as they are.
 	Offered, Left        int
 	LeftOut, Quarantined []string
+	// Unruled counts what is left out as a rule that covers it does not fit it.
+	Unruled int
 	// Unkept is why the lock file does not have what is taken in of it without a question,
 	// nil where it does.
 	Unkept error
@@ -36,7 +38,7 @@ type State struct {
 
 // Ailing says in a few words what is wrong with servers, "" for nothing.
 func Ailing(states []State) string {
-	var down, quarantined, ails []string
+	var down, quarantined, unruled, ails []string
 	for _, s := range states {
 		if !s.Up {
 			down = append(down, s.Name)
@@ -44,12 +46,18 @@ func Ailing(states []State) string {
 		if n := len(s.Quarantined); n > 0 {
 			quarantined = append(quarantined, fmt.Sprintf("%d of %s", n, s.Name))
 		}
+		if s.Unruled > 0 {
+			unruled = append(unruled, fmt.Sprintf("%d of %s", s.Unruled, s.Name))
+		}
 	}
 	if down != nil {
 		ails = append(ails, "not reached: "+strings.Join(down, ", "))
 	}
 	if quarantined != nil {
 		ails = append(ails, "tools in quarantine: "+strings.Join(quarantined, ", "))
+	}
+	if unruled != nil {
+		ails = append(ails, "left out as rules do not fit: "+strings.Join(unruled, ", "))
 	}
 	return strings.Join(ails, "; ")
 }
@@ -91,6 +99,9 @@ func (f *Federation) States(c *catalog.Catalog) []State {
 			}
 			if left.Quarantined {
 				states[i].Quarantined = append(states[i].Quarantined, left.Address)
+			}
+			if left.Unruled {
+				states[i].Unruled++
 			}
 			if states[i].Left++; states[i].Left <= maxLeft {
 				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
