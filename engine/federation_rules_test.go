@@ -224,6 +224,37 @@ func TestTwoToolsOfOneNameAreAMistakeOfTheFilesAndNoneOfAnUpstream(t *testing.T)
 	}
 }
 
+func TestNamesInABlockThatItsServerDoesNotListAreWarnedOf(t *testing.T) {
+	up, lock := newShifting(t, "read", "write", "drop"), newLock(t)
+	block := upstreamAt(up.url, `include = ["read", "wirte", "d*", "x*"]`, `exclude = ["dropp", "drop*"]`, `rename = { raed = "look", write = "put" }`, `override "drpo" {
+  description = "No"
+}`)
+	want := []string{
+		`the upstream "lab" lists nothing that is called "wirte", which include names; did you mean "write"?`,
+		`the upstream "lab" lists nothing that the pattern "x*" of include covers`,
+		`the upstream "lab" lists nothing that is called "drpo", which an override block names; did you mean "drop"?`,
+		`the upstream "lab" lists nothing that is called "dropp", which exclude names; did you mean "drop"?`,
+		`the upstream "lab" lists nothing that is called "raed", which rename names; did you mean "read"?`,
+	}
+	told := func(s *engine.Server) (told []string) {
+		for _, p := range s.Status().Problems {
+			told = append(told, strings.TrimSuffix(p.Summary+"; "+p.Detail, "; "))
+		}
+		slices.Sort(told)
+		return told
+	}
+	s := pinned(t, lock, block)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, told(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	// What was accepted tells of what is served, and of nothing that is left out.
+	offline := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `include = ["raed"]`, `exclude = ["dropp"]`, `rename = { raed = "look" }`)), LockPath: lock, Offline: true})
+	if diff := cmp.Diff([]string{`the upstream "lab" lists nothing that is called "raed", which include names; did you mean "read"?`}, told(offline)); diff != "" {
+		t.Errorf("offline (-want +got)\n%s", diff)
+	}
+}
+
 func TestAToolThatRunsAsATaskAloneIsLeftOut(t *testing.T) {
 	block := upstreamAt(labs(t)["legacy"])
 	for _, s := range []*engine.Server{federated(t, block), pinned(t, newLock(t), block)} {

@@ -234,6 +234,7 @@ func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, before *off
 	}
 	m.mode, m.pins = f.pins.mode(u)
 	m.all(l)
+	m.unknown(l, !f.pins.Offline)
 	return &offer{
 		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, items: m.items, left: m.left, problems: m.problems,
 		first: m.first, pinned: m.pinned, quarantined: m.changes,
