@@ -143,9 +143,20 @@ tool "sleep" {
   run     = "await new Promise(done => setTimeout(done, 60000));"
 }
 `)})
-	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown\n- sleep: unknown"
+	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown, 2 times"
 	if diff := cmp.Diff(want, ended(called(t, s, code(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatCodePrintsReachesTheModelAsItIs(t *testing.T) {
+	got := called(t, coding(t, ""), code("console.log('a < b && c > d'); ({ tag: '<b>' })"))
+	var blocks []struct{ Text string }
+	if err := json.Unmarshal(got.Content, &blocks); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"result":{"tag":"<b>"},"stdout":"a < b && c > d\n","calls":[]}`; len(blocks) != 1 || blocks[0].Text != want {
+		t.Errorf("the model reads %+v, want %s", blocks, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package codeact
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,8 +122,7 @@ type report struct {
 // what is told of it.
 func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	r.Result = result.JSON
-	// What bodies returned always encodes.
-	encoded, _ := json.Marshal(r)
+	encoded := encode(r)
 	if result.Kind != scripting.Content {
 		return value(encoded)
 	}
@@ -133,14 +133,30 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: told}}
 }
 
-// calls are what a program has called until it failed.
+// encode encodes plain data, and what bodies returned, for models: a < is one.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // such data always encodes
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// calls are what a program has called until it failed, several alike in a row as one.
 func (r *report) calls() string {
 	told := "\nIt had made these calls, which are not undone:"
 	if r.planned {
 		told = "\nIt had planned these calls, of which only those that read were made:"
 	}
-	for _, c := range r.Calls {
+	for i := 0; i < len(r.Calls); {
+		c, n := r.Calls[i], 0
+		for ; i < len(r.Calls) && r.Calls[i].Tool == c.Tool && r.Calls[i].Outcome == c.Outcome; i++ {
+			n++
+		}
 		told += "\n- " + c.Tool + ": " + c.Outcome
+		if n > 1 {
+			told += fmt.Sprintf(", %d times", n)
+		}
 	}
 	return told
 }
@@ -161,8 +177,7 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	for _, note := range r.Notes {
 		told.WriteString("\n" + note)
 	}
-	// Plain data always encodes.
-	details, _ := json.Marshal(r)
+	details := encode(r)
 	failed := *f
 	if f.Kind != scripting.Timeout {
 		failed.Stack = nil // the message has it, in the words for agents

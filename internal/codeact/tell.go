@@ -60,9 +60,7 @@ func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Out
 		t := names.tool(index.entries[found.Index])
 		hits = append(hits, hit{t.Name, t.Call(), codemode.FirstSentence(t.Description)})
 	}
-	// Plain data always encodes.
-	encoded, _ := json.Marshal(map[string]any{"tools": hits})
-	return value(encoded), nil
+	return value(encode(map[string]any{"tools": hits})), nil
 }
 
 // among reports of all entries, by their places, whether they are among some. Both are in
