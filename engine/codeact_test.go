@@ -125,7 +125,7 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 		"a mistake in it": {"const r = await serch_web({ query: 'x' });",
 			"EXECUTION_ERROR: ReferenceError: serch_web is not defined; did you mean search_web?"},
 		"arguments of Python": {`search_web(query="x")`,
-			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is no call in JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write search_web({ query: \"x\" })"},
+			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is no call in JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write await search_web({ query: \"x\" })"},
 		"no code": {"", "INVALID_INPUT: "},
 	} {
 		if got := ended(called(t, s, code(c.code))); !strings.HasPrefix(got, c.want) {

@@ -33,6 +33,9 @@ type analysis struct {
 	promised []member
 	// unpacked are those that a pattern takes of it: const { text } = http.crm.get(url).
 	unpacked []member
+	// whole are such answers, and holding variables, that are used as text or unfolded: of
+	// each the name is what is wrong with that.
+	whole, holding []member
 	// held are the variables that are declared with such an answer, and the
 	// object whose method answers: const r = http.crm.get(url).
 	held map[string]string
@@ -125,6 +128,16 @@ func (a *analysis) expression(n ast.Node) {
 		a.unawaited(n)
 	case *ast.BracketExpression:
 		a.bracket(n)
+	case *ast.TemplateLiteral:
+		if n.Tag == nil {
+			for _, part := range n.Expressions {
+				a.used(part, "as text a promise is [object Promise]")
+			}
+		}
+	case *ast.ForOfStatement:
+		a.used(n.Source, "a promise is no list")
+	case *ast.SpreadElement:
+		a.used(n.Expression, "there is nothing in a promise to unfold")
 	case *ast.StringLiteral:
 		a.names[n.Value.String()] = true
 	case *ast.PropertyKeyed:

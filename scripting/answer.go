@@ -22,6 +22,15 @@ func (a *analysis) unawaited(n *ast.DotExpression) {
 	}
 }
 
+// used notices the promise of an answer, or a variable, that is used as what it is not.
+func (a *analysis) used(n ast.Expression, wrong string) {
+	if id, ok := n.(*ast.Identifier); ok {
+		a.holding = append(a.holding, member{id.Name.String(), wrong, n.Idx0(), n.Idx1()})
+	} else if root := a.answering(n); root != "" {
+		a.whole = append(a.whole, member{root, wrong, n.Idx0(), n.Idx1()})
+	}
+}
+
 // answer notices what is declared with the promise of an answer, or with an answer.
 func (a *analysis) answer(n *ast.Binding) {
 	switch target := n.Target.(type) {
@@ -86,6 +95,14 @@ func (c *compilation) checkPromises(found *analysis) {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write { %s } = await %s", m.name, call))
 		}
 	}
+	for _, m := range found.whole {
+		c.checkUse(found, m, m.object)
+	}
+	for _, m := range found.holding {
+		if !found.again[m.object] && !found.assigned[m.object] {
+			c.checkUse(found, m, found.held[m.object])
+		}
+	}
 	for _, m := range found.members {
 		if found.again[m.object] || found.assigned[m.object] {
 			continue
@@ -93,6 +110,13 @@ func (c *compilation) checkPromises(found *analysis) {
 		if call, ok := c.promising(found, found.held[m.object]); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await %s", m.object, call))
 		}
+	}
+}
+
+// checkUse tells a promise of what answers to a name that is used as what it is not.
+func (c *compilation) checkUse(found *analysis, m member, root string) {
+	if call, ok := c.promising(found, root); ok {
+		c.report(diag.Diagnostic{Severity: c.unawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
 	}
 }
 
@@ -180,16 +204,20 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 	return "", false
 }
 
-func (c *compilation) checkPromise(m member, detail string) {
-	severity := diag.Warning
+// unawaited is how bad a forgotten await is: code is told before anything is done.
+func (c *compilation) unawaited() diag.Severity {
 	if c.src.Kind == Code {
-		severity = diag.Error // before anything is done
+		return diag.Error
 	}
+	return diag.Warning
+}
+
+func (c *compilation) checkPromise(m member, detail string) {
 	switch {
 	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
 	default:
 		c.report(diag.Diagnostic{
-			Severity: severity, Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
+			Severity: c.unawaited(), Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
 		}, m.start, m.end)
 	}
 }

@@ -45,6 +45,9 @@ func (c *compilation) checkKeywords(found *analysis) {
 		}
 		callee := c.sourceOf(call.Callee)
 		written := clip.Start(callee+"("+c.argumentsOf(call, tool)+")", maxCallShown)
+		if before := c.origin.src[:max(0, int(call.Idx0())-1)]; tool && !strings.HasSuffix(strings.TrimSpace(before), "await") {
+			written = "await " + written
+		}
 		c.report(diag.Diagnostic{
 			Severity: diag.Error, Code: "script-keywords", Summary: callee + "(name=value) is no call in JavaScript",
 			Detail: "write " + written,

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
@@ -60,6 +61,7 @@ func (f *Failure) Explain() string {
 	if f.Code != "" {
 		b.WriteString(" (" + f.Code + " of " + f.Tool + ")")
 	}
+	b.WriteString(f.ofText())
 	for i, frame := range f.Stack {
 		at := frame.Range.Start
 		fmt.Fprintf(&b, "\n  at %d:%d", at.Line, at.Column)
@@ -71,4 +73,17 @@ func (f *Failure) Explain() string {
 		}
 	}
 	return b.String()
+}
+
+// ofLists are members that lists have and texts do not.
+var ofLists = []string{"entries", "every", "filter", "find", "findIndex", "flat", "flatMap", "forEach", "join", "keys", "map", "push", "reduce", "reverse", "some", "sort", "values"}
+
+// ofText asks whether what has no member that lists have is text of a tool which holds one.
+func (f *Failure) ofText() string {
+	_, member, _ := strings.Cut(f.Message, "has no member '")
+	member, _, found := strings.Cut(member, "'")
+	if !found || !slices.Contains(ofLists, member) {
+		return ""
+	}
+	return "; if it is text that holds JSON, write JSON.parse(…) first"
 }

@@ -80,14 +80,15 @@ func among(all, some []*catalog.Entry) func(int) bool {
 // describer is the body of describe_tool.
 type describer struct{ *kit }
 
-// Run tells all of a tool that the caller may call.
+// Run tells all of a tool that the caller may call, by its name or by how code calls it.
 func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	name, _ := i.Args["name"].(string)
 	seen := d.tools(ctx, i.Survey)
+	names := d.namesOf(i.Survey.Catalog(), seen)
 	known := make([]string, len(seen))
 	for n, e := range seen {
-		if e.Name == name {
-			text, _ := json.Marshal(codemode.Describe(d.namesOf(i.Survey.Catalog(), seen).tool(e))) // text always encodes
+		if t := names.tool(e); e.Name == name || t.Call() == name {
+			text, _ := json.Marshal(codemode.Describe(t)) // text always encodes
 			return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}, nil
 		}
 		known[n] = e.Name

@@ -43,7 +43,7 @@ const content = await read_file({ path: "/workspace/config.json" });
 `
 	manner = `How code is written here:
 - A tool is called with one object: await name({ ... }). Every tool is also there by its full name: await tools["any-name"]({ ... }).
-- A call returns a promise. Its result is a value, not text that you would have to parse.
+- A call returns a promise. Its result is a value, not text that you would have to parse. Where the declaration says unknown it may be text: JSON.parse what is JSON.
 - A call that fails throws an error whose code says why, such as "INVALID_INPUT" or "POLICY_DENIED", and whose message says more. Catch what you can do without.
 - await parallel([first({ ... }), second({ ... })]) makes calls at once and returns the list of their results.
 - What console.log prints is returned to you. So is the result: what you return, or the value of the last expression.
