@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,7 +216,7 @@ func (c *Call) reply() (Reply, error) {
 // unfinished returns what a result asks for (2026-07-28 basic/patterns/mrtr), or the
 // result itself.
 func unfinished(result json.RawMessage) (Reply, error) {
-	if tokenOf(result, "resultType") != `"input_required"` {
+	if !mayAsk(result) || tokenOf(result, "resultType") != `"input_required"` {
 		return Reply{Result: result}, nil
 	}
 	var asks struct {
@@ -234,4 +235,10 @@ func unfinished(result json.RawMessage) (Reply, error) {
 		reply.Asked = append(reply.Asked, Question{Key: key, Method: q.Method, Params: q.Params})
 	}
 	return reply, nil
+}
+
+// mayAsk reports whether a result may have a member resultType, which few have that are
+// large: it is not taken apart for that.
+func mayAsk(result json.RawMessage) bool {
+	return bytes.Contains(result, []byte("resultType")) || bytes.Contains(result, []byte(`\u`))
 }
