@@ -1,11 +1,8 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/clip"
@@ -206,106 +203,6 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 		}
 	}
 	return kept
-}
-
-// ownerOf returns the upstream whose block gives something the name of an item, or else whose
-// names begin as that does, of several that of the longest prefix, and the item's own before
-// others; nil where there is none, or its own block gives it that name. No server answers to the names of another, or comes under
-// what the rules say of them, whether that other can be reached or not.
-func ownerOf(upstreams []hclfile.Upstream, item *Item) (owner *hclfile.Upstream) {
-	var giver *hclfile.Upstream
-	for i := range upstreams {
-		u := &upstreams[i]
-		if gives(u, item) {
-			if u.Name == item.Upstream {
-				return nil
-			}
-			giver = u
-		}
-		if u.Prefix == "" || !strings.HasPrefix(item.Name, u.Prefix) {
-			continue
-		}
-		if owner == nil || len(u.Prefix) > len(owner.Prefix) || len(u.Prefix) == len(owner.Prefix) && u.Name == item.Upstream {
-			owner = u
-		}
-	}
-	return cmp.Or(giver, owner)
-}
-
-// gives reports whether the block of an upstream gives a tool or a prompt the name of an
-// item.
-func gives(u *hclfile.Upstream, item *Item) bool {
-	if item.Kind != Tools && item.Kind != Prompts {
-		return false
-	}
-	for _, name := range u.Rename {
-		if name == item.Name {
-			return true
-		}
-	}
-	return false
-}
-
-// addUpstreams returns what the operator's file says, with the upstreams that the program
-// names beside those of the file.
-func (b *Builder) addUpstreams(config *hclfile.Config) (with *hclfile.Config, problems diag.List) {
-	if len(b.options.Upstreams) == 0 {
-		return config, nil
-	}
-	more := *config
-	more.Upstreams = slices.Clone(config.Upstreams)
-	for _, u := range b.options.Upstreams {
-		if i := slices.IndexFunc(config.Upstreams, func(other hclfile.Upstream) bool { return other.Name == u.Name }); i >= 0 {
-			problems = append(problems, diag.Diagnostic{
-				Code: "duplicate-upstream", Range: config.Upstreams[i].NameRange,
-				Summary: fmt.Sprintf("the upstream %q is named by %s, too", u.Name, u.NameRange.File), Detail: "remove the block, or give one of the two another name",
-			})
-			continue
-		}
-		more.Upstreams = append(more.Upstreams, u)
-	}
-	return &more, problems
-}
-
-// placed returns upstreams with paths that are relative to the operator's file made those
-// that the process opens.
-func (b *Builder) placed(blocks []hclfile.Upstream) []hclfile.Upstream {
-	folder := filepath.Dir(filepath.FromSlash(b.options.ConfigPath))
-	blocks = slices.Clone(blocks)
-	for i := range blocks {
-		u := &blocks[i]
-		u.Dir = within(folder, u.Dir)
-		if len(u.Command) > 0 && strings.ContainsAny(u.Command[0], `/\`) {
-			u.Command = slices.Clone(u.Command)
-			u.Command[0] = within(folder, u.Command[0])
-		}
-	}
-	return blocks
-}
-
-// addressesOf returns what is taken by the files and the embedding program, and where.
-func addressesOf(defined []*hclfile.Definitions, registered []*Item) map[leftKey]diag.Range {
-	taken := map[leftKey]diag.Range{}
-	for _, item := range registered {
-		taken[leftKey{item.Kind, item.Address}] = item.Where
-	}
-	for _, d := range defined {
-		for i := range d.Tools {
-			taken[leftKey{Tools, d.Tools[i].Name}] = d.Tools[i].NameRange
-		}
-		for i := range d.Resources {
-			taken[leftKey{Resources, d.Resources[i].URI}] = d.Resources[i].NameRange
-		}
-		for i := range d.Templates {
-			if t := d.Templates[i].URITemplate; t != nil {
-				taken[leftKey{Templates, t.String()}] = d.Templates[i].NameRange
-			}
-		}
-		for i := range d.Prompts {
-			taken[leftKey{Prompts, d.Prompts[i].Name}] = d.Prompts[i].NameRange
-		}
-	}
-	return taken
 }
 
 // offersOf returns the names of items as those who check references know them.
