@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -278,6 +279,30 @@ func TestADeadUpstreamHidesItsOwnToolsAlone(t *testing.T) {
 	if status.Health() != "not reached: gone" || !status.Ready() || len(status.Upstreams) != 2 || status.Upstreams[0].Err == nil || status.Upstreams[0].Again.IsZero() || !status.Upstreams[1].Up {
 		t.Errorf("the status is %q, %+v", status.Health(), status.Upstreams)
 	}
+}
+
+func TestWhoCallsAToolOfAServerThatIsGoneLearnsThatItMayComeBack(t *testing.T) {
+	one := lab()
+	well := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true})
+	var gone atomic.Bool
+	s := federated(t, upstreamAt(web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		well.ServeHTTP(w, r)
+	}))))
+	gone.Store(true)
+	for range 10 {
+		called(t, s, tool("lab_sum", `{"a":1}`)) // by which it shows
+	}
+	until(t, s, func() bool { return len(names(s)) == 0 })
+	const want = `TOOL_NOT_FOUND: no tool named "lab_sum" now: the server behind it cannot be reached; try again later`
+	if got := ended(called(t, s, tool("lab_sum", `{"a":1}`))); got != want {
+		t.Errorf("it is told %s", got)
+	}
+	gone.Store(false)
+	until(t, s, func() bool { return s.Snapshot().Tool("lab_sum") != nil })
 }
 
 func TestACallThatNobodyWaitsForIsCancelledAtItsUpstream(t *testing.T) {

@@ -186,6 +186,8 @@ type build struct {
 	unasked      bool
 	// known are tools of them that were accepted.
 	known []ToolName
+	// silent are the names of those of which nothing is known.
+	silent []string
 
 	mu       sync.Mutex
 	problems diag.List

@@ -57,6 +57,8 @@ type Catalog struct {
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.
 	templates []*Entry
+	// silent are the names of upstream servers of which nothing is known.
+	silent []string
 	// gone is what earlier catalogs held.
 	gone map[goneKey]gone
 }

@@ -39,6 +39,8 @@ type Federated struct {
 	Instructions []string
 	// Known are the tools that were accepted of them, also of those that cannot be reached.
 	Known []ToolName
+	// Silent are the names of those of which nothing is known, as they cannot be reached.
+	Silent []string
 	// Unasked says that they were not asked: what is known of them are tools alone.
 	Unasked bool
 	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
@@ -175,7 +177,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
-	found.instructions, found.unasked, found.known = offered.Instructions, offered.Unasked, offered.Known
+	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent
 	taken := addressesOf(defined, registered)
 	for _, item := range offered.Items {
 		if u := ownerOf(found.upstreams, item); u != nil && u.Name != item.Upstream {
@@ -229,7 +231,7 @@ func (k *linker) excuse(e *Entry, problems diag.List) diag.List {
 
 // leave takes out of the catalog what is left out, and returns the entries that stay.
 func (k *linker) leave(entries []*Entry) []*Entry {
-	k.catalog.LeftOut, k.catalog.Known = k.found.left, k.found.known
+	k.catalog.LeftOut, k.catalog.Known, k.catalog.silent = k.found.left, k.found.known, k.found.silent
 	k.found.tellMore()
 	if len(k.found.left) == 0 {
 		return entries

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -30,7 +31,7 @@ func (c *Catalog) Follow(earlier *Catalog) {
 	for k := range earlier.Entries {
 		for _, e := range earlier.Entries[k] {
 			if key := (goneKey{Kind(k), e.Address}); len(c.gone) < maxGone && c.Entry(key.kind, key.address) == nil {
-				slim := &Entry{Item: &Item{Facts: e.Facts}, Rules: e.Rules}
+				slim := &Entry{Item: &Item{Facts: e.Facts, Upstream: e.Upstream}, Rules: e.Rules}
 				c.gone[key] = gone{c.Revision, slim, earlier.DenyByDefault}
 			}
 		}
@@ -40,6 +41,13 @@ func (c *Catalog) Follow(earlier *Catalog) {
 			c.gone[key] = old
 		}
 	}
+}
+
+// Silenced reports whether what earlier catalogs held is gone because its server cannot be
+// reached.
+func (c *Catalog) Silenced(k Kind, address string) bool {
+	was, ok := c.gone[goneKey{k, address}]
+	return ok && slices.Contains(c.silent, was.entry.Upstream)
 }
 
 // Removed returns the revision that removed an item, and false when there was

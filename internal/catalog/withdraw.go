@@ -20,7 +20,7 @@ func (b *Builder) Withdraw() *Catalog {
 		still[leftItem{leftKey{item.Kind, item.Address}, item.Key}] = true
 	}
 	c := b.whole.without(func(e *Entry) bool { return e.Upstream != "" && !still[leftItem{leftKey{e.Kind, e.Address}, e.Key}] })
-	c.LeftOut, c.Known = offered.LeftOut, offered.Known
+	c.LeftOut, c.Known, c.silent = offered.LeftOut, offered.Known, offered.Silent
 	return c
 }
 

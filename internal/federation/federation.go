@@ -180,6 +180,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 		offered.Known = append(offered.Known, f.pins.known(u)...)
 		listing := f.listing(u, keys)
 		if listing == nil {
+			offered.Silent = append(offered.Silent, u.Name)
 			continue
 		}
 		var o *offer

@@ -70,6 +70,10 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 	looking := x.looking()
 	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
 		err.RemovedIn = revision
+		if x.catalog.Silenced(x.req.Kind, x.req.Name) {
+			err.Message += " now: the server behind it cannot be reached; try again later"
+			return err
+		}
 		err.Message += "; revision " + revision + " removed it"
 	}
 	err.Nearest = x.catalog.Nearest(ctx, x.req.Kind, x.req.Name, looking)
