@@ -174,6 +174,9 @@ func (p *problems) configMaps(d *Deployment) {
 	if len(d.ConfigText) > maxConfigMap {
 		p.add("config: it is larger than 512 KiB, which a ConfigMap may hold")
 	}
+	if len(d.ConfigText)+len(d.LockText) > largestConfigMap {
+		p.add("lock: mcpd.hcl and mcpd.lock together are larger than 1 MiB, which a ConfigMap may hold; exclude tools of upstreams that nobody needs, and have mcpd lock accept take them out")
+	}
 	if !p.few("tools", len(d.ToolFiles), maxToolFiles) {
 		return
 	}

@@ -54,6 +54,26 @@ func TestComposeTakesTextsToTheLetterAndSecretsFromItsEnvironment(t *testing.T) 
 	}
 }
 
+func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
+	mounted := func(d Deployment) (got []string) {
+		for _, v := range projectOf(t, d).Services["mcpd"].Volumes {
+			if v.Type == "bind" && v.ReadOnly && !bool(v.Bind.CreateHostPath) {
+				got = append(got, v.Source+" "+v.Target)
+			}
+		}
+		return got
+	}
+	d := rich()
+	want := []string{"/deployment/conf/mcpd.hcl /etc/mcpd/config/mcpd.hcl", "/shared/$tools.d /etc/mcpd/tools.d", "/deployment/conf/mcpd.lock /etc/mcpd/config/mcpd.lock"}
+	if diff := cmp.Diff(want, mounted(d)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	d.LockText = nil
+	if diff := cmp.Diff(want[:2], mounted(d)); diff != "" {
+		t.Errorf("without a lock (-want +got)\n%s", diff)
+	}
+}
+
 func TestComposeDoesNotStartWithoutASecret(t *testing.T) {
 	_, err := loaded(writtenOf(t, coding())[composeFile], nil)
 	if err == nil || !strings.Contains(err.Error(), "SEARCH_API_KEY") {

@@ -40,6 +40,9 @@ type Deployment struct {
 	Config, Tools string
 	ConfigText    []byte
 	ToolFiles     map[string][]byte
+	// LockText is that of the file of the accepted tools of upstreams, which stands
+	// beside Config as mcpd.lock, and there in each deployment; nil where there is none.
+	LockText []byte
 	// State says that mcpd keeps its state, and may keep its audit log, in a volume at
 	// /var/lib/mcpd.
 	State bool

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"path"
 
 	"github.com/mcpd/mcpd/internal/yaml"
 )
@@ -96,6 +97,9 @@ func (d *Deployment) mounts() []any {
 	list := []any{
 		bound(d.Config, configPath, true, "An editor that replaces this file leaves mcpd with the old one: run\ndocker compose up --detach --force-recreate mcpd then."),
 		bound(d.Tools, toolsFolder, true, ""),
+	}
+	if d.LockText != nil {
+		list = append(list, bound(path.Join(path.Dir(d.Config), lockFile), lockPath, true, "mcpd lock accept and git replace this file, too. What serves here does not write it."))
 	}
 	if d.State {
 		list = append(list, mapping(is("type", "volume"), is("source", stateVolume), is("target", stateFolder)))
