@@ -67,8 +67,8 @@ func (p *problems) server(d *Deployment) {
 		p.add("version: %s is neither a tag like v1.2.3 nor a commit", clipped(d.Version))
 	}
 	p.port(d.Port)
-	if !(d.TLS && d.Auth) && !d.Insecure {
-		p.add("listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)")
+	if d.Open() {
+		p.add(OpenListen)
 	}
 	p.relative("config", d.Config)
 	p.relative("tools", d.Tools)

@@ -124,6 +124,12 @@ type Volume struct {
 	Size     int64 // bytes, of the claim in Kubernetes; 0 is [DefaultVolume]
 }
 
+// OpenListen is what is wrong with a deployment that is [Deployment.Open].
+const OpenListen = "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)"
+
+// Open reports whether mcpd would let in strangers, and nobody has said that it shall.
+func (d *Deployment) Open() bool { return !(d.TLS && d.Auth) && !d.Insecure }
+
 // completed returns the deployment with what it says nothing of. Nothing of the
 // caller's is changed.
 func (d Deployment) completed() Deployment {
