@@ -84,7 +84,7 @@ var layout = map[string][]string{
 	"internal/watch":           {},
 	"internal/compose":         {"internal/container", "internal/yaml"},
 	"internal/container":       {},
-	"internal/deployment":      {"diag", "internal/compose", "internal/container", "internal/grant", "internal/hclfile", "internal/power", "internal/source"},
+	"internal/deployment":      {"diag", "internal/compose", "internal/container", "internal/grant", "internal/hclfile", "internal/lockfile", "internal/power", "internal/source"},
 	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
 	"internal/systemd":         {},
 	"internal/state":           {"identity"},

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"net"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/compose"
 	"github.com/mcpd/mcpd/internal/deployment"
+	"github.com/mcpd/mcpd/internal/lockfile"
 )
 
 func newCompose(e env) *cobra.Command {
@@ -84,9 +88,20 @@ func (c *composition) run(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	d, problems := deployment.Complete(d, s.Snapshot().Said(), c.secrets)
+	lock, err := c.lock(e, &d)
+	if err != nil {
+		return err
+	}
+	said := s.Snapshot().Said()
+	d, problems := deployment.Complete(d, said, c.secrets)
 	if len(problems) > 0 {
 		return c.refuse(e, d, problems)
+	}
+	if err := c.print(e, d, deployment.Unaccepted(said, lock)); err != nil {
+		return err
+	}
+	if err := c.missing(d); err != nil {
+		return err
 	}
 	files, err := compose.Files(d)
 	if err != nil {
@@ -100,12 +115,51 @@ func (c *composition) refuse(e env, d compose.Deployment, problems diag.List) er
 	if c.asJSON {
 		return c.printReport(e, engine.Report{Problems: problems}, problems.Err())
 	}
-	path := filepath.ToSlash(filepath.Clean(c.config))
-	printer := diag.Printer{Sources: map[string][]byte{path: engine.Shown(path, d.ConfigText)}, Color: e.colour}
-	if err := printer.Print(e.stderr, problems); err != nil {
+	if err := c.print(e, d, problems); err != nil {
 		return err
 	}
 	return findings("%s cannot be deployed", count(len(problems), "thing"))
+}
+
+// print prints what there is to say of the operator's file.
+func (c *composition) print(e env, d compose.Deployment, problems diag.List) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	path := filepath.ToSlash(filepath.Clean(c.config))
+	printer := diag.Printer{Sources: map[string][]byte{path: engine.Shown(path, d.ConfigText)}, Color: e.colour}
+	return printer.Print(e.stderr, problems)
+}
+
+// lock gives the deployment the file of what was accepted of upstreams, if there is
+// one, and returns what it says.
+func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
+	text, err := e.disk.readFile(c.lockPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return new(lockfile.Lock), nil
+	}
+	if err != nil {
+		return nil, findings("cannot read what was accepted of upstreams: %v", err)
+	}
+	lock, err := lockfile.Parse(text)
+	if err != nil {
+		return nil, findings("%s: %v", c.lockPath(), err)
+	}
+	d.LockText = text
+	return lock, nil
+}
+
+// missing tells at once which flags a deployment cannot be written without, where one
+// of them says of what the image is built. The others [compose.Files] tells.
+func (c *composition) missing(d compose.Deployment) error {
+	if d.Version != "" {
+		return nil
+	}
+	asks := []string{fmt.Sprintf("this mcpd is %s, which is no released version: say with --version which one the image is built of", version())}
+	if d.Open() {
+		asks = append(asks, compose.OpenListen)
+	}
+	return usage("%s", strings.Join(asks, "\n"))
 }
 
 // deployment returns what the flags say, and the files that mcpd is given.
@@ -114,9 +168,7 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 	if c.state != "volume" && c.state != "memory" {
 		return d, usage("--state is volume or memory, not %q", c.state)
 	}
-	if d.Version, err = c.release(); err != nil {
-		return d, err
-	}
+	d.Version = c.release()
 	if d.Name == "" {
 		d.Name = labelOf(s.Info().Name)
 	}
@@ -147,15 +199,15 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 }
 
 // release returns the version of mcpd that the image is built of: one that others can
-// have, too.
-func (c *composition) release() (string, error) {
+// have, too, or "" where nothing says so.
+func (c *composition) release() string {
 	if c.version != "" {
-		return c.version, nil
+		return c.version
 	}
 	if v := version(); strings.HasPrefix(v, "v") && !strings.Contains(v, "+dirty") {
-		return v, nil
+		return v
 	}
-	return "", usage("this mcpd is %s, which is no released version: say with --version which one the image is built of", version())
+	return ""
 }
 
 // portOf returns the port that mcpd is told to serve on, 0 for the default.

@@ -67,8 +67,8 @@ func (p *problems) server(d *Deployment) {
 		p.add("version: %s is neither a tag like v1.2.3 nor a commit", clipped(d.Version))
 	}
 	p.port(d.Port)
-	if !(d.TLS && d.Auth) && !d.Insecure {
-		p.add("listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)")
+	if d.Open() {
+		p.add(OpenListen)
 	}
 	p.relative("config", d.Config)
 	p.relative("tools", d.Tools)
@@ -173,6 +173,9 @@ func (p *problems) reads(d *Deployment, names []string) {
 func (p *problems) configMaps(d *Deployment) {
 	if len(d.ConfigText) > maxConfigMap {
 		p.add("config: it is larger than 512 KiB, which a ConfigMap may hold")
+	}
+	if len(d.ConfigText)+len(d.LockText) > largestConfigMap {
+		p.add("lock: mcpd.hcl and mcpd.lock together are larger than 1 MiB, which a ConfigMap may hold; exclude tools of upstreams that nobody needs, and have mcpd lock accept take them out")
 	}
 	if !p.few("tools", len(d.ToolFiles), maxToolFiles) {
 		return

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -51,6 +52,26 @@ func TestComposeTakesTextsToTheLetterAndSecretsFromItsEnvironment(t *testing.T) 
 	}
 	if got := p.Services["mcpd"].Volumes[1].Source; got != "/shared/$tools.d" {
 		t.Errorf("the tools are those of %s", got)
+	}
+}
+
+func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
+	mounted := func(d Deployment) (got []string) {
+		for _, v := range projectOf(t, d).Services["mcpd"].Volumes {
+			if v.Type == "bind" && v.ReadOnly && !bool(v.Bind.CreateHostPath) {
+				got = append(got, v.Source+" "+v.Target)
+			}
+		}
+		return got
+	}
+	d := rich()
+	want := []string{"/deployment/conf/mcpd.hcl /etc/mcpd/config/mcpd.hcl", "/shared/$tools.d /etc/mcpd/tools.d", "/deployment/conf/mcpd.lock /etc/mcpd/config/mcpd.lock"}
+	if diff := cmp.Diff(want, mounted(d)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	d.LockText = nil
+	if diff := cmp.Diff(want[:2], mounted(d)); diff != "" {
+		t.Errorf("without a lock (-want +got)\n%s", diff)
 	}
 }
 
@@ -141,5 +162,59 @@ func TestADeploymentWithoutUpstreamsHasNoManifestOfThem(t *testing.T) {
 	}
 	if p := projectOf(t, d); len(p.Services) != 1 {
 		t.Errorf("there are %d services", len(p.Services))
+	}
+}
+
+func TestFoldersThatAreEmptyAreBoundedByComposeAsByKubernetes(t *testing.T) {
+	d := rich()
+	m, p := decoded(t, writtenOf(t, d)), projectOf(t, d)
+	for name, service := range p.Services {
+		pod := m.deployments[name].Spec.Template.Spec
+		var want []string
+		for i, mount := range pod.Containers[0].VolumeMounts {
+			if empty := pod.Volumes[i].EmptyDir; empty != nil {
+				want = append(want, fmt.Sprintf("%s:size=%dm", mount.MountPath, empty.SizeLimit.Value()>>20))
+			}
+		}
+		if diff := cmp.Diff(want, []string(service.Tmpfs)); diff != "" || len(want) < 1 {
+			t.Errorf("%s (-Kubernetes +Compose)\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheCommandThatMakesTheSecretHasAllKeysAndNoValue(t *testing.T) {
+	d := rich()
+	d.Secrets[1].File = "./se crets/it's"
+	want := `
+#   kubectl apply --server-side -f kubernetes/1-namespace.yaml
+#   kubectl -n desk create secret generic secrets \
+#     --from-literal=crm_token="$CRM_TOKEN" \
+#     --from-file=tls_cert='./se crets/it'\''s' \
+#     --from-file=tls_key='/etc/desk/key$.pem' \
+#     --from-file=github=secrets/github
+apiVersion`
+	if got := writtenOf(t, d)[namespaceFile]; !strings.Contains(got, want) {
+		t.Errorf("got %.800s", got)
+	}
+}
+
+func TestOnlyVolumesThatAreWrittenToAreToldHowTheyAreOwned(t *testing.T) {
+	d := rich()
+	const command = "chown -R 1000:1000 /volume\n"
+	if got := writtenOf(t, d)[composeFile]; strings.Count(got, "chown") != 1 || !strings.Contains(got, "desk_repositories:/volume busybox:1.37 "+command) {
+		t.Errorf("got %s", got)
+	}
+	d.Upstreams[0].Volumes[0].ReadOnly = true
+	if got := writtenOf(t, d)[composeFile]; strings.Contains(got, "chown") {
+		t.Errorf("nobody writes: %s", got)
+	}
+}
+
+func TestTheVariablesThatComposeWantsAreToldAtItsHead(t *testing.T) {
+	d := rich()
+	d.Upstreams[1].Env = []Variable{{Name: "TOKEN", Secret: "again"}}
+	d.Secrets = append(d.Secrets, Secret{Name: "again", Environment: "CRM_TOKEN"})
+	if got := writtenOf(t, d)[composeFile]; strings.Count(got, "\n# has: CRM_TOKEN.\n") != 1 {
+		t.Errorf("got %.400s", got)
 	}
 }

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// maxConfigMap is what one ConfigMap holds here; Kubernetes takes 1 MiB.
-	maxConfigMap = 512 << 10
+	// maxConfigMap is what one ConfigMap of tools holds here, and what mcpd.hcl takes of
+	// one at most; Kubernetes takes largestConfigMap of one.
+	maxConfigMap     = 512 << 10
+	largestConfigMap = 1 << 20
 	// MaxTools is what all files of the tools folder have together at most, in bytes.
 	MaxTools = 8 << 20
 )
@@ -76,9 +78,14 @@ func (b bundle) projection() *yaml.Map {
 	return mapping(is("configMap", mapping(is("name", b.name), is("items", items))))
 }
 
-// configMaps returns mcpd.hcl and the tools as Kubernetes keeps them.
+// configMaps returns mcpd.hcl, its lock and the tools as Kubernetes keeps them. The
+// first two are in one ConfigMap, so that mcpd sees neither without the other.
 func configMaps(d *Deployment) (File, error) {
-	documents := []*yaml.Map{d.configMap(bundle{name: configName, keys: []string{"mcpd.hcl"}, texts: [][]byte{d.ConfigText}})}
+	config := bundle{name: configName, keys: []string{configFile}, texts: [][]byte{d.ConfigText}}
+	if d.LockText != nil {
+		config.keys, config.texts = append(config.keys, lockFile), append(config.texts, d.LockText)
+	}
+	documents := []*yaml.Map{d.configMap(config)}
 	for _, b := range packed(d.ToolFiles) {
 		documents = append(documents, d.configMap(b))
 	}

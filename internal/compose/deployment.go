@@ -40,6 +40,9 @@ type Deployment struct {
 	Config, Tools string
 	ConfigText    []byte
 	ToolFiles     map[string][]byte
+	// LockText is that of the file of the accepted tools of upstreams, which stands
+	// beside Config as mcpd.lock, and there in each deployment; nil where there is none.
+	LockText []byte
 	// State says that mcpd keeps its state, and may keep its audit log, in a volume at
 	// /var/lib/mcpd.
 	State bool
@@ -120,6 +123,12 @@ type Volume struct {
 	ReadOnly bool
 	Size     int64 // bytes, of the claim in Kubernetes; 0 is [DefaultVolume]
 }
+
+// OpenListen is what is wrong with a deployment that is [Deployment.Open].
+const OpenListen = "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)"
+
+// Open reports whether mcpd would let in strangers, and nobody has said that it shall.
+func (d *Deployment) Open() bool { return !(d.TLS && d.Auth) && !d.Insecure }
 
 // completed returns the deployment with what it says nothing of. Nothing of the
 // caller's is changed.

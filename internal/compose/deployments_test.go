@@ -33,7 +33,8 @@ func rich() Deployment {
 			"logo.png":       {0x89, 'P', 'N', 'G', 0xff},
 			"notes/a b.md":   []byte("yes"),
 		},
-		State: true, Limits: Limits{Memory: 1<<30 + 1, CPU: 1500},
+		LockText: []byte("mcpd.lock 1\n\nupstream \"Git_Hub\"\n"),
+		State:    true, Limits: Limits{Memory: 1<<30 + 1, CPU: 1500},
 		Env: []Variable{
 			{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: "http://collector:4318"},
 			{Name: "ODD", Value: "50% \"of\" $HOME ${HOME} $(HOME) \\\n\tend"},

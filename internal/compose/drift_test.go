@@ -61,6 +61,16 @@ func TestDriftTellsWhatIsMissingChangedAndLeftBehind(t *testing.T) {
 	}
 }
 
+func TestALockThatAppearsIsDrift(t *testing.T) {
+	d := coding()
+	on := disk(writtenOf(t, d))
+	d.LockText = []byte("mcpd.lock 1\n")
+	want := []string{"docker-compose.yml:62: changed", "kubernetes/2-files.yaml:12: changed", "mcpd.service:11: changed"}
+	if diff := cmp.Diff(want, drift(t, d, on)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestADiskThatCannotBeReadIsNoDrift(t *testing.T) {
 	broken := errors.New("input/output error")
 	differences, err := Drift(nil, func(string) ([]byte, error) { return nil, broken })

@@ -93,7 +93,7 @@ func TestFilesStandInThePodAtTheirPaths(t *testing.T) {
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, pod, toolsFolder)); diff != "" {
 		t.Errorf("the tools (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string][]byte{"mcpd.hcl": d.ConfigText}, m.mountedFiles(t, pod, configFolder)); diff != "" {
+	if diff := cmp.Diff(map[string][]byte{"mcpd.hcl": d.ConfigText, "mcpd.lock": d.LockText}, m.mountedFiles(t, pod, configFolder)); diff != "" {
 		t.Errorf("the configuration (-want +got)\n%s", diff)
 	}
 }

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/yaml"
@@ -36,9 +37,10 @@ func (d *Deployment) object(version, kind, name string, rest ...member) *yaml.Ma
 func namespace(d *Deployment) (File, error) {
 	head := written + "\nkubectl apply --server-side -f kubernetes/ makes all of it"
 	if used := d.used(); len(used) > 0 {
-		head += fmt.Sprintf(", but for the Secret %q.\nThat is made by hand, with these keys: ", secretsName) + strings.Join(used, ", ")
+		head += fmt.Sprintf(", but for the Secret %q.\nThat is made by hand, in the namespace that the first of the files makes:\n", secretsName) + d.secretCommand(used)
+	} else {
+		head += "."
 	}
-	head += "."
 	nobody := d.policy("nobody", mapping(), nil, nil)
 	nobody.Notes[0] = "What no other policy allows, no pod here may do: neither call nor be called."
 	return file(namespaceFile, head,
@@ -57,8 +59,37 @@ func namespace(d *Deployment) (File, error) {
 	)
 }
 
-// used returns the names of the secrets that something has, in their order.
-func (d *Deployment) used() []string {
+// secretCommand returns the command that makes the Secret, as a shell has it that
+// knows the variables of docker-compose.yml, in its folder. It holds no value.
+func (d *Deployment) secretCommand(used []Secret) string {
+	lines := []string{
+		"  kubectl apply --server-side -f " + namespaceFile,
+		fmt.Sprintf("  kubectl -n %s create secret generic %s", d.Name, secretsName),
+	}
+	for _, s := range used {
+		source := fmt.Sprintf(`--from-literal=%s="$%s"`, s.Name, s.Environment)
+		if s.File != "" {
+			source = fmt.Sprintf("--from-file=%s=%s", s.Name, quoted(s.File))
+		}
+		lines[len(lines)-1] += ` \`
+		lines = append(lines, "    "+source)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plain is a word of a shell that is no other in quotes.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./@+-]+$`)
+
+// quoted returns a text as a word of a shell.
+func quoted(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// used returns the secrets that something has, in their order.
+func (d *Deployment) used() []Secret {
 	has := map[string]bool{}
 	note := func(reads []string, env []Variable) {
 		for _, name := range reads {
@@ -72,10 +103,10 @@ func (d *Deployment) used() []string {
 	for i := range d.Upstreams {
 		note(d.Upstreams[i].Reads, d.Upstreams[i].Env)
 	}
-	var list []string
+	var list []Secret
 	for _, s := range d.Secrets {
 		if has[s.Name] {
-			list = append(list, s.Name)
+			list = append(list, s)
 		}
 	}
 	return list

@@ -11,7 +11,7 @@ import (
 const (
 	leastMemory = 64 << 20
 	leastCPU    = 50
-	// scratch bounds each folder that is empty when the pod starts.
+	// scratch bounds each folder that is empty when a pod or a container starts.
 	scratch = 64 << 20
 )
 

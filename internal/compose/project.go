@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"path"
 
 	"github.com/mcpd/mcpd/internal/yaml"
 )
@@ -16,11 +17,11 @@ func project(d *Deployment) (File, error) {
 	}
 	networks.Notes[0] = "front leads to the clients of mcpd, and mcpd to the hosts of its tools. On each of\n" +
 		"the others one upstream meets mcpd alone; internal ones lead nowhere else."
-	return file(composeFile, written, mapping(
+	return file(composeFile, written+d.wanted(), mapping(
 		is("name", d.Name),
 		is("services", services),
 		is("networks", networks),
-		is("volumes", d.volumes()),
+		is("volumes", d.volumes()).because(d.ownership()),
 		is("secrets", d.sources()).because("The user of a service that reads one of these files, as /run/secrets/NAME, has to be\nallowed to: they keep their owners and their rights."),
 	))
 }
@@ -48,7 +49,7 @@ func (d *Deployment) service() *yaml.Map {
 		is("depends_on", d.dependencies()).because("mcpd serves without an upstream that does not come up, and tries it again."),
 		is("volumes", d.mounts()),
 		is("secrets", texts(d.Reads...)),
-		is("tmpfs", texts("/tmp", runFolder)),
+		is("tmpfs", scratches("/tmp", runFolder)),
 		is("healthcheck", health([]string{"/mcpd", "status", "--control", controlPath})).
 			because("Unhealthy is also an mcpd that goes on with what it served before its files had\nmistakes, or that does not reach an upstream: docker compose exec mcpd /mcpd status\n--control " + controlPath + " tells which."),
 		is("stop_grace_period", fmt.Sprintf("%ds", grace)),
@@ -97,6 +98,9 @@ func (d *Deployment) mounts() []any {
 		bound(d.Config, configPath, true, "An editor that replaces this file leaves mcpd with the old one: run\ndocker compose up --detach --force-recreate mcpd then."),
 		bound(d.Tools, toolsFolder, true, ""),
 	}
+	if d.LockText != nil {
+		list = append(list, bound(path.Join(path.Dir(d.Config), lockFile), lockPath, true, "mcpd lock accept and git replace this file, too. What serves here does not write it."))
+	}
 	if d.State {
 		list = append(list, mapping(is("type", "volume"), is("source", stateVolume), is("target", stateFolder)))
 	}
@@ -124,9 +128,14 @@ func (u *Upstream) service(d *Deployment) *yaml.Map {
 		is("networks", mapping(is(u.network(), mapping()))),
 		is("volumes", each(u.Volumes, func(v Volume) any { return v.mount() })),
 		is("secrets", texts(u.Reads...)),
-		is("tmpfs", texts(append([]string{"/tmp"}, u.Writable...)...)),
+		is("tmpfs", scratches(append([]string{"/tmp"}, u.Writable...)...)),
 		is("healthcheck", health(u.Health)).when(len(u.Health) > 0),
 	}, confined(u.User, u.Limits, upstreamTasks)...)...)
+}
+
+// scratches returns folders that are empty when a container starts.
+func scratches(folders ...string) []any {
+	return each(folders, func(folder string) any { return folder + ":size=" + amount(scratch, "m", "b") })
 }
 
 // network returns the name of the network on which an upstream meets mcpd.

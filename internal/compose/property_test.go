@@ -24,8 +24,9 @@ func random(r *rand.Rand) Deployment {
 		Name: "d" + fmt.Sprint(r.IntN(100)), Image: "mcpd", Version: "v1.0.0", Port: 1024 + r.IntN(60000), TLS: r.IntN(2) == 0, Auth: r.IntN(2) == 0, Insecure: true,
 		Config: some([]string{"mcpd.hcl", "./a b/$x.hcl", "../~", "~/mcpd.hcl"}), Tools: some([]string{".", "tools.d", "no: 1"}),
 		ConfigText: []byte(text()), ToolFiles: map[string][]byte{}, State: r.IntN(2) == 0,
-		Secrets: []Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},
-		Limits:  Limits{Memory: container.MinMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
+		Secrets:  []Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},
+		LockText: [][]byte{nil, []byte(text())}[r.IntN(2)],
+		Limits:   Limits{Memory: container.MinMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
 	}
 	for i := range r.IntN(4) {
 		d.ToolFiles[fmt.Sprint(i)+some([]string{"a.hcl", "a/b.hcl", "a_b.hcl", "é/$.md", " "})] = []byte(text() + some([]string{"", "\xff"}))
@@ -76,6 +77,13 @@ func faithful(t testing.TB, d Deployment) {
 	confinedPods(t, m)
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
 		t.Errorf("the tools (-want +got)\n%s", diff)
+	}
+	config := map[string][]byte{"mcpd.hcl": d.ConfigText}
+	if d.LockText != nil {
+		config["mcpd.lock"] = d.LockText
+	}
+	if diff := cmp.Diff(config, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, configFolder)); diff != "" {
+		t.Errorf("the configuration (-want +got)\n%s", diff)
 	}
 	for i := range d.Upstreams {
 		u := &d.Upstreams[i]

@@ -25,6 +25,7 @@ func TestWhatCannotBeExpressedIsRefused(t *testing.T) {
 		{func(d *Deployment) { d.Config = "" }, `config: "" is no path in its shortest form`},
 		{func(d *Deployment) { d.Tools = "a/../b" }, `tools: "a/../b" is no path in its shortest form`},
 		{func(d *Deployment) { d.ConfigText = make([]byte, maxConfigMap+1) }, "config: it is larger than 512 KiB, which a ConfigMap may hold"},
+		{func(d *Deployment) { d.LockText = make([]byte, largestConfigMap) }, "lock: mcpd.hcl and mcpd.lock together are larger than 1 MiB, which a ConfigMap may hold; exclude tools of upstreams that nobody needs, and have mcpd lock accept take them out"},
 		{func(d *Deployment) { d.ToolFiles["../x"] = nil }, `tools: "../x" cannot be the path of a file in a ConfigMap`},
 		{func(d *Deployment) { d.ToolFiles["..x"] = nil }, `tools: "..x" cannot be the path of a file in a ConfigMap`},
 		{func(d *Deployment) { d.ToolFiles["logo.png/a/b"] = nil }, `tools: "logo.png" is a file, and "logo.png/a/b" stands in it`},

@@ -11,7 +11,10 @@ import (
 // there.
 const (
 	configFolder = "/etc/mcpd/config"
-	configPath   = configFolder + "/mcpd.hcl"
+	configPath   = configFolder + "/" + configFile
+	lockPath     = configFolder + "/" + lockFile
+	configFile   = "mcpd.hcl"
+	lockFile     = "mcpd.lock" // mcpd looks for it in the folder of the former
 	toolsFolder  = "/etc/mcpd/tools.d"
 	stateFolder  = "/var/lib/mcpd"
 	statePath    = stateFolder + "/state/mcpd.db"

@@ -2,6 +2,8 @@ package compose
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // local returns a path as Compose has it, which takes ~ in front for a home.
@@ -27,6 +29,23 @@ func (d *Deployment) variables(list []Variable) any {
 		joined(m, is(v.Name, value))
 	}
 	return m
+}
+
+// wanted says, below the first line of docker-compose.yml, which variables Compose
+// takes from its own environment, if any.
+func (d *Deployment) wanted() string {
+	var names []string
+	for _, s := range d.used() {
+		if s.Environment != "" && !slices.Contains(names, s.Environment) {
+			names = append(names, s.Environment)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "\nEvery docker compose command wants variables, which are set where it is called, or stand as\n" +
+		"lines NAME='value' in a file .env beside this one, which nobody else reads and no repository\n" +
+		"has: " + strings.Join(names, ", ") + "."
 }
 
 // sources returns where Compose takes those secrets from that are read as files.
@@ -70,4 +89,25 @@ func (d *Deployment) volumes() any {
 		return nil
 	}
 	return m
+}
+
+// ownership says how upstreams come to own the volumes that they write to, if any do.
+// Compose has nothing that makes a volume for a user who is not root.
+func (d *Deployment) ownership() string {
+	var lines, seen []string
+	for i := range d.Upstreams {
+		u := &d.Upstreams[i]
+		for _, v := range u.Volumes {
+			if v.Host == "" && !v.ReadOnly && !slices.Contains(seen, v.Name) {
+				seen = append(seen, v.Name)
+				lines = append(lines, fmt.Sprintf("  docker run --rm --volume %s_%s:/volume busybox:1.37 chown -R %d:%d /volume", d.Name, v.Name, u.User, u.User))
+			}
+		}
+	}
+	if lines == nil {
+		return ""
+	}
+	return "A new volume belongs to root, or to whom the image has its folder belong. Where that\n" +
+		"is not the user of the service, it cannot write there, unless before the first start:\n" +
+		"  docker compose create\n" + strings.Join(lines, "\n")
 }

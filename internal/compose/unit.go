@@ -30,7 +30,7 @@ func unit(d *Deployment) (File, error) {
 	}
 	return filled(unitFile, unitText, map[string]any{
 		"Written": written, "State": state, "Reads": d.Reads, "Environment": assignments, "Withheld": strings.Join(withheld, ", "),
-		"Memory": unitAmount(d.Memory), "Elsewhere": strings.Join(elsewhere, ", "),
+		"Memory": unitAmount(d.Memory), "Locked": d.LockText != nil, "Elsewhere": strings.Join(elsewhere, ", "),
 	})
 }
 

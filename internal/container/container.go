@@ -77,6 +77,14 @@ func IsLabel(name string) bool { return label.MatchString(name) }
 // digest or without.
 func IsImage(name string) bool { return len(name) <= MaxPath && image.MatchString(name) }
 
+// Moves reports whether the name of an image can mean another one tomorrow without
+// anybody having been told: it has no digest, and no tag or the tag latest.
+func Moves(image string) bool {
+	name, _, pinned := strings.Cut(path.Base(image), "@")
+	_, tag, _ := strings.Cut(name, ":")
+	return !pinned && (tag == "" || tag == "latest")
+}
+
 // IsPort reports whether a container can listen on a port.
 func IsPort(port int) bool { return port >= MinPort && port <= MaxPort }
 

@@ -73,6 +73,9 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	c := &Container{Range: d.f.rng(b.DefRange())}
 	d.containerHost(upstream, n)
 	c.Image = d.fitting(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
+	if c.Image != "" && container.Moves(c.Image) {
+		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image can be another one at each start", "write the tag of a version, as in \"…:v1\", or a digest")
+	}
 	c.Port, _ = d.whole(b.Body, "port", container.MinPort, container.MaxPort)
 	c.Path = d.fitting(b.Body, "path", container.IsURLPath, "this is not the path of a URL", `write it as in "/mcp"`)
 	if b.Body.Attributes["path"] == nil {

@@ -39,7 +39,7 @@ upstream "Git_Hub" {
 }
 upstream "small" {
   container {
-    image = "small"
+    image = "small:1"
     port  = 9000
   }
 }
@@ -65,7 +65,7 @@ upstream "small" {
 	if diff := cmp.Diff(reached, big.Grant); diff != "" || big.URL != "http://git-hub:8082/mcp/x" || big.Transport != UpstreamStreamable {
 		t.Errorf("it is reached at %s as %q (-want +got)\n%s", big.URL, big.Transport, diff)
 	}
-	if diff := cmp.Diff(&Container{Image: "small", Port: 9000, Path: "/mcp", Range: small.Container.Range}, small.Container); diff != "" || small.URL != "http://small:9000/mcp" {
+	if diff := cmp.Diff(&Container{Image: "small:1", Port: 9000, Path: "/mcp", Range: small.Container.Range}, small.Container); diff != "" || small.URL != "http://small:9000/mcp" {
 		t.Errorf("%s (-want +got)\n%s", small.URL, diff)
 	}
 	if (big.Container.Range == diag.Range{}) || c.Upstreams[0].Command != nil {
@@ -75,7 +75,7 @@ upstream "small" {
 
 func TestProcessorsAreCountedInThousandths(t *testing.T) {
 	for written, want := range map[string]int{"0.001": 1, "0.1": 100, "2": 2000, "1.5": 1500, "1000": 1_000_000, "0": 0, "-1": 0, "0.0001": 0, "1000.5": 0, "1e300": 0} {
-		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x\"\n    port  = 9000\n    cpus  = "+written+"\n  }\n}\n", nil)
+		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x:1\"\n    port  = 9000\n    cpus  = "+written+"\n  }\n}\n", nil)
 		if got := c.Upstreams[0].Container.CPU; got != want || problems.HasErrors() != (want == 0) {
 			t.Errorf("%s: got %d, %v", written, got, problems)
 		}
@@ -86,7 +86,7 @@ func TestProcessorsAreCountedInThousandths(t *testing.T) {
 func TestListsOfContainersAreBounded(t *testing.T) {
 	long := " = [" + strings.Repeat("\"/a\",", 65) + "]"
 	for _, name := range []string{"command", "health", "writable", "reads"} {
-		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x\"\n    port  = 9000\n    "+name+long+"\n  }\n}\n", nil)
+		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x:1\"\n    port  = 9000\n    "+name+long+"\n  }\n}\n", nil)
 		got := c.Upstreams[0].Container
 		if len(problems) != 1 || problems[0].Code != "too-large" || len(got.Command)+len(got.Health)+len(got.Writable)+len(got.Reads) > 0 {
 			t.Errorf("%s: got %v", name, problems)
