@@ -265,7 +265,7 @@ func outcome(s *engine.Server, r engine.Request) string {
 
 // TestCallersNeverGetTheResultOfAnotherRevision calls while the tool changes.
 func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
-	const text = "tool \"pure\" {\n  read_only = true\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
+	const text = "tool \"pure\" {\n  read_only = true\n  timeout   = \"1m\"\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
 	source := func(n int) fstest.MapFS { return files("t.hcl", fmt.Sprintf(text, n)) }
 	tools := &swapped{now: source(0)}
 	s := server(t, engine.Options{Tools: tools})
@@ -284,6 +284,10 @@ func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
 				default:
 				}
 				r := s.Execute(context.Background(), engine.Request{Name: "pure"})
+				if r.Err != nil {
+					t.Error(r.Err)
+					return
+				}
 				if last := len(all[i]) - 1; last < 0 || all[i][last] != (seen{r.Revision, string(r.Value)}) {
 					all[i] = append(all[i], seen{r.Revision, string(r.Value)})
 				}
