@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -115,11 +116,11 @@ func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 // printUpstreams says which upstream servers a verb does without, and whose tools nobody
 // has looked at.
 func printUpstreams(e env, s engine.Status) {
-	for _, u := range upstreamRows(s.Upstreams) {
-		switch {
-		case u.Error != "":
-			tell(e, "the upstream %s cannot be reached: %s", u.Name, u.Error)
-		case u.Unkept != "":
+	for _, u := range s.Upstreams {
+		switch err := cmp.Or(u.Err, u.Late); {
+		case err != nil:
+			tell(e, "the upstream %s cannot be reached: %v", u.Name, err)
+		case u.Unkept != nil:
 			tell(e, "the tools of the upstream %s are not pinned yet; mcpd serve does that, and mcpd lock accept", u.Name)
 		}
 	}

@@ -43,7 +43,7 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []Drift) {
 		case s.Err != nil:
 			d.Err = f.shown(s.Err)
 		case s.Listing == nil:
-			d.Err = fmt.Errorf("it has not told within %s what it offers", settleTime)
+			d.Err = errLate
 		default:
 			f.compare(u, s.Listing, &d)
 		}
