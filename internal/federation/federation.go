@@ -72,6 +72,7 @@ type Veil interface {
 // that have changed of those that are followed.
 func New(o Options, p Pins, veil Veil, relist func(), update func(uris []string)) *Federation {
 	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
+	o.Redact = veil.Redact
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
 		case f.listed <- struct{}{}:
@@ -158,18 +159,18 @@ func (f *Federation) Settle(ctx context.Context) bool {
 	settling, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	if f.fleet.Settle(settling) != nil && ctx.Err() == nil {
-		f.tellLate(ctx, f.fleet.Unsettled())
+		f.tellLate(f.fleet.Unsettled())
 	}
 	return f.fleet.Any()
 }
 
 // tellLate notes which servers are not waited for any more.
-func (f *Federation) tellLate(ctx context.Context, names []string) {
+func (f *Federation) tellLate(names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.late = names
 	for _, name := range names {
-		f.pins.Logger.WarnContext(ctx, "an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", settleTime))
+		f.pins.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", settleTime))
 	}
 }
 
