@@ -115,8 +115,12 @@ func (f *Federation) tell() {
 }
 
 // inherited are the variables that programs get beside those of their blocks: without
-// them many do not find what they need.
-var inherited = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE"}
+// them many do not find what they need, or trust nobody whom the certificates of a company
+// vouch for. None of them holds a secret.
+var inherited = []string{
+	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE",
+	"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE",
+}
 
 // Environment returns the variables that programs get beside those of their blocks, as
 // NAME=value, and how many servers stand before this one (see [Options]).
