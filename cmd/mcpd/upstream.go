@@ -156,12 +156,20 @@ func (u *upstreamRow) without() string {
 	case left == 0:
 		return ""
 	case quarantined == 0:
-		return fmt.Sprintf(", of which %d are left out", left)
+		return fmt.Sprintf(", of which %s left out", are(left))
 	case quarantined == left:
-		return fmt.Sprintf(", of which %d are in quarantine (mcpd lock diff %s)", quarantined, u.Name)
+		return fmt.Sprintf(", of which %s in quarantine (mcpd lock diff %s)", are(quarantined), u.Name)
 	default:
-		return fmt.Sprintf(", of which %d are left out, %d of these in quarantine (mcpd lock diff %s)", left, quarantined, u.Name)
+		return fmt.Sprintf(", of which %s left out, %d of these in quarantine (mcpd lock diff %s)", are(left), quarantined, u.Name)
 	}
+}
+
+// are begins what is said of a number of things.
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }
 
 // pins says where it is kept what was taken in of it, if that is not the lock file.
