@@ -118,7 +118,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	if err != nil {
 		return engine.Result{}, err
 	}
-	quiet := unsaid{logger.Handler(), new(atomic.Pointer[slog.Record])}
+	quiet := unsaid{logger.Handler(), f.log.asked(), new(atomic.Pointer[slog.Record])}
 	if !f.log.forMachines() {
 		logger = slog.New(quiet)
 	}
