@@ -71,7 +71,8 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
 	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "prove to the server who calls by the API key or token in `FILE` (default the variable "+keyVariable+")")
 	_ = cmd.MarkFlagFilename("key-file")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		f.files.note(cmd)
 		if f.keyFile != "" && f.url == "" {
 			return usage("--key-file is for the server that --url names; the files are called as the user who types")
 		}
