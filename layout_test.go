@@ -79,7 +79,7 @@ var layout = map[string][]string{
 	"internal/telemetry":       {},
 	"internal/codeact":         {"call", "diag", "scripting", "internal/catalog", "internal/codemode", "internal/content", "internal/hclfile", "internal/reply", "internal/schema"},
 	"internal/federation":      {"diag", "scripting", "internal/catalog", "internal/clip", "internal/content", "internal/grant", "internal/hclfile", "internal/host", "internal/reply", "internal/schema", "internal/upstream", "internal/uritemplate", "internal/lockfile"},
-	"internal/upstream":        {"internal/clip", "internal/grant", "internal/jsongate", "internal/supervisor"},
+	"internal/upstream":        {"diag", "internal/clip", "internal/grant", "internal/jsongate", "internal/supervisor"},
 	"internal/codemode":        {"diag", "internal/clip", "scripting"},
 	"internal/watch":           {},
 	"internal/compose":         {"internal/container", "internal/yaml"},

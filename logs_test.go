@@ -57,6 +57,7 @@ var ofNoRequest = map[string]string{
 	"internal/transport/websocket a connection has panicked":                                                           aConnection,
 	"internal/transport/websocket a client answers no pings: it is dropped":                                            aConnection,
 	"internal/transport/websocket a client does not take what is sent to it: it is dropped":                            aConnection,
+	"internal/federation an upstream server has not told yet what it offers":                                           anUpstream,
 	"internal/upstream an upstream server cannot be reached":                                                           anUpstream,
 	"internal/upstream an upstream server is ready":                                                                    anUpstream,
 	"internal/upstream an upstream server does not log":                                                                anUpstream,

@@ -71,7 +71,8 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
 	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "prove to the server who calls by the API key or token in `FILE` (default the variable "+keyVariable+")")
 	_ = cmd.MarkFlagFilename("key-file")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		f.files.note(cmd)
 		if f.keyFile != "" && f.url == "" {
 			return usage("--key-file is for the server that --url names; the files are called as the user who types")
 		}
@@ -118,7 +119,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	if err != nil {
 		return engine.Result{}, err
 	}
-	quiet := unsaid{logger.Handler(), new(atomic.Pointer[slog.Record])}
+	quiet := unsaid{logger.Handler(), f.log.asked(), new(atomic.Pointer[slog.Record])}
 	if !f.log.forMachines() {
 		logger = slog.New(quiet)
 	}

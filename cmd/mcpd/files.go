@@ -37,10 +37,14 @@ func (f *files) add(cmd *cobra.Command) {
 // addVars adds the flag that gives variables values. It notes which flags were written.
 func (f *files) addVars(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "give a variable a value, as `NAME=VALUE` (also MCPD_VAR_NAME)")
-	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
-		f.toolsGiven = cmd.Flags().Changed("tools")
-		f.configGiven = cmd.Flags().Changed("config")
-	}
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { f.note(cmd) }
+}
+
+// note notes which flags were written. A verb with a PreRunE of its own calls it there: it
+// runs in the place of PreRun.
+func (f *files) note(cmd *cobra.Command) {
+	f.toolsGiven = cmd.Flags().Changed("tools")
+	f.configGiven = cmd.Flags().Changed("config")
 }
 
 func (f *files) addPaths(cmd *cobra.Command) {

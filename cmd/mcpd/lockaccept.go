@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -121,9 +122,13 @@ func tellAccepted(e env, drifts []engine.Drift) error {
 			}
 		}
 	}
-	if accepted == 0 {
-		_, err := fmt.Fprintln(e.stdout, "nothing to accept")
+	switch {
+	case accepted > 0:
+		return nil
+	case len(drifts) > 0 && !slices.ContainsFunc(drifts, func(d engine.Drift) bool { return d.Err == nil }):
+		_, err := fmt.Fprintln(e.stdout, "nothing could be compared")
 		return err
 	}
-	return nil
+	_, err := fmt.Fprintln(e.stdout, "nothing to accept")
+	return err
 }

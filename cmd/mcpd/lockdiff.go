@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/lockfile"
 )
@@ -37,6 +40,11 @@ func (l *locking) diff(ctx context.Context, e env, operands []string) error {
 	if err != nil {
 		return err
 	}
+	if len(operands) > 1 {
+		if err := compared(drifts[0], operands[1]); err != nil {
+			return err
+		}
+	}
 	if l.asJSON {
 		return l.printDrifts(e, drifts)
 	}
@@ -59,6 +67,15 @@ func (l *locking) diff(ctx context.Context, e env, operands []string) error {
 	}
 	_, err = fmt.Fprintf(e.stdout, "ok: nothing differs from %s\n", printable(l.files.lockPath()))
 	return err
+}
+
+// compared refuses the name of a tool that nobody lists, and nobody has accepted.
+func compared(d engine.Drift, tool string) error {
+	if d.Err != nil || slices.Contains(d.Tools, tool) {
+		return nil
+	}
+	hint := cmp.Or(diag.DidYouMean(tool, d.Tools), fmt.Sprintf("mcpd lock diff %s tells of those that differ", d.Upstream))
+	return findings("of the upstream %s there is no tool %q to compare; %s", d.Upstream, tool, hint)
 }
 
 func differ(n int) string {

@@ -17,6 +17,8 @@ import (
 // logging are the flags of verbs that write a log.
 type logging struct {
 	level, format string
+	// asked reports whether the level was written.
+	asked func() bool
 	// veil is over all that is logged, by workers and libraries too. It hides the
 	// secrets of the server that has it in its options.
 	veil engine.Veil
@@ -30,6 +32,7 @@ var (
 func (l *logging) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error")
 	cmd.Flags().StringVar(&l.format, "log-format", "text", "write the log as `FORMAT`: text or json")
+	l.asked = func() bool { return cmd.Flags().Changed("log-level") }
 	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -91,11 +94,13 @@ func (s strays) Write(line []byte) (int, error) {
 }
 
 // unsaid is a handler without the records of what call prints itself: how the
-// load ended, and that the call failed. They are known by attributes that only
+// load ended, that the call failed, and, unless all of it was asked for, which upstreams
+// cannot be reached. They are known by attributes that only
 // the engine sets: those of what a script logs are not the script's to choose.
 // How a call failed waits in last until it is known what is printed of it.
 type unsaid struct {
 	slog.Handler
+	all  bool
 	last *atomic.Pointer[slog.Record]
 }
 
@@ -110,10 +115,12 @@ func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 	_, loaded := attrs["revision"]
 	_, mistaken := attrs["problems"]
 	_, failed := attrs["code"]
+	_, down := attrs["again_in"]
+	_, late := attrs["after"]
 	// A cause with a stack is what the script threw, which is the message.
 	printed := attrs["cause"] == "" || strings.Contains(attrs["cause"], "\n    at ")
 	switch {
-	case loaded || mistaken || failed && printed:
+	case loaded || mistaken || failed && printed, attrs["upstream"] != "" && (down || late) && !u.all:
 		return nil
 	case failed:
 		u.last.Store(&r)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -115,11 +116,11 @@ func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 // printUpstreams says which upstream servers a verb does without, and whose tools nobody
 // has looked at.
 func printUpstreams(e env, s engine.Status) {
-	for _, u := range upstreamRows(s.Upstreams) {
-		switch {
-		case u.Error != "":
-			tell(e, "the upstream %s cannot be reached: %s", u.Name, u.Error)
-		case u.Unkept != "":
+	for _, u := range s.Upstreams {
+		switch err := cmp.Or(u.Err, u.Late); {
+		case err != nil:
+			tell(e, "the upstream %s cannot be reached: %v", u.Name, err)
+		case u.Unkept != nil:
 			tell(e, "the tools of the upstream %s are not pinned yet; mcpd serve does that, and mcpd lock accept", u.Name)
 		}
 	}
@@ -155,12 +156,20 @@ func (u *upstreamRow) without() string {
 	case left == 0:
 		return ""
 	case quarantined == 0:
-		return fmt.Sprintf(", of which %d are left out", left)
+		return fmt.Sprintf(", of which %s left out", are(left))
 	case quarantined == left:
-		return fmt.Sprintf(", of which %d are in quarantine (mcpd lock diff %s)", quarantined, u.Name)
+		return fmt.Sprintf(", of which %s in quarantine (mcpd lock diff %s)", are(quarantined), u.Name)
 	default:
-		return fmt.Sprintf(", of which %d are left out, %d of these in quarantine (mcpd lock diff %s)", left, quarantined, u.Name)
+		return fmt.Sprintf(", of which %s left out, %d of these in quarantine (mcpd lock diff %s)", are(left), quarantined, u.Name)
 	}
+}
+
+// are begins what is said of a number of things.
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }
 
 // pins says where it is kept what was taken in of it, if that is not the lock file.

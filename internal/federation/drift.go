@@ -2,9 +2,12 @@ package federation
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/upstream"
 )
 
 // Drift is how the tools of an upstream differ from what was accepted of them.
@@ -16,8 +19,11 @@ type Drift struct {
 	// New says that the lock file does not know the upstream.
 	New bool
 	// Changes are the differences to the lock file, sorted by name. Whatever the block says
-	// of first use, what the file does not have is one.
+	// of first use, what the file does not have is one. What the file has and the block does
+	// not include is none: the server has not changed it.
 	Changes []lockfile.Change
+	// Tools are the names of all that was compared, whether it differs or not.
+	Tools []string
 	// Refused says of what nobody can accept why.
 	Refused []string
 }
@@ -37,16 +43,26 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []Drift) {
 		case s.Err != nil:
 			d.Err = f.shown(s.Err)
 		case s.Listing == nil:
-			d.Err = fmt.Errorf("it has not told within %s what it offers", settleTime)
+			d.Err = errLate
 		default:
-			tools, _ := included(u, s.Listing.Tools)
-			l := listedOf(u.Name, tools, f.veil)
-			d.Changes = f.pins.read.Check(u.Name, l.tools, lockfile.Strict).Changes
-			for i, err := range l.why {
-				d.Refused = append(d.Refused, fmt.Sprintf("the tool %.*q: %v", maxShown, decoded(l.refused[i]).text("name"), err))
-			}
+			f.compare(u, s.Listing, &d)
 		}
 		drifts = append(drifts, d)
 	}
 	return drifts
+}
+
+// compare has a drift say how what a server lists differs.
+func (f *Federation) compare(u *hclfile.Upstream, listing *upstream.Listing, d *Drift) {
+	tools, _ := included(u, listing.Tools)
+	l := listedOf(u.Name, tools, f.veil)
+	for _, t := range slices.Concat(f.pins.read.Tools(u.Name), l.tools) {
+		d.Tools = append(d.Tools, t.Name())
+	}
+	d.Changes = slices.DeleteFunc(f.pins.read.Check(u.Name, l.tools, lockfile.Strict).Changes, func(c lockfile.Change) bool {
+		return c.Kind == lockfile.Removed && !u.Includes(c.Name)
+	})
+	for i, err := range l.why {
+		d.Refused = append(d.Refused, fmt.Sprintf("the tool %.*q: %v", maxShown, decoded(l.refused[i]).text("name"), err))
+	}
 }

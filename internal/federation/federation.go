@@ -3,6 +3,8 @@ package federation
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,7 @@ type Federation struct {
 	mu    sync.Mutex
 	known []*offer // in the order of the blocks
 	pins  pins
+	late  []string // those that had not told what they offer when they were waited for
 }
 
 // offer is what was made of the listing of one server.
@@ -69,6 +72,7 @@ type Veil interface {
 // that have changed of those that are followed.
 func New(o Options, p Pins, veil Veil, relist func(), update func(uris []string)) *Federation {
 	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
+	o.Redact = veil.Redact
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
 		case f.listed <- struct{}{}:
@@ -111,8 +115,12 @@ func (f *Federation) tell() {
 }
 
 // inherited are the variables that programs get beside those of their blocks: without
-// them many do not find what they need.
-var inherited = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE"}
+// them many do not find what they need, or trust nobody whom the certificates of a company
+// vouch for. None of them holds a secret.
+var inherited = []string{
+	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE",
+	"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE",
+}
 
 // Environment returns the variables that programs get beside those of their blocks, as
 // NAME=value, and how many servers stand before this one (see [Options]).
@@ -146,13 +154,28 @@ func (f *Federation) Keep(c *catalog.Catalog) {
 // when they do.
 const settleTime = 5 * time.Second
 
+// errLate is why nothing is known of a server that was waited for.
+var errLate = fmt.Errorf("it has not told within %s what it offers", settleTime)
+
 // Settle waits for a while until each server has told what it offers, or could not be
-// reached once. It reports whether there are any.
+// reached once; the log has those that did neither. It reports whether there are any servers.
 func (f *Federation) Settle(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	settling, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	_ = f.fleet.Settle(ctx)
+	if f.fleet.Settle(settling) != nil && ctx.Err() == nil {
+		f.tellLate(f.fleet.Unsettled())
+	}
 	return f.fleet.Any()
+}
+
+// tellLate notes which servers are not waited for any more.
+func (f *Federation) tellLate(names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.late = names
+	for _, name := range names {
+		f.pins.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", settleTime))
+	}
 }
 
 // Close ends all connections, and waits until they have. Nobody is told of it.

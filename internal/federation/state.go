@@ -3,6 +3,7 @@ package federation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ type State struct {
 	Up bool
 	// Err is why it cannot be reached, nil where it can or where that is not known yet.
 	Err error
+	// Late is why what serves began without it, nil once it has told what it offers or cannot
+	// be reached.
+	Late error
 	// Since is when this began to be so, and Again when it is tried again; zero where there
 	// is no such time.
 	Since, Again time.Time
@@ -89,6 +93,9 @@ func (f *Federation) States(c *catalog.Catalog) []State {
 		if l := s.Listing; l != nil {
 			states[i].Up, states[i].Instructions = true, f.veil.Redact(l.Instructions)
 			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
+		}
+		if s.Listing == nil && s.Err == nil && slices.Contains(f.late, name) {
+			states[i].Late = errLate
 		}
 		if knows(f.pins.kept, name) {
 			states[i].Unkept = f.pins.unkept

@@ -190,11 +190,20 @@ var units = map[string]int64{
 
 // size decodes a number of bytes such as "1MiB", at most limit.
 func (d *decoder) size(body *hclsyntax.Body, name string, limit int64) int64 {
-	s, ok := d.text(body, name)
+	attr := body.Attributes[name]
+	if attr == nil {
+		return 0
+	}
+	v, ok := d.eval.value(attr.Expr)
 	if !ok {
 		return 0
 	}
-	where := d.f.rng(body.Attributes[name].Expr.Range())
+	where := d.f.rng(attr.Expr.Range())
+	if !hasKind(v, stringKind) {
+		d.fail("wrong-type", where, fmt.Sprintf("%q must be a size, not %s", name, typeOf(v)), "write a string with a unit, such as "+sizeLike(v, limit))
+		return 0
+	}
+	s := v.AsString()
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit, known := units[strings.ToLower(strings.TrimSpace(s[len(digits):]))]
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -207,6 +216,16 @@ func (d *decoder) size(body *hclsyntax.Body, name string, limit int64) int64 {
 		return 0
 	}
 	return n * unit
+}
+
+// sizeLike is the size that is meant by a number without a unit, or examples of others.
+func sizeLike(v cty.Value, limit int64) string {
+	if hasKind(v, integerKind) {
+		if n, _ := v.AsBigFloat().Int64(); n > 0 && n <= limit>>20 {
+			return fmt.Sprintf("\"%dMiB\"", n)
+		}
+	}
+	return `"256KiB" or "1MiB"`
 }
 
 // element is one string of a list and where it stands.

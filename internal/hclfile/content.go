@@ -187,7 +187,7 @@ func header(block string, r *rule) string {
 
 // article returns "a tool block", "an input block".
 func article(block string) string {
-	if strings.ContainsRune("aeio", rune(block[0])) || block == "http" || block == "fs" {
+	if strings.ContainsRune("aeio", rune(block[0])) || block == "http" || block == "fs" || block == "upstream" {
 		return "an " + block + " block"
 	}
 	return "a " + block + " block"

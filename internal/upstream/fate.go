@@ -15,18 +15,19 @@ var (
 )
 
 // fate returns how the program has ended that is of no use any more, or otherwise where it
-// goes on.
+// goes on, with its last words.
 func (p *program) fate(otherwise error) error {
 	select {
 	case <-p.child.Ended():
 	case <-time.After(leaveTime):
-		return otherwise
+		return p.explained(otherwise)
 	}
 	code, err := p.child.Outcome()
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s", ErrEnded, statusOf(code))
+	p.heard()
+	return p.explained(fmt.Errorf("%w: %s", ErrEnded, statusOf(code)))
 }
 
 // Of a program that a signal has ended the code is that of shells: signalled and the number

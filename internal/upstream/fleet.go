@@ -161,6 +161,22 @@ func (f *Fleet) Settle(ctx context.Context) error {
 	return nil
 }
 
+// Unsettled are the names of the servers that have neither told what they offer nor failed
+// yet, sorted.
+func (f *Fleet) Unsettled() (names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, s := range f.servers {
+		select {
+		case <-s.settled:
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // UnreachableError says that a server cannot be reached now.
 type UnreachableError struct {
 	// Name is that of the server, and Wait how long it is until it is tried again; 0 where

@@ -44,6 +44,17 @@ var programs = map[string]func(){
 	"deep":  func() { fmt.Fprintln(os.Stderr, "behind "+os.Getenv(upstream.DepthVariable)) },
 	"dies":  dies,
 	"shuts": func() { _ = os.Stdout.Close(); select {} },
+	// wordy says why it ends, and more than anybody wants to read.
+	"wordy": func() {
+		fmt.Fprint(os.Stderr, "starting\nconfig missing: hunter2 \x1b[31m"+strings.Repeat("é", 300)+"\n \n")
+		syscall.Exit(3)
+	},
+	"reasons": func() {
+		fmt.Fprintln(os.Stderr, "out of paper")
+		_ = os.Stdout.Close()
+		select {}
+	},
+	"stuck": func() { fmt.Fprintln(os.Stderr, "waiting for the database"); select {} },
 	"old":   old,
 }
 

@@ -59,7 +59,7 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	stop := context.AfterFunc(ctx, leave)
 	err := l.connect(life, known)
 	if !stop() {
-		err = context.Cause(ctx)
+		err = l.child.explained(context.Cause(ctx))
 	}
 	if err != nil {
 		_ = l.Close()

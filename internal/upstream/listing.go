@@ -57,6 +57,9 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 			continue
 		}
 		ttl, err := l.pages(ctx, list.method, list.to, &left)
+		if err != nil && ctx.Err() != nil {
+			err = l.child.explained(err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", list.method, err)
 		}

@@ -26,6 +26,9 @@ type Options struct {
 	// carry on in _meta, "" for none. Nil has none carried on. There is no tracestate: it
 	// would be text of whoever calls.
 	Propagate func(context.Context) (traceparent string)
+	// Redact hides the values of secrets in what a program says, before a part of it is
+	// taken. Nil hides nothing.
+	Redact func(text string) string
 	// Supervisor is the process that runs programs (see package supervisor).
 	Supervisor []string
 	// Changed is told of what the server says of itself: that a list has changed, by its

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/supervisor"
@@ -31,7 +32,8 @@ type program struct {
 	link  *Link
 	lines *bufio.Reader
 	ready []byte
-	told  chan struct{} // closed when its standard error has been read
+	told  chan struct{}          // closed when its standard error has been read
+	last  atomic.Pointer[string] // line of that
 
 	mu   sync.Mutex
 	part []byte // of a message that the client library has not written to its end
@@ -81,7 +83,8 @@ func (p *program) tell() {
 		if err != nil {
 			return
 		}
-		if !within && len(bytes.TrimSpace(line)) > 0 {
+		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
+			p.note(words)
 			p.noise("an upstream server says", line)
 		}
 		within = long

@@ -190,12 +190,13 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 		out.Header.Set(h.name, h.value)
 	}
 	if err := c.setHeaders(ctx, out.Header); err != nil {
-		return nil, err
+		return nil, c.withheld(ctx, err)
 	}
 	return out.WithContext(ctx), nil
 }
 
-// setHeaders sets the headers of the grant, with the secrets in them.
+// setHeaders sets the headers of the grant, with the secrets in them. The error of one that
+// cannot be set is for the operator (see [client.withheld]).
 func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 	for _, h := range c.grant.Headers {
 		value, err := c.value(ctx, h.Value)
@@ -204,14 +205,10 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 			return refused
 		}
 		if err != nil {
-			c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
-				"grant", c.grant.Name, "header", h.Name, "error", err)
-			return fault(scripting.Unavailable, "a secret that the grant needs could not be read")
+			return unread(h.Name, err)
 		}
 		if !isHeaderValue(value) || !isToken(h.Name) {
-			c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
-				"grant", c.grant.Name, "header", h.Name)
-			return fault(scripting.Unavailable, "a header that the grant sets cannot be sent")
+			return unsendable(h.Name)
 		}
 		to.Set(h.Name, value)
 	}

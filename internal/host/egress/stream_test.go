@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -84,4 +85,35 @@ func TestAStreamPassesTheSameDoors(t *testing.T) {
 		t.Fatalf("a redirect is followed: %v", err)
 	}
 	_ = resp.Body.Close()
+}
+
+func TestTheOperatorIsToldWhichSecretOfAStreamCannotBeRead(t *testing.T) {
+	s := newSite(t, false, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	s.grant.Headers = []grant.Header{{Name: "X-Key", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}
+	for value, want := range map[string]string{
+		"":                 `the header "X-Key": secret "token": environment variable TOKEN: it is not set`,
+		canary + "\r\nX: ": `the header "X-Key": it holds a control character`,
+	} {
+		s.grant.Name = want
+		s.pool.options.Resolve = func(context.Context, string) (string, error) {
+			if value == "" {
+				return "", errors.New(`secret "token": environment variable TOKEN: it is not set`)
+			}
+			return value, nil
+		}
+		out, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.pool.Stream(s.grant).RoundTrip(out)
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if code(err) != scripting.Unavailable {
+			t.Errorf("scripts get the code %s", code(err))
+		}
+	}
+	if log := s.log.String(); log != "" {
+		t.Errorf("it is logged by whoever hears the error, and here too: %s", log)
+	}
 }
