@@ -98,6 +98,8 @@ type Options struct {
 	// has nothing written, for programs beside the server. Empty pins nothing.
 	LockPath  string
 	LockFixed bool
+	// Eager reaches the upstream servers that are else reached when they are called first.
+	Eager bool
 	// Offline reaches no upstream server, for programs that look at the files alone: what is
 	// known of one are its tools in the file of LockPath.
 	Offline bool

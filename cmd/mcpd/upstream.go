@@ -86,6 +86,7 @@ func hostName(address string) string {
 type upstreamRow struct {
 	Name     string     `json:"name"`
 	Up       bool       `json:"up"`
+	Idle     bool       `json:"idle,omitempty"`
 	Error    string     `json:"error,omitempty"`
 	Since    *time.Time `json:"since,omitempty"`
 	Again    *time.Time `json:"again,omitempty"`
@@ -102,7 +103,7 @@ type upstreamRow struct {
 func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 	rows := make([]upstreamRow, len(all))
 	for i, u := range all {
-		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, Left: u.Left, LeftOut: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
+		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, Left: u.Left, LeftOut: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
 		}
@@ -144,6 +145,8 @@ func (u *upstreamRow) text() string {
 	switch {
 	case u.Up:
 		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "thing"), u.without(), u.Revision, u.pins())
+	case u.Idle:
+		return u.Name + ": is reached when it is called first"
 	case u.Error == "":
 		return u.Name + ": is being reached"
 	}

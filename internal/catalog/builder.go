@@ -181,9 +181,10 @@ type build struct {
 	// isOut is the same as a set, and leftOf counts it by the names of upstreams.
 	isOut  map[leftItem]bool
 	leftOf map[string]int
-	// instructions are those of upstream servers, and unasked says that these were not asked.
+	// instructions are those of upstream servers, and unasked the names of those that were
+	// not asked.
 	instructions []string
-	unasked      bool
+	unasked      []string
 	// known are tools of them that were accepted.
 	known []ToolName
 	// silent are the names of those of which nothing is known.

@@ -41,8 +41,8 @@ type Federated struct {
 	Known []ToolName
 	// Silent are the names of those of which nothing is known, as they cannot be reached.
 	Silent []string
-	// Unasked says that they were not asked: what is known of them are tools alone.
-	Unasked bool
+	// Unasked are the names of those that were not asked: what is known of them are tools alone.
+	Unasked []string
 	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
 	// there is nothing of either.
 	Accepted [32]byte
@@ -211,7 +211,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 func (f *build) offersOf(items []*Item) []crossref.Offered {
 	offers := make([]crossref.Offered, len(items))
 	for i, item := range items {
-		offers[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where, ToolsAlone: f.unasked}
+		offers[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where, ToolsAlone: slices.Contains(f.unasked, item.Upstream)}
 	}
 	return offers
 }

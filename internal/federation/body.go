@@ -22,6 +22,9 @@ type body struct {
 	ask                  grant.Ask
 	// output bounds the result, in bytes.
 	output int
+	// accepts reports whether the server offers what was accepted of it, where it is reached
+	// for the call. Nil asks for nothing.
+	accepts func(*upstream.Listing) bool
 }
 
 // Run makes the call, or goes on with one whose client has answered.
@@ -64,7 +67,7 @@ func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, er
 
 // request is that of the call.
 func (l *leg) request(responses map[string]json.RawMessage, state string) upstream.Request {
-	r := upstream.Request{Method: l.method, Name: l.name, Can: l.can(), Responses: responses, State: state}
+	r := upstream.Request{Method: l.method, Name: l.name, Can: l.can(), Responses: responses, State: state, Accepts: l.accepts}
 	switch l.method {
 	case upstream.MethodRead:
 		r.Name = l.invocation.Address
@@ -86,6 +89,9 @@ func (l *leg) send(ctx context.Context, r upstream.Request) (*upstream.Call, *sc
 // unavailable is the error of a server that cannot be reached.
 func unavailable(err error) error {
 	lost := &catalog.UnavailableError{Message: "the server behind this cannot be reached now", Err: err}
+	if errors.Is(err, upstream.ErrChanged) {
+		lost.Message = "this has changed at the server behind it: list the tools again"
+	}
 	if gone, ok := errors.AsType[*upstream.UnreachableError](err); ok {
 		lost.Wait = gone.Wait
 	}

@@ -140,9 +140,12 @@ func Environment(lookup func(name string) (string, bool)) (env []string, depth i
 // connects to them in the background.
 func (f *Federation) Keep(c *catalog.Catalog) {
 	places := make([]upstream.Place, len(c.Upstreams))
+	f.mu.Lock()
 	for i := range c.Upstreams {
 		places[i] = placeOf(&c.Upstreams[i], c.SecretKeys)
+		places[i].Lazy = f.pins.lazy(&c.Upstreams[i])
 	}
+	f.mu.Unlock()
 	if len(places) > 0 {
 		f.begin.Do(func() { f.told.Go(f.tell) })
 	}
@@ -201,7 +204,10 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 	for i := range blocks {
 		u := &blocks[i]
 		offered.Known = append(offered.Known, f.pins.known(u)...)
-		listing := f.listing(u, keys)
+		listing, asked := f.listing(u, keys)
+		if listing != nil && !asked {
+			offered.Unasked = append(offered.Unasked, u.Name)
+		}
 		if listing == nil {
 			offered.Silent = append(offered.Silent, u.Name)
 			continue
@@ -211,7 +217,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 			o = before[i]
 		}
 		if o == nil || o.listing != listing || o.block != u.Hash || o.lock != f.pins.lock {
-			o = f.offer(u, listing, o)
+			o = f.offer(u, listing, asked, o)
 		}
 		f.known = append(f.known, o)
 		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
@@ -220,16 +226,17 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clipped(text))
 		}
 	}
-	offered.Accepted, offered.Unasked = f.pins.hash(f.known), f.pins.Offline
+	offered.Accepted = f.pins.hash(f.known)
 	return offered
 }
 
-// listing is what the server of a block offers; nil while that is not known.
-func (f *Federation) listing(u *hclfile.Upstream, keys map[string]string) *upstream.Listing {
-	if f.pins.Offline {
-		return f.pins.listing(u)
+// listing is what the server of a block offers, nil while that is not known, and whether it
+// has said so itself: what was accepted of it stands for that otherwise.
+func (f *Federation) listing(u *hclfile.Upstream, keys map[string]string) (listing *upstream.Listing, asked bool) {
+	if f.pins.Offline || f.pins.lazy(u) && f.fleet.State(u.Name).Idle {
+		return f.pins.listing(u), false
 	}
-	return f.fleet.Listing(placeOf(u, keys))
+	return f.fleet.Listing(placeOf(u, keys)), true
 }
 
 // Served says that what was offered last is to be served now: what of it is taken in
@@ -249,7 +256,7 @@ func (f *Federation) Withdrawn() {
 }
 
 // offer makes items of a listing; those of before that are the same stay.
-func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, before *offer) *offer {
+func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
 	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
@@ -258,7 +265,7 @@ func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, before *off
 	}
 	m.mode, m.pins = f.pins.mode(u)
 	m.all(l)
-	m.unknown(l, !f.pins.Offline)
+	m.unknown(l, asked)
 	return &offer{
 		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, items: m.items, left: m.left, problems: m.problems,
 		first: m.first, pinned: m.pinned, quarantined: m.changes,

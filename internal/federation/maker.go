@@ -37,6 +37,7 @@ type maker struct {
 	problems diag.List
 	untold   int
 	first    bool
+	held     map[string]lockfile.Tool // what was accepted of the tools that are served
 	pinned   []lockfile.Tool
 	changes  []lockfile.Change
 }

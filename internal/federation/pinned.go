@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/upstream"
 )
 
 // listed are tools that a server lists.
@@ -74,8 +76,9 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	}
 	verdict := m.lock.Check(m.block.Name, l.tools, m.mode)
 	fit := map[lockfile.Tool]bool{}
+	m.held = make(map[string]lockfile.Tool, len(verdict.Served))
 	for _, t := range verdict.Served {
-		fit[t] = true
+		fit[t], m.held[t.Name()] = true, t
 	}
 	for i, t := range l.tools {
 		if fit[t] {
@@ -91,6 +94,26 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	}
 	m.first, m.pinned = verdict.First, verdict.Served
 	return served
+}
+
+// accepts returns what reports whether a list has a tool as it was accepted; nil for one
+// that is not pinned.
+func (m *maker) accepts(name string) func(*upstream.Listing) bool {
+	held, pinned := m.held[name]
+	if !pinned {
+		return nil
+	}
+	veil := m.veil
+	return func(now *upstream.Listing) bool {
+		var called []json.RawMessage
+		for _, entry := range now.Tools {
+			if decoded(entry).text("name") == name {
+				called = append(called, entry)
+			}
+		}
+		l := listedOf(held.Upstream(), called, veil)
+		return len(called) > 0 && len(l.tools) == len(called) && !slices.ContainsFunc(l.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
+	}
 }
 
 // reason says why a tool is in quarantine.

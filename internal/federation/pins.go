@@ -29,6 +29,8 @@ type Pins struct {
 	// Offline has the tools that were accepted stand for what servers offer: these are not
 	// asked.
 	Offline bool
+	// Eager has servers reached that blocks would have reached when they are called.
+	Eager bool
 	// Audit writes down what becomes of tools: the name of the event, and what there is to
 	// say of it. Nil writes nothing.
 	Audit func(event string, attributes map[string]string)
@@ -139,6 +141,12 @@ func (p *pins) mode(u *hclfile.Upstream) (mode lockfile.Mode, pinned bool) {
 		return lockfile.Strict, true
 	}
 	return lockfile.FirstUse, p.Path != ""
+}
+
+// lazy reports whether an upstream is reached when it is called first: something was
+// accepted of it, which is what it offers until then.
+func (p *pins) lazy(u *hclfile.Upstream) bool {
+	return u.Lazy && !p.Eager && knows(p.lock, u.Name)
 }
 
 // listing is what an upstream offers as far as it was accepted; nil where that is nothing.

@@ -18,6 +18,8 @@ type State struct {
 	Up bool
 	// Err is why it cannot be reached, nil where it can or where that is not known yet.
 	Err error
+	// Idle says that it is reached when it is called first, which nobody has done yet.
+	Idle bool
 	// Late is why what serves began without it, nil once it has told what it offers or cannot
 	// be reached.
 	Late error
@@ -44,7 +46,7 @@ type State struct {
 func Ailing(states []State) string {
 	var down, quarantined, unruled, ails []string
 	for _, s := range states {
-		if !s.Up {
+		if !s.Up && !s.Idle {
 			down = append(down, s.Name)
 		}
 		if n := len(s.Quarantined); n > 0 {
@@ -89,7 +91,7 @@ func (f *Federation) States(c *catalog.Catalog) []State {
 	for i := range c.Upstreams {
 		name := c.Upstreams[i].Name
 		s := f.fleet.State(name)
-		states[i] = State{Name: name, Err: f.shown(s.Err), Since: s.Since, Again: s.Again, Revision: s.Revision}
+		states[i] = State{Name: name, Idle: s.Idle, Err: f.shown(s.Err), Since: s.Since, Again: s.Again, Revision: s.Revision}
 		if l := s.Listing; l != nil {
 			states[i].Up, states[i].Instructions = true, f.veil.Redact(l.Instructions)
 			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)

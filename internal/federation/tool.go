@@ -39,7 +39,7 @@ func (m *maker) tool(item *catalog.Item, said members) error {
 	if err := schemas(item, said); err != nil {
 		return err
 	}
-	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodTool, name: name, ask: m.block.Ask, output: item.Bounds.Output}
+	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodTool, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: m.accepts(name)}
 	return nil
 }
 

@@ -54,7 +54,7 @@ var rules = map[string]*rule{
 		blocks: []string{"limits"}, own: boundsOfCall},
 	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
 		"prefix", "include", "exclude", "rename", "offer", "instructions", "ask", "max_rounds", "max_tokens",
-		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin"),
+		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin", "lazy"),
 		blocks: []string{"header", "override", "limits", "container"}, own: boundsOfCall},
 	"container": {single: true, args: join(required("image", "port"),
 		args("path", "command", "env", "reads", "user", "internet", "health", "memory", "cpus", "writable")), blocks: []string{"volume"}},

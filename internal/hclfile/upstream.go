@@ -50,6 +50,9 @@ type Upstream struct {
 	// Pin is [PinFirst], [PinStrict] or [PinOff]: which of its tools are served, as what was
 	// accepted of them says.
 	Pin string
+	// Lazy has it reached when it is called first, and not before: until then its tools are
+	// those that were accepted.
+	Lazy bool
 	// Ask is what it may ask of the clients of its calls.
 	Ask grant.Ask
 	// Bounds are those of its calls.
@@ -180,6 +183,11 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	u.Pin = PinFirst
 	if pin, ok := d.oneOf(b.Body, "pin", PinFirst, PinStrict, PinOff); ok {
 		u.Pin = pin
+	}
+	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
+	if u.Lazy && (u.Pin == PinOff || !u.Offers(OfferTools)) {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
+			"remove lazy, so that it is asked at the start, or have its tools offered and pinned")
 	}
 	u.MaxMessage = d.size(b.Body, "max_message", maxMessage)
 	u.Labels = d.textMap(b.Body, "labels")

@@ -14,6 +14,7 @@ func (s *Side) upstream(u hclfile.Upstream) account {
 	a.encoded(grant.Judged, "command", append([]string{u.Dir}, u.Command...))
 	a.encoded(grant.Judged, "url", []string{u.URL, u.Transport})
 	a.encoded(grant.Judged, "pin", u.Pin)
+	a.encoded(grant.Told, "lazy", u.Lazy)
 	for _, v := range u.Env {
 		part := `env "` + v.Name + `"`
 		a.add(grant.Fact{Part: part}, a.where)

@@ -65,12 +65,13 @@ func (f *Fleet) start(p Place, before *server) *server {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1), begun: make(chan struct{})}
 	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
 	s.options.Changed = s.changed
 	f.running.Go(func() {
 		s.run(ctx)
 		s.once.Do(func() { close(s.settled) }) // nobody waits for one that is stopped
+		s.first.Do(func() { close(s.begun) })
 	})
 	return s
 }
@@ -92,6 +93,8 @@ type State struct {
 	Since, Again time.Time
 	// Revision is that of the protocol, "" before one is agreed on.
 	Revision string
+	// Idle says that it is lazy, and nobody has called it yet.
+	Idle bool
 }
 
 // State returns how a server is; the zero State is that of none.
@@ -194,17 +197,37 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns why, which is for the operator.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Begin makes a call at a server (see [Link.Begin]). The error is an [*UnreachableError].
+// ErrChanged is why a call is not made of a server that was idle, and offers something else
+// than was known of it.
+var ErrChanged = errors.New("what is called is not what the server offers now")
+
+// now returns the link, nil while there is none, and how the server is.
+func (s *server) now() (*Link, State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link, s.state
+}
+
+// Begin makes a call at a server (see [Link.Begin]), which is reached first if it is idle.
+// The error is an [*UnreachableError].
 func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
 	s := f.server(name)
 	if s == nil {
 		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
 	}
-	s.mu.Lock()
-	link, state := s.link, s.state
-	s.mu.Unlock()
+	link, state := s.now()
+	idle := state.Idle
+	if idle {
+		if err := s.wake(ctx); err != nil {
+			return nil, &UnreachableError{Name: name, Err: err}
+		}
+		link, state = s.now()
+	}
 	if link == nil {
 		return nil, &UnreachableError{Name: name, Wait: max(time.Until(state.Again), 0), Err: state.Err}
+	}
+	if idle && r.Accepts != nil && !r.Accepts(state.Listing) {
+		return nil, &UnreachableError{Name: name, Err: ErrChanged}
 	}
 	if err := link.Err(); err != nil { // it is tried again when nothing of the link is left
 		return nil, &UnreachableError{Name: name, Wait: firstWait, Err: err}

@@ -29,6 +29,9 @@ type Place struct {
 	// send at once, in bytes.
 	Start      time.Duration
 	MaxMessage int
+	// Lazy has the server reached when it is called first. It is no part of the hash: one
+	// that is reached goes on.
+	Lazy bool `json:"-"`
 }
 
 // Asks is what may be asked of a client.

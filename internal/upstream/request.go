@@ -34,6 +34,9 @@ type Request struct {
 	// what its client answered, by the keys of the requests.
 	Responses map[string]json.RawMessage
 	State     string
+	// Accepts reports whether the call may be made of a server that lists this. It is asked
+	// where the server is reached for this very call. Nil accepts all.
+	Accepts func(*Listing) bool
 }
 
 // Listener hears what a server tells of a call before it ends. Its methods must not

@@ -39,6 +39,8 @@ type server struct {
 	stop    context.CancelFunc
 	settled chan struct{}
 	stale   chan struct{} // holds a token while the server has said that a list has changed
+	wanted  chan struct{} // holds a token once somebody wants a lazy server reached
+	begun   chan struct{} // closed once it is known whether it can be
 
 	// Of run alone: the way in which the server was spoken to last, since when the connection
 	// has been ready, when its lists were read last because it has said that they have
@@ -53,7 +55,8 @@ type server struct {
 	mu    sync.Mutex
 	link  *Link // nil while the server cannot be reached
 	state State
-	once  sync.Once
+	once  sync.Once // for settled
+	first sync.Once // for begun
 }
 
 // changed hears what the server says of itself.
@@ -72,6 +75,9 @@ func (s *server) changed(method, uri string) {
 
 // run keeps a connection to the server until ctx is done.
 func (s *server) run(ctx context.Context) {
+	if s.place.Lazy && !s.idle(ctx) {
+		return
+	}
 	wait, failures := firstWait, 0
 	for ctx.Err() == nil {
 		s.ready = time.Time{}
@@ -114,6 +120,32 @@ func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listin
 		return nil, nil, err
 	}
 	return link, listing, nil
+}
+
+// idle waits until somebody wants the server reached, and reports false where ctx is done
+// first.
+func (s *server) idle(ctx context.Context) bool {
+	s.set(nil, State{Idle: true})
+	select {
+	case <-s.wanted:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// wake has an idle server reached, and waits until it is known whether it can be.
+func (s *server) wake(ctx context.Context) error {
+	select {
+	case s.wanted <- struct{}{}:
+	default:
+	}
+	select {
+	case <-s.begun:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // serve connects to the server, and returns why the connection has ended, or could not
@@ -200,7 +232,10 @@ func (s *server) set(link *Link, state State) {
 	s.link, s.state = link, state
 	s.mu.Unlock()
 	s.once.Do(func() { close(s.settled) })
-	if !reflect.DeepEqual(before.Listing, state.Listing) {
+	if !state.Idle {
+		s.first.Do(func() { close(s.begun) })
+	}
+	if state.Idle || !reflect.DeepEqual(before.Listing, state.Listing) {
 		s.listed()
 	}
 }

@@ -1,0 +1,100 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// tallied serves a server, and counts the requests that reach it.
+func tallied(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
+	requests = &atomic.Int32{}
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
+	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		h.ServeHTTP(w, r)
+	})), requests
+}
+
+func TestALazyUpstreamIsReachedWhenItIsCalledFirst(t *testing.T) {
+	url, requests := tallied(t, lab())
+	lock, block := newLock(t), upstreamAt(url, "lazy = true")
+	first := pinned(t, lock, block) // nothing was accepted of it yet
+	all := names(first)
+	if len(all) == 0 || requests.Load() == 0 {
+		t.Fatalf("%q are pinned after %d requests", all, requests.Load())
+	}
+	if err := first.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+
+	requests.Store(0)
+	s := pinned(t, lock, block)
+	if diff := cmp.Diff(all, names(s)); diff != "" || requests.Load() > 0 {
+		t.Fatalf("after %d requests (-want +got)\n%s", requests.Load(), diff)
+	}
+	status := s.Status()
+	if status.Health() != engine.Healthy || !status.Upstreams[0].Idle || status.Upstreams[0].Up {
+		t.Errorf("the status is %q, %+v", status.Health(), status.Upstreams)
+	}
+	if got := called(t, s, tool("lab_sum", `{"a":2}`)); string(got.Structured) != `{"sum":4}` {
+		t.Errorf("the first call ends with %s", ended(got))
+	}
+	if status := s.Status(); status.Upstreams[0].Idle || !status.Upstreams[0].Up {
+		t.Errorf("then the status is %+v", status.Upstreams)
+	}
+	until(t, s, func() bool { return len(s.Snapshot().Offers(engine.Prompts)) > 0 }) // which no lock has
+	if diff := cmp.Diff(all, names(s)); diff != "" {
+		t.Errorf("then (-want +got)\n%s", diff)
+	}
+}
+
+func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
+	inner, calls := mcp.NewServer(&mcp.Implementation{Name: "shy", Version: "1"}, nil), &atomic.Int32{}
+	add := func(input json.RawMessage) {
+		inner.AddTool(&mcp.Tool{Name: "write", InputSchema: input}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			calls.Add(1)
+			return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+		})
+	}
+	add(anything)
+	url, _ := tallied(t, inner)
+	lock, block := newLock(t), upstreamAt(url, "lazy = true")
+	if err := pinned(t, lock, block).Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	add(other)
+	s := pinned(t, lock, block)
+	got := ended(called(t, s, tool("lab_write", `{}`)))
+	if !strings.HasPrefix(got, "UNAVAILABLE: this has changed at the server behind it") || calls.Load() > 0 {
+		t.Errorf("after %d calls it is told %s", calls.Load(), got)
+	}
+	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
+}
+
+func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
+	up, lock := newShifting(t, "read"), newLock(t)
+	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s := pinned(t, lock, upstreamAt("http://127.0.0.1:1/mcp", "lazy = true"))
+	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	if got := ended(called(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "UNAVAILABLE: ") {
+		t.Errorf("the call ends with %s", got)
+	}
+	until(t, s, func() bool { return len(names(s)) == 0 })
+	if got := s.Status().Health(); got != "not reached: lab" {
+		t.Errorf("the status is %q", got)
+	}
+}
