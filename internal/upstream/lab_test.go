@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -33,8 +34,8 @@ var programs = map[string]func(){
 		_ = lab(nil).Run(context.Background(), &mcp.StdioTransport{})
 	},
 	// deaf reads nothing, and goes on when its input has ended.
-	"deaf":  func() { select {} },
-	"mute":  func() { _, _ = os.Stdin.Read(make([]byte, 1)); select {} },
+	"deaf":  func() { stay() },
+	"mute":  func() { _, _ = os.Stdin.Read(make([]byte, 1)); stay() },
 	"crash": func() { syscall.Exit(3) },
 	"late": func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
@@ -43,7 +44,7 @@ var programs = map[string]func(){
 	},
 	"deep":  func() { fmt.Fprintln(os.Stderr, "behind "+os.Getenv(upstream.DepthVariable)) },
 	"dies":  dies,
-	"shuts": func() { _ = os.Stdout.Close(); select {} },
+	"shuts": func() { _ = os.Stdout.Close(); stay() },
 	// wordy says why it ends, and more than anybody wants to read.
 	"wordy": func() {
 		fmt.Fprint(os.Stderr, "starting\nconfig missing: hunter2 \x1b[31m"+strings.Repeat("é", 300)+"\n \n")
@@ -52,10 +53,17 @@ var programs = map[string]func(){
 	"reasons": func() {
 		fmt.Fprintln(os.Stderr, "out of paper")
 		_ = os.Stdout.Close()
-		select {}
+		stay()
 	},
-	"stuck": func() { fmt.Fprintln(os.Stderr, "waiting for the database"); select {} },
+	"stuck": func() { fmt.Fprintln(os.Stderr, "waiting for the database"); stay() },
 	"old":   old,
+}
+
+// stay goes on for ever, and is not taken for a deadlock.
+func stay() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // dies has a signal end the program.
@@ -63,7 +71,7 @@ func dies() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {}
+	stay()
 }
 
 // old is a server of an earlier revision, with a tool that asks in the midst of its call.
