@@ -75,7 +75,7 @@ func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
 	add(other)
 	s := pinned(t, lock, block)
 	got := ended(called(t, s, tool("lab_write", `{}`)))
-	if !strings.HasPrefix(got, "UNAVAILABLE: this has changed at the server behind it") || calls.Load() > 0 {
+	if !strings.HasPrefix(got, "EXECUTION_ERROR: this has changed at the server behind it") || calls.Load() > 0 {
 		t.Errorf("after %d calls it is told %s", calls.Load(), got)
 	}
 	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
@@ -90,7 +90,7 @@ func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
 	}
-	if got := ended(called(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "UNAVAILABLE: ") {
+	if got := ended(called(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") {
 		t.Errorf("the call ends with %s", got)
 	}
 	until(t, s, func() bool { return len(names(s)) == 0 })

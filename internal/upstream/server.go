@@ -235,7 +235,7 @@ func (s *server) set(link *Link, state State) {
 	if !state.Idle {
 		s.first.Do(func() { close(s.begun) })
 	}
-	if state.Idle || !reflect.DeepEqual(before.Listing, state.Listing) {
+	if state.Idle != before.Idle || !reflect.DeepEqual(before.Listing, state.Listing) {
 		s.listed()
 	}
 }
