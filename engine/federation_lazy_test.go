@@ -98,3 +98,42 @@ func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
 		t.Errorf("the status is %q", got)
 	}
 }
+
+func TestALazyUpstreamBeginsWhenItsBlockIsLazyNoMore(t *testing.T) {
+	up, lock := newShifting(t, "read", "write"), newLock(t)
+	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	config := files("mcpd.hcl", upstreamAt(up.url, "lazy = true"))
+	s := server(t, engine.Options{Config: config, LockPath: lock})
+	before := s.Snapshot().Tool("lab_read")
+	if !s.Status().Upstreams[0].Idle {
+		t.Fatal("it is reached at once")
+	}
+	config["mcpd.hcl"] = files("mcpd.hcl", upstreamAt(up.url, "lazy = false"))["mcpd.hcl"]
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, func() bool { return s.Status().Upstreams[0].Up && len(names(s)) == 2 })
+	if before == nil {
+		t.Error("the tool was not there before")
+	}
+}
+
+func TestAToolOfALazyUpstreamIsTheSameOnceThatIsReached(t *testing.T) {
+	up, lock := newShifting(t, "read"), newLock(t)
+	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s := pinned(t, lock, upstreamAt(up.url, "lazy = true"))
+	revision := s.Snapshot().Revision()
+	if got := called(t, s, tool("lab_read", `{}`)); got.Err != nil {
+		t.Fatal(got.Err)
+	}
+	if _, err := s.Load(t.Context()); err != nil { // with what it says itself
+		t.Fatal(err)
+	}
+	if s.Status().Upstreams[0].Idle || s.Snapshot().Revision() != revision {
+		t.Errorf("the revision was %s, and is %s", revision, s.Snapshot().Revision())
+	}
+}

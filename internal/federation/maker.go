@@ -115,6 +115,9 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		return said, errSecretName
 	}
 	key := m.key(kind, entry)
+	if held, pinned := m.held[said.text("name")]; pinned && kind == catalog.Tools {
+		key = m.key(kind, held.Definition()) // however the server writes it
+	}
 	item := m.before[key]
 	if item == nil {
 		item = m.item(kind, said)

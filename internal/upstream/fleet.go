@@ -44,8 +44,11 @@ func (f *Fleet) Keep(places []Place) {
 	kept := map[string]*server{}
 	for _, p := range places {
 		s := f.servers[p.Name]
-		if s == nil || s.hash != p.Hash() {
+		switch {
+		case s == nil || s.hash != p.Hash():
 			s = f.start(p, s)
+		case !p.Lazy:
+			s.want()
 		}
 		kept[p.Name] = s
 	}

@@ -134,12 +134,17 @@ func (s *server) idle(ctx context.Context) bool {
 	}
 }
 
-// wake has an idle server reached, and waits until it is known whether it can be.
-func (s *server) wake(ctx context.Context) error {
+// want has the server reached if it is idle.
+func (s *server) want() {
 	select {
 	case s.wanted <- struct{}{}:
 	default:
 	}
+}
+
+// wake has an idle server reached, and waits until it is known whether it can be.
+func (s *server) wake(ctx context.Context) error {
+	s.want()
 	select {
 	case <-s.begun:
 		return nil
