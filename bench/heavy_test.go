@@ -65,8 +65,8 @@ func heavyCalls() map[string]string {
 	}
 }
 
-// BenchmarkHeavy calls them in process, in both executors.
-func BenchmarkHeavy(b *testing.B) {
+// executors are those in which bodies run, by their names.
+func executors(b *testing.B) map[string]scripting.Executor {
 	program, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
@@ -75,7 +75,12 @@ func BenchmarkHeavy(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, x := range map[string]scripting.Executor{"inline": scripting.Inline(), "worker": apart} {
+	return map[string]scripting.Executor{"inline": scripting.Inline(), "worker": apart}
+}
+
+// BenchmarkHeavy calls them in process, in both executors.
+func BenchmarkHeavy(b *testing.B) {
+	for name, x := range executors(b) {
 		s := load(b, engine.Options{Tools: fstest.MapFS{"heavy.hcl": {Data: []byte(heavyTools), Mode: 0o644}}, Executor: x})
 		for tool, arguments := range heavyCalls() {
 			b.Run(tool+"/"+name, func(b *testing.B) {

@@ -11,8 +11,6 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/scripting"
-	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -65,20 +63,12 @@ func BenchmarkUpstreamCall(b *testing.B) {
 // BenchmarkRunCode runs a program of an agent that makes two calls of a tool in a file, in
 // both executors.
 func BenchmarkRunCode(b *testing.B) {
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	apart, err := worker.NewExecutor(worker.Options{}, program, "mcpd", workerVerb)
-	if err != nil {
-		b.Fatal(err)
-	}
 	request := addRequest
 	request.Name = "run_code"
 	request.Arguments, _ = json.Marshal(map[string]string{
 		"code": "const { sum } = await add({ a: 2, b: 3 });\nconst all = await add({ a: sum, b: 4 });\nconsole.log(all.sum);\nall",
 	})
-	for name, x := range map[string]scripting.Executor{"inline": scripting.Inline(), "worker": apart} {
+	for name, x := range executors(b) {
 		b.Run(name, func(b *testing.B) {
 			s := load(b, engine.Options{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Executor: x})
 			b.ReportAllocs()

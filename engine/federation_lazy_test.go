@@ -69,9 +69,7 @@ func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
 	add(anything)
 	url, _ := tallied(t, inner)
 	lock, block := newLock(t), upstreamAt(url, "lazy = true")
-	if err := pinned(t, lock, block).Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	pin(t, lock, block)
 	add(other)
 	s := pinned(t, lock, block)
 	got := ended(called(t, s, tool("lab_write", `{}`)))
@@ -83,9 +81,7 @@ func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
 
 func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
-	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	pin(t, lock, upstreamAt(up.url))
 	s := pinned(t, lock, upstreamAt("http://127.0.0.1:1/mcp", "lazy = true"))
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
@@ -101,9 +97,7 @@ func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
 
 func TestALazyUpstreamBeginsWhenItsBlockIsLazyNoMore(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
-	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	pin(t, lock, upstreamAt(up.url))
 	config := files("mcpd.hcl", upstreamAt(up.url, "lazy = true"))
 	s := server(t, engine.Options{Config: config, LockPath: lock})
 	before := s.Snapshot().Tool("lab_read")
@@ -122,9 +116,7 @@ func TestALazyUpstreamBeginsWhenItsBlockIsLazyNoMore(t *testing.T) {
 
 func TestAToolOfALazyUpstreamIsTheSameOnceThatIsReached(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
-	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	pin(t, lock, upstreamAt(up.url))
 	s := pinned(t, lock, upstreamAt(up.url, "lazy = true"))
 	revision := s.Snapshot().Revision()
 	if got := called(t, s, tool("lab_read", `{}`)); got.Err != nil {

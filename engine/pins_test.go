@@ -28,6 +28,14 @@ func pinned(t *testing.T, lock, config string) *engine.Server {
 	return server(t, engine.Options{Config: files("mcpd.hcl", config), LockPath: lock})
 }
 
+// pin has the tools of upstreams taken in without a question.
+func pin(t *testing.T, lock, config string) {
+	t.Helper()
+	if err := pinned(t, lock, config).Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newLock is the path of a lock file that does not exist.
 func newLock(t *testing.T) string { return filepath.Join(t.TempDir(), "mcpd.lock") }
 
@@ -80,6 +88,17 @@ func happened(t *testing.T, path string) (events []string) {
 	return events
 }
 
+// closed closes a server, and wants these events of upstreams in its audit log.
+func closed(t *testing.T, s *engine.Server, log string, want ...string) {
+	t.Helper()
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, happened(t, log)); diff != "" {
+		t.Errorf("the audit log (-want +got)\n%s", diff)
+	}
+}
+
 func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T) {
 	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	var said logBuffer
@@ -121,19 +140,12 @@ func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T
 	if s.Status().Health() != engine.Healthy || len(warnings(s)) > 0 {
 		t.Errorf("the status is %q, %q", s.Status().Health(), warnings(s))
 	}
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
+	closed(t, s, log,
 		"upstream.pinned lab 2",
 		"upstream.quarantined lab write changed 2d54 cddc",
 		"upstream.quarantined lab more added a5e8",
 		"upstream.accepted lab more added a5e8",
-		"upstream.accepted lab write changed 2d54 cddc",
-	}
-	if diff := cmp.Diff(want, happened(t, log)); diff != "" {
-		t.Errorf("the audit log (-want +got)\n%s", diff)
-	}
+		"upstream.accepted lab write changed 2d54 cddc")
 	if n := strings.Count(said.String(), "is in quarantine"); n != 2 {
 		t.Errorf("the log tells of it %d times:\n%s", n, said.String())
 	}
@@ -141,9 +153,7 @@ func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T
 
 func TestAToolThatIsAnotherAtTheNextStartIsInQuarantineFromTheFirst(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
-	if err := pinned(t, lock, upstreamAt(up.url)).Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	pin(t, lock, upstreamAt(up.url))
 	before := accepted(t, lock)
 	up.add("write", other)
 	up.RemoveTools("read")

@@ -82,7 +82,7 @@ func (c *compilation) checkObject(block *ast.BlockStatement) {
 }
 
 // objectAtEnd returns where the braces at the end of a text begin and end, if what is
-// between them could be an object.
+// between them could be an object. Of more than [maxUnproven] bytes nothing is said.
 func objectAtEnd(text string) (begins, ends int, found bool) {
 	l := lexer{src: text}
 	var open []int
@@ -98,7 +98,7 @@ func objectAtEnd(text string) (begins, ends int, found bool) {
 			found = false
 		}
 	}
-	if !found || len(open) > 0 || strings.TrimSpace(text[begins+1:ends-1]) == "" {
+	if !found || len(open) > 0 || ends-begins > maxUnproven || strings.TrimSpace(text[begins+1:ends-1]) == "" {
 		return 0, 0, false
 	}
 	tree, err := parser.ParseFile(nil, compiledName, "async()=>("+text[begins:ends]+")", 0, parser.WithDisableSourceMaps)

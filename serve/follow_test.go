@@ -11,6 +11,22 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
+// inFrontOf returns the URL of a server of whose upstreams one is another server.
+func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOptions) (url string) {
+	t.Helper()
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return behind }, options))
+	t.Cleanup(host.Close)
+	u, err := engine.NewUpstream("notes", host.URL, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := engine.New(engine.Options{Name: "test", Upstreams: []engine.Upstream{u}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, frontFor(t, s))
+}
+
 // TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged has clients of the official
 // SDK of both eras subscribe, and upstream servers of both eras tell.
 func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T) {
@@ -26,17 +42,7 @@ func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T)
 				notes.AddResource(&mcp.Resource{URI: "lab://note", Name: "note"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 					return &mcp.ReadResourceResult{}, nil
 				})
-				host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return notes }, options))
-				t.Cleanup(host.Close)
-				u, err := engine.NewUpstream("notes", host.URL, "the test")
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := engine.New(engine.Options{Name: "test", Upstreams: []engine.Upstream{u}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				url := listen(t, frontFor(t, s))
+				url := inFrontOf(t, notes, options)
 				updated := make(chan string, 100)
 				client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
 					ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
@@ -80,18 +86,8 @@ func TestWhatIsReadOfAnUpstreamMayBeKeptAsLongAsItSaysAndAMinuteAtMost(t *testin
 			return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ms, CacheScope: "public"}, Contents: []*mcp.ResourceContents{{URI: uri, Text: "a text"}}}, nil
 		})
 	}
-	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return notes }, &mcp.StreamableHTTPOptions{Stateless: true}))
-	t.Cleanup(host.Close)
-	u, err := engine.NewUpstream("notes", host.URL, "the test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := engine.New(engine.Options{Name: "test", Upstreams: []engine.Upstream{u}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: listen(t, frontFor(t, s)) + "/mcp"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: inFrontOf(t, notes, &mcp.StreamableHTTPOptions{Stateless: true}) + "/mcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

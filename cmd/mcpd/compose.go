@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/compose"
 	"github.com/mcpd/mcpd/internal/deployment"
 	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/source"
 )
 
 func newCompose(e env) *cobra.Command {
@@ -88,7 +87,7 @@ func (c *composition) run(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	lock, err := c.lock(e, &d)
+	lock, err := c.lock(&d)
 	if err != nil {
 		return err
 	}
@@ -133,19 +132,19 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 
 // lock gives the deployment the file of what was accepted of upstreams, if there is
 // one, and returns what it says.
-func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
-	text, err := e.disk.readFile(c.lockPath())
-	if errors.Is(err, fs.ErrNotExist) {
+func (c *composition) lock(d *compose.Deployment) (*lockfile.Lock, error) {
+	read := source.ReadLock(c.lockPath())
+	if err := read.Problems.Err(); err != nil {
+		return nil, findings("%v", err)
+	}
+	if read.Bytes == nil {
 		return new(lockfile.Lock), nil
 	}
-	if err != nil {
-		return nil, findings("cannot read what was accepted of upstreams: %v", err)
-	}
-	lock, err := lockfile.Parse(text)
+	lock, err := lockfile.Parse(read.Bytes)
 	if err != nil {
 		return nil, findings("%s: %v", c.lockPath(), err)
 	}
-	d.LockText = text
+	d.LockText = read.Bytes
 	return lock, nil
 }
 

@@ -219,7 +219,11 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		config = &strict
 	}
 	config, twice := b.addUpstreams(config)
-	found := &build{isOut: map[leftItem]bool{}, leftOf: map[string]int{}, lenient: change.Upstreams, starts: change.Start, lock: source.ReadLock(b.options.LockPath), upstreams: b.placed(config.Upstreams), config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config)}
+	found := &build{
+		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
+		upstreams: b.placed(config.Upstreams), lock: source.ReadLock(b.options.LockPath), lenient: change.Upstreams, starts: change.Start,
+		isOut: map[leftItem]bool{}, leftOf: map[string]int{},
+	}
 	found.report(b.config.Problems)
 	found.report(twice)
 	defined, problems := b.tree.Definitions(found.config)

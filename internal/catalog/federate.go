@@ -178,13 +178,9 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
 	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent
-	taken := addressesOf(defined, registered)
+	taken, owners := addressesOf(defined, registered), ownersOf(found.upstreams)
 	for _, item := range offered.Items {
-		if u := ownerOf(found.upstreams, item); u != nil && u.Name != item.Upstream {
-			why := fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name)
-			if gives(u, item) {
-				why = fmt.Sprintf("the upstream %q gives one of its own that name", u.Name)
-			}
+		if u, why := owners.other(item); u != nil {
 			found.leaveOut(item, why, item.Where, diag.Note{Range: u.NameRange, Message: "it is this"})
 			continue
 		}

@@ -1,28 +1,52 @@
 package catalog
 
 import (
-	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
-// ownerOf returns the upstream whose block gives something the name of an item, or else whose
-// names begin as that does, of several that of the longest prefix, and the item's own before
-// others; nil where there is none, or its own block gives it that name. No server answers to
-// the names of another, or comes under what the rules say of them, whether that other can be
-// reached or not.
-func ownerOf(upstreams []hclfile.Upstream, item *Item) (owner *hclfile.Upstream) {
-	var giver *hclfile.Upstream
+// owners are the upstreams by the names that are theirs. No server answers to the names of
+// another, or comes under what the rules say of them, whether that other can be reached or not.
+type owners struct {
+	upstreams []hclfile.Upstream
+	// given are those whose blocks give a tool or a prompt a name, by the name.
+	given map[string][]*hclfile.Upstream
+}
+
+func ownersOf(upstreams []hclfile.Upstream) *owners {
+	o := &owners{upstreams: upstreams, given: map[string][]*hclfile.Upstream{}}
 	for i := range upstreams {
-		u := &upstreams[i]
-		if gives(u, item) {
-			if u.Name == item.Upstream {
-				return nil
-			}
-			giver = u
+		for _, name := range upstreams[i].Rename {
+			o.given[name] = append(o.given[name], &upstreams[i])
 		}
+	}
+	return o
+}
+
+// other returns the upstream that a name belongs to and that is not the item's, and why it
+// does; nil where there is none.
+func (o *owners) other(item *Item) (owner *hclfile.Upstream, why string) {
+	if given := o.given[item.Name]; given != nil && (item.Kind == Tools || item.Kind == Prompts) {
+		if slices.ContainsFunc(given, func(u *hclfile.Upstream) bool { return u.Name == item.Upstream }) {
+			return nil, ""
+		}
+		return given[0], fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name)
+	}
+	if owner = o.byPrefix(item); owner == nil || owner.Name == item.Upstream {
+		return nil, ""
+	}
+	return owner, fmt.Sprintf("names that begin with %q are those of the upstream %q", owner.Prefix, owner.Name)
+}
+
+// byPrefix returns the upstream whose names begin as that of an item does: of several that
+// of the longest prefix, and the item's own before others.
+func (o *owners) byPrefix(item *Item) (owner *hclfile.Upstream) {
+	for i := range o.upstreams {
+		u := &o.upstreams[i]
 		if u.Prefix == "" || !strings.HasPrefix(item.Name, u.Prefix) {
 			continue
 		}
@@ -30,21 +54,7 @@ func ownerOf(upstreams []hclfile.Upstream, item *Item) (owner *hclfile.Upstream)
 			owner = u
 		}
 	}
-	return cmp.Or(giver, owner)
-}
-
-// gives reports whether the block of an upstream gives a tool or a prompt the name of an
-// item.
-func gives(u *hclfile.Upstream, item *Item) bool {
-	if item.Kind != Tools && item.Kind != Prompts {
-		return false
-	}
-	for _, name := range u.Rename {
-		if name == item.Name {
-			return true
-		}
-	}
-	return false
+	return owner
 }
 
 // addressesOf returns what is taken by the files and the embedding program, and where.

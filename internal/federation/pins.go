@@ -49,6 +49,9 @@ type pins struct {
 	read *lockfile.Lock // what it says
 	kept *lockfile.Lock // what was taken in and is not in the file
 	lock *lockfile.Lock // both
+	// listings are what upstreams offer as far as the lock listed has it.
+	listings map[string]*upstream.Listing
+	listed   *lockfile.Lock
 	// unkept is why the file does not have what is kept.
 	unkept error
 	// sum is the hash of the file of the lock summed.
@@ -149,14 +152,22 @@ func (p *pins) lazy(u *hclfile.Upstream) bool {
 	return u.Lazy && !p.Eager && knows(p.lock, u.Name)
 }
 
-// listing is what an upstream offers as far as it was accepted; nil where that is nothing.
+// listing is what an upstream offers as far as it was accepted, the same as long as the lock
+// is; nil where that is nothing.
 func (p *pins) listing(u *hclfile.Upstream) *upstream.Listing {
 	if _, pinned := p.mode(u); !pinned || !knows(p.lock, u.Name) {
 		return nil
 	}
-	l := &upstream.Listing{}
-	for _, t := range p.lock.Tools(u.Name) {
-		l.Tools = append(l.Tools, t.Definition())
+	if p.listed != p.lock {
+		p.listed, p.listings = p.lock, map[string]*upstream.Listing{}
+	}
+	l := p.listings[u.Name]
+	if l == nil {
+		l = &upstream.Listing{}
+		for _, t := range p.lock.Tools(u.Name) {
+			l.Tools = append(l.Tools, t.Definition())
+		}
+		p.listings[u.Name] = l
 	}
 	return l
 }
