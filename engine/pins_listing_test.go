@@ -77,3 +77,21 @@ func TestWhatIsNoPartOfAPinIsNotPassedOn(t *testing.T) {
 		t.Errorf("icons (-want +got)\n%s", diff)
 	}
 }
+
+func TestAToolWhoseSchemaTheLintRefusesIsLeftOut(t *testing.T) {
+	s := federated(t, upstreamAt(raw(t, `
+		{"name":"good","inputSchema":{"type":"object"}},
+		{"name":"far","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://schemas.test/a.json"}}}},
+		{"name":"never","inputSchema":{"type":"object","properties":{"a":{"pattern":"("}}}},
+		{"name":"out","inputSchema":{"type":"object"},"outputSchema":{"type":"objekt"}}`), `pin = "off"`))
+	if diff := cmp.Diff([]string{"lab_good"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	want := []string{"tool lab_far: its inputSchema does not do: ", "tool lab_never: its inputSchema does not do: ", "tool lab_out: its outputSchema does not do: "}
+	left := s.Status().Upstreams[0].LeftOut
+	for i, begins := range want {
+		if i >= len(left) || !strings.HasPrefix(left[i], begins) {
+			t.Fatalf("left out are %q", left)
+		}
+	}
+}

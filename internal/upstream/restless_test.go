@@ -65,6 +65,19 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 	})
 }
 
+func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{stale: make(chan struct{}, 1)}
+		l := &Link{wire: newWire(jsongate.Limits{}, nil)}
+		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: soonest} {
+			began := time.Now()
+			if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != want {
+				t.Errorf("lists that hold for %s are read again after %s: %v", ttl, time.Since(began), err)
+			}
+		}
+	})
+}
+
 // talking is a body of events without an end.
 type talking struct{}
 
