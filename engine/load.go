@@ -108,13 +108,16 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 		s.failed++
 	}
 	s.mu.Lock()
-	mended := err == nil && s.loads > 1 && !s.last.ok
+	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
 	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
 	}
 	s.announce(before, mended, err, s.options.Now().Sub(began))
+	if err == nil && before != nil && !change.Start { // what is wrong at the start is for its caller to tell
+		s.warn(report.Problems, told)
+	}
 	return report, err
 }
 

@@ -93,10 +93,13 @@ type Builder struct {
 		of    hclfile.Hash
 		items []*Item
 	}
-	// offered is what the catalog that serves has of upstream servers, and heard the blocks
-	// of those servers that have offered anything since they are as they are.
+	// offered is what the catalog that serves has of upstream servers, heard the blocks of
+	// those servers that have offered anything since they are as they are, and excused the
+	// names that this catalog has, or definitions of it are about though no server offers
+	// anything by them.
 	offered map[leftItem]bool
 	heard   map[string]hclfile.Hash
+	excused map[namedKind]bool
 }
 
 // New returns a builder that has read nothing yet.
@@ -189,6 +192,9 @@ type build struct {
 	known []ToolName
 	// silent are the names of those of which nothing is known.
 	silent []string
+	// excused are names that definitions are about and no upstream server offers now, which
+	// is no mistake.
+	excused []namedKind
 
 	mu       sync.Mutex
 	problems diag.List
@@ -230,7 +236,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	found.report(problems)
 	registered = b.withCode(config, registered)
 	federated := b.federate(found, defined, registered, change)
-	found.report(crossref.Check(found.config, defined, found.offersOf(slices.Concat(registered, federated)), b.tree.Unread()...))
+	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change), b.tree.Unread()...))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
 	for _, d := range defined {

@@ -59,6 +59,8 @@ type Catalog struct {
 	templates []*Entry
 	// silent are the names of upstream servers of which nothing is known.
 	silent []string
+	// excused are names that definitions are about and no upstream server offers.
+	excused []namedKind
 	// gone is what earlier catalogs held.
 	gone map[goneKey]gone
 }

@@ -17,9 +17,14 @@ type LeftOut struct {
 	Upstream, Why string
 	// Quarantined says that it is a tool that nobody has accepted as it is.
 	Quarantined bool
-	// Unruled says that a rule which covers it does not fit it.
-	Unruled bool
+	// Unruled says that a rule which covers it does not fit it, and Taken that it would be
+	// called as something that is served.
+	Unruled, Taken bool
 }
+
+// Quarantined is the code of warnings of tools that nobody has accepted as they are. The log
+// has each of them with what has become of it.
+const Quarantined = "quarantined"
 
 // NewLeftOut returns what is left out before it is an item: address is what callers would
 // call it by.
@@ -145,13 +150,17 @@ func (b *Builder) excuses(found *build, item *Item) bool {
 // hear remembers what the catalog that was made last has of upstream servers.
 func (b *Builder) hear() {
 	spoke := map[string]bool{}
-	b.offered = map[leftItem]bool{}
+	b.offered, b.excused = map[leftItem]bool{}, map[namedKind]bool{}
 	for kind := range b.built.Entries {
 		for _, e := range b.built.Entries[kind] {
 			if e.Upstream != "" {
 				spoke[e.Upstream], b.offered[leftItem{leftKey{e.Kind, e.Address}, e.Key}] = true, true
+				b.excused[namedKind{e.Kind.String(), e.Name}] = true
 			}
 		}
+	}
+	for _, name := range b.built.excused {
+		b.excused[name] = true
 	}
 	for _, left := range b.built.LeftOut {
 		spoke[left.Upstream] = true
@@ -180,8 +189,16 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent
 	taken, owners := addressesOf(defined, registered), ownersOf(found.upstreams)
 	for _, item := range offered.Items {
-		if u, why := owners.other(item); u != nil {
-			found.leaveOut(item, why, item.Where, diag.Note{Range: u.NameRange, Message: "it is this"})
+		if owner := owners.other(item); owner != nil {
+			if owner.renames && !found.starts && !b.excuses(found, item) {
+				found.report(diag.List{{
+					Code: "duplicate-" + item.Kind.String(), Range: owner.at,
+					Summary: fmt.Sprintf("the upstream %q offers a %s %q, which is no name for one of another upstream", item.Upstream, item.Kind, item.Name),
+					Detail:  "give it another name", Notes: []diag.Note{{Range: item.Where, Message: "it is offered by this"}},
+				}})
+				continue
+			}
+			found.leaveOut(item, owner.why, item.Where, diag.Note{Range: owner.at, Message: "it is this"})
 			continue
 		}
 		key := leftKey{item.Kind, item.Address}
@@ -189,8 +206,10 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 		switch {
 		case !is:
 			taken[key], kept = item.Where, append(kept, item)
-		case item.Kind == Resources || item.Kind == Templates || b.excuses(found, item):
+		case item.Kind == Resources || item.Kind == Templates:
 			found.leaveOut(item, "there is one of that address already", item.Where, diag.Note{Range: first, Message: "it is of this"})
+		case b.excuses(found, item) || found.starting(item):
+			found.out(item, LeftOut{Why: "there is one of that name already", Taken: true}, item.Where, diag.Note{Range: first, Message: "it is of this"})
 		default:
 			found.report(diag.List{{
 				Code: "duplicate-" + item.Kind.String(), Range: item.Where,
@@ -203,13 +222,38 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	return kept
 }
 
-// offersOf returns the names of items as those who check references know them.
-func (f *build) offersOf(items []*Item) []crossref.Offered {
-	offers := make([]crossref.Offered, len(items))
+// starting reports whether nothing is known yet but that something of the server of an item
+// was accepted before: a server that starts again is not to depend on what others have come
+// to offer meanwhile.
+func (f *build) starting(item *Item) bool {
+	return f.starts && slices.ContainsFunc(f.known, func(t ToolName) bool { return t.Upstream == item.Upstream })
+}
+
+// namedKind is what a definition is about: a kind and a name.
+type namedKind struct{ kind, name string }
+
+// elsewhere returns what no file defines, for those who check references. That no server
+// offers what a definition is about is a mistake where an edit brings that in. It is none
+// where the server did offer it, or nobody could tell: at the start, and when a server has
+// changed its mind, which is not to keep later edits from being loaded.
+func (b *Builder) elsewhere(found *build, items []*Item, change Change) crossref.Elsewhere {
+	e := crossref.Elsewhere{Offered: make([]crossref.Offered, len(items))}
 	for i, item := range items {
-		offers[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where, ToolsAlone: slices.Contains(f.unasked, item.Upstream)}
+		e.Offered[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where, ToolsAlone: slices.Contains(found.unasked, item.Upstream)}
 	}
-	return offers
+	accepted := map[string]bool{}
+	for _, t := range found.known {
+		accepted[t.Name] = true
+	}
+	e.Excuse = func(kind, name string) bool {
+		n := namedKind{kind, name}
+		excused := b.whole == nil || change.Upstreams || change.Start || b.excused[n] || kind == Tools.String() && accepted[name]
+		if excused {
+			found.excused = append(found.excused, n)
+		}
+		return excused
+	}
+	return e
 }
 
 // excuse leaves an entry out that policies or limits cannot be compiled for, where that
@@ -227,7 +271,7 @@ func (k *linker) excuse(e *Entry, problems diag.List) diag.List {
 
 // leave takes out of the catalog what is left out, and returns the entries that stay.
 func (k *linker) leave(entries []*Entry) []*Entry {
-	k.catalog.LeftOut, k.catalog.Known, k.catalog.silent = k.found.left, k.found.known, k.found.silent
+	k.catalog.LeftOut, k.catalog.Known, k.catalog.silent, k.catalog.excused = k.found.left, k.found.known, k.found.silent, k.found.excused
 	k.found.tellMore()
 	if len(k.found.left) == 0 {
 		return entries

@@ -3,6 +3,7 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -69,7 +70,7 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
 	}
 	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
-	built := b.Build(Change{All: true}, nil)
+	built := b.Build(Change{Start: true}, nil)
 	if built.Problems.HasErrors() {
 		t.Fatal(built.Problems)
 	}
@@ -97,6 +98,93 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)
 	}
+}
+
+// TestARenameThatTakesANameOfAnotherUpstreamIsAMistake of the file that an edit makes. What
+// servers come to offer by themselves is none, and keeps no server from starting.
+func TestARenameThatTakesANameOfAnotherUpstreamIsAMistake(t *testing.T) {
+	const renames = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = %q }\n}\n"
+	config := files(map[string]string{"mcpd.hcl": fmt.Sprintf(renames, "find")})
+	offered := []*Item{offering("lab_get", `{"type":"object"}`)}
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
+	if built := b.Build(Change{All: true}, nil); built.Problems.HasErrors() {
+		t.Fatal(built.Problems)
+	}
+	b.Served()
+	config["mcpd.hcl"].Data = fmt.Appendf(nil, renames, "lab_get")
+	built := b.Build(Change{Config: true}, nil)
+	want := []string{`mcpd.hcl:4:14: error: the upstream "lab" offers a tool "lab_get", which is no name for one of another upstream; give it another name`}
+	if diff := cmp.Diff(want, told(built.Problems)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, c := range []struct {
+		what   string
+		change Change
+	}{{"at the start", Change{Start: true}}, {"of upstreams alone", Change{Upstreams: true}}} {
+		if built := b.Build(c.change, nil); built.Problems.HasErrors() || len(built.Catalog.LeftOut) != 1 {
+			t.Errorf("a change %s: %v", c.what, built.Problems)
+		}
+	}
+	offered = append(offered, offering("lab_more", `{"type":"object"}`))
+	config["mcpd.hcl"].Data = fmt.Appendf(nil, renames, "lab_more")
+	if built := b.Build(Change{Config: true}, nil); built.Problems.HasErrors() {
+		t.Errorf("a name that the other has come to offer meanwhile: %v", built.Problems)
+	}
+}
+
+// TestANameOfNoToolIsAMistakeWhereAnEditBringsItIn: a rule would silently not apply. What a
+// server took away itself is told, and keeps no file from being loaded.
+func TestANameOfNoToolIsAMistakeWhereAnEditBringsItIn(t *testing.T) {
+	const upstreams = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url    = \"https://crm.test/mcp\"\n  prefix = \"\"\n}\n"
+	config := files(map[string]string{"mcpd.hcl": ""})
+	tools := files(map[string]string{"t.hcl": "tool \"wipe_disk\" { run = \"return 1;\" }"})
+	about := func(tool string) {
+		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
+	}
+	get, drop, bare := offering("lab_get", `{"type":"object"}`), offering("lab_drop", `{"type":"object"}`), offering("bare", `{"type":"object"}`)
+	bare.Upstream = "crm"
+	var offered []*Item
+	var accepted []ToolName
+	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated {
+		return Federated{Items: offered, Known: accepted}
+	}})
+	for _, step := range []struct {
+		what, tool string
+		change     Change
+		offered    []*Item
+		want       []string
+	}{
+		{"before anything is known", "lab_dorp", Change{All: true}, nil, nil},
+		{"at the start", "lab_dorp", Change{Start: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
+		{"the same later", "lab_dorp", Change{All: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
+		{"a good name", "lab_drop", Change{Config: true}, []*Item{get, drop, bare}, nil},
+		{"a bad one", "lab_dorp", Change{Config: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: the upstream "lab" offers no tool "lab_dorp"; did you mean "lab_drop"?`}},
+		{"one of a file", "wipe_dsik", Change{Config: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and the upstream "crm" offers none; did you mean "wipe_disk"?`}},
+		{"the good one again", "lab_drop", Change{Config: true}, []*Item{get, drop, bare}, nil},
+		{"a server that takes it away", "lab_drop", Change{Upstreams: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
+		{"a file that says what it said", "lab_drop", Change{All: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
+		{"another name that was accepted", "lab_old", Change{All: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_old" now`}},
+	} {
+		about(step.tool)
+		if offered = step.offered; step.tool == "lab_old" {
+			accepted = []ToolName{{"lab", "lab_old"}}
+		}
+		built := b.Build(step.change, nil)
+		if diff := cmp.Diff(step.want, told(built.Problems)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", step.what, diff)
+		}
+		if !built.Problems.HasErrors() {
+			b.Served()
+		}
+	}
+}
+
+// told returns diagnostics in order.
+func told(problems diag.List) (lines []string) {
+	for _, p := range problems.Sort() {
+		lines = append(lines, p.String())
+	}
+	return lines
 }
 
 func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {

@@ -27,19 +27,29 @@ func ownersOf(upstreams []hclfile.Upstream) *owners {
 	return o
 }
 
-// other returns the upstream that a name belongs to and that is not the item's, and why it
-// does; nil where there is none.
-func (o *owners) other(item *Item) (owner *hclfile.Upstream, why string) {
+// owner is an upstream that has a name which another one offers.
+type owner struct {
+	// why says for what reason, and at where.
+	why string
+	at  diag.Range
+	// renames says that its block gives something the name, and not its prefix.
+	renames bool
+}
+
+// other returns the upstream that a name belongs to and that is not the item's, nil where
+// there is none.
+func (o *owners) other(item *Item) *owner {
 	if given := o.given[item.Name]; given != nil && (item.Kind == Tools || item.Kind == Prompts) {
 		if slices.ContainsFunc(given, func(u *hclfile.Upstream) bool { return u.Name == item.Upstream }) {
-			return nil, ""
+			return nil
 		}
-		return given[0], fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name)
+		return &owner{fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name), given[0].RenamedAt(item.Name), true}
 	}
-	if owner = o.byPrefix(item); owner == nil || owner.Name == item.Upstream {
-		return nil, ""
+	u := o.byPrefix(item)
+	if u == nil || u.Name == item.Upstream {
+		return nil
 	}
-	return owner, fmt.Sprintf("names that begin with %q are those of the upstream %q", owner.Prefix, owner.Name)
+	return &owner{fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name), u.NameRange, false}
 }
 
 // byPrefix returns the upstream whose names begin as that of an item does: of several that

@@ -30,7 +30,7 @@ test "mocks" {
   expect { output = 1 }
 }
 `
-	got := said(crossref.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, []crossref.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}))
+	got := said(crossref.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{Offered: []crossref.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
 	want := []string{
 		`a.hcl:5:32: error: there is no tool named "crm_gte"; did you mean "crm_get"?`,
 		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; the pattern covers tools that are added later; remove it if none will be`,
@@ -62,7 +62,7 @@ test "of none" {
   expect { output = 1 }
 }
 `
-	got := said(crossref.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil))
+	got := said(crossref.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{}))
 	want := []string{
 		`a.hcl:12:3: error: tool "report" may not call tool "crm_gte", so nothing asks this mock; did you mean "crm_get"?`,
 		`a.hcl:17:3: error: tool "crm_get" is not granted tools, so nothing asks this mock; add an allow block with call { tools = [...] } to it, or remove the mock`,

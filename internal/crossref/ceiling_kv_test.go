@@ -52,7 +52,7 @@ func TestNoToolFileSharesMoreThanTheCeiling(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, p := range crossref.Check(config(t, c.ceiling+"\n"), files, nil).Sort() {
+		for _, p := range crossref.Check(config(t, c.ceiling+"\n"), files, crossref.Elsewhere{}).Sort() {
 			got = append(got, p.Summary)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -9,20 +9,22 @@ import (
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
-// Check returns every mistake between the operator's file and the tool files.
-// elsewhere is what no file defines; its ranges say where it is from. texts are those of
-// tool files that could not be understood: what may be defined there is not reported as
-// missing.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere []Offered, texts ...string) diag.List {
+// Check returns every mistake between the operator's file and the tool files. texts are
+// those of tool files that could not be understood: what may be defined there is not
+// reported as missing.
+func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsewhere, texts ...string) diag.List {
 	c := &checker{
 		config: config, unread: unread{texts: texts}, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
+	if c.excuse = elsewhere.Excuse; c.excuse == nil {
+		c.excuse = func(string, string) bool { return false }
+	}
 	if config.Unread != "" {
 		c.unread.texts = append(slices.Clone(texts), config.Unread)
 	}
-	builtin := c.elsewhere(elsewhere)
+	builtin := c.elsewhere(elsewhere.Offered)
 	for _, f := range files {
 		c.defineAll(f)
 	}
@@ -72,6 +74,7 @@ type checker struct {
 	approvals []hclfile.Targets
 	// listed are the upstream servers that have told what they offer.
 	listed   map[listing]bool
+	excuse   func(kind, name string) bool
 	unread   unread
 	problems diag.List
 }

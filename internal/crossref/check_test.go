@@ -62,7 +62,7 @@ func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
 			tools(t, "a.hcl", "tool \"a\" { run = \"return 1;\" }\nhook \"h\" {\n  on = [\"end\"]\n  tools = [\"built_in\", \"a*\"]\n  run = \"log.info('x');\"\n}\n"),
 			tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"a\"]\n  deny = \"false\"\n  reason = \"no\"\n}\ntest \"t\" {\n  tool = \"a\"\n  expect { denied_by = \"p\" }\n}\n"),
 		},
-		[]crossref.Offered{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}},
+		crossref.Elsewhere{Offered: []crossref.Offered{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}}},
 	)
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
@@ -75,7 +75,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
 	got := crossref.Check(config(t, policy+hook),
 		[]*hclfile.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
-		[]crossref.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}},
+		crossref.Elsewhere{Offered: []crossref.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
 	)
 	want := []string{
 		`a.hcl:2:6: error: tool "go" is defined twice; rename one of them or remove it`, "  note (go): it is first defined here",
@@ -106,7 +106,7 @@ test "t" {
   tool = "get_customr"
   expect { denied_by = "pp" }
 }
-`)}, nil)
+`)}, crossref.Elsewhere{})
 	want := []string{
 		`a.hcl:4:13: error: there is no tool named "get_custmer"; did you mean "get_customer"?`,
 		`a.hcl:10:12: error: there is no tool named "nothing_like_it"; define it, or correct the name`,
@@ -125,7 +125,7 @@ policy "p" {
   deny   = "false"
   reason = "no"
 }
-`)}, nil)
+`)}, crossref.Elsewhere{})
 	want := []string{`a.hcl:3:13: warning: no tool matches the pattern "get_*" of policy "p"; the pattern covers tools that are added later; remove it if none will be`}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -138,7 +138,7 @@ test "it is gone" {
   tool = "old"
   expect { error = "TOOL_NOT_FOUND" }
 }
-`)}, nil)
+`)}, crossref.Elsewhere{})
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
@@ -161,7 +161,7 @@ hook "report" {
 `
 
 func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
-	got := crossref.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, nil)
+	got := crossref.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, crossref.Elsewhere{})
 	var summaries []string
 	for _, p := range got.Sort() {
 		summaries = append(summaries, p.Code+" "+p.Summary)
@@ -207,7 +207,7 @@ tool "t" {
 		`ceiling { private_networks = ["build.internal:443"] }`:            {internal, note, local, note},
 		`ceiling { private_networks = ["localhost:80", "*.internal:80"] }`: nil,
 	} {
-		got := said(crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", reaching)}, nil))
+		got := said(crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", reaching)}, crossref.Elsewhere{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
@@ -215,7 +215,7 @@ tool "t" {
 }
 
 func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
-	got := crossref.Check(config(t, "ceiling { http_hosts = [] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, nil)
+	got := crossref.Check(config(t, "ceiling { http_hosts = [] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, crossref.Elsewhere{})
 	if len(got) != 3 {
 		t.Errorf("of 3 hosts that are granted, these are over the ceiling: %v", said(got))
 	}
@@ -229,7 +229,7 @@ func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
 func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
 	files := []*hclfile.Definitions{tools(t, "a.hcl", granting)}
 	for _, operator := range []string{"", "ceiling { }\n"} {
-		if got := crossref.Check(config(t, operator), files, nil); len(got) != 0 {
+		if got := crossref.Check(config(t, operator), files, crossref.Elsewhere{}); len(got) != 0 {
 			t.Errorf("with %q: %v", operator, said(got))
 		}
 	}
@@ -245,7 +245,7 @@ hook "report" {
   }
   run = "http.log;"
 }
-`), nil, nil)
+`), nil, crossref.Elsewhere{})
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
@@ -255,7 +255,7 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 	got := crossref.Check(config(t, "server { mode = \"production\" }\n"), []*hclfile.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
-	}, []crossref.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}})
+	}, crossref.Elsewhere{Offered: []crossref.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
 	want := []string{
 		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
 		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,
@@ -285,7 +285,7 @@ test "u" {
   resource = "page://two"
   expect { text = "2" }
 }
-`)}, nil, "tool \"two\" {\n  title = .5\n}\n", "  uri = \"page://two\n")
+`)}, crossref.Elsewhere{}, "tool \"two\" {\n  title = .5\n}\n", "  uri = \"page://two\n")
 	want := []string{`a.hcl:4:20: error: there is no tool named "three"; define it, or correct the name`}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -295,7 +295,7 @@ test "u" {
 func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 	got := crossref.Check(
 		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
-		[]*hclfile.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, nil,
+		[]*hclfile.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, crossref.Elsewhere{},
 	)
 	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -316,7 +316,7 @@ test "u" {
   resource = "page://two"
   expect { text = "2" }
 }
-`)}, nil, "  title = .5\n")
+`)}, crossref.Elsewhere{}, "  title = .5\n")
 	want := []string{
 		`a.hcl:3:13: warning: no tool matches the pattern "t*" of policy "p"; the pattern covers tools that are added later; remove it if none will be`,
 		`a.hcl:8:14: error: there is no resource with the URI "page://two"; define it, or correct the URI`,
@@ -358,7 +358,7 @@ hook "over" {
   timeout = "1s"
   run     = "log.info('x')"
 }
-`)}, nil)
+`)}, crossref.Elsewhere{})
 	const detail = "; write at most what the ceiling says, or ask the operator to raise it"
 	want := []string{
 		`a.hcl:4:19: error: tool "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",

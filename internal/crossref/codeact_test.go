@@ -16,7 +16,7 @@ func TestCodeCallsToolsThatThereAre(t *testing.T) {
 		`mcpd.hcl:3:22: error: there is no tool named "lokup"; did you mean "lookup"?`,
 		`mcpd.hcl:3:31: warning: no tool matches the pattern "sub_*" of the codeact block; the pattern covers tools that are added later; remove it if none will be`,
 	}
-	if diff := cmp.Diff(want, said(crossref.Check(operator, files, nil))); diff != "" {
+	if diff := cmp.Diff(want, said(crossref.Check(operator, files, crossref.Elsewhere{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -51,7 +51,7 @@ test "no such variable" {
   expect { values = [] }
 }
 `
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{})
 	want := []string{
 		`a.hcl:21:14: error: there is no prompt named "plann"; did you mean "plan"?`,
 		`a.hcl:27:14: error: the prompt "plan" has no argument "dy"; there is day`,

@@ -44,7 +44,7 @@ policy "results" {
 		"server { default_decision = \"allow\" }\n": nil,
 		"": nil,
 	} {
-		got := said(crossref.Check(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil))
+		got := said(crossref.Check(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s(-want +got)\n%s", operator, diff)
 		}
@@ -59,7 +59,7 @@ func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
 	}
 	want := []string{`mcpd.hcl:2:1: warning: no allow policy covers tools "call_tool", "describe_tool" and "run_code": every call of them is denied; ` +
 		`add a policy block whose tools match them, with allow = "…"; a call that no such policy allows is denied here`}
-	if diff := cmp.Diff(want, said(crossref.Check(operator, nil, offers))); diff != "" {
+	if diff := cmp.Diff(want, said(crossref.Check(operator, nil, crossref.Elsewhere{Offered: offers}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -57,7 +57,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 	}
 	file := strings.ReplaceAll(databases(`dsn = "postgres://app@evil.example/shop?sslmode=require"`), `"sqlite"`, `"postgres"`)
 	var codes []string
-	for _, p := range crossref.Check(own, []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil) {
+	for _, p := range crossref.Check(own, []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{}) {
 		codes = append(codes, p.Code+" "+p.Range.String())
 	}
 	if got := strings.Join(codes, ", "); got != "over-ceiling a.hcl:4:16, over-ceiling a.hcl:5:7" {

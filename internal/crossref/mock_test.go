@@ -74,7 +74,7 @@ test "a prompt" {
   expect { text = "x" }
 }
 `
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, []crossref.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}})
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{Offered: []crossref.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}})
 	want := []string{
 		`a.hcl:45:3: error: tool "crm" is not granted http.cmr, so nothing asks this mock; did you mean "http.crm"?`,
 		`a.hcl:46:3: error: tool "crm" is not granted sample, so nothing asks this mock; granted is http.crm, elicit; add ask { sample = true } to its allow block, or remove the mock`,
@@ -113,7 +113,7 @@ test "not asked" {
   expect { text = "1" }
 }
 `
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{})
 	want := []string{
 		`a.hcl:16:3: error: tool "wipe" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
 		`a.hcl:21:3: error: tool "look" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,

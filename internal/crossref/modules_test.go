@@ -69,7 +69,7 @@ tool "t" {
   run = "return modules;"
 }
 `
-	got := said(crossref.Check(config(t, `ceiling { modules = ["ledger"] }`), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil))
+	got := said(crossref.Check(config(t, `ceiling { modules = ["ledger"] }`), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{}))
 	want := []string{`a.hcl:5:5: error: tool "t" grants the module "ledger_admin", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.modules`, "  note mcpd.hcl:1:1: the ceiling"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

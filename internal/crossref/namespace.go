@@ -77,16 +77,11 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 	if _, ok := n.places[name]; ok || c.unread.quotes(name) {
 		return
 	}
-	detail := diag.DidYouMean(name, n.names())
-	if upstream, unlisted := c.offerer(n.kind, name); upstream != "" {
-		if !unlisted {
-			c.report(diag.Diagnostic{
-				Severity: diag.Warning, Code: "unknown-" + n.kind, Range: where,
-				Summary: fmt.Sprintf("the upstream %q offers no %s %q now", upstream, n.kind, name), Detail: detail,
-			})
-		}
+	if offerers := c.offerers(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
+		c.unknownOffer(n, name, where, offerers)
 		return
 	}
+	detail := diag.DidYouMean(name, n.names())
 	if detail == "" {
 		detail = "define it, or correct the name"
 	}

@@ -60,7 +60,7 @@ prompt "p" {
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 	} {
-		got := crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+		got := crossref.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{})
 		if diff := cmp.Diff(want, said(got)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
@@ -90,7 +90,7 @@ prompt "r" {
   message "user" { text = "x" }
 }
 `
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file), tools(t, "b.hcl", same)}, nil)
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file), tools(t, "b.hcl", same)}, crossref.Elsewhere{})
 	want := []string{
 		`b.hcl:2:19: error: resource "r" is defined twice; rename one of them or remove it`, "  note a.hcl:1:10: it is first defined here",
 		`b.hcl:7:9: error: a second resource has the URI "x:r"; change one of the two`, "  note a.hcl:2:9: the first one is here",
@@ -121,7 +121,7 @@ resource_template "anything" {
   text         = "x"
 }
 `
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{})
 	want := []string{
 		`a.hcl:15:18: warning: some URIs match template "anything" and template "customer"; the first of the two is read then; change one, or join them`,
 		`  note a.hcl:7:18: template "customer"`,
@@ -156,7 +156,7 @@ hook "h" {
 }
 `
 	const policy = "policy \"p\" {\n  resources = [\"handbok\", \"x*\"]\n  prompts = [\"reviw\", \"*\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"
-	got := crossref.Check(config(t, policy), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil)
+	got := crossref.Check(config(t, policy), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{})
 	want := []string{
 		`a.hcl:19:59: error: there is no resource named "review"; define it, or correct the name`,
 		`a.hcl:20:24: error: there is no prompt named "handbook"; define it, or correct the name`,
@@ -195,7 +195,7 @@ prompt "p" {
 	of := func(lists string) []string {
 		policy := "server { mode = \"production\" }\naudit { path = \"a.jsonl\" }\npolicy \"one\" {\n" + lists + "  allow = \"true\"\n  reason = \"no\"\n}\n"
 		var names []string
-		for _, p := range crossref.Check(config(t, policy), []*hclfile.Definitions{tools(t, "a.hcl", file)}, nil) {
+		for _, p := range crossref.Check(config(t, policy), []*hclfile.Definitions{tools(t, "a.hcl", file)}, crossref.Elsewhere{}) {
 			names = append(names, p.Summary)
 		}
 		return names
@@ -272,7 +272,7 @@ test "another" {
 `
 
 func TestTestsCallWhatExists(t *testing.T) {
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", testsOfEachKind)}, nil)
+	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", testsOfEachKind)}, crossref.Elsewhere{})
 	want := []string{
 		`a.hcl:31:14: error: there is no resource with the URI "docs://handbok"; did you mean "docs://handbook"?`,
 		`a.hcl:35:14: error: there is no resource with the URI "f:/a.txt"; define it, or correct the URI`,

@@ -1,6 +1,8 @@
 package crossref
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +21,16 @@ type Offered struct {
 	ToolsAlone bool
 	// Range is where it is from: the name of the upstream block.
 	Range diag.Range
+}
+
+// Elsewhere is what no file defines.
+type Elsewhere struct {
+	// Offered is all that there is now.
+	Offered []Offered
+	// Excuse reports whether a name of a kind that no upstream offers now is no mistake,
+	// though a definition is about it: it is warned of then. It is asked of each such name,
+	// and nil excuses none.
+	Excuse func(kind, name string) bool
 }
 
 // listing is what a server offers of a kind.
@@ -48,33 +60,55 @@ func (c *checker) elsewhere(offers []Offered) (builtin []hclfile.Name) {
 	return builtin
 }
 
-// offerer returns the upstream that may offer what has a name, "" for none, and whether
-// one by whose prefix it seems to be has not told yet what it offers of a kind. What it
-// offers is for it to say, and comes and goes: a name of it is no mistake of the files.
-func (c *checker) offerer(kind, name string) (upstream string, unlisted bool) {
+// offerers returns the upstreams that a name is of, if there is anything of it: those whose
+// blocks give one of theirs that name, or else those whose prefix it begins with and is the
+// longest. None but the last have a prefix that says nothing: what is of them may be meant
+// for a file.
+func (c *checker) offerers(name string) (offerers []*hclfile.Upstream) {
+	longest := 0
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
-		if !mayBeOf(u, name) {
-			continue
+		for _, given := range u.Rename {
+			if given == name {
+				return []*hclfile.Upstream{u}
+			}
 		}
-		if upstream = u.Name; !c.listed[listing{u.Name, kind}] && u.Prefix != "" {
-			return upstream, true
+		switch {
+		case !strings.HasPrefix(name, u.Prefix) || len(u.Prefix) < longest:
+		case len(u.Prefix) > longest:
+			longest, offerers = len(u.Prefix), []*hclfile.Upstream{u}
+		default:
+			offerers = append(offerers, u)
 		}
 	}
-	return upstream, false
+	return offerers
 }
 
-// mayBeOf reports whether what an upstream offers may have a name here.
-func mayBeOf(u *hclfile.Upstream, name string) bool {
-	if strings.HasPrefix(name, u.Prefix) {
-		return true
+// unknownOffer reports a name that is none of those of upstreams which it is of. What they
+// offer is for them to say, and comes and goes: a name that was good once, or cannot be
+// known yet, is no mistake of the files.
+func (c *checker) unknownOffer(n *namespace, name string, where diag.Range, offerers []*hclfile.Upstream) {
+	d := diag.Diagnostic{Code: "unknown-" + n.kind, Range: where, Detail: diag.DidYouMean(name, n.names())}
+	unlisted := slices.IndexFunc(offerers, func(u *hclfile.Upstream) bool { return !c.listed[listing{u.Name, n.kind}] })
+	first := offerers[max(unlisted, 0)]
+	switch {
+	case unlisted >= 0 && first.Prefix != "":
+		return
+	case unlisted >= 0:
+		d.Severity = diag.Warning
+		d.Summary = fmt.Sprintf("there is no %s named %q, unless the upstream %q offers it, which has not told yet", n.kind, name, first.Name)
+	case first.Prefix == "" && !slices.Contains(slices.Collect(maps.Values(first.Rename)), name):
+		d.Summary = fmt.Sprintf("there is no %s named %q, and the upstream %q offers none", n.kind, name, first.Name)
+	default:
+		d.Summary = fmt.Sprintf("the upstream %q offers no %s %q", first.Name, n.kind, name)
 	}
-	for _, renamed := range u.Rename {
-		if renamed == name {
-			return true
-		}
+	if unlisted < 0 && c.excuse(n.kind, name) {
+		d.Severity, d.Summary = diag.Warning, d.Summary+" now"
 	}
-	return false
+	if d.Detail == "" && d.Severity == diag.Error {
+		d.Detail = "correct the name; mcpd list shows those that there are"
+	}
+	c.report(d)
 }
 
 // mayOffer reports whether an upstream that has told nothing of a kind yet may offer what a

@@ -46,21 +46,26 @@ func (m *maker) cut(kind catalog.Kind, more []json.RawMessage, most int) {
 	if len(more) == 0 {
 		return
 	}
-	m.tell(fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
+	m.tell("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
 	why := fmt.Sprintf("no more than %d are offered of one upstream", most)
 	for _, entry := range more {
 		m.out(kind, decoded(m.veil.RedactJSON(entry)).called(kind), why)
 	}
 }
 
-// leave leaves out an entry that its server calls name, and warns of it. What it returns is
-// good until the next one is left out.
-func (m *maker) leave(kind catalog.Kind, name, why string) *catalog.LeftOut {
-	m.tell(fmt.Sprintf("the %s %.*q is left out: %s", kind, maxShown, name, why))
-	return m.out(kind, name, why)
+// leave leaves out an entry that its server calls name, and warns of it.
+func (m *maker) leave(kind catalog.Kind, name, why string) {
+	m.tell("left-out", fmt.Sprintf("the %s %.*q is left out: %s", kind, maxShown, name, why))
+	m.out(kind, name, why)
 }
 
-// out is leave without the warning.
+// quarantine leaves out a tool that nobody has accepted as it is.
+func (m *maker) quarantine(name, why string) {
+	m.tell(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
+	m.out(catalog.Tools, name, why).Quarantined = true
+}
+
+// out is leave without the warning. What it returns is good until the next one is left out.
 func (m *maker) out(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	if kind == catalog.Tools || kind == catalog.Prompts {
 		name = m.block.Renamed(name)
@@ -70,17 +75,17 @@ func (m *maker) out(kind catalog.Kind, name, why string) *catalog.LeftOut {
 }
 
 // tell warns of what cannot be offered.
-func (m *maker) tell(what string) {
+func (m *maker) tell(code, what string) {
 	if len(m.problems) == maxTold {
 		m.untold++
 		return
 	}
-	m.problems = append(m.problems, m.warning(what))
+	m.problems = append(m.problems, m.warning(code, what))
 }
 
-func (m *maker) warning(what string) diag.Diagnostic {
+func (m *maker) warning(code, what string) diag.Diagnostic {
 	return diag.Diagnostic{
-		Severity: diag.Warning, Code: "left-out", Range: m.block.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", m.block.Name, what),
+		Severity: diag.Warning, Code: code, Range: m.block.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", m.block.Name, what),
 	}
 }
 

@@ -84,7 +84,7 @@ func (m *maker) all(l *upstream.Listing) {
 		m.each(catalog.Prompts, m.atMost(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
 	}
 	if m.untold > 0 {
-		m.problems = append(m.problems, m.warning(fmt.Sprintf("%d things more that it lists cannot be offered", m.untold)))
+		m.problems = append(m.problems, m.warning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", m.untold)))
 	}
 }
 
@@ -101,6 +101,7 @@ func (m *maker) each(kind catalog.Kind, entries []json.RawMessage, make func(*ca
 var (
 	errNoObject = errors.New("it is no object")
 	errTwice    = errors.New("it is listed twice")
+	errGiven    = errors.New("another one has that name here, as rename says")
 )
 
 // one makes an item of an entry, and returns what that says, from behind the veil.
@@ -128,6 +129,9 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		item.Settle()
 	}
 	at := address{kind, item.Address}
+	if m.taken[at] && slices.Contains(slices.Collect(maps.Values(m.block.Rename)), item.Name) {
+		return said, errGiven
+	}
 	if m.taken[at] {
 		return said, errTwice
 	}
@@ -150,7 +154,7 @@ func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
 	item := &catalog.Item{
 		Kind: kind, Title: said.text("title"), Labels: u.Labels, Timeout: u.Timeout, AskTimeout: u.AskTimeout,
 		Bounds:      scripting.Limits{Output: outputOf(u.Output)},
-		Concurrency: u.Concurrency, Where: u.NameRange, Upstream: u.Name, Icons: iconsOf(said["icons"]),
+		Concurrency: u.Concurrency, Where: u.RenamedAt(u.Rename[said.text("name")]), Upstream: u.Name, Icons: iconsOf(said["icons"]),
 	}
 	if _, given := said["description"]; given {
 		description := said.text("description")

@@ -89,7 +89,7 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	for _, c := range verdict.Changes {
 		if c.Kind != lockfile.Removed {
 			m.changes = append(m.changes, c)
-			m.leave(catalog.Tools, c.Name, m.reason(c, ambiguous[c.Name])).Quarantined = true
+			m.quarantine(c.Name, m.reason(c, ambiguous[c.Name]))
 		}
 	}
 	m.first, m.pinned = verdict.First, verdict.Served

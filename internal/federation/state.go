@@ -35,8 +35,9 @@ type State struct {
 	// of these that nobody has accepted as they are.
 	Offered, Left        int
 	LeftOut, Quarantined []string
-	// Unruled counts what is left out as a rule that covers it does not fit it.
-	Unruled int
+	// Unruled counts what is left out as a rule that covers it does not fit it, and Taken
+	// what is as something else has its name.
+	Unruled, Taken int
 	// Unkept is why the lock file does not have what is taken in of it without a question,
 	// nil where it does.
 	Unkept error
@@ -44,7 +45,7 @@ type State struct {
 
 // Ailing says in a few words what is wrong with servers, "" for nothing.
 func Ailing(states []State) string {
-	var down, quarantined, unruled, ails []string
+	var down, quarantined, unruled, taken, ails []string
 	for _, s := range states {
 		if !s.Up && !s.Idle {
 			down = append(down, s.Name)
@@ -55,6 +56,9 @@ func Ailing(states []State) string {
 		if s.Unruled > 0 {
 			unruled = append(unruled, fmt.Sprintf("%d of %s", s.Unruled, s.Name))
 		}
+		if s.Taken > 0 {
+			taken = append(taken, fmt.Sprintf("%d of %s", s.Taken, s.Name))
+		}
 	}
 	if down != nil {
 		ails = append(ails, "not reached: "+strings.Join(down, ", "))
@@ -64,6 +68,9 @@ func Ailing(states []State) string {
 	}
 	if unruled != nil {
 		ails = append(ails, "left out as rules do not fit: "+strings.Join(unruled, ", "))
+	}
+	if taken != nil {
+		ails = append(ails, "left out as names are taken: "+strings.Join(taken, ", "))
 	}
 	return strings.Join(ails, "; ")
 }
@@ -111,6 +118,9 @@ func (f *Federation) States(c *catalog.Catalog) []State {
 			}
 			if left.Unruled {
 				states[i].Unruled++
+			}
+			if left.Taken {
+				states[i].Taken++
 			}
 			if states[i].Left++; states[i].Left <= maxLeft {
 				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))

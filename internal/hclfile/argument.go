@@ -288,3 +288,23 @@ func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
 	}
 	return m
 }
+
+// entries returns the places of the entries of an object, from key to value, by their keys:
+// those that are written as entries.
+func (d *decoder) entries(body *hclsyntax.Body, name string) map[string]diag.Range {
+	places := map[string]diag.Range{}
+	attr := body.Attributes[name]
+	if attr == nil {
+		return places
+	}
+	object, ok := attr.Expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return places
+	}
+	for _, item := range object.Items {
+		if key, problems := item.KeyExpr.Value(nil); !problems.HasErrors() && key.Type() == cty.String && key.IsKnown() && !key.IsNull() {
+			places[key.AsString()] = d.f.rng(hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range()))
+		}
+	}
+	return places
+}

@@ -45,7 +45,9 @@ type Upstream struct {
 	Include, Exclude []Name
 	// Rename maps names of its tools and prompts, as it calls them itself, to those that
 	// they have here, to which no prefix is added.
-	Rename    map[string]string
+	Rename map[string]string
+	// renamed are the places of the entries of Rename, by their names here.
+	renamed   map[string]diag.Range
 	Overrides []Override
 	// Pin is [PinFirst], [PinStrict] or [PinOff]: which of its tools are served, as what was
 	// accepted of them says.
@@ -114,6 +116,15 @@ const (
 	// maxCommand bounds the words of a command.
 	maxCommand = 256
 )
+
+// RenamedAt returns where the block gives something of the server a name: the entry of
+// Rename, as far as that has a place.
+func (u *Upstream) RenamedAt(name string) diag.Range {
+	if at, written := u.renamed[name]; written {
+		return at
+	}
+	return u.NameRange
+}
 
 // Renamed returns what a tool or a prompt is called here that the server calls name.
 func (u *Upstream) Renamed(name string) string {

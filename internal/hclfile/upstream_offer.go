@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,9 +30,12 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Rename = d.textMap(b.Body, "rename")
+	entries := d.entries(b.Body, "rename")
+	u.renamed = make(map[string]diag.Range, len(entries))
 	given := map[string]string{}
 	for _, from := range slices.Sorted(maps.Keys(u.Rename)) {
-		to, where := u.Rename[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range())
+		to, where := u.Rename[from], cmp.Or(entries[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range()))
+		u.renamed[to] = where
 		switch first, twice := given[to]; {
 		case !isToolName(to):
 			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", maxPatternName))
