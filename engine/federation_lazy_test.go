@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 )
 
 // tallied serves a server, and counts the requests that reach it.
@@ -76,6 +78,13 @@ func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
 	if !strings.HasPrefix(got, "EXECUTION_ERROR: this has changed at the server behind it") || calls.Load() > 0 {
 		t.Errorf("after %d calls it is told %s", calls.Load(), got)
 	}
+	for range 50 { // some of these before what the server offers now is served
+		go called(t, s, tool("lab_write", `{}`))
+		called(t, s, tool("lab_write", `{}`))
+	}
+	if n := calls.Load(); n > 0 {
+		t.Errorf("it is called %d times", n)
+	}
 	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
 }
 
@@ -127,5 +136,25 @@ func TestAToolOfALazyUpstreamIsTheSameOnceThatIsReached(t *testing.T) {
 	}
 	if s.Status().Upstreams[0].Idle || s.Snapshot().Revision() != revision {
 		t.Errorf("the revision was %s, and is %s", revision, s.Snapshot().Revision())
+	}
+}
+
+// TestAProgramGoesOnWithNoToolThatHasChangedMeanwhile, though it goes on with the tools that
+// were served when it began.
+func TestAProgramGoesOnWithNoToolThatHasChangedMeanwhile(t *testing.T) {
+	up := newShifting(t, "read", "write")
+	s := pinned(t, newLock(t), upstreamAt(up.url)+"codeact {}\n")
+	err := engine.AddTool(s, engine.ToolOptions{Name: "change", Timeout: time.Minute}, func(context.Context, identity.Agent, struct{}) (string, error) {
+		up.add("write", other)
+		until(t, s, func() bool { return len(s.Status().Upstreams[0].Quarantined) > 0 })
+		return "done", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := called(t, s, tool("run_code", `{"code":"const first = await lab.write({}); await change({}); try { await lab.write({}) } catch (e) { return [first, await lab.read({}), e.code, e.message] }"}`))
+	const want = `["write","read","EXECUTION_ERROR","this has changed at the server behind it: list the tools again"]`
+	if !strings.Contains(string(got.Structured), want) {
+		t.Errorf("it ends with %s", ended(got)+string(got.Structured))
 	}
 }

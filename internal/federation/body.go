@@ -22,8 +22,7 @@ type body struct {
 	ask                  grant.Ask
 	// output bounds the result, in bytes.
 	output int
-	// accepts reports whether the server offers what was accepted of it, where it is reached
-	// for the call. Nil asks for nothing.
+	// accepts reports whether the server offers what was accepted of it. Nil asks for nothing.
 	accepts func(*upstream.Listing) bool
 }
 

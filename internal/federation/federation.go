@@ -36,7 +36,9 @@ type Federation struct {
 	mu    sync.Mutex
 	known []*offer // in the order of the blocks
 	pins  pins
-	late  []string // those that had not told what they offer when they were waited for
+	// judges are those of the upstreams, by their names.
+	judges map[string]*judge
+	late   []string // those that had not told what they offer when they were waited for
 }
 
 // offer is what was made of the listing of one server.
@@ -71,7 +73,7 @@ type Veil interface {
 // later, so that what many servers do at once is told once. It tells update of the resources
 // that have changed of those that are followed.
 func New(o Options, p Pins, veil Veil, relist func(), update func(uris []string)) *Federation {
-	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p)}
+	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p), judges: map[string]*judge{}}
 	o.Redact = veil.Redact
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
@@ -257,7 +259,7 @@ func (f *Federation) Withdrawn() {
 
 // offer makes items of a listing; those of before that are the same stay.
 func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
 			m.before[item.Key] = item
@@ -265,11 +267,24 @@ func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool,
 	}
 	m.mode, m.pins = f.pins.mode(u)
 	m.all(l)
+	if asked && m.pins {
+		m.judge.last.Store(&verdict{l, m.held})
+	}
 	m.unknown(l, asked)
 	return &offer{
 		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, items: m.items, left: m.left, problems: m.problems,
 		first: m.first, pinned: m.pinned, quarantined: m.changes,
 	}
+}
+
+// judge returns that of an upstream.
+func (f *Federation) judge(upstream string) *judge {
+	j := f.judges[upstream]
+	if j == nil {
+		j = new(judge)
+		f.judges[upstream] = j
+	}
+	return j
 }
 
 // placeOf returns where the server of a block is. Paths are as the process opens them.

@@ -38,6 +38,7 @@ type maker struct {
 	untold   int
 	first    bool
 	held     map[string]lockfile.Tool // what was accepted of the tools that are served
+	judge    *judge
 	pinned   []lockfile.Tool
 	changes  []lockfile.Change
 }

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/upstream"
 )
 
 // listed are tools that a server lists.
@@ -94,26 +92,6 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	}
 	m.first, m.pinned = verdict.First, verdict.Served
 	return served
-}
-
-// accepts returns what reports whether a list has a tool as it was accepted; nil for one
-// that is not pinned.
-func (m *maker) accepts(name string) func(*upstream.Listing) bool {
-	held, pinned := m.held[name]
-	if !pinned {
-		return nil
-	}
-	veil := m.veil
-	return func(now *upstream.Listing) bool {
-		var called []json.RawMessage
-		for _, entry := range now.Tools {
-			if decoded(entry).text("name") == name {
-				called = append(called, entry)
-			}
-		}
-		l := listedOf(held.Upstream(), called, veil)
-		return len(called) > 0 && len(l.tools) == len(called) && !slices.ContainsFunc(l.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
-	}
 }
 
 // reason says why a tool is in quarantine.

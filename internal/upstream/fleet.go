@@ -200,8 +200,8 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns why, which is for the operator.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// ErrChanged is why a call is not made of a server that was idle, and offers something else
-// than was known of it.
+// ErrChanged is why a call is not made of a server that offers something else than was known
+// of it.
 var ErrChanged = errors.New("what is called is not what the server offers now")
 
 // now returns the link, nil while there is none, and how the server is.
@@ -212,15 +212,14 @@ func (s *server) now() (*Link, State) {
 }
 
 // Begin makes a call at a server (see [Link.Begin]), which is reached first if it is idle.
-// The error is an [*UnreachableError].
+// The error is an [*UnreachableError], or wraps [ErrChanged].
 func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
 	s := f.server(name)
 	if s == nil {
 		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
 	}
 	link, state := s.now()
-	idle := state.Idle
-	if idle {
+	if state.Idle {
 		if err := s.wake(ctx); err != nil {
 			return nil, &UnreachableError{Name: name, Err: err}
 		}
@@ -229,8 +228,8 @@ func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listene
 	if link == nil {
 		return nil, &UnreachableError{Name: name, Wait: max(time.Until(state.Again), 0), Err: state.Err}
 	}
-	if idle && r.Accepts != nil && !r.Accepts(state.Listing) {
-		return nil, &UnreachableError{Name: name, Err: ErrChanged}
+	if r.Accepts != nil && !r.Accepts(state.Listing) {
+		return nil, fmt.Errorf("the server %q: %w", name, ErrChanged)
 	}
 	if err := link.Err(); err != nil { // it is tried again when nothing of the link is left
 		return nil, &UnreachableError{Name: name, Wait: firstWait, Err: err}

@@ -34,8 +34,8 @@ type Request struct {
 	// what its client answered, by the keys of the requests.
 	Responses map[string]json.RawMessage
 	State     string
-	// Accepts reports whether the call may be made of a server that lists this. It is asked
-	// where the server is reached for this very call. Nil accepts all.
+	// Accepts reports whether the call may be made of a server that lists this, which is what
+	// it said last on the connection that is called on. Nil accepts all.
 	Accepts func(*Listing) bool
 }
 

@@ -231,6 +231,10 @@ func (s *server) wait() time.Duration {
 func (s *server) set(link *Link, state State) {
 	s.mu.Lock()
 	before := s.state
+	same := reflect.DeepEqual(before.Listing, state.Listing)
+	if same {
+		state.Listing = before.Listing // which others know
+	}
 	if state.Since = time.Now(); !before.Since.IsZero() && (before.Listing == nil) == (state.Listing == nil) {
 		state.Since = before.Since
 	}
@@ -240,7 +244,7 @@ func (s *server) set(link *Link, state State) {
 	if !state.Idle {
 		s.first.Do(func() { close(s.begun) })
 	}
-	if state.Idle != before.Idle || !reflect.DeepEqual(before.Listing, state.Listing) {
+	if state.Idle != before.Idle || !same {
 		s.listed()
 	}
 }
