@@ -48,7 +48,8 @@ type pins struct {
 	file []byte         // what was read last; nil for no file
 	read *lockfile.Lock // what it says
 	kept *lockfile.Lock // what was taken in and is not in the file
-	lock *lockfile.Lock // both
+	lock *lockfile.Lock // both, and what the gone upstreams are served by
+	gone []string       // those that are forgotten
 	// listings are what upstreams offer as far as the lock listed has it.
 	listings map[string]*upstream.Listing
 	listed   *lockfile.Lock
@@ -91,7 +92,7 @@ func (p *pins) load(file catalog.LockFile) (problems diag.List) {
 
 // set has the lock be what a file says, and of what is kept that which it does not say.
 func (p *pins) set(read, kept *lockfile.Lock) {
-	p.read, p.kept, p.lock = read, new(lockfile.Lock), read
+	p.read, p.kept, p.lock, p.gone = read, new(lockfile.Lock), read, nil
 	for _, upstream := range kept.Upstreams() {
 		if !knows(read, upstream) {
 			tools := kept.Tools(upstream)
@@ -120,17 +121,27 @@ func broken(file catalog.LockFile, err error) diag.Diagnostic {
 }
 
 // forgotten reports the upstreams of which the lock says nothing any more: a file that is
-// gone, or half written, for the moment must not have anything taken in anew.
+// gone, or half written, for the moment must not have anything taken in anew. By what they
+// were served they are held on.
 func (p *pins) forgotten(blocks []hclfile.Upstream, name string) (problems diag.List) {
+	var gone []string
 	for i := range blocks {
 		u := &blocks[i]
-		if _, pinned := p.mode(u); pinned && p.served != nil && knows(p.served, u.Name) && !knows(p.lock, u.Name) {
+		if _, pinned := p.mode(u); pinned && p.served != nil && knows(p.served, u.Name) && !knows(p.read, u.Name) && !knows(p.kept, u.Name) {
+			gone = append(gone, u.Name)
 			problems = append(problems, diag.Diagnostic{
 				Code: "lock-gone", Range: diag.Range{File: name},
 				Summary: fmt.Sprintf("the file no longer knows the upstream %q, and what was accepted of it still holds", u.Name),
-				Detail:  "put back what the file said, or restart mcpd to have what the upstream offers taken in anew",
+				Detail:  "put back what the file said, or run mcpd lock accept",
 			})
 		}
+	}
+	if !slices.Equal(gone, p.gone) {
+		p.set(p.read, p.kept)
+		for _, upstream := range gone {
+			p.lock = p.lock.Pin(upstream, p.served.Tools(upstream)...)
+		}
+		p.gone = gone
 	}
 	return problems
 }
