@@ -19,25 +19,24 @@ const InGo = "(go)"
 // asked: the operator's, those in Go, those of tool files.
 func (k *linker) addPolicies(entries []*Entry) {
 	first, last := k.found.config.Policies, k.found.policies
-	found := make([]diag.List, len(entries))
-	source.Parallel(len(entries), func(i int) {
-		e := entries[i]
+	found, full := allot(k, k.policies, entries, len(first)+len(last), func(e *Entry) (found diag.List) {
 		schemaHash := schemaHashOf(e)
 		for j := range first {
-			found[i] = append(found[i], k.bind(e, &first[j], true, schemaHash)...)
+			found = append(found, k.bind(e, &first[j], true, schemaHash)...)
 		}
 		if k.options.GoPolicies > 0 {
 			e.Rules = append(e.Rules, Policy{Name: InGo})
 		}
 		for j := range last {
-			found[i] = append(found[i], k.bind(e, &last[j], false, schemaHash)...)
+			found = append(found, k.bind(e, &last[j], false, schemaHash)...)
 		}
+		return found
 	})
 	for i := range found {
 		found[i] = k.excuse(entries[i], found[i])
 	}
 	k.cache.policies = k.policies.all()
-	if k.policies.full() {
+	if full {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
 			Summary: fmt.Sprintf("the policies that read args cover too many items: more than %d pairs of a policy and different inputs", k.maxPolicies),
@@ -60,7 +59,7 @@ func (k *linker) checkIdle(policies []hclfile.Policy, entries []*Entry) {
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
 func (k *linker) bind(e *Entry, p *hclfile.Policy, operator bool, schemaHash source.Hash) diag.List {
-	if !covers(p.Targets, e.Kind, e.Name) || k.policies.full() {
+	if !covers(p.Targets, e.Kind, e.Name) || k.policies.room() < 0 {
 		return nil
 	}
 	if p.OnResult {

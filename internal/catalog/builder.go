@@ -100,6 +100,9 @@ type Builder struct {
 	offered map[leftItem]bool
 	heard   map[string]hclfile.Hash
 	excused map[namedKind]bool
+	// holders are the names of the upstreams that have the tools and prompts which serve, or
+	// served until they could not be reached.
+	holders map[leftKey]string
 }
 
 // New returns a builder that has read nothing yet.

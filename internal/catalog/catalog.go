@@ -91,7 +91,8 @@ func (c *Catalog) Entry(k Kind, address string) *Entry {
 
 // Read returns the entry that answers for a URI, with the variables of its
 // template, or nil: a resource of that URI, or else the first template that
-// matches it. What an upstream server offers comes behind all that is our own.
+// matches it. What an upstream server offers comes behind all that is our own,
+// and behind what those offer whose blocks stand before its own.
 func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	e = c.Entry(Resources, uri)
 	if c == nil || e != nil && e.Upstream == "" {
@@ -99,14 +100,23 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	}
 	read := uritemplate.NewURI(uri)
 	for _, t := range c.templates {
-		if e != nil && t.Upstream != "" {
-			break // templates of our own stand first
+		if e != nil && !c.before(t.Upstream, e.Upstream) {
+			break // they are in the order of their upstreams, behind our own
 		}
 		if variables, ok := t.Offer.match(read); ok {
 			return t, variables
 		}
 	}
 	return e, nil
+}
+
+// before reports whether the block of an upstream stands before that of another; "" stands
+// for what is our own.
+func (c *Catalog) before(upstream, other string) bool {
+	place := func(name string) int {
+		return slices.IndexFunc(c.Upstreams, func(u hclfile.Upstream) bool { return u.Name == name })
+	}
+	return place(upstream) < place(other)
 }
 
 // Shaped returns the address of the first template that a URI would fit if its

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -151,14 +153,24 @@ func (b *Builder) excuses(found *build, item *Item) bool {
 func (b *Builder) hear() {
 	spoke := map[string]bool{}
 	b.offered, b.excused = map[leftItem]bool{}, map[namedKind]bool{}
+	holders := map[leftKey]string{}
 	for kind := range b.built.Entries {
 		for _, e := range b.built.Entries[kind] {
 			if e.Upstream != "" {
 				spoke[e.Upstream], b.offered[leftItem{leftKey{e.Kind, e.Address}, e.Key}] = true, true
 				b.excused[namedKind{e.Kind.String(), e.Name}] = true
+				if e.Kind == Tools || e.Kind == Prompts {
+					holders[leftKey{e.Kind, e.Address}] = e.Upstream
+				}
 			}
 		}
 	}
+	for key, upstream := range b.holders {
+		if _, served := holders[key]; !served && slices.Contains(b.built.silent, upstream) {
+			holders[key] = upstream
+		}
+	}
+	b.holders = holders
 	for _, name := range b.built.excused {
 		b.excused[name] = true
 	}
@@ -187,7 +199,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
 	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent
-	taken, owners := addressesOf(defined, registered), ownersOf(found.upstreams)
+	taken, owners, holder := addressesOf(defined, registered), ownersOf(found.upstreams), b.holds(found, offered.Items)
 	for _, item := range offered.Items {
 		if owner := owners.other(item); owner != nil {
 			if owner.renames && !found.starts && !b.excuses(found, item) {
@@ -203,6 +215,9 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 		}
 		key := leftKey{item.Kind, item.Address}
 		first, is := taken[key]
+		if u := holder(key); !is && u != nil && u.Name != item.Upstream {
+			first, is = u.NameRange, true
+		}
 		switch {
 		case !is:
 			taken[key], kept = item.Where, append(kept, item)
@@ -220,6 +235,31 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 		}
 	}
 	return kept
+}
+
+// holds returns what tells of a tool or a prompt whose it is, nil for nobody's: who has served
+// it first keeps the name, whatever others come to offer, as long as it offers the same or
+// cannot be reached.
+func (b *Builder) holds(found *build, items []*Item) func(leftKey) *hclfile.Upstream {
+	type offer struct {
+		leftKey
+		upstream string
+	}
+	offers := map[offer]bool{}
+	for _, item := range items {
+		offers[offer{leftKey{item.Kind, item.Address}, item.Upstream}] = true
+	}
+	for _, t := range found.known {
+		offers[offer{leftKey{Tools, t.Name}, t.Upstream}] = true
+	}
+	return func(key leftKey) *hclfile.Upstream {
+		name := b.holders[key]
+		at := slices.IndexFunc(found.upstreams, func(u hclfile.Upstream) bool { return u.Name == name })
+		if at < 0 || !offers[offer{key, name}] && !slices.Contains(found.silent, name) {
+			return nil
+		}
+		return &found.upstreams[at]
+	}
 }
 
 // starting reports whether nothing is known yet but that something of the server of an item
@@ -276,6 +316,12 @@ func (k *linker) leave(entries []*Entry) []*Entry {
 	if len(k.found.left) == 0 {
 		return entries
 	}
+	h := sha256.New()
+	fmt.Fprint(h, k.catalog.Revision)
+	for _, l := range k.found.left { // so that the status tells of what has come to be left out
+		fmt.Fprintf(h, "\n%s %q %q %q", l.Kind, l.Address, l.Upstream, l.Why)
+	}
+	k.catalog.Revision = hex.EncodeToString(h.Sum(nil)[:16])
 	left := func(e *Entry) bool { return k.found.isLeft(e.Item) }
 	for kind := range k.catalog.Entries {
 		for _, e := range k.catalog.Entries[kind] {

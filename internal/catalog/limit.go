@@ -8,7 +8,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/ratelimit"
-	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -51,19 +50,19 @@ func (k *linker) addLimits(entries []*Entry) {
 	for i, def := range defs {
 		k.catalog.RateLimits = append(k.catalog.RateLimits, limitOf(def, i < len(k.found.config.RateLimits)))
 	}
-	found := make([]diag.List, len(entries))
-	source.Parallel(len(entries), func(i int) {
+	found, full := allot(k, k.keys, entries, len(defs), func(e *Entry) (found diag.List) {
 		for j, def := range defs {
-			if covers(def.Targets, entries[i].Kind, entries[i].Name) {
-				found[i] = append(found[i], k.bindLimit(entries[i], def, k.catalog.RateLimits[j])...)
+			if covers(def.Targets, e.Kind, e.Name) {
+				found = append(found, k.bindLimit(e, def, k.catalog.RateLimits[j])...)
 			}
 		}
+		return found
 	})
 	for i := range found {
 		found[i] = k.excuse(entries[i], found[i])
 	}
 	k.cache.keys = k.keys.all()
-	if k.keys.full() {
+	if full {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
 			Summary: fmt.Sprintf("the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs", k.maxPolicies),
@@ -90,7 +89,7 @@ func (k *linker) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) dia
 		e.Limits = append(e.Limits, Limit{Limit: l})
 		return nil
 	}
-	if k.keys.full() {
+	if k.keys.room() < 0 {
 		return nil
 	}
 	src, key := keyOf(def), ruleKey{rule: def.Hash}

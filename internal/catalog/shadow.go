@@ -14,20 +14,22 @@ import (
 // those of which it is not known then are taken to have one.
 const overlapSteps = 2_000_000
 
-// operatorRule is a policy, a limit or a hook in the operator's file, as it is called, and
-// the resources that it is about.
-type operatorRule struct {
+// resourceRule is a policy, a limit or a hook, as it is called, and the resources that it is
+// about. Author says that it is no rule of the operator's file.
+type resourceRule struct {
 	what, name string
 	targets    hclfile.Targets
+	author     bool
 }
 
-func (r *operatorRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i.Name) }
+func (r *resourceRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i.Name) }
 
-// operatorRules returns those that are about some resources and not about others.
-func (k *linker) operatorRules() (rules []operatorRule) {
+// resourceRules returns those that are about some resources and not about others.
+func (k *linker) resourceRules() (rules []resourceRule) {
+	author := false
 	add := func(what, name string, targets hclfile.Targets) {
 		if len(targets.Resources) > 0 {
-			rules = append(rules, operatorRule{what, name, targets})
+			rules = append(rules, resourceRule{what, name, targets, author})
 		}
 	}
 	config := k.found.config
@@ -40,14 +42,22 @@ func (k *linker) operatorRules() (rules []operatorRule) {
 	for i := range config.Hooks {
 		add("hook", config.Hooks[i].Name, config.Hooks[i].Targets)
 	}
+	author = true
+	for i := range k.found.policies {
+		add("policy", k.found.policies[i].Name, k.found.policies[i].Targets)
+	}
+	for i := range k.found.limits {
+		add("limit", k.found.limits[i].Name, k.found.limits[i].Targets)
+	}
 	return rules
 }
 
 // checkShadows reports what is read in the place of another resource that a rule of the
 // operator is about, and is not under that rule itself: what stands at an address would
-// get past the operator by standing before what was meant.
+// get past the operator by standing before what was meant. What an upstream server offers
+// gets past no rule of an author either.
 func (k *linker) checkShadows() {
-	s := &shadows{build: k.found, rules: k.operatorRules(), told: map[[2]diag.Range]bool{}}
+	s := &shadows{build: k.found, rules: k.resourceRules(), told: map[[2]diag.Range]bool{}}
 	if len(s.rules) == 0 {
 		return
 	}
@@ -57,7 +67,11 @@ func (k *linker) checkShadows() {
 	steps := overlapSteps
 	for i, t := range k.catalog.templates {
 		for _, e := range k.catalog.Entries[Resources] {
-			s.look(e.Item, t.Item, func() bool {
+			first, second := e.Item, t.Item
+			if e.Upstream != "" && k.catalog.before(t.Upstream, e.Upstream) {
+				first, second = second, first
+			}
+			s.look(first, second, func() bool {
 				if !strings.HasPrefix(e.Address, t.Offer.Template.Prefix()) {
 					return false
 				}
@@ -83,7 +97,7 @@ func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
 // shadows are the resources that are in the place of others.
 type shadows struct {
 	build *build
-	rules []operatorRule
+	rules []resourceRule
 	told  map[[2]diag.Range]bool
 	found diag.List
 }
@@ -91,7 +105,7 @@ type shadows struct {
 // look reports that first is read in the place of second, if it is: inPlace tells. What
 // an upstream server offers is left out then, and mends nothing that a file has to.
 func (s *shadows) look(first, second *Item, inPlace func() bool) {
-	at := slices.IndexFunc(s.rules, func(r operatorRule) bool { return r.covers(second) && !r.covers(first) })
+	at := slices.IndexFunc(s.rules, func(r resourceRule) bool { return (!r.author || first.Upstream != "") && r.covers(second) && !r.covers(first) })
 	if at < 0 || !inPlace() {
 		return
 	}

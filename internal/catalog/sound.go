@@ -36,11 +36,11 @@ func newSoundRules[T any](most int) *soundRules[T] {
 	return &soundRules[T]{most: most, byKey: map[ruleKey]*soundRule[T]{}, distinct: map[*T]struct{}{}}
 }
 
-// full reports whether more was compiled than the bound allows.
-func (s *soundRules[T]) full() bool {
+// room is how many more may be compiled; below zero more were than the bound allows.
+func (s *soundRules[T]) room() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.distinct)+s.mistaken > s.most
+	return s.most - len(s.distinct) - s.mistaken
 }
 
 // compile returns the rule of a key, which it compiles when there is none.
