@@ -135,9 +135,12 @@ func (c *compilation) checkToolOfCode(m member) {
 	}, m.start, m.end)
 }
 
-// calling returns how a tool is called that is known by a name, or a group of them.
+// calling returns how what answers with a promise is called that is known by a name: a tool,
+// a group of them, or parallel.
 func (c *compilation) calling(name string) (call string, ok bool) {
 	switch {
+	case name == "parallel":
+		return "parallel([…])", true
 	case c.isGroup(name):
 		return name + ".NAME({ … })", true
 	case slices.Contains(c.names().bare, name):
