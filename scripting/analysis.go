@@ -53,7 +53,9 @@ type analysis struct {
 	// the calls in whose arguments that happens.
 	reassigned map[string]int
 	keywords   []*ast.CallExpression
-	// undeclared are the names among these that code does not declare.
+	// grouped are the calls of groups themselves, as in crm(args).
+	grouped []*ast.CallExpression
+	// undeclared are the names in reassigned that code does not declare.
 	undeclared map[string]bool
 	// unicode are regular expressions with \p{…}.
 	unicode []ast.Expression
@@ -149,6 +151,9 @@ func (a *analysis) expression(n ast.Node) {
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
 		a.pass(n)
+		if id, ok := n.Callee.(*ast.Identifier); ok && (id.Name == "tools" || a.groups[id.Name.String()]) {
+			a.grouped = append(a.grouped, n)
+		}
 		if slices.ContainsFunc(n.ArgumentList, isKeyword) {
 			a.keywords = append(a.keywords, n)
 		}

@@ -19,7 +19,9 @@ func (r *run) guardPromises() {
 		return
 	}
 	refuse := func(wrong string) *goja.Object {
-		return r.function("", func(goja.FunctionCall) goja.Value { panic(r.typeError(wrong + "; write await in front of what returns it")) })
+		return r.function("", func(goja.FunctionCall) goja.Value {
+			panic(r.typeError(wrong + "; write await in front of what returns it"))
+		})
 	}
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(promiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, refuse(promiseAsList), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
