@@ -6,8 +6,6 @@ import "strings"
 // what [likely] says nothing of; nothing where it is not that.
 func ofPython(s setting) string {
 	switch {
-	case strings.HasPrefix(s.line, "```") || strings.HasPrefix(s.line, "~~~"):
-		return "send the program alone, without " + s.line[:3] + " in front of it and behind it"
 	case strings.Contains(s.line, "__name__"):
 		return nameOfPython("__name__")
 	case s.first == "raise" && s.before == "raise":

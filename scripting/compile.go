@@ -29,7 +29,9 @@ const (
 func Compile(src Source) (*Program, diag.List) {
 	r := recovery{src: remembering(src), left: maxAgain}
 	if src.Kind == Code {
-		r.text, r.removed = withoutImports(src.Text.Body())
+		around := fenced(src.Text.Body())
+		r.text, r.removed = withoutImports(around.without(src.Text.Body()))
+		r.removed.fence = around
 	}
 	program := r.run()
 	list := withoutEchoes(r.told.Sort())

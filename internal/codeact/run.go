@@ -101,7 +101,7 @@ func named(objects []scripting.Object) []string {
 // notes tells what was done about a program before it ran.
 func notes(problems diag.List) (told []string) {
 	for _, p := range problems {
-		if p.Code == scripting.ImportRemoved {
+		if p.Code == scripting.ImportRemoved || p.Code == scripting.FenceRemoved {
 			told = append(told, diag.Printable(p.Summary))
 		}
 	}
