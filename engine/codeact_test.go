@@ -304,6 +304,9 @@ func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
 	if got := ended(called(t, s, tool("describe_tool", `{"name":"read_file"}`))); !strings.Contains(got, "declare function read_file(args: { path: string }): Promise\\u003c{ debug: boolean }\\u003e;") {
 		t.Errorf("a description is %s", got)
 	}
+	if got := ended(called(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: there is no tool "web"; did you mean "search_web"?` {
+		t.Errorf("a shortened name: %s", got)
+	}
 	short := called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})
 	if got := ended(short); len(got) >= len(prompt) || !strings.Contains(got, "search_web") {
 		t.Errorf("a short prompt is %s", got)

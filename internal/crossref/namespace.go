@@ -78,6 +78,9 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		return
 	}
 	detail := diag.DidYouMean(name, n.names())
+	if longer := diag.SuggestLonger(name, n.names()); detail == "" && longer != "" {
+		detail = fmt.Sprintf("did you mean %q?", longer)
+	}
 	if upstream, unlisted := c.offerer(n.kind, name); upstream != "" {
 		if !unlisted {
 			c.report(diag.Diagnostic{
