@@ -21,7 +21,7 @@ func (c *compilation) checkGroups(found *analysis) {
 			written = c.names().written(group, in[max(0, slices.Index(in, group))])
 		}
 		c.report(diag.Diagnostic{
-			Severity: diag.Error, Code: "group-call", Summary: group + " is a group of tools, and none of them", Detail: "write await " + written + "({ … })",
+			Severity: diag.Error, Code: "unknown-tool", Summary: group + " is a group of tools, and none of them", Detail: "write await " + written + "({ … })",
 		}, call.Callee.Idx0(), call.Callee.Idx1())
 	}
 }
