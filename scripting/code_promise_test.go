@@ -69,6 +69,17 @@ func TestPromisesDoWhatPromisesDo(t *testing.T) {
 		{"const print = async (p) => (await p).length\nprint(search_web({}))", "5"},
 		{"JSON.stringify({ a: await search_web({}) }).length > 0", "true"},
 		{"console.log(Promise.resolve(1))", "nothing"},
+		{"let n = 0\nfor await (const x of [search_web({}), Promise.resolve([1])]) n += x.length\nn", "6"},
+		{"let n: number = 0\nfor await (const x of [search_web({}), Promise.resolve([1])]) n += x.length\nn as number", "6"},
+		{`const running = new Set(), done = []
+for (const n of [1, 2, 3]) {
+  const p = search_web({ n }).then((r) => { done.push(r.length); running.delete(p) })
+  running.add(p)
+  if (running.size >= 2) await Promise.race(running)
+}
+await Promise.allSettled([...running])
+done`, "[5,5,5]"},
+		{"const p = Promise.resolve(1), m = new Map([[p, 2]]);\n[m.get(p), [p].concat(p).length, [[p]].flat().length, [p].includes(p), { ...p }]", "[2,2,1,true,{}]"},
 	} {
 		if got := runCode(t, c.code).Ended; got != c.want {
 			t.Errorf("%s: got %s, want %s", c.code, got, c.want)
