@@ -45,6 +45,27 @@ func DidYouMean(name string, candidates []string) string {
 	return fmt.Sprintf("did you mean %q?", s)
 }
 
+// SuggestLonger returns the candidate that ends in name, behind one of the signs _ - . / that
+// join the parts of names, or "" when none does: who shortened files_read_file wrote read_file.
+// The signs and upper and lower case count as alike. Of several candidates the bytewise
+// smallest wins.
+func SuggestLonger(name string, candidates []string) string {
+	if name == "" || len(name) > maxLonger {
+		return ""
+	}
+	alike := strings.NewReplacer("-", "_", ".", "_", "/", "_")
+	end, best := "_"+strings.ToLower(alike.Replace(name)), ""
+	for _, c := range candidates {
+		if len(c) <= maxLonger && strings.HasSuffix(strings.ToLower(alike.Replace(c)), end) && (best == "" || c < best) {
+			best = c
+		}
+	}
+	return best
+}
+
+// maxLonger bounds, in bytes, the names of which one may end in another.
+const maxLonger = 256
+
 // allowedEdits is how many edits apart two names of length n may be.
 func allowedEdits(n int) int {
 	switch {

@@ -39,3 +39,15 @@ func TestDidYouMeanIsAQuestionOrNothing(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestSuggestLongerFindsTheNameThatWasShortened(t *testing.T) {
+	names := []string{"files_read_file", "ev_get-sum", "two_get-sum", "crm.list", "refile", "a/b"}
+	for name, want := range map[string]string{
+		"read_file": "files_read_file", "READ-FILE": "files_read_file", "file": "files_read_file", "get_sum": "ev_get-sum", "list": "crm.list", "b": "a/b",
+		"ead_file": "", "crm.list": "", "": "", "other": "",
+	} {
+		if got := SuggestLonger(name, names); got != want {
+			t.Errorf("SuggestLonger(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

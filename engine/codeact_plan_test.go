@@ -163,6 +163,35 @@ func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
 	}
 }
 
+// TestAPlanThatFailsForWantOfAResultSaysThatItHasNone: what a plan does not make has null for
+// a result, of which no program knows that it is not what the tool returns.
+func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
+	s := coding(t, "")
+	const why = "In a plan, calls that would change something are not made, and their result is null: erase-file. " +
+		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
+	const erase = `const e = await tools["erase-file"]({ path: "a" }); `
+	for program, told := range map[string]bool{
+		erase + "e.entities.length":                                    true,
+		erase + "const { entities } = e; entities":                     true,
+		erase + "for (const x of e) print(x)":                          true,
+		"const gone = null; gone.x; " + erase:                          false,
+		erase + "throw new Error('null')":                              false,
+		`(await write_file({ path: "a" })).missing.length`:             false,
+		erase + `await read_file({ path: "x" })`:                       false,
+		erase + "e?.entities; (await search_web({ query: 'x' }))[9].x": true,
+	} {
+		for _, r := range []engine.Request{planned(program), approvable(program, nil)} {
+			got := ended(called(t, s, r))
+			if strings.Contains(got, why) != told || !strings.HasPrefix(got, "EXECUTION_ERROR") {
+				t.Errorf("%s:\n%s", program, got)
+			}
+		}
+	}
+	if got := ended(called(t, s, code("null.x"))); strings.Contains(got, "In a plan") {
+		t.Errorf("a run that is none: %s", got)
+	}
+}
+
 func TestCodeInATestBlockCallsMocksAndNoTool(t *testing.T) {
 	ran := false
 	s := unloaded(t, engine.Options{

@@ -96,6 +96,7 @@ func TestWhatCodeDoesIsTold(t *testing.T) {
 		"what return returns":       {`return { a: [1] };`, `{"result":{"a":[1]},"stdout":"","calls":[]}`},
 		"nothing":                   {`const x = 1;`, `{"stdout":"","calls":[]}`},
 		"imports that are left out": {"import fs from \"fs\"\nfrom tools import search_web\n1", `{"result":1,"stdout":"","calls":[],"notes":["import statements are not needed: removed line 1: import fs from \"fs\"","import statements are not needed: removed line 2: from tools import search_web"]}`},
+		"a fence of Markdown":       {"```js\nawait search_web({ query: \"x\", max_results: 1 })\n```", `{"result":["x 0"],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}],"notes":["code needs no fence of Markdown: removed the one around it"]}`},
 		"calls at once":             {`await parallel([search_web({ query: "x", max_results: 1 }), read_file({ path: "/workspace/config.json" })])`, `{"result":[["x 0"],{"debug":true}],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"},{"tool":"read_file","outcome":"ok"}]}`},
 		"a failure that is caught":  {`try { await read_file({ path: "x" }) } catch (e) { e.code + " " + e.message }; 2`, `{"result":2,"stdout":"","calls":[{"tool":"read_file","outcome":"EXECUTION_ERROR"}]}`},
 		"a name with a dash":        {`await tools["erase-file"]({ path: "x" })`, `{"result":"erased x","stdout":"","calls":[{"tool":"erase-file","outcome":"ok"}]}`},
@@ -302,6 +303,9 @@ func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
 	}
 	if got := ended(called(t, s, tool("describe_tool", `{"name":"read_file"}`))); !strings.Contains(got, "declare function read_file(args: { path: string }): Promise\\u003c{ debug: boolean }\\u003e;") {
 		t.Errorf("a description is %s", got)
+	}
+	if got := ended(called(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: there is no tool "web"; did you mean "search_web"?` {
+		t.Errorf("a shortened name: %s", got)
 	}
 	short := called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})
 	if got := ended(short); len(got) >= len(prompt) || !strings.Contains(got, "search_web") {

@@ -62,7 +62,12 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 }
 
 // elsewhere says what to write for what other languages have, or nothing.
-func elsewhere(name string) string {
+func (c *compilation) elsewhere(name string) string {
+	if c.src.Kind == Code {
+		if instead := nameOfPython(name); instead != "" {
+			return instead
+		}
+	}
 	switch name {
 	case "None", "nil", "NULL":
 		return "write null"

@@ -36,6 +36,8 @@ type analysis struct {
 	// whole are such answers, and holding variables, that are used as text or unfolded: of
 	// each the name is what is wrong with that.
 	whole, holding []member
+	// passed are the arguments of functions that use what they are given so.
+	passed []argument
 	// held are the variables that are declared with such an answer, and the
 	// object whose method answers: const r = http.crm.get(url).
 	held map[string]string
@@ -51,7 +53,9 @@ type analysis struct {
 	// the calls in whose arguments that happens.
 	reassigned map[string]int
 	keywords   []*ast.CallExpression
-	// undeclared are the names among these that code does not declare.
+	// grouped are the calls of groups themselves, as in crm(args).
+	grouped []*ast.CallExpression
+	// undeclared are the names in reassigned that code does not declare.
 	undeclared map[string]bool
 	// unicode are regular expressions with \p{…}.
 	unicode []ast.Expression
@@ -105,6 +109,7 @@ func (a *analysis) node(n ast.Node) {
 		children(n, a.node)
 	case *ast.AssignExpression:
 		a.destructured(n.Left, n.Right)
+		a.unpack(n.Left, n.Right)
 		a.assigned[staticPath(n.Left)] = true
 		if n.Operator == token.ASSIGN {
 			a.reassign(n.Left)
@@ -125,19 +130,11 @@ func (a *analysis) expression(n ast.Node) {
 		name := n.Identifier.Name.String()
 		a.names[name] = true
 		a.member(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
-		a.unawaited(n)
+		a.unawaited(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 	case *ast.BracketExpression:
 		a.bracket(n)
-	case *ast.TemplateLiteral:
-		if n.Tag == nil {
-			for _, part := range n.Expressions {
-				a.used(part, "as text a promise is [object Promise]")
-			}
-		}
-	case *ast.ForOfStatement:
-		a.used(n.Source, "a promise is no list")
-	case *ast.SpreadElement:
-		a.used(n.Expression, "there is nothing in a promise to unfold")
+	case *ast.TemplateLiteral, *ast.BinaryExpression, *ast.ForOfStatement, *ast.SpreadElement:
+		a.use(n)
 	case *ast.StringLiteral:
 		a.names[n.Value.String()] = true
 	case *ast.PropertyKeyed:
@@ -153,6 +150,10 @@ func (a *analysis) expression(n ast.Node) {
 	case *ast.CallExpression:
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
+		a.pass(n)
+		if id, ok := n.Callee.(*ast.Identifier); ok && (id.Name == "tools" || a.groups[id.Name.String()]) {
+			a.grouped = append(a.grouped, n)
+		}
 		if slices.ContainsFunc(n.ArgumentList, isKeyword) {
 			a.keywords = append(a.keywords, n)
 		}
@@ -174,7 +175,11 @@ func (a *analysis) reference(id *ast.Identifier) {
 func (a *analysis) bracket(n *ast.BracketExpression) {
 	if s, ok := n.Member.(*ast.StringLiteral); ok {
 		a.member(n.Left, s.Value.String(), s.Idx, s.Idx1())
+		a.unawaited(n.Left, s.Value.String(), s.Idx, s.Idx1())
 		return
+	}
+	if _, ok := n.Member.(*ast.NumberLiteral); ok {
+		a.used(n.Left, "a promise has no elements")
 	}
 	a.computed = a.computed || !named(n.Member)
 }
@@ -230,6 +235,7 @@ func (a *analysis) binding(n *ast.Binding) {
 	a.declare(n.Target)
 	if n.Initializer != nil {
 		a.destructured(n.Target, n.Initializer)
+		a.unpack(n.Target, n.Initializer)
 		a.answer(n)
 		a.node(n.Initializer)
 	}

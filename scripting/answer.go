@@ -6,28 +6,19 @@ import (
 	"strings"
 
 	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
 
 	"github.com/mcpd/mcpd/diag"
 )
 
 // unawaited notices a member of a promise that a host object answers with, or
 // of the answer itself.
-func (a *analysis) unawaited(n *ast.DotExpression) {
-	name, start, end := n.Identifier.Name.String(), n.Identifier.Idx, n.Identifier.Idx1()
-	if root := a.answering(n.Left); root != "" {
+func (a *analysis) unawaited(of ast.Expression, name string, start, end file.Idx) {
+	if root := a.answering(of); root != "" {
 		a.promised = append(a.promised, member{root, name, start, end})
 	}
-	if root := a.awaited(n.Left); root != "" {
+	if root := a.awaited(of); root != "" {
 		a.answered = append(a.answered, member{root, name, start, end})
-	}
-}
-
-// used notices the promise of an answer, or a variable, that is used as what it is not.
-func (a *analysis) used(n ast.Expression, wrong string) {
-	if id, ok := n.(*ast.Identifier); ok {
-		a.holding = append(a.holding, member{id.Name.String(), wrong, n.Idx0(), n.Idx1()})
-	} else if root := a.answering(n); root != "" {
-		a.whole = append(a.whole, member{root, wrong, n.Idx0(), n.Idx1()})
 	}
 }
 
@@ -45,9 +36,6 @@ func (a *analysis) answer(n *ast.Binding) {
 		if root := a.awaited(n.Initializer); root != "" {
 			a.answered = append(a.answered, taken(root, target)...)
 		}
-		if root := a.answering(n.Initializer); root != "" {
-			a.unpacked = append(a.unpacked, taken(root, target)...)
-		}
 	}
 }
 
@@ -61,7 +49,8 @@ func (a *analysis) awaited(n ast.Expression) string {
 }
 
 // answering returns the name root of an expression root.NAME.METHOD(...),
-// root(...), exec.NAME(...), tools.NAME(...) or GROUP.NAME(...), or nothing.
+// root(...), exec.NAME(...), tools.NAME(...), GROUP.NAME(...) or GROUP["NAME"](...), or
+// nothing.
 func (a *analysis) answering(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
@@ -69,6 +58,11 @@ func (a *analysis) answering(n ast.Expression) string {
 	}
 	if id, ok := call.Callee.(*ast.Identifier); ok {
 		return id.Name.String()
+	}
+	if method, ok := call.Callee.(*ast.BracketExpression); ok && named(method.Member) {
+		if id, ok := method.Left.(*ast.Identifier); ok && (id.Name == "tools" || a.groups[id.Name.String()]) {
+			return id.Name.String()
+		}
 	}
 	if method, ok := call.Callee.(*ast.DotExpression); ok {
 		if id, ok := method.Left.(*ast.Identifier); ok && (id.Name == "exec" || id.Name == "tools" || a.groups[id.Name.String()]) {
@@ -85,6 +79,7 @@ func (a *analysis) answering(n ast.Expression) string {
 
 // checkPromises tells members that are asked of a promise where its value was meant.
 func (c *compilation) checkPromises(found *analysis) {
+	found.take()
 	for _, m := range found.promised {
 		if call, ok := c.promising(found, m.object); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
@@ -104,7 +99,7 @@ func (c *compilation) checkPromises(found *analysis) {
 		}
 	}
 	for _, m := range found.members {
-		if found.again[m.object] || found.assigned[m.object] {
+		if found.again[m.object] || found.assigned[m.object] || found.assigned[m.object+"."+m.name] {
 			continue
 		}
 		if call, ok := c.promising(found, found.held[m.object]); ok {

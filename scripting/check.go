@@ -19,6 +19,7 @@ const maxReports = 50
 // check tells what is certain to fail, or never to match, when the body runs.
 func (c *compilation) check(found *analysis) {
 	c.checkKeywords(found)
+	c.checkGroups(found)
 	c.checkMembers(found)
 	c.checkNames(found)
 	c.checkPromises(found)
@@ -219,9 +220,11 @@ func (c *compilation) checkNames(found *analysis) {
 			continue
 		}
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
-		if advice, ok := c.absent(name); ok {
+		if tool := c.ownTool(name, at); tool != "" {
+			d.Detail = tool // told where it is called
+		} else if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
-		} else if meant := elsewhere(name); meant != "" {
+		} else if meant := c.elsewhere(name); meant != "" {
 			d.Detail = meant
 			if c.src.Kind == Code {
 				d.Severity = diag.Error // before anything is done

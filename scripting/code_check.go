@@ -1,12 +1,14 @@
 package scripting
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/token"
 
 	"github.com/mcpd/mcpd/diag"
@@ -122,22 +124,59 @@ func (c *compilation) isGroup(name string) bool {
 
 // checkToolOfCode tells a tool that does not exist.
 func (c *compilation) checkToolOfCode(m member) {
-	names := c.names()
-	if names.of(m.object, m.name) != "" {
+	if c.names().of(m.object, m.name) != "" {
 		return
 	}
-	detail := names.meant(m.name)
-	if guess := didYouMean(m.name, names.in(m.object)); guess != "" {
-		detail = guess
-	}
+	detail := c.instead(m)
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "unknown-tool", Summary: fmt.Sprintf("%s has no tool %q", m.object, m.name), Detail: detail,
 	}, m.start, m.end)
 }
 
-// calling returns how a tool is called that is known by a name, or a group of them.
+// instead says what to write instead of a member that a group, or tools, does not have.
+func (c *compilation) instead(m member) string {
+	names := c.names()
+	if text, at, ok := c.origin.trace(int(m.start) - 1); ok {
+		if meant := names.signed(text.Body(), at); meant != "" {
+			return meant
+		}
+	}
+	if own := names.own(m.name); own != "" {
+		return own
+	}
+	if advice := ofKin(m.name); advice != "" {
+		return advice
+	}
+	guess := closest(m.name, names.in(m.object))
+	switch {
+	case guess == "":
+		return names.meant(m.name)
+	case isIdentifier(guess):
+		return fmt.Sprintf("did you mean %q?", guess)
+	}
+	return "did you mean " + names.written(m.object, guess) + "?"
+}
+
+// ownTool asks whether a name that nothing has, and that stands at a place, is the name of a
+// tool that is written otherwise.
+func (c *compilation) ownTool(name string, at file.Idx) string {
+	if c.src.Kind != Code {
+		return ""
+	}
+	if text, at, ok := c.origin.trace(int(at) - 1); ok {
+		if meant := c.names().signed(text.Body(), at); meant != "" {
+			return meant
+		}
+	}
+	return c.names().own(name)
+}
+
+// calling returns how what answers with a promise is called that is known by a name: a tool,
+// a group of them, or parallel.
 func (c *compilation) calling(name string) (call string, ok bool) {
 	switch {
+	case name == "parallel":
+		return "parallel([…])", true
 	case c.isGroup(name):
 		return name + ".NAME({ … })", true
 	case slices.Contains(c.names().bare, name):
@@ -151,7 +190,8 @@ func (c *compilation) calling(name string) (call string, ok bool) {
 func (c *compilation) missing(found *analysis) map[string]string {
 	missing := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
-		if _, free := found.free(name); !free || found.probed[name] || c.isDefined(name) {
+		at, free := found.free(name)
+		if !free || found.probed[name] || c.isDefined(name) {
 			continue
 		}
 		if len(missing) >= maxReports {
@@ -161,7 +201,7 @@ func (c *compilation) missing(found *analysis) map[string]string {
 		if c.removed.names[name] {
 			message += ": its import was removed, and nothing can be imported"
 		}
-		if guess := c.names().meant(name); guess != "" {
+		if guess := cmp.Or(c.ownTool(name, at), c.names().meant(name)); guess != "" {
 			message += "; " + guess
 		}
 		missing[name] = message
@@ -178,9 +218,21 @@ func absentOfCode(name string) (advice string, ok bool) {
 		return "nothing can be imported: the tools are there already", true
 	case "Buffer":
 		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
+	case "log":
+		return "write console.log(…)", true
 	case "fetch", "XMLHttpRequest", "WebSocket", "process", "global", "window", "document", "self", "Deno", "Bun",
-		"module", "exports", "__dirname", "__filename", "setImmediate", "http", "fs", "env", "exec", "kv", "sql", "secrets", "vars", "input", "log":
+		"module", "exports", "__dirname", "__filename", "setImmediate", "http", "fs", "env", "exec", "kv", "sql", "secrets", "vars", "input":
 		return "code reaches nothing but its tools", true
 	}
-	return "", false
+	advice = ofKin(name)
+	return advice, advice != ""
+}
+
+// ofKin says why the tools beside run_code are none of code.
+func ofKin(name string) string {
+	switch name {
+	case "run_code", "search_tools", "describe_tool", "call_tool":
+		return "code cannot call it: where it is offered, it is called as a tool of its own; in code a tool is called as await tools[\"NAME\"]({ … })"
+	}
+	return ""
 }

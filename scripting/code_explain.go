@@ -61,7 +61,7 @@ func (f *Failure) Explain() string {
 	if f.Code != "" {
 		b.WriteString(" (" + f.Code + " of " + f.Tool + ")")
 	}
-	b.WriteString(f.ofText())
+	b.WriteString(f.ofMember())
 	for i, frame := range f.Stack {
 		at := frame.Range.Start
 		fmt.Fprintf(&b, "\n  at %d:%d", at.Line, at.Column)
@@ -78,12 +78,27 @@ func (f *Failure) Explain() string {
 // ofLists are members that lists have and texts do not.
 var ofLists = []string{"entries", "every", "filter", "find", "findIndex", "flat", "flatMap", "forEach", "join", "keys", "map", "push", "reduce", "reverse", "some", "sort", "values"}
 
-// ofText asks whether what has no member that lists have is text of a tool which holds one.
-func (f *Failure) ofText() string {
+// methodsElsewhere are methods that other languages have, and what is written instead.
+var methodsElsewhere = map[string]string{
+	"append": "push(x)", "extend": "push(...list)", "format": "a template, `text ${x}`", "items": "Object.entries(x)", "get": "x[name]",
+	"upper": "toUpperCase()", "lower": "toLowerCase()", "strip": "trim()", "startswith": "startsWith(x)", "endswith": "endsWith(x)",
+	"splitlines": "split(\"\\n\")", "contains": "includes(x)",
+}
+
+// ofMember says what to write instead of a method that is not there: of another language, of
+// objects, or of a list that text of a tool holds.
+func (f *Failure) ofMember() string {
 	_, member, _ := strings.Cut(f.Message, "has no member '")
 	member, _, found := strings.Cut(member, "'")
-	if !found || !slices.Contains(ofLists, member) {
+	switch instead := methodsElsewhere[member]; {
+	case !found:
 		return ""
+	case instead != "":
+		return "; write " + instead
+	case member == "keys" || member == "values" || member == "entries":
+		return "; of an object write Object." + member + "(x), and of text that holds JSON JSON.parse(…) first"
+	case slices.Contains(ofLists, member):
+		return "; if it is text that holds JSON, write JSON.parse(…) first"
 	}
-	return "; if it is text that holds JSON, write JSON.parse(…) first"
+	return ""
 }

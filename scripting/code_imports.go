@@ -26,6 +26,8 @@ type leftOut struct {
 	at     int
 	// removed are the statements that were found.
 	removed []module
+	// fence is the one around all of the code, nil where there is none.
+	fence *fence
 	// names are the words in them, among which are the names that they declare.
 	names map[string]bool
 }
@@ -217,7 +219,8 @@ func isString(t lexeme) bool {
 }
 
 // tellRemoved tells what was left out of code.
-func (i *leftOut) tellRemoved(text diag.Text) (list diag.List) {
+func (i *leftOut) tellRemoved(text diag.Text) diag.List {
+	list := i.fence.tellRemoved(text)
 	for _, m := range i.removed[:min(len(i.removed), maxReports)] {
 		shown := clip.Start(strings.Join(strings.Fields(text.Body()[m.start:m.end]), " "), maxShownImport)
 		list = append(list, diag.Diagnostic{

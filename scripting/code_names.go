@@ -148,12 +148,12 @@ func (n *toolNames) spellings() []spelling {
 	}
 	for _, group := range n.groups {
 		for _, m := range n.members[group] {
-			all = append(all, spelling{m.Name, group + "." + m.Name})
+			all = append(all, spelling{asIdentifier(m.Name), n.written(group, m.Name)})
 		}
 	}
 	for _, tool := range n.tools {
 		if !short[tool] {
-			all = append(all, spelling{asIdentifier(tool), "tools[" + strconv.Quote(tool) + "]"})
+			all = append(all, spelling{asIdentifier(tool), n.written("tools", tool)})
 		}
 	}
 	return all
@@ -169,20 +169,76 @@ func asIdentifier(name string) string {
 	}, name)
 }
 
+// written returns how code writes a member of a group, or of tools.
+func (n *toolNames) written(group, member string) string {
+	if group != "tools" && isIdentifier(member) {
+		return group + "." + member
+	}
+	return group + "[" + strconv.Quote(member) + "]"
+}
+
+// maxNamesakes bounds how many tools are asked for by one name.
+const maxNamesakes = 3
+
+// own asks whether a tool was meant whose name alone that is, without its group or with
+// _ for other signs; nothing where none is.
+func (n *toolNames) own(name string) string {
+	var written []string
+	for _, s := range n.spellings() {
+		if s.name == asIdentifier(name) && s.written != name && len(written) < maxNamesakes {
+			written = append(written, s.written)
+		}
+	}
+	if len(written) == 0 {
+		return ""
+	}
+	return "did you mean " + strings.Join(written, " or ") + "?"
+}
+
 // meant asks whether a tool was meant by a name that is none; nothing where none
 // is alike.
 func (n *toolNames) meant(name string) string {
+	if own := n.own(name); own != "" {
+		return own
+	}
 	all := n.spellings()
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = s.name
 	}
-	guess := name
-	if !slices.Contains(names, name) {
-		guess = diag.Suggest(name, names)
-	}
-	if i := slices.Index(names, guess); guess != "" && i >= 0 {
+	if i := slices.Index(names, diag.Suggest(name, names)); i >= 0 {
 		return "did you mean " + all[i].written + "?"
+	}
+	return ""
+}
+
+// signed asks whether a tool was meant whose name stands at a place of a text as none can be
+// written in JavaScript, as in crm.get-customer(…), which subtracts; nothing where none does.
+func (n *toolNames) signed(text string, at int) string {
+	part := func(r rune) bool {
+		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && isAlnum(byte(r))
+	}
+	at = min(at, len(text))
+	start := strings.LastIndexFunc(text[:at], func(r rune) bool { return !part(r) }) + 1
+	end := strings.IndexFunc(text[at:], func(r rune) bool { return !part(r) })
+	if end < 0 {
+		end = len(text) - at
+	}
+	stands := text[start : at+end]
+	ask := func(group, member string) string {
+		return "did you mean " + n.written(group, member) + "? a name with other signs than letters, digits and _ stands in brackets and quotes"
+	}
+	for _, group := range n.groups {
+		for _, m := range n.members[group] {
+			if !isIdentifier(m.Name) && (stands == m.Name || stands == group+"."+m.Name || stands == m.Tool) {
+				return ask(group, m.Name)
+			}
+		}
+	}
+	for _, tool := range n.tools {
+		if !isIdentifier(tool) && (stands == tool || stands == "tools."+tool) {
+			return ask("tools", tool)
+		}
 	}
 	return ""
 }

@@ -29,7 +29,9 @@ const (
 func Compile(src Source) (*Program, diag.List) {
 	r := recovery{src: remembering(src), left: maxAgain}
 	if src.Kind == Code {
-		r.text, r.removed = withoutImports(src.Text.Body())
+		around := fenced(src.Text.Body())
+		r.text, r.removed = withoutImports(around.without(src.Text.Body()))
+		r.removed.fence = around
 	}
 	program := r.run()
 	list := withoutEchoes(r.told.Sort())
@@ -71,8 +73,11 @@ type compilation struct {
 
 func (c *compilation) run() *Program {
 	if size := len(c.src.Text.Body()); size > MaxBody {
-		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the body has %d bytes, more than the %d that are allowed", size, MaxBody),
-			"move parts of it into files and import them, or move data into a JSON file")
+		detail := "move parts of it into files and import them, or move data into a JSON file"
+		if c.src.Kind == Code {
+			detail = "do it in several programs, of which each returns what the next one needs"
+		}
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.what(), size, MaxBody), detail)
 		return nil
 	}
 	c.hashSource()

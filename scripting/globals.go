@@ -89,6 +89,7 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // names globalThis.
 func (r *run) secure() error {
 	r.defineMissing()
+	r.guardPromises()
 	if r.program.patterns {
 		if err := r.boundPatterns(); err != nil {
 			return err

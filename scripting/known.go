@@ -77,12 +77,20 @@ func eventMembers() []string {
 // didYouMean asks for the name that is alike, or else for the one that the
 // author shortened or lengthened: log.err, log.warning.
 func didYouMean(name string, names []string) string {
-	if guess := diag.DidYouMean(name, names); guess != "" {
+	if guess := closest(name, names); guess != "" {
+		return fmt.Sprintf("did you mean %q?", guess)
+	}
+	return ""
+}
+
+// closest returns the name that [didYouMean] asks for, or nothing.
+func closest(name string, names []string) string {
+	if guess := diag.Suggest(name, names); guess != "" {
 		return guess
 	}
 	for _, other := range names {
 		if len(name) > 2 && (strings.HasPrefix(other, name) || strings.HasPrefix(name, other)) {
-			return fmt.Sprintf("did you mean %q?", other)
+			return other
 		}
 	}
 	return ""

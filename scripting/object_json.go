@@ -64,6 +64,7 @@ func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(go
 // stringify is JSON.stringify(value, replacer, space).
 func (r *run) stringify(c goja.FunctionCall) goja.Value {
 	e := newEncoder(maxStringifyBytes, maxStringifyDepth, r.stopped)
+	e.awaited = r.program.kind == Code
 	e.layout = r.layout(c.Argument(1), c.Argument(2))
 	wrote, err := e.encode(c.Argument(0))
 	switch {

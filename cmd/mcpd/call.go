@@ -36,7 +36,8 @@ func newCall(e env) *cobra.Command {
 serve would do, and prints the result. With --url it calls a running server.
 
 A value is text where the tool's schema wants a string, and JSON elsewhere. What
-the tool logs goes to standard error.`,
+the tool logs goes to standard error, and so does which images and other content
+stand beside a result that is printed; --raw prints them.`,
 		Example: `  mcpd call add a=2 b=3
   mcpd call get_customer --json '{"customer_id": "C-1042"}'
   mcpd call add a=2 b=3 --url http://127.0.0.1:8080`,
@@ -185,7 +186,8 @@ func (f *callFlags) answerOf(r engine.Result) answer {
 	return a
 }
 
-// printAnswer prints text as it is and everything else as JSON.
+// printAnswer prints text as it is and everything else as JSON. Which images and their like
+// stand behind a result is told on stderr, so that stdout stays JSON.
 func printAnswer(e env, a answer, raw bool) error {
 	failed := &exitError{code: exitFindings}
 	if raw {
@@ -212,7 +214,10 @@ func printAnswer(e env, a answer, raw bool) error {
 	if a.Content != nil && string(a.Result) == "null" {
 		return printJSON(e.text(), a.Content)
 	}
-	return printJSON(e.text(), a.Result)
+	if err := printJSON(e.text(), a.Result); err != nil {
+		return err
+	}
+	return tellBlocks(screen{e.stderr}, a.Content)
 }
 
 // printer shows what a tool tells while it runs.

@@ -326,3 +326,16 @@ func (h *host) made(j *scripting.Journal) []made {
 	}
 	return calls
 }
+
+// unmade returns the tools of calls that a rehearsal has not made, and whose results are null
+// therefore, each once and in the order of asking.
+func (h *host) unmade(j *scripting.Journal) (tools []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range j.Calls() {
+		if h.planned[c.Seq].How == "planned" && c.Ended && !slices.Contains(tools, c.Tool) {
+			tools = append(tools, c.Tool)
+		}
+	}
+	return tools
+}

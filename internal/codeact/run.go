@@ -71,6 +71,9 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	}
 	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems), planned: planning}
 	if outcome.Failure != nil {
+		if planning && ofNothing(outcome.Failure) {
+			ran.unmade = asked.unmade(i.Journal)
+		}
 		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, asked, nil
 	}
 	return ran.outcome(outcome.Result), asked, nil
@@ -101,7 +104,7 @@ func named(objects []scripting.Object) []string {
 // notes tells what was done about a program before it ran.
 func notes(problems diag.List) (told []string) {
 	for _, p := range problems {
-		if p.Code == scripting.ImportRemoved {
+		if p.Code == scripting.ImportRemoved || p.Code == scripting.FenceRemoved {
 			told = append(told, diag.Printable(p.Summary))
 		}
 	}
@@ -114,8 +117,29 @@ type report struct {
 	Stdout string          `json:"stdout"`
 	Calls  []made          `json:"calls"`
 	Notes  []string        `json:"notes,omitempty"`
-	// planned says that only calls which read were made.
+	// planned says that only calls which read were made, and unmade are the tools of those
+	// that were not and whose null may be why the program has failed.
 	planned bool
+	unmade  []string
+}
+
+// ofNothing reports whether a program has failed as it took nothing for something.
+func ofNothing(f *scripting.Failure) bool {
+	return f.Kind == scripting.Thrown && f.Name == "TypeError" && (strings.Contains(f.Message, "null") || strings.Contains(f.Message, "coercible"))
+}
+
+// maxUnmade bounds the tools that are named of those whose calls were not made.
+const maxUnmade = 5
+
+// advice says what to do about a program that needs the results of calls which its plan does
+// not make.
+func (r *report) advice() string {
+	if len(r.unmade) == 0 {
+		return ""
+	}
+	tools := strings.Join(r.unmade[:min(len(r.unmade), maxUnmade)], ", ")
+	return "\nIn a plan, calls that would change something are not made, and their result is null: " + tools + ". " +
+		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
 }
 
 // outcome is that of a program which has ended: content that it returns stands behind
@@ -168,6 +192,7 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	if f.Kind == scripting.Timeout {
 		told.Reset() // the pipeline says so
 	}
+	told.WriteString(r.advice())
 	if r.Stdout != "" {
 		fmt.Fprintf(&told, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
 	}

@@ -1,6 +1,7 @@
 package codeact
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -94,8 +95,8 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 		known[n] = e.Name
 	}
 	message := fmt.Sprintf("there is no tool %.128q", name)
-	if meant := diag.DidYouMean(name, known); meant != "" {
-		message += "; " + meant
+	if meant := cmp.Or(diag.SuggestLonger(name, known), diag.Suggest(name, known)); meant != "" {
+		message += fmt.Sprintf("; did you mean %q?", meant)
 	}
 	return failed("%s", message), nil
 }

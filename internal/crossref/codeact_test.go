@@ -20,3 +20,13 @@ func TestCodeCallsToolsThatThereAre(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// Code calls a tool by the name without the prefix of its upstream; the block names it whole.
+func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
+	operator := config(t, "codeact {\n  tools = [\"read_file\"]\n}\n")
+	files := []*hclfile.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
+	want := []string{`mcpd.hcl:2:12: error: there is no tool named "read_file"; did you mean "files_read_file"?`}
+	if diff := cmp.Diff(want, said(crossref.Check(operator, files, crossref.Elsewhere{}))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

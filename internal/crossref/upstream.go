@@ -88,7 +88,7 @@ func (c *checker) offerers(name string) (offerers []*hclfile.Upstream) {
 // offer is for them to say, and comes and goes: a name that was good once, or cannot be
 // known yet, is no mistake of the files.
 func (c *checker) unknownOffer(n *namespace, name string, where diag.Range, offerers []*hclfile.Upstream) {
-	d := diag.Diagnostic{Code: "unknown-" + n.kind, Range: where, Detail: diag.DidYouMean(name, n.names())}
+	d := diag.Diagnostic{Code: "unknown-" + n.kind, Range: where, Detail: n.nearest(name)}
 	unlisted := slices.IndexFunc(offerers, func(u *hclfile.Upstream) bool { return !c.listed[listing{u.Name, n.kind}] })
 	first := offerers[max(unlisted, 0)]
 	switch {

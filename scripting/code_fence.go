@@ -1,0 +1,67 @@
+package scripting
+
+import (
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// FenceRemoved is the code of the warning that the fence around code was left out.
+const FenceRemoved = "fence-removed"
+
+// fence is that of Markdown around the whole of a text: the lines that open and close it.
+type fence struct{ opens, closes span }
+
+// fenced returns the fence around a text, nil where there is none. No program begins so: a
+// line of three backticks is an empty text that is called with another, and one of three
+// tildes ends in none that could end a program.
+func fenced(text string) *fence {
+	start, end := len(text)-len(strings.TrimLeft(text, " \t\r\n")), len(strings.TrimRight(text, " \t\r\n"))
+	if start >= end {
+		return nil
+	}
+	first, last := strings.IndexByte(text[start:end], '\n'), strings.LastIndexByte(text[:end], '\n')+1
+	if first < 0 || last <= start {
+		return nil
+	}
+	f := &fence{span{start, start + first}, span{last, end}}
+	opening, closing := strings.TrimSpace(text[f.opens.start:f.opens.end]), strings.TrimSpace(text[last:end])
+	tag := strings.TrimLeft(opening, opening[:1])
+	marks := opening[:len(opening)-len(tag)]
+	if len(marks) < 3 || marks[0] != '`' && marks[0] != '~' || !isLanguageTag(strings.TrimSpace(tag)) {
+		return nil
+	}
+	if len(closing) < len(marks) || strings.Trim(closing, marks[:1]) != "" {
+		return nil
+	}
+	return f
+}
+
+// isLanguageTag reports whether a fence may name a program's language so, or name none.
+func isLanguageTag(tag string) bool {
+	switch strings.ToLower(tag) {
+	case "", "js", "javascript", "jsx", "mjs", "ts", "typescript", "tsx", "py", "python", "python3":
+		return true
+	}
+	return false
+}
+
+// without returns the text with space for the two lines.
+func (f *fence) without(text string) string {
+	if f == nil {
+		return text
+	}
+	space := func(s span) string { return strings.Repeat(" ", s.end-s.start) }
+	return text[:f.opens.start] + space(f.opens) + text[f.opens.end:f.closes.start] + space(f.closes) + text[f.closes.end:]
+}
+
+// tellRemoved tells that the fence was left out.
+func (f *fence) tellRemoved(text diag.Text) diag.List {
+	if f == nil {
+		return nil
+	}
+	return diag.List{{
+		Severity: diag.Warning, Code: FenceRemoved, Range: text.Range(f.opens.start, f.opens.end),
+		Summary: "code needs no fence of Markdown: removed the one around it", Detail: "send the program alone",
+	}}
+}
