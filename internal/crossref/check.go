@@ -45,6 +45,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere []Off
 		c.checkCalls(f)
 		c.checkTests(f.Tests)
 	}
+	c.checkEncryption()
 	if config.Server.Mode == hclfile.Production {
 		c.checkProduction(files, builtin)
 	}
