@@ -31,7 +31,7 @@ type Upstream struct {
 	URL     string
 	Grant   grant.HTTP
 	Private bool
-	// PlaceRange is where Command or URL is written.
+	// PlaceRange is where the program of Command is written, or URL.
 	PlaceRange diag.Range
 	// Transport is [UpstreamStreamable] or [UpstreamSSE], "" where it is found out.
 	Transport string
@@ -204,6 +204,9 @@ func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *Upstream) {
 	command, ok := d.strings(b.Body, "command")
 	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
 	u.Command, u.PlaceRange = textsOf(command), where
+	if len(command) > 0 {
+		u.PlaceRange = d.f.rng(command[0].where)
+	}
 	switch {
 	case !ok:
 	case len(command) == 0 || u.Command[0] == "":
