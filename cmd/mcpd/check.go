@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,11 +51,14 @@ func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) e
 		return err
 	}
 	defer s.Close(cmd.Context())
+	report, err := s.Load(cmd.Context())
+	if err == nil {
+		report.Problems = slices.Concat(report.Problems, f.missingPrograms(e, s.Snapshot())).Sort()
+	}
 	if asJSON {
-		report, err := s.Load(cmd.Context())
 		return f.printReport(e, report, err)
 	}
-	if err := f.load(cmd.Context(), e, s, false); err != nil {
+	if err := cmp.Or(printProblems(e, report), loadError(report, f.config, err)); err != nil {
 		return err
 	}
 	status := s.Status()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"os/user"
 	"path/filepath"
@@ -50,6 +51,8 @@ type env struct {
 	now func() time.Time
 	// disk is the file system, for verbs that edit files.
 	disk disk
+	// program finds a program by its path or, where that has no slash, in PATH.
+	program func(name string) error
 }
 
 // disk is what fmt, init and compose need of the file system.
@@ -85,6 +88,10 @@ func processEnv() env {
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
 		},
+	}
+	e.program = func(name string) error {
+		_, err := exec.LookPath(name)
+		return err
 	}
 	e.self, e.name = self(), os.Args[0]
 	e.beginLate = func() { timerslack.Again(os.Args, started) }

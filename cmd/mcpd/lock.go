@@ -70,11 +70,31 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]engin
 	var names []string
 	for i := range drifts {
 		if names = append(names, drifts[i].Upstream); drifts[i].Upstream == operands[0] {
+			if err := namedByServer(s.Snapshot(), drifts[i], operands[1:]); err != nil {
+				return nil, err
+			}
 			return []engine.Drift{ofTools(drifts[i], operands[1:])}, nil
 		}
 	}
 	hint := diag.DidYouMean(operands[0], names)
 	return nil, usage("there is no upstream %q whose tools are pinned; %s", operands[0], cmp.Or(hint, "mcpd status shows all"))
+}
+
+// namedByServer refuses names that tools of an upstream have here alone, where its server
+// calls them otherwise.
+func namedByServer(s *engine.Snapshot, d engine.Drift, names []string) error {
+	upstreams := s.Said().Config.Upstreams
+	for i := range upstreams {
+		if upstreams[i].Name != d.Upstream {
+			continue
+		}
+		for _, own := range d.Tools {
+			if here := upstreams[i].Renamed(own); slices.Contains(names, here) && !slices.Contains(d.Tools, here) {
+				return findings("the tool %q is called %q by its server, and so in mcpd.lock: write that name", here, own)
+			}
+		}
+	}
+	return nil
 }
 
 // ofTools returns of a drift what is of some tools; no names are those of all.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -43,9 +44,16 @@ accepted only as mcpd lock diff has shown it.`,
 	return cmd
 }
 
+// wholeHash is what --hash takes. The beginning of a hash can be that of another definition,
+// which a server that means harm may look for.
+var wholeHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
 func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 	if a.hash != "" && len(operands) != 2 {
 		return usage("--hash is that of one tool: mcpd lock accept UPSTREAM TOOL --hash SHA256")
+	}
+	if a.hash != "" && !wholeHash.MatchString(a.hash) {
+		return usage("--hash takes the whole SHA256, 64 digits of 0-9 and a-f, as mcpd lock diff %s %s prints it", operands[0], operands[1])
 	}
 	drifts, err := a.drifts(ctx, e, operands)
 	if err != nil {

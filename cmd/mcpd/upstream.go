@@ -3,84 +3,10 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
 )
-
-// upstreamVariable names the servers behind this one by their URLs, with commas between
-// them.
-const upstreamVariable = "MCP_SERVERS"
-
-// upstreamFlags are the flags of the verbs that reach the servers behind this one.
-type upstreamFlags struct{ named []string }
-
-func (f *upstreamFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.named, "upstream", nil, "offer what the MCP server `NAME=URL` offers, too (also "+upstreamVariable+", a list of URLs)")
-}
-
-// servers returns the upstreams that the command line and the environment name.
-func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
-	var all []engine.Upstream
-	taken := map[string]bool{}
-	add := func(name, address, origin string) error {
-		u, err := engine.NewUpstream(name, address, origin)
-		if err != nil {
-			return usage("%v", err)
-		}
-		if taken[name] {
-			return usage("%s: there is a second upstream %q", origin, name)
-		}
-		taken[name], all = true, append(all, u)
-		return nil
-	}
-	for _, flag := range f.named {
-		name, address, ok := strings.Cut(flag, "=")
-		if !ok || name == "" || address == "" {
-			return nil, usage("--upstream takes NAME=URL, like docs=https://mcp.example.com/mcp")
-		}
-		if err := add(name, address, "--upstream "+name); err != nil {
-			return nil, err
-		}
-	}
-	list, _ := e.lookup(upstreamVariable)
-	for address := range strings.SplitSeq(list, ",") {
-		if address = strings.TrimSpace(address); address == "" {
-			continue
-		}
-		name := hostName(address)
-		for n := 2; taken[name]; n++ {
-			name = fmt.Sprintf("%s_%d", hostName(address), n)
-		}
-		if err := add(name, address, upstreamVariable); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// hostName returns what a server is called by its URL: the first part of its host's name.
-func hostName(address string) string {
-	at, err := url.Parse(address)
-	if err != nil {
-		return "upstream"
-	}
-	first, _, _ := strings.Cut(at.Hostname(), ".")
-	name := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '_'
-	}, first)
-	if name == "" {
-		return "upstream"
-	}
-	return name
-}
 
 // upstreamRow says how an upstream server is.
 type upstreamRow struct {

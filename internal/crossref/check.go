@@ -47,6 +47,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsew
 		c.checkCalls(f)
 		c.checkTests(f.Tests)
 	}
+	c.checkEncryption()
 	if config.Server.Mode == hclfile.Production {
 		c.checkProduction(files, builtin)
 	}

@@ -149,6 +149,9 @@ func (r *reading) upstream(u *hclfile.Upstream) {
 	case u.Command != nil:
 		r.refuse(u.NameRange, fmt.Sprintf("the upstream %q is a program, which the image of mcpd does not have", u.Name), "run it in a container { image = … }, or write its url")
 		return
+	case c == nil && u.Here():
+		r.refuse(u.PlaceRange, fmt.Sprintf("in a container this address is the container itself, where the upstream %q is not", u.Name), "run it in a container { image = … }, or write where it is reached from others")
+		return
 	case c == nil:
 		return
 	}

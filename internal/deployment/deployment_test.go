@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/compose"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -174,5 +175,29 @@ func TestToolsAreAllFilesThatAreNotHidden(t *testing.T) {
 	got, err = Tools(fstest.MapFS{"a": file(strings.Repeat("x", compose.MaxTools)), "b": file("x")})
 	if got != nil || err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnUpstreamAtAnAddressOfThisMachineIsNotBesideAContainer(t *testing.T) {
+	for url, want := range map[string]bool{
+		"http://127.0.0.1:3711/mcp":          true,
+		"https://localhost:3711/mcp":         true,
+		"http://LOCALHOST:3711/mcp":          true,
+		"http://crm.localhost:3711/mcp":      true,
+		"http://[::1]:3711/mcp":              true,
+		"http://[::ffff:127.0.0.1]:3711/mcp": true,
+		"http://0.0.0.0:3711/mcp":            true,
+		"http://[::]:3711/mcp":               true,
+		"http://10.0.0.7:3711/mcp":           false,
+		"http://crm:3711/mcp":                false,
+		"https://localhost.example.com/mcp":  false,
+	} {
+		_, problems := Complete(compose.Deployment{}, said(t, "upstream \"crm\" {\n  url = \""+url+"\"\n}\n", nil), "secrets")
+		switch {
+		case problems.HasErrors() != want:
+			t.Errorf("%s: got %v", url, problems)
+		case want && problems[0].Range.Start != diag.Pos{Line: 2, Column: 9, Byte: 25}:
+			t.Errorf("%s: it stands at %v", url, problems[0].Range)
+		}
 	}
 }

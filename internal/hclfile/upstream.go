@@ -1,10 +1,7 @@
 package hclfile
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -29,9 +26,13 @@ type Upstream struct {
 	Env     []grant.Variable
 	// Container is nil where others see to it that the server runs.
 	Container *Container
-	// URL is that of a server over HTTP, and Grant what it is reached under.
-	URL   string
-	Grant grant.HTTP
+	// URL is that of a server over HTTP, and Grant what it is reached under. Private says
+	// that the file itself calls its host one of a private network.
+	URL     string
+	Grant   grant.HTTP
+	Private bool
+	// PlaceRange is where the program of Command is written, or URL.
+	PlaceRange diag.Range
 	// Transport is [UpstreamStreamable] or [UpstreamSSE], "" where it is found out.
 	Transport string
 	// Prefix is what the names of its tools and prompts begin with here.
@@ -158,9 +159,12 @@ func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []Secret) []Upstream
 	var upstreams []Upstream
 	taken, n := named{}, neighbours{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]ContainerVolume{}}
 	for _, b := range all {
-		if b.Type == "upstream" {
-			d.claim(taken, b)
-			upstreams = append(upstreams, d.upstream(b, &n))
+		if b.Type != "upstream" {
+			continue
+		}
+		only := d.claim(taken, b)
+		if u := d.upstream(b, &n); only { // the tools of a second one would be mistakes, too
+			upstreams = append(upstreams, u)
 		}
 	}
 	return upstreams
@@ -210,7 +214,10 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *Upstream) {
 	command, ok := d.strings(b.Body, "command")
 	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
-	u.Command = textsOf(command)
+	u.Command, u.PlaceRange = textsOf(command), where
+	if len(command) > 0 {
+		u.PlaceRange = d.f.rng(command[0].where)
+	}
 	switch {
 	case !ok:
 	case len(command) == 0 || u.Command[0] == "":
@@ -248,78 +255,4 @@ func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken named) (string,
 		return "", false
 	}
 	return v.AsString(), d.claimName(taken, v.AsString(), x.Range(), "%q stands twice in \"env\"", v.AsString())
-}
-
-// upstreamURL decodes where the server is reached, and how.
-func (d *decoder) upstreamURL(b *hclsyntax.Block, u *Upstream) {
-	private, _ := d.boolean(b.Body, "private_networks", false)
-	if text, ok := d.text(b.Body, "url"); ok {
-		problem, detail := u.reach(text, private)
-		if problem != "" {
-			d.fail("bad-value", d.f.rng(b.Body.Attributes["url"].Expr.Range()), problem, detail)
-		}
-	}
-	d.upstreamHTTP(b, u)
-}
-
-// upstreamHTTP decodes how the server is spoken to over HTTP.
-func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *Upstream) {
-	for _, name := range []string{"dir", "env"} {
-		d.onlyWith(b, name, "command")
-	}
-	u.Transport, _ = d.oneOf(b.Body, "transport", UpstreamStreamable, UpstreamSSE)
-	taken := named{}
-	for _, inner := range blocks(b.Body, rules["upstream"]) {
-		if inner.Type != "header" {
-			continue
-		}
-		if h, ok := d.header(inner, taken); ok {
-			u.Grant.Headers = append(u.Grant.Headers, h)
-		}
-	}
-}
-
-// reach has the upstream be at a URL, or says what is wrong with that. Whoever writes
-// http:// means a host of a private network or of this machine: such a name is believed
-// to lead there.
-func (u *Upstream) reach(text string, private bool) (problem, detail string) {
-	const form = `write it as in "https://mcp.example.com/mcp"`
-	at, err := url.Parse(text)
-	switch {
-	case err != nil || at.Host == "" || at.Opaque != "" || at.Scheme != "https" && at.Scheme != "http" || !isHostName(hostOf(at)) || strings.Contains(at.Host, "*"):
-		return "this is not the URL of a server", form
-	case at.User != nil:
-		return "the URL holds a user or a password", `what is secret stands in a header block, as in header "Authorization" { value = "Bearer ${secret.NAME}" }`
-	case at.Fragment != "" || strings.Contains(text, "#"):
-		return "the URL has a part behind #, which no server sees", "remove that part"
-	}
-	addr, _ := netip.ParseAddr(at.Hostname())
-	u.URL = text
-	u.Grant = grant.HTTP{
-		Name: "upstream." + u.Name, Hosts: []string{strings.ToLower(grant.HostOf(at))}, Methods: []string{"GET", "POST", "DELETE"},
-		PrivateNetworks: private || at.Scheme == "http" || isLoopback(at.Hostname()) || addr.IsPrivate(),
-	}
-	return "", ""
-}
-
-// NewUpstream returns the upstream of a URL without a block, such as one that the command
-// line names. origin is where it is named, for diagnostics.
-func NewUpstream(name, address, origin string) (Upstream, error) {
-	u := Upstream{
-		Name: name, Prefix: name + "_", Offer: offerKinds, Pin: PinFirst, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
-		NameRange: diag.Range{File: origin}, Range: diag.Range{File: origin},
-	}
-	if !isName(name) {
-		return u, fmt.Errorf("the name of an upstream is 1 to %d letters, digits, dots, dashes and underscores", maxName)
-	}
-	if problem, detail := u.reach(address, false); problem != "" {
-		return u, fmt.Errorf("%s; %s", problem, detail)
-	}
-	h := sha256.New()
-	for _, field := range []string{"upstream", name, address} {
-		writeField(h, field)
-	}
-	u.Hash = Hash(h.Sum(nil))
-	u.Meaning = u.Hash
-	return u, nil
 }

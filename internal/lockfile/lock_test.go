@@ -102,7 +102,7 @@ func TestMistakesInAFileAreNamedWithTheirLine(t *testing.T) {
 		}
 		return strings.Replace(file, old, new, 1)
 	}
-	const mixed = `line 8: tool "github" "a": the definition does not fit its sha256: it was edited by hand, or mixed by a merge; take the whole block as it was, or remove it and accept the tool again`
+	const mixed = `line 8: tool "github" "a": the definition does not fit its sha256: it was edited by hand, or mixed by a merge`
 	for _, row := range []struct{ name, file, want string }{
 		{"nothing", "", `the file has no line "mcpd.lock 1"`},
 		{"no version", "# x\n\nupstream \"a\"\n", `line 3: want "mcpd.lock 1", which is the version that this mcpd reads`},

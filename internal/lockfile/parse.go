@@ -175,7 +175,7 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	case err != nil:
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	case t.Hash() != hash || t.definition != string(appendValue(nil, value)):
-		return Tool{}, errors.New("the definition does not fit its sha256: it was edited by hand, or mixed by a merge; take the whole block as it was, or remove it and accept the tool again")
+		return Tool{}, errors.New("the definition does not fit its sha256: it was edited by hand, or mixed by a merge")
 	case t.name != name:
 		return Tool{}, errors.New("the definition is that of another name")
 	}

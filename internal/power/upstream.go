@@ -2,6 +2,7 @@ package power
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -13,6 +14,7 @@ func (s *Side) upstream(u hclfile.Upstream) account {
 	a := account{kind: "upstream", name: u.Name, where: u.NameRange}
 	a.encoded(grant.Judged, "command", append([]string{u.Dir}, u.Command...))
 	a.encoded(grant.Judged, "url", []string{u.URL, u.Transport})
+	a.when(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Gives, "private_networks") // else the grant says it
 	a.encoded(grant.Judged, "pin", u.Pin)
 	a.encoded(grant.Told, "lazy", u.Lazy)
 	for _, v := range u.Env {
