@@ -25,7 +25,7 @@ upstream "crm" {
 		"development": `mcpd.hcl:5:9: warning: the header "Authorization" brings a secret to this server unencrypted; ` + detail,
 		"production":  `mcpd.hcl:5:9: error: the header "Authorization" brings a secret to this server unencrypted, and production mode demands https; ` + detail,
 	} {
-		if diff := cmp.Diff([]string{want}, said(crossref.Check(config(t, fmt.Sprintf(file, mode)), nil, nil))); diff != "" {
+		if diff := cmp.Diff([]string{want}, said(crossref.Check(config(t, fmt.Sprintf(file, mode)), nil, crossref.Elsewhere{}))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", mode, diff)
 		}
 	}
@@ -58,7 +58,7 @@ func TestASecretMayGoUnencryptedWhereNobodyElseIs(t *testing.T) {
 		url("http://crm.corp.internal/mcp") + header:                                            false,
 		"  container {\n    image = \"crm:1\"\n    port  = 8001\n  }\n" + header:                false,
 	} {
-		got := crossref.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, nil)
+		got := crossref.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, crossref.Elsewhere{})
 		if strings.Contains(strings.Join(said(got), "\n"), "unencrypted") != told || len(got) > 1 {
 			t.Errorf("%s\nsays %v, want it told: %t", says, said(got), told)
 		}
