@@ -132,7 +132,7 @@ func define(upstream string, value any, most int) (Tool, error) {
 	}
 	canonical := appendValue(nil, definition)
 	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical)}
-	s := sheet{most: most}
+	s := sheet{text: make([]byte, 0, 2*min(len(canonical), most)), most: most}
 	s.value(definition, 0)
 	t.size = len(t.lines()) + len(s.text) + len("\n")
 	return t, nil
