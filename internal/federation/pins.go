@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -39,11 +38,8 @@ type Pins struct {
 	Logger *slog.Logger
 }
 
-// The reasons for which what is taken in is not in the file.
-var (
-	errFixed = errors.New("mcpd serve writes the lock file, and this does not")
-	errRoom  = errors.New("the lock file would be too long with it")
-)
+// errFixed is why what is taken in is not in the file of a lock that is not written.
+var errFixed = errors.New("mcpd serve writes the lock file, and this does not")
 
 // pins are the lock, and what became of it.
 type pins struct {
@@ -253,47 +249,6 @@ func (p *pins) serve(offers []*offer) {
 	}
 	p.served = p.lock
 	p.tellQuarantined(offers)
-}
-
-// keep writes what the file does not have to it, or keeps it in memory where that cannot
-// be. Somebody who has changed the file meanwhile is not overwritten: the file is read
-// again then, and this is tried again.
-func (p *pins) keep(kept *lockfile.Lock, fresh bool) {
-	before := p.unkept
-	if fresh {
-		p.set(p.read, kept)
-	}
-	p.unkept = errFixed
-	if p.Fixed {
-		return
-	}
-	if p.unkept = p.write(); p.unkept != nil && (fresh || before == nil || before.Error() != p.unkept.Error()) {
-		p.Logger.Warn("what upstreams offer is pinned in memory only, and anew at the next start",
-			slog.Any("upstreams", p.kept.Upstreams()), slog.String("error", p.unkept.Error()))
-	}
-}
-
-// write writes what is kept to the file, and returns why something of it still is: for want
-// of room that is what would make the file too long, and the rest is written.
-func (p *pins) write() error {
-	full := p.read.Fill(p.kept)
-	if full == p.read {
-		return errRoom
-	}
-	switch now, err := lockfile.Read(p.Path); {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
-	case err == nil && now.Sum() != p.read.Sum() || err != nil && p.file != nil:
-		return errors.New("the file has changed meanwhile")
-	}
-	if err := lockfile.Write(p.Path, full); err != nil {
-		return err
-	}
-	p.file = full.Encode()
-	if p.set(full, p.kept); len(p.kept.Upstreams()) > 0 {
-		return errRoom
-	}
-	return nil
 }
 
 // tellAccepted tells what the lock says otherwise than that by which tools were served.

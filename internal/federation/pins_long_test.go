@@ -63,8 +63,11 @@ func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
 		recorded = append(recorded, fmt.Sprintf("%s %.1d", attributes["upstream"], len(attributes["lock"])))
 	}
 	p.serve([]*offer{greedy, first(t, "harmless")})
-	// A later load neither writes nor tells anything.
-	p.serve(nil)
+	// A later load tells nothing, and has nothing read anew.
+	before := p.lock
+	if p.serve(nil); p.lock != before {
+		t.Error("the lock is another with each load")
+	}
 	if want := "level=WARN msg=\"what upstreams offer is pinned in memory only, and anew at the next start\" upstreams=[greedy] error=\"the lock file would be too long with it\"\n" +
 		"level=INFO msg=\"the tools of an upstream are pinned as it lists them now\" upstream=greedy tools=263\n" +
 		"level=INFO msg=\"the tools of an upstream are pinned as it lists them now\" upstream=harmless tools=1\n"; said.String() != want {
