@@ -18,12 +18,20 @@ type listed struct {
 	why     []error
 }
 
+// maxBlocks is how much of the lock file the tools of one upstream may take, in bytes, so
+// that they leave room for those of others.
+const maxBlocks = 8 << 20
+
+// errBlocks is of a tool that is listed behind as much as may be accepted of an upstream.
+var errBlocks = fmt.Errorf("nobody can accept it: the tools before it in the list take %d MiB of mcpd.lock, which is all that those of one upstream may", maxBlocks>>20)
+
 // errSecretName is of a tool that nobody could call without telling the secret.
 var errSecretName = errors.New("its name holds the value of a secret")
 
 // listedOf reads entries of the list of tools of an upstream, from behind the veil: what is
 // accepted is written to a file.
 func listedOf(upstream string, entries []json.RawMessage, veil Veil) (l listed) {
+	room := maxBlocks
 	for _, entry := range entries {
 		said := decoded(entry)
 		entry = veil.RedactJSON(entry)
@@ -33,7 +41,10 @@ func listedOf(upstream string, entries []json.RawMessage, veil Veil) (l listed) 
 			l.refused, l.why = append(l.refused, entry), append(l.why, errTask)
 		} else if t, err := lockfile.Of(upstream, entry); err != nil {
 			l.refused, l.why = append(l.refused, entry), append(l.why, fmt.Errorf("nobody can accept it: %w", err))
+		} else if t.Len() > room {
+			l.refused, l.why, room = append(l.refused, entry), append(l.why, errBlocks), 0
 		} else {
+			room -= t.Len()
 			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -55,7 +55,7 @@ type pins struct {
 	listed   *lockfile.Lock
 	// unkept is why the file does not have what is kept.
 	unkept error
-	// sum is the hash of the file of the lock summed.
+	// sum is that of the lock summed.
 	summed *lockfile.Lock
 	sum    [sha256.Size]byte
 	// served is the lock by which tools are served, nil before any are, and quarantined are
@@ -207,7 +207,7 @@ func knows(l *lockfile.Lock, upstream string) bool {
 func (p *pins) hash(offers []*offer) (sum [sha256.Size]byte) {
 	lock, some := p.with(offers), false
 	if p.summed != lock {
-		p.summed, p.sum = lock, sha256.Sum256(lock.Encode())
+		p.summed, p.sum = lock, lock.Sum()
 	}
 	h := sha256.New()
 	h.Write(p.sum[:])
@@ -247,41 +247,19 @@ func (p *pins) serve(offers []*offer) {
 	if len(kept.Upstreams()) > 0 {
 		p.keep(kept, firsts != nil)
 	}
-	sum := sha256.Sum256(p.lock.Encode())
+	sum := sha256.Sum256(p.file)
 	for _, o := range firsts {
-		p.Logger.Info("the tools of an upstream are pinned as it lists them now", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
-		p.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": fmt.Sprintf("%x", sum)})
+		lock := ""
+		if !knows(p.kept, o.upstream) {
+			lock = hex.EncodeToString(sum[:])
+		}
+		if !p.Fixed {
+			p.Logger.Info("the tools of an upstream are pinned as it lists them now", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
+		}
+		p.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": lock})
 	}
 	p.served = p.lock
 	p.tellQuarantined(offers)
-}
-
-// keep writes what the file does not have to it, or keeps it in memory where that cannot
-// be. Somebody who has changed the file meanwhile is not overwritten: the file is read
-// again then, and this is tried again.
-func (p *pins) keep(kept *lockfile.Lock, fresh bool) {
-	read, before := p.read, p.unkept
-	p.set(read, kept)
-	p.unkept = errFixed
-	if p.Fixed {
-		return
-	}
-	switch now, err := lockfile.Read(p.Path); {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		p.unkept = err
-	case err == nil && !bytes.Equal(now.Encode(), read.Encode()) || err != nil && p.file != nil:
-		p.unkept = errors.New("the file has changed meanwhile")
-	default:
-		p.unkept = lockfile.Write(p.Path, p.lock)
-	}
-	if p.unkept == nil {
-		p.file = p.lock.Encode()
-		p.set(p.lock, new(lockfile.Lock))
-		return
-	}
-	if fresh || before == nil || before.Error() != p.unkept.Error() {
-		p.Logger.Warn("what upstreams offer is pinned in memory only, and anew at the next start", slog.String("error", p.unkept.Error()))
-	}
 }
 
 // tellAccepted tells what the lock says otherwise than that by which tools were served.
@@ -295,20 +273,6 @@ func (p *pins) tellAccepted() {
 			p.Audit("upstream.accepted", textsOf(c))
 		}
 	}
-}
-
-// tellQuarantined tells which tools are in quarantine that were not.
-func (p *pins) tellQuarantined(offers []*offer) {
-	now := map[lockfile.Change]bool{}
-	for _, o := range offers {
-		for _, c := range o.quarantined {
-			if now[c] = true; !p.quarantined[c] {
-				p.Logger.Warn("a tool of an upstream is in quarantine until it is accepted; mcpd lock diff shows the change", attributesOf(c)...)
-				p.Audit("upstream.quarantined", textsOf(c))
-			}
-		}
-	}
-	p.quarantined = now
 }
 
 // textsOf returns a change for records: definitions are their hashes, "" for none.

@@ -53,6 +53,16 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// BenchmarkEncode writes the file of 2,000 tools.
+func BenchmarkEncode(b *testing.B) {
+	lock := new(lockfile.Lock).Pin("github", tools(b, entries(2000))...)
+	b.SetBytes(int64(len(lock.Encode())))
+	b.ReportAllocs()
+	for b.Loop() {
+		lock.Encode()
+	}
+}
+
 // BenchmarkParse reads the file of 1,000 tools.
 func BenchmarkParse(b *testing.B) {
 	file := new(lockfile.Lock).Pin("github", tools(b, entries(1000))...).Encode()

@@ -58,7 +58,9 @@ func separated(dst []byte, i int) []byte {
 
 // sortedNames returns the names of an object's members in their canonical order.
 func sortedNames(object map[string]any) []string {
-	return slices.SortedFunc(maps.Keys(object), compareNames)
+	names := slices.AppendSeq(make([]string, 0, len(object)), maps.Keys(object))
+	slices.SortFunc(names, compareNames)
+	return names
 }
 
 // compareNames compares two names by their UTF-16 code units (RFC 8785 section 3.2.3).

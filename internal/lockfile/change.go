@@ -77,7 +77,7 @@ func (c Change) Whole() bool {
 }
 
 func (c Change) lines() []string {
-	return unified(withoutCommas(sheetOf(c.Old)), withoutCommas(sheetOf(c.New)))
+	return unified(withoutCommas(linesOf(c.Old)), withoutCommas(linesOf(c.New)))
 }
 
 // side returns the head line of one side.

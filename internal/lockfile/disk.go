@@ -45,14 +45,14 @@ func read(path string) ([]byte, error) {
 // none, such as a link, is refused, and so is a lock that [Parse] would find too long.
 // Of two programs that write at the same time, the last one wins.
 func Write(path string, l *Lock) error {
-	if err := write(path, l.Encode()); err != nil {
+	if err := write(path, l); err != nil {
 		return fmt.Errorf("write lock: %w", err)
 	}
 	return nil
 }
 
-func write(path string, file []byte) (err error) {
-	if len(file) > maxFile {
+func write(path string, l *Lock) (err error) {
+	if l.Len() > maxFile {
 		return fmt.Errorf("%s would be longer than %d MiB", path, maxFile>>20)
 	}
 	switch info, err := os.Lstat(path); {
@@ -72,7 +72,7 @@ func write(path string, file []byte) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	_, err = f.Write(file)
+	_, err = f.Write(l.Encode())
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@
 // Adjacent string literals are one string. Characters that show nothing, or that move
 // others, are escapes. A definition that does not fit the hash above it is an error: it
 // was edited by hand, or mixed by a merge. The hash is no signature; who may write the
-// file may accept tools.
+// file may accept tools. What would take much of a file is no tool: what is listed in a few
+// bytes may take many there.
 //
 // The package asks no server, decides nothing about a call, and locks no file against
 // other processes.

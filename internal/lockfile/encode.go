@@ -18,17 +18,40 @@ const (
 
 // Encode returns the file of a lock. Equal locks have equal files.
 func (l *Lock) Encode() []byte {
-	file := []byte(head)
+	file := append(make([]byte, 0, l.Len()), head...)
 	for _, a := range l.upstreams {
-		file = append(file, "\n"+upstreamWord+quoted(a.upstream)+"\n"...)
+		file = append(file, upstreamLine(a.upstream)...)
 		for _, t := range a.tools {
-			file = append(file, "\n"+toolWord+label(t.upstream, t.name)+"\n"+hashWord+t.Hash()+"\n"...)
-			for _, line := range sheetOf(t) {
-				file = append(append(file, line...), '\n')
-			}
+			file = append(file, t.lines()...)
+			file = append(appendSheet(file, t), '\n')
 		}
 	}
 	return file
+}
+
+// Len returns how long the file of a lock is, without making it.
+func (l *Lock) Len() int {
+	n := len(head)
+	for _, a := range l.upstreams {
+		n += a.len()
+	}
+	return n
+}
+
+// len returns how much of a file the blocks of an upstream take.
+func (a accepted) len() int {
+	n := len(upstreamLine(a.upstream))
+	for _, t := range a.tools {
+		n += t.size
+	}
+	return n
+}
+
+func upstreamLine(upstream string) string { return "\n" + upstreamWord + quoted(upstream) + "\n" }
+
+// lines returns those of a tool's block that are before its definition.
+func (t Tool) lines() string {
+	return "\n" + toolWord + label(t.upstream, t.name) + "\n" + hashWord + t.Hash() + "\n"
 }
 
 // label returns the name of a tool as files, diffs and errors have it.

@@ -18,12 +18,17 @@ type accepted struct {
 	tools    []Tool
 }
 
+// find returns where an upstream stands, or would.
+func (l *Lock) find(upstream string) (i int, known bool) {
+	return slices.BinarySearchFunc(l.upstreams, upstream, func(a accepted, name string) int {
+		return strings.Compare(a.upstream, name)
+	})
+}
+
 // of returns the accepted tools of an upstream; known is false when the lock has never
 // heard of it.
 func (l *Lock) of(upstream string) (tools []Tool, known bool) {
-	i, known := slices.BinarySearchFunc(l.upstreams, upstream, func(a accepted, name string) int {
-		return strings.Compare(a.upstream, name)
-	})
+	i, known := l.find(upstream)
 	if !known {
 		return nil, false
 	}
@@ -49,14 +54,27 @@ func (l *Lock) Tools(upstream string) []Tool {
 // tools that are of this upstream in place of what was accepted under their names. It is
 // for [Verdict.First].
 func (l *Lock) Pin(upstream string, tools ...Tool) *Lock {
-	d := draftOf(l)
-	d.know(upstream)
+	before, _ := l.of(upstream)
+	d := draft{}
+	d.add(upstream, before)
 	for _, t := range tools {
 		if t.upstream == upstream {
 			d[upstream][t.name] = t
 		}
 	}
-	return d.lock()
+	return l.with(d.accepted(upstream))
+}
+
+// with returns the lock with what it holds of one upstream in place of what it held.
+func (l *Lock) with(a accepted) *Lock {
+	i, known := l.find(a.upstream)
+	upstreams := slices.Clone(l.upstreams)
+	if known {
+		upstreams[i] = a
+	} else {
+		upstreams = slices.Insert(upstreams, i, a)
+	}
+	return &Lock{upstreams}
 }
 
 // Accept returns the lock with changes taken in: what was added or changed is accepted as
@@ -80,12 +98,17 @@ type draft map[string]map[string]Tool
 func draftOf(l *Lock) draft {
 	d := draft{}
 	for _, a := range l.upstreams {
-		d.know(a.upstream)
-		for _, t := range a.tools {
-			d[a.upstream][t.name] = t
-		}
+		d.add(a.upstream, a.tools)
 	}
 	return d
+}
+
+// add adds an upstream, and tools of it.
+func (d draft) add(upstream string, tools []Tool) {
+	d.know(upstream)
+	for _, t := range tools {
+		d[upstream][t.name] = t
+	}
 }
 
 func (d draft) know(upstream string) {
@@ -97,8 +120,12 @@ func (d draft) know(upstream string) {
 func (d draft) lock() *Lock {
 	l := &Lock{}
 	for _, upstream := range slices.Sorted(maps.Keys(d)) {
-		tools := slices.SortedFunc(maps.Values(d[upstream]), byName)
-		l.upstreams = append(l.upstreams, accepted{upstream, tools})
+		l.upstreams = append(l.upstreams, d.accepted(upstream))
 	}
 	return l
+}
+
+// accepted returns what a draft holds of an upstream.
+func (d draft) accepted(upstream string) accepted {
+	return accepted{upstream, slices.SortedFunc(maps.Values(d[upstream]), byName)}
 }

@@ -170,7 +170,7 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
-	t, err := define(upstream, value)
+	t, err := define(upstream, value, maxFile)
 	switch {
 	case err != nil:
 		return Tool{}, fmt.Errorf("read definition: %w", err)

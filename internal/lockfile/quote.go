@@ -1,6 +1,7 @@
 package lockfile
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 )
@@ -12,9 +13,12 @@ const maxPiece = 80
 const maxMarks = 3
 
 // quoted returns a text as a JSON string of one line, that shows each of its characters.
-func quoted(text string) string {
+func quoted(text string) string { return string(appendQuoted(nil, text)) }
+
+// appendQuoted appends what [quoted] returns.
+func appendQuoted(dst []byte, text string) []byte {
 	var e eye
-	return string(appendText(nil, text, e.hides))
+	return appendText(dst, text, e.hides)
 }
 
 // eye looks at a text from its beginning, and knows what nobody sees of it.
@@ -54,34 +58,36 @@ func (e *eye) columns(r rune) int {
 
 // pieces cuts a text so that each of its lines and sentences begins a piece, and none is
 // wide. What is put into a text, or taken out, leaves the pieces around it as they are.
-func pieces(text string) []string {
-	var list []string
-	var e eye
-	var before rune
-	from, width := 0, 0
-	blank, behind := 0, 0 // the last place to cut at, and the width up to there
-	cut := func(at, rest int) {
-		list = append(list, text[from:at])
-		from, width = at, rest
-	}
-	for i, r := range text {
-		columns := e.columns(r)
-		switch {
-		case i == from:
-		case begins(before, r):
-			cut(i, 0)
-		case width+columns > maxPiece && blank > from:
-			cut(blank, width-behind)
-		case width+columns > maxPiece:
-			cut(i, 0)
+func pieces(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var e eye
+		var before rune
+		from, width := 0, 0
+		blank, behind := 0, 0 // the last place to cut at, and the width up to there
+		for i, r := range text {
+			columns := e.columns(r)
+			at, rest := from, width
+			switch {
+			case i == from:
+			case begins(before, r):
+				at, rest = i, 0
+			case width+columns > maxPiece && blank > from:
+				at, rest = blank, width-behind
+			case width+columns > maxPiece:
+				at, rest = i, 0
+			}
+			if at > from && !yield(text[from:at]) {
+				return
+			}
+			from, width = at, rest
+			if r == ' ' && before != ' ' {
+				blank, behind = i, width
+			}
+			width += columns
+			before = r
 		}
-		if r == ' ' && before != ' ' {
-			blank, behind = i, width
-		}
-		width += columns
-		before = r
+		yield(text[from:])
 	}
-	return append(list, text[from:])
 }
 
 // begins reports whether a line or a sentence begins between two characters. The blank

@@ -1,75 +1,99 @@
 package lockfile
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "strings"
 
 // sheet is a definition as people read it: JSON with one member or item a line, and texts
 // in [pieces], each a string of its own on a line of its own. No line is longer than some
-// 300 columns, but for numbers with more digits.
+// 200 columns, but for numbers with more digits.
 type sheet struct {
-	lines []string
-	open  []byte // the last line, which has no end yet
+	text []byte
+	// most is beyond what length of the text nothing is written that is not begun; 0 is
+	// beyond none.
+	most int
 }
 
-// sheetOf returns the lines of a tool's definition; the zero Tool has none.
-func sheetOf(t Tool) []string {
+// appendSheet appends the lines of a tool's definition, with no end behind the last; the
+// zero Tool has none.
+func appendSheet(dst []byte, t Tool) []byte {
 	value, err := decode([]byte(t.definition))
 	if err != nil {
-		return nil
+		return dst
 	}
-	var s sheet
+	s := sheet{text: dst}
 	s.value(value, 0)
-	return append(s.lines, string(s.open))
+	return s.text
 }
 
-// Levels of depth by which lines are set in.
+// linesOf returns the lines of a tool's definition.
+func linesOf(t Tool) []string {
+	text := appendSheet(nil, t)
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// Levels of depth by which lines are set in. What is deeper than the deepest is set in as
+// that is: a line says what it is by its brackets, and blanks before each of thousands of
+// items would be most of the text.
 const (
 	nested    = 1
 	continued = 2
+	deepest   = 16
 )
 
 func (s *sheet) value(value any, depth int) {
+	inner := min(depth+nested, deepest)
 	switch value := value.(type) {
 	case string:
-		s.text(value, depth)
+		s.string(value, depth)
 	case []any:
-		s.open = append(s.open, '[')
+		s.text = append(s.text, '[')
 		for i, item := range value {
-			s.next(i, depth+nested)
-			s.value(item, depth+nested)
+			if s.full() {
+				return
+			}
+			s.next(i, inner)
+			s.value(item, inner)
 		}
 		s.end(']', len(value), depth)
 	case map[string]any:
-		s.open = append(s.open, '{')
+		s.text = append(s.text, '{')
 		for i, name := range sortedNames(value) {
-			s.next(i, depth+nested)
-			s.text(name, depth+nested)
-			s.open = append(s.open, ": "...)
-			s.value(value[name], depth+nested)
+			if s.full() {
+				return
+			}
+			s.next(i, inner)
+			s.string(name, inner)
+			s.text = append(s.text, ": "...)
+			s.value(value[name], inner)
 		}
 		s.end('}', len(value), depth)
-	case json.Number:
-		s.open = append(s.open, value...)
 	default:
-		s.open = appendValue(s.open, value)
+		s.text = appendValue(s.text, value)
 	}
 }
 
-// text writes a text in its pieces.
-func (s *sheet) text(text string, depth int) {
-	for i, piece := range pieces(text) {
-		if i > 0 {
+// string writes a text in its pieces.
+func (s *sheet) string(text string, depth int) {
+	behind := false
+	for piece := range pieces(text) {
+		if s.full() {
+			return
+		}
+		if behind {
 			s.line(depth + continued)
 		}
-		s.open = append(s.open, quoted(piece)...)
+		s.text, behind = appendQuoted(s.text, piece), true
 	}
 }
+
+// full reports whether the text is longer than it may be.
+func (s *sheet) full() bool { return s.most > 0 && len(s.text) > s.most }
 
 // next begins the line of a member or item.
 func (s *sheet) next(i, depth int) {
-	s.open = separated(s.open, i)
+	s.text = separated(s.text, i)
 	s.line(depth)
 }
 
@@ -78,13 +102,15 @@ func (s *sheet) end(bracket byte, n, depth int) {
 	if n > 0 {
 		s.line(depth)
 	}
-	s.open = append(s.open, bracket)
+	s.text = append(s.text, bracket)
 }
 
 // line begins a line.
 func (s *sheet) line(depth int) {
-	s.lines = append(s.lines, string(s.open))
-	s.open = append(s.open[:0], strings.Repeat("  ", depth)...)
+	s.text = append(s.text, '\n')
+	for range depth {
+		s.text = append(s.text, "  "...)
+	}
 }
 
 // joiner puts lines of a sheet together to JSON again.

@@ -1,7 +1,6 @@
 package lockfile_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -9,16 +8,6 @@ import (
 
 	"github.com/mcpd/mcpd/internal/lockfile"
 )
-
-// huge returns a lock that is longer than a file may be.
-func huge(t testing.TB) *lockfile.Lock {
-	numbers := strings.Repeat("[", 60) + strings.Repeat("1e20,", 40_000) + "1" + strings.Repeat("]", 60)
-	var tools []lockfile.Tool
-	for i := range 12 {
-		tools = append(tools, tool(t, fmt.Sprintf(`{"name":"t%d","inputSchema":{"enum":%s}}`, i, numbers)))
-	}
-	return new(lockfile.Lock).Pin("github", tools...)
-}
 
 // TestEveryConstructAtEverySize takes in definitions that repeat or nest a construct up to
 // the limits and beyond, writes them, reads them and shows them. None may end the process
@@ -35,21 +24,21 @@ func TestEveryConstructAtEverySize(t *testing.T) {
 		{"nested objects", again(`{"a":`, `}`), 10},
 		{"nested arrays", again(`[`, `]`), 10},
 		{"items", func(n int) string { return "[" + strings.Repeat("1,", n) + "1]" }, 10_000},
-		{"numbers that grow", func(n int) string { return "[" + strings.Repeat("1e20,", n) + "1]" }, 10_000},
+		{"numbers that grow", func(n int) string { return "[" + strings.Repeat("1e20,", n) + "1]" }, 1_000},
 		{"empty objects in depth", func(n int) string {
 			return strings.Repeat("[", 60) + strings.Repeat("{},", n) + "1" + strings.Repeat("]", 60)
-		}, 10_000},
-		{"letters", func(n int) string { return `"` + strings.Repeat("x", n) + `"` }, 1_000_000},
-		{"sentences", func(n int) string { return `"` + strings.Repeat(". ", n) + `"` }, 100_000},
-		{"lines", func(n int) string { return `"` + strings.Repeat(`\n`, n) + `"` }, 100_000},
+		}, 1_000},
+		{"letters", func(n int) string { return `"` + strings.Repeat("x", n) + `"` }, 100_000},
+		{"sentences", func(n int) string { return `"` + strings.Repeat(". ", n) + `"` }, 10_000},
+		{"lines", func(n int) string { return `"` + strings.Repeat(`\n`, n) + `"` }, 10_000},
 		{"backslashes", func(n int) string { return `"` + strings.Repeat(`\\`, n) + `"` }, 100_000},
 		{"quotes", func(n int) string { return `"` + strings.Repeat(`\"`, n) + `"` }, 100_000},
-		{"escapes", func(n int) string { return `"` + strings.Repeat(`\u202e`, n) + `"` }, 100_000},
-		{"marks", func(n int) string { return `"` + strings.Repeat("\u0301", n) + `"` }, 100_000},
-		{"digits", func(n int) string { return "0." + strings.Repeat("7", n) }, 1_000_000},
+		{"escapes", func(n int) string { return `"` + strings.Repeat(`\u202e`, n) + `"` }, 10_000},
+		{"marks", func(n int) string { return `"` + strings.Repeat("\u0301", n) + `"` }, 10_000},
+		{"digits", func(n int) string { return "0." + strings.Repeat("7", n) }, 100_000},
 		{"zeros", func(n int) string { return "1." + strings.Repeat("0", n) }, 1_000_000},
 		{"zeros of an exponent", func(n int) string { return "1e-" + strings.Repeat("0", n) + "1" }, 1_000_000},
-		{"a long name", func(n int) string { return `{"` + strings.Repeat("x", n) + `":1}` }, 1_000_000},
+		{"a long name", func(n int) string { return `{"` + strings.Repeat("x", n) + `":1}` }, 100_000},
 	} {
 		for n := 1; n <= 1_000_000; n *= 10 {
 			entry := `{"name":"a","inputSchema":{"x":` + row.schema(n) + `}}`
@@ -61,7 +50,11 @@ func TestEveryConstructAtEverySize(t *testing.T) {
 				continue
 			}
 			lock := new(lockfile.Lock).Pin("github", read)
-			parsed, err := lockfile.Parse(lock.Encode())
+			file := lock.Encode()
+			if len(file) != lock.Len() || len(file) > 257<<10 {
+				t.Errorf("%d %s: the file has %d bytes, and %d are told", n, row.name, len(file), lock.Len())
+			}
+			parsed, err := lockfile.Parse(file)
 			if err != nil {
 				t.Errorf("%d %s: %v", n, row.name, err)
 				continue

@@ -20,9 +20,16 @@ const (
 	maxName   = 1 << 10 // bytes
 )
 
+// maxBlock is how much of a lock file a tool may take, in bytes: what is listed in a few
+// bytes can take many there, where each item has a line, and nobody would review it.
+const maxBlock = 256 << 10
+
 // Tool is the definition of a tool of an upstream. The zero Tool is none.
 type Tool struct {
 	upstream, name, definition string
+
+	sum  [sha256.Size]byte // of the definition
+	size int               // of the block
 }
 
 // Upstream returns the name of the upstream's block.
@@ -36,10 +43,10 @@ func (t Tool) Definition() json.RawMessage { return json.RawMessage(t.definition
 
 // Hash returns the SHA-256 of the definition in its canonical form, in 64 lower-case
 // hexadecimal digits.
-func (t Tool) Hash() string {
-	sum := sha256.Sum256([]byte(t.definition))
-	return hex.EncodeToString(sum[:])
-}
+func (t Tool) Hash() string { return hex.EncodeToString(t.sum[:]) }
+
+// Len returns how much of a lock file the tool takes, in bytes.
+func (t Tool) Len() int { return t.size }
 
 // Equal reports whether two tools are the same, with the same definition.
 func (t Tool) Equal(other Tool) bool { return t == other }
@@ -54,8 +61,8 @@ func byName(a, b Tool) int {
 // longer than 1 MiB, deeper than 64, has more than 50,000 structural characters, or is not
 // JSON of one reading (see [jsongate.Check]; a string with half of a surrogate pair is none),
 // it has no name of 1 to 1,024 bytes, a member of the definition has not its type, or is
-// named like one but for case, which some decoders take for it. Such a tool cannot be
-// pinned, and must not be served.
+// named like one but for case, which some decoders take for it, or it would take more than
+// 256 KiB of a lock file. Such a tool cannot be pinned, and must not be served.
 func Of(upstream string, entry json.RawMessage) (Tool, error) {
 	if err := jsongate.Check(entry, jsongate.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
@@ -64,7 +71,10 @@ func Of(upstream string, entry json.RawMessage) (Tool, error) {
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
-	t, err := define(upstream, value)
+	t, err := define(upstream, value, maxBlock)
+	if err == nil && t.size > maxBlock {
+		err = fmt.Errorf("it would take more than %d KiB of mcpd.lock", maxBlock>>10)
+	}
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
@@ -95,8 +105,9 @@ func (p part) holds(value any) bool {
 	return false
 }
 
-// define returns the tool that a decoded entry defines.
-func define(upstream string, value any) (Tool, error) {
+// define returns the tool that a decoded entry defines. Its size is known up to most; that
+// of a larger one is anything beyond.
+func define(upstream string, value any, most int) (Tool, error) {
 	entry, ok := value.(map[string]any)
 	if !ok {
 		return Tool{}, errors.New("it is no object")
@@ -119,7 +130,12 @@ func define(upstream string, value any) (Tool, error) {
 	if name == "" || len(name) > maxName {
 		return Tool{}, fmt.Errorf("it has no name of 1 to %d bytes", maxName)
 	}
-	return Tool{upstream: upstream, name: name, definition: string(appendValue(nil, definition))}, nil
+	canonical := appendValue(nil, definition)
+	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical)}
+	s := sheet{text: make([]byte, 0, 2*min(len(canonical), most)), most: most}
+	s.value(definition, 0)
+	t.size = len(t.lines()) + len(s.text) + len("\n")
+	return t, nil
 }
 
 // partOf returns the part of a definition that a decoder may take a member for.

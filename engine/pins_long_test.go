@@ -1,0 +1,45 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast: a deep schema of many items is short
+// in a list, and would be long in the lock file.
+func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
+	schema := strings.Repeat("[", 55) + strings.Repeat("0,", 48_900) + "1" + strings.Repeat("]", 55)
+	var tools []string
+	for i := range 14 {
+		tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object","properties":{"a":{"enum":%s}}}}`, i, schema))
+	}
+	up, lock := newShifting(t, "read"), newLock(t)
+	greedy := strings.Replace(upstreamAt(raw(t, strings.Join(tools, ","))), `"lab"`, `"greedy"`, 1)
+	config := upstreamAt(up.url) + greedy
+	s := pinned(t, lock, config)
+	if diff := cmp.Diff([]string{"lab read cfff"}, accepted(t, lock)); diff != "" {
+		t.Errorf("the lock file (-want +got)\n%s", diff)
+	}
+	status := s.Status().Upstreams[1]
+	if want := "tool greedy_t0: nobody can accept it: read definition: it would take more than 256 KiB of mcpd.lock"; status.Left != 14 || status.LeftOut[0] != want || status.Unkept != nil {
+		t.Errorf("%d are left out, %q, %v", status.Left, status.LeftOut, status.Unkept)
+	}
+	up.add("read", other)
+	if got := names(pinned(t, lock, config)); len(got) > 0 {
+		t.Errorf("behind a restart %q are served", got)
+	}
+}
+
+// TestAProgramBesideTheServerSaysNothingOfPins that it does not write.
+func TestAProgramBesideTheServerSaysNothingOfPins(t *testing.T) {
+	var said logBuffer
+	server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(newShifting(t, "read").url)), LockPath: newLock(t), LockFixed: true, Logger: said.logger()})
+	if strings.Contains(said.String(), "pinned") {
+		t.Errorf("the log has\n%s", said.String())
+	}
+}
