@@ -97,6 +97,8 @@ func labs(t *testing.T) map[string]string {
 // legacy is a server of revision 2025-11-25 over Streamable HTTP, with a tool that asks its
 // client in the midst of a call.
 type legacy struct {
+	asks string // the parameters of what it asks users; "" for a form
+
 	mu      sync.Mutex
 	answers map[string]chan json.RawMessage
 }
@@ -162,7 +164,10 @@ func (l *legacy) call(w http.ResponseWriter, id json.RawMessage, tool string) {
 	l.answers[asked] = c
 	l.mu.Unlock()
 	question := `"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}`
-	if tool == "samples" {
+	switch {
+	case l.asks != "":
+		question = `"method":"elicitation/create","params":` + l.asks
+	case tool == "samples":
 		question = `"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"Think"}}],"maxTokens":1000000,"includeContext":"allServers"}`
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

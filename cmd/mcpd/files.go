@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -184,14 +182,6 @@ func printProblems(e env, report engine.Report) error {
 		return nil
 	}
 	return diag.Printer{Sources: report.Shown(), Color: e.colour}.Print(e.stderr, report.Problems)
-}
-
-// printJSON prints a value for machines.
-func printJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }
 
 // offered counts what callers may ask for, tools first; only tools when there

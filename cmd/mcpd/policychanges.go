@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +28,7 @@ func changesPrinter(e env, asJSON bool) *changes {
 // change prints one call.
 func (p *changes) change(c *replay.Change) error {
 	if p.asJSON {
-		row, err := json.MarshalIndent(changeRowOf(c), "    ", "  ")
+		row, err := indentedJSON(changeRowOf(c), "    ")
 		if err != nil {
 			return err
 		}
@@ -85,10 +84,10 @@ func (p *changes) endJSON(n replay.Counts, strange int) error {
 	if !p.some {
 		begin = "{\n  \"changes\": [],\n"
 	}
-	counts, err := json.MarshalIndent(countsRow{
+	counts, err := indentedJSON(countsRow{
 		Calls: n.Calls, Different: n.Different, Same: n.Same, OtherPolicy: n.OtherPolicy, Unknown: n.Unknown, Gone: n.Gone, Strange: strange,
 		Reasons: orNone(n.Reasons), Names: orNone(n.Names),
-	}, "  ", "  ")
+	}, "  ")
 	if err != nil {
 		return err
 	}

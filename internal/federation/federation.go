@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/plain"
 	"github.com/mcpd/mcpd/internal/upstream"
 )
 
@@ -225,7 +226,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
 		offered.Problems = append(offered.Problems, o.problems...)
 		if text := strings.TrimSpace(f.veil.Redact(listing.Instructions)); u.Instructions && text != "" {
-			offered.Instructions = append(offered.Instructions, "["+u.Name+"] "+clipped(text))
+			offered.Instructions = append(offered.Instructions, plain.Prompt("["+u.Name+"] ", text, maxMessage))
 		}
 	}
 	offered.Accepted = f.pins.hash(f.known)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -135,74 +134,29 @@ func (l *leg) may(ctx context.Context, method string, params json.RawMessage) er
 	return errors.New("nobody can be asked")
 }
 
-// asking are the members of each question that clients get: those that we know. What a
-// server wants to see of other servers (includeContext) is none of them.
-var asking = map[string][]string{
-	"elicitation/create":     {"mode", "message", "requestedSchema", "url", "elicitationId"},
-	"sampling/createMessage": {"messages", "modelPreferences", "systemPrompt", "temperature", "maxTokens", "stopSequences", "metadata", "tools", "toolChoice"},
-	"roots/list":             {},
-}
-
 // originKey is the member of _meta that says which server asks.
 const originKey = "mcpd/upstream"
 
-// params returns a question as its client gets it: it bears the name of the server, where
-// a person sees it.
+// params returns a question as its client gets it: it holds what we know of MCP, and bears
+// the name of the server, where a person sees it.
 func (l *leg) params(q upstream.Question) (json.RawMessage, error) {
-	known, ok := asking[q.Method]
-	if !ok {
-		return nil, fmt.Errorf("nobody can be asked for %.64q", q.Method)
-	}
-	said, params := decoded(q.Params), map[string]any{}
-	for _, name := range known {
-		if value, given := said[name]; given {
-			params[name] = value
-		}
-	}
-	label := "[" + l.server + "] "
-	switch q.Method {
+	var params map[string]any
+	var err error
+	switch said := given(q.Params); q.Method {
 	case "elicitation/create":
-		if said.text("mode") == "url" && !isPage(said.text("url")) {
-			return nil, errors.New("users are sent to pages over https alone")
-		}
-		params["message"] = label + l.words(said.text("message"))
+		params, err = l.elicitation(said)
 	case "sampling/createMessage":
-		params["systemPrompt"] = label + l.words(said.text("systemPrompt"))
-		params["maxTokens"] = l.tokens(said["maxTokens"])
+		params, err = l.sampling(said)
+	case "roots/list":
+		params = map[string]any{}
+	default:
+		err = fmt.Errorf("nobody can be asked for %.64q", q.Method)
+	}
+	if err != nil {
+		return nil, err
 	}
 	params["_meta"] = map[string]any{originKey: l.server}
 	return json.Marshal(params)
-}
-
-// words bounds a text of a question. One that holds a secret stays as it is: the question is
-// refused for it, and would not be for half of one.
-func (l *leg) words(text string) string {
-	if l.invocation.Host.Secrets.Redact(text) != text {
-		return text
-	}
-	return clipped(text)
-}
-
-// isPage reports whether users may be sent to a page.
-func isPage(text string) bool {
-	at, err := url.Parse(text)
-	return err == nil && at.Scheme == "https" && at.Host != "" && at.User == nil
-}
-
-// defaultTokens is what a sample may have where the block does not say.
-const defaultTokens = 4096
-
-// tokens returns how many tokens a sample may have: no more than the block allows.
-func (l *leg) tokens(wanted json.RawMessage) int {
-	most := l.ask.MaxTokens
-	if most == 0 {
-		most = defaultTokens
-	}
-	var n int
-	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
-		return min(1000, most)
-	}
-	return min(n, most)
 }
 
 // resume goes on with a call whose client has answered.

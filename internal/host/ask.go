@@ -44,9 +44,12 @@ type askRequest struct {
 
 // askParams are the parameters of requests that decide whether they may be sent.
 type askParams struct {
-	Mode, URL string
+	Mode      string
+	URL, ID   *string
+	Schema    json.RawMessage
 	MaxTokens int
-	Tools     json.RawMessage
+	// Tools says that tools, or the choice of them, are for a model.
+	Tools bool
 }
 
 // UnmarshalJSON reads the members that have these names to the letter, as clients do:
@@ -56,8 +59,8 @@ func (p *askParams) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &members); err != nil {
 		return err
 	}
-	p.Tools = members["tools"]
-	for name, to := range map[string]any{"mode": &p.Mode, "url": &p.URL, "maxTokens": &p.MaxTokens} {
+	p.Tools = members["tools"] != nil || members["toolChoice"] != nil
+	for name, to := range map[string]any{"mode": &p.Mode, "url": &p.URL, "elicitationId": &p.ID, "requestedSchema": &p.Schema, "maxTokens": &p.MaxTokens} {
 		if value := members[name]; value != nil {
 			if err := json.Unmarshal(value, to); err != nil {
 				return err
@@ -147,13 +150,7 @@ func (h *Call) mayAsk(method string, params askParams) error {
 	}
 	switch method {
 	case elicitation:
-		if params.Mode != "url" {
-			return allowed(granted.Elicit, can.Form, "elicitation")
-		}
-		if h.tokens != nil && h.tokens.Leads(params.URL) {
-			return &scripting.HostError{Code: scripting.Denied, Message: "users are sent to this page by the server alone, when a request needs a token of theirs"}
-		}
-		return allowed(granted.Elicit, can.URL, "elicitation", "url")
+		return h.mayElicit(params)
 	case "sampling/createMessage":
 		most := granted.MaxTokens
 		if most == 0 {
@@ -164,7 +161,7 @@ func (h *Call) mayAsk(method string, params askParams) error {
 				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 where the body does not say, is more than the %d that the grant allows", most),
 			}
 		}
-		if len(params.Tools) > 0 {
+		if params.Tools {
 			return allowed(granted.Sample, can.SampleTools, "sampling", "tools")
 		}
 		return allowed(granted.Sample, can.Sample, "sampling")
@@ -172,6 +169,30 @@ func (h *Call) mayAsk(method string, params askParams) error {
 		return allowed(granted.Roots, can.Roots, "roots")
 	}
 	return &scripting.HostError{Code: scripting.Invalid, Message: "no client can be asked for " + method}
+}
+
+// mayElicit judges a question to the user. A form without a page and a page without a form
+// are all that there is: what is neither, or both, a client may take for the one that was
+// not judged.
+func (h *Call) mayElicit(params askParams) error {
+	granted, can := h.Asking.Grant, h.Asking.Can
+	invalid := func(message string) error { return &scripting.HostError{Code: scripting.Invalid, Message: message} }
+	switch params.Mode {
+	case "", "form":
+		if params.URL != nil || params.ID != nil {
+			return invalid("a form leads to no page: a url needs the mode url")
+		}
+		return allowed(granted.Elicit, can.Form, "elicitation")
+	case "url":
+		switch {
+		case params.URL == nil || params.Schema != nil:
+			return invalid("a page has a url, and no form")
+		case h.tokens != nil && h.tokens.Leads(*params.URL):
+			return &scripting.HostError{Code: scripting.Denied, Message: "users are sent to this page by the server alone, when a request needs a token of theirs"}
+		}
+		return allowed(granted.Elicit, can.URL, "elicitation", "url")
+	}
+	return invalid("users are asked by a form or by a url")
 }
 
 // allowed refuses what is not granted, and what the client cannot answer, which

@@ -200,7 +200,13 @@ func TestNoBodySendsUsersToThePagesOfTheServer(t *testing.T) {
 		`{"mode":"url","message":"m","url":"https://login.example.com/authorize?state=x","URL":"https://pay.example.com/"}`: scripting.Denied,
 		`{"mode":"url","Mode":"form","message":"m","url":"https://mcp.example.com/oauth/crm?state=x&code=y"}`:               scripting.Denied,
 		`{"mode":"url","message":"m","url":"https://pay.example.com/"}`:                                                     "suspended", `{"message":"m","requestedSchema":{}}`: "suspended",
-		`{"mode":1}`: scripting.Invalid, `{"mode":"url","url":[]}`: scripting.Invalid,
+		`{"mode":"URL","message":"m","url":"https://login.example.com/authorize?state=x"}`:                       scripting.Invalid,
+		`{"mode":"form","message":"m","requestedSchema":{},"url":"https://login.example.com/authorize?state=x"}`: scripting.Invalid,
+		`{"message":"m","requestedSchema":{},"url":"https://login.example.com/authorize?state=x"}`:               scripting.Invalid,
+		`{"mode":"url","message":"m","url":"https://pay.example.com/","requestedSchema":{}}`:                     scripting.Invalid,
+		`{"message":"m","requestedSchema":{},"elicitationId":"e"}`:                                               scripting.Invalid,
+		`{"mode":"url","message":"m"}`: scripting.Invalid,
+		`{"mode":1}`:                   scripting.Invalid, `{"mode":"url","url":[]}`: scripting.Invalid,
 	} {
 		payload := fmt.Sprintf(`{"requests":[{"key":"k","method":"elicitation/create","params":%s}]}`, params)
 		if _, err := bob.Do(t.Context(), 1, "ask", []byte(payload)); outcomeOf(err) != want {
@@ -210,5 +216,18 @@ func TestNoBodySendsUsersToThePagesOfTheServer(t *testing.T) {
 	h := &Call{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, Asking: bob.Asking}
 	if err := h.ask(fmt.Appendf(nil, `{"requests":[{"method":%q,"params":%s}]}`, page.Method, page.Params)); !errors.Is(err, scripting.ErrSuspended) {
 		t.Errorf("the server itself does not send ada there: %v", err)
+	}
+}
+
+func TestAModelThatUsesNoToolsIsGivenNone(t *testing.T) {
+	h := &Call{Brokers: newInn(t).Brokers, Asking: Asking{Grant: &grant.Ask{Sample: true}, Can: call.Capabilities{Sample: true}}}
+	for params, want := range map[string]string{
+		`{"messages":[]}`:                 "suspended",
+		`{"messages":[],"tools":[]}`:      scripting.Capability,
+		`{"messages":[],"toolChoice":{}}`: scripting.Capability,
+	} {
+		if err := h.ask(fmt.Appendf(nil, `{"requests":[{"method":"sampling/createMessage","params":%s}]}`, params)); outcomeOf(err) != want {
+			t.Errorf("%s comes to %v, want %s", params, err, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/audit"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/plain"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -121,7 +122,7 @@ func (x *execution) consentMessage() string {
 			fmt.Fprintf(&b, "… and %d reasons more, which are not shown\n", len(x.consents)-i)
 			break
 		}
-		shown := plain(c.reason, share)
+		shown := plain.Line(c.reason, share)
 		b.WriteString(shown + "\n")
 		left -= min(left, len(shown))
 	}
@@ -130,12 +131,12 @@ func (x *execution) consentMessage() string {
 		called = x.req.Name
 	}
 	kind := x.entry.Kind.String()
-	fmt.Fprintf(&b, "\n%s: %s", strings.ToUpper(kind[:1])+kind[1:], plain(called, maxShown))
+	fmt.Fprintf(&b, "\n%s: %s", strings.ToUpper(kind[:1])+kind[1:], plain.Line(called, maxShown))
 	if x.entry.Title != "" {
-		fmt.Fprintf(&b, " (%s)", plain(x.entry.Title, maxShown))
+		fmt.Fprintf(&b, " (%s)", plain.Line(x.entry.Title, maxShown))
 	}
 	if x.req.Kind != call.Resources {
-		fmt.Fprintf(&b, "\nArguments: %s", plain(string(orNull(x.visibleArguments())), maxShown))
+		fmt.Fprintf(&b, "\nArguments: %s", plain.Line(string(orNull(x.visibleArguments())), maxShown))
 	}
 	return b.String()
 }

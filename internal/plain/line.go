@@ -1,4 +1,4 @@
-package pipeline
+package plain
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// plain returns text as one line that shows what it holds, cut to at most most bytes.
+// Line returns text as one line that shows what it holds, cut to at most most bytes.
 // What would begin another line, show nothing, move other text or cover it is escaped.
-func plain(text string, most int) string {
+func Line(text string, most int) string {
 	l := line{marks: maxMarks}
 	for i, r := range text {
 		if l.Len() > most {
@@ -31,7 +31,7 @@ const maxMarks = 3
 // right of them: numbers and signs would else change places with them (UAX 9).
 const toTheRight = '\u200e'
 
-// line is text that is written as [plain] says.
+// line is text that is written as [Line] says.
 type line struct {
 	strings.Builder
 	blank  bool // it ends in a space, or in white space that is escaped

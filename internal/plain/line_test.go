@@ -1,4 +1,4 @@
-package pipeline
+package plain
 
 import (
 	"strings"
@@ -25,14 +25,14 @@ func TestALineShowsWhatItHolds(t *testing.T) {
 		"אב 70":                           "אב \u200e70",
 		"אב\u202e":                        "אב\u200e" + `\u202e`,
 	} {
-		if got := plain(text, 1<<10); got != want {
+		if got := Line(text, 1<<10); got != want {
 			t.Errorf("%+q: got %+q, want %+q", text, got, want)
 		}
 	}
 }
 
 func TestALineThatIsCutSaysSo(t *testing.T) {
-	if got := plain(strings.Repeat("א", 100), 9); got != strings.Repeat("א", 5)+"\u200e… and 95 characters more, which are not shown" {
+	if got := Line(strings.Repeat("א", 100), 9); got != strings.Repeat("א", 5)+"\u200e… and 95 characters more, which are not shown" {
 		t.Errorf("got %+q", got)
 	}
 }
@@ -44,12 +44,12 @@ func FuzzNoTextBreaksItsLineOrHidesInIt(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		marks, before := maxMarks, rune(0)
-		for _, r := range plain(text, 100) {
+		for _, r := range Line(text, 100) {
 			if marks++; !unicode.Is(unicode.M, r) {
 				marks = 0
 			}
 			if r != toTheRight && unseen(r) || r == ' ' && before == ' ' || marks > maxMarks || strings.ContainsRune("\n\r\t", r) {
-				t.Fatalf("%+q shows %+q", text, plain(text, 100))
+				t.Fatalf("%+q shows %+q", text, Line(text, 100))
 			}
 			before = r
 		}

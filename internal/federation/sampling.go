@@ -1,0 +1,179 @@
+package federation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/internal/plain"
+	"github.com/mcpd/mcpd/internal/reply"
+)
+
+// sampling returns the parameters of a question to a model (2025-11-25 and 2026-07-28
+// client/sampling). What a server wants to see of other servers, includeContext, is not
+// passed on.
+func (l *leg) sampling(said members) (map[string]any, error) {
+	params, err := known(said, "temperature", "stopSequences", "metadata")
+	if err != nil {
+		return nil, err
+	}
+	params["systemPrompt"] = l.words(said.text("systemPrompt"), plain.Prompt)
+	params["maxTokens"] = l.tokens(said["maxTokens"])
+	if params["messages"], err = each(said["messages"], l.message); err != nil {
+		return nil, err
+	}
+	if said["modelPreferences"] != nil {
+		if params["modelPreferences"], err = preferences(given(said["modelPreferences"])); err != nil {
+			return nil, err
+		}
+	}
+	if said["tools"] != nil {
+		if params["tools"], err = each(said["tools"], sampledTool); err != nil {
+			return nil, err
+		}
+	}
+	if said["toolChoice"] != nil {
+		if params["toolChoice"], err = known(given(said["toolChoice"]), "mode"); err != nil {
+			return nil, err
+		}
+	}
+	return params, nil
+}
+
+// preferences are those for models, with names that hint at them.
+func preferences(said members) (map[string]any, error) {
+	params, err := known(said, "costPriority", "speedPriority", "intelligencePriority")
+	if err == nil && said["hints"] != nil {
+		params["hints"], err = each(said["hints"], func(said members) (map[string]any, error) { return known(said, "name") })
+	}
+	return params, err
+}
+
+// sampledTool is a tool that a model may use, which the server itself runs.
+func sampledTool(said members) (map[string]any, error) {
+	return known(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
+}
+
+// message is one of those that the model goes on from.
+func (l *leg) message(said members) (map[string]any, error) {
+	role := said.text("role")
+	if role != "user" && role != "assistant" {
+		return nil, errors.New("a message to a model is of the user or of the assistant")
+	}
+	var content any
+	var err error
+	if isObject(said["content"]) {
+		content, err = l.block(given(said["content"]))
+	} else {
+		content, err = each(said["content"], l.block)
+	}
+	return map[string]any{"role": role, "content": content}, err
+}
+
+// blocks are the members of the content of messages by its types: those that it needs, and
+// behind them those that it may have.
+var blocks = map[string]struct{ needs, may []string }{
+	"text":        {[]string{"text"}, []string{"annotations"}},
+	"image":       {[]string{"data", "mimeType"}, []string{"annotations"}},
+	"audio":       {[]string{"data", "mimeType"}, []string{"annotations"}},
+	"tool_use":    {[]string{"id", "name", "input"}, nil},
+	"tool_result": {[]string{"toolUseId", "content"}, []string{"structuredContent", "isError"}},
+}
+
+// block is a piece of the content of a message. Of tools only a client hears that knows of
+// them.
+func (l *leg) block(said members) (map[string]any, error) {
+	kind := said.text("type")
+	of, ok := blocks[kind]
+	switch {
+	case !ok:
+		return nil, errors.New("the content of a message to a model is none that there is")
+	case kind == "tool_use" || kind == "tool_result":
+		if !l.invocation.Host.Asking.Can.SampleTools {
+			return nil, errors.New("the model of this client uses no tools")
+		}
+	}
+	for _, name := range of.needs {
+		if said[name] == nil {
+			return nil, fmt.Errorf("content of the type %s needs the member %s", kind, name)
+		}
+	}
+	params, err := known(said, slices.Concat(of.needs, of.may)...)
+	if err == nil {
+		params["type"] = kind
+	}
+	return params, err
+}
+
+// each makes what clients get of each object of a list that is not empty.
+func each(list json.RawMessage, make func(said members) (map[string]any, error)) ([]map[string]any, error) {
+	var raw []json.RawMessage
+	if json.Unmarshal(list, &raw) != nil || len(raw) == 0 {
+		return nil, errors.New("what a model is asked lacks a list that it needs")
+	}
+	var all []map[string]any
+	for _, value := range raw {
+		if !isObject(value) {
+			return nil, errors.New("what a model is asked holds what is no object")
+		}
+		one, err := make(given(value))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// shapes are what the members of a question to a model are, by their names.
+var shapes = map[string]func(json.RawMessage) bool{
+	"text": isText, "data": isText, "mimeType": isText, "id": isText, "toolUseId": isText, "name": isText, "title": isText, "description": isText, "mode": isText,
+	"temperature": isNumber, "costPriority": isNumber, "speedPriority": isNumber, "intelligencePriority": isNumber,
+	"metadata": isObject, "annotations": isObject, "input": isObject, "inputSchema": isObject, "outputSchema": isObject,
+	"structuredContent": func(json.RawMessage) bool { return true },
+	"isError":           func(value json.RawMessage) bool { return string(value) == "true" || string(value) == "false" },
+	"content":           func(value json.RawMessage) bool { return reply.CheckBlocks(value) == nil },
+	"stopSequences": func(value json.RawMessage) bool {
+		var texts []string
+		return json.Unmarshal(value, &texts) == nil
+	},
+}
+
+// known returns those members of the names that are there, each of which has to be what MCP
+// says that it is.
+func known(said members, names ...string) (map[string]any, error) {
+	params := map[string]any{}
+	for _, name := range names {
+		value := said[name]
+		if value == nil {
+			continue
+		}
+		if !shapes[name](value) {
+			return nil, fmt.Errorf("the member %s of what a model is asked is not what MCP says", name)
+		}
+		params[name] = value
+	}
+	return params, nil
+}
+
+func isText(value json.RawMessage) bool {
+	var text *string
+	return json.Unmarshal(value, &text) == nil && text != nil
+}
+
+// defaultTokens is what a sample may have where the block does not say.
+const defaultTokens = 4096
+
+// tokens returns how many tokens a sample may have: no more than the block allows.
+func (l *leg) tokens(wanted json.RawMessage) int {
+	most := l.ask.MaxTokens
+	if most == 0 {
+		most = defaultTokens
+	}
+	var n int
+	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
+		return min(1000, most)
+	}
+	return min(n, most)
+}
