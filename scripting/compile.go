@@ -282,6 +282,9 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
 	}
 	_, p.everything = found.free("globalThis")
+	_, proxies := found.free("Proxy")
+	_, tools := found.free("tools")
+	p.proxies = p.everything || proxies || tools || c.src.Kind == Code
 	for _, name := range globalsOf(&c.src, c.names()) {
 		if _, ok := found.refs[name]; ok {
 			p.uses[name] = true

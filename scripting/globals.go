@@ -90,6 +90,7 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 func (r *run) secure() error {
 	r.defineMissing()
 	r.guardPromises()
+	r.guardPrototypes()
 	if r.program.patterns {
 		if err := r.boundPatterns(); err != nil {
 			return err

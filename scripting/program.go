@@ -21,6 +21,9 @@ type Program struct {
 	parameters []string
 	// everything says that the body can reach its globals by computed names.
 	everything bool
+	// proxies says that the body may have proxies, or objects of the host whose prototypes
+	// can be set.
+	proxies bool
 	uses       map[string]bool
 	mentioned  map[string]bool
 	computed   bool
