@@ -104,7 +104,8 @@ type Options struct {
 	// known of one are its tools in the file of LockPath.
 	Offline bool
 
-	// Executor runs scripts. Nil means [scripting.Inline]. The server closes it.
+	// Executor runs scripts. Nil means [scripting.Inline], which is not for the programs of
+	// agents (a codeact block) whom the embedding program does not trust. The server closes it.
 	Executor scripting.Executor
 	// Trial compiles large bodies elsewhere before this process does; see
 	// [scripting.Source]. Nil means that nothing does.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -185,6 +186,15 @@ func told(problems diag.List) (lines []string) {
 		lines = append(lines, p.String())
 	}
 	return lines
+}
+
+func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
+	for config, want := range map[string]string{"mcpd.hcl": "./srv", "etc/mcpd.hcl": "etc/srv"} {
+		placed := New(Options{ConfigPath: config}).placed([]hclfile.Upstream{{Command: []string{"./srv"}}})
+		if got := filepath.ToSlash(placed[0].Command[0]); got != want {
+			t.Errorf("of %s it is %s", config, got)
+		}
+	}
 }
 
 func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {

@@ -41,7 +41,9 @@ func (b *Builder) placed(blocks []hclfile.Upstream) []hclfile.Upstream {
 		u.Dir = within(folder, u.Dir)
 		if len(u.Command) > 0 && strings.ContainsAny(u.Command[0], `/\`) {
 			u.Command = slices.Clone(u.Command)
-			u.Command[0] = within(folder, u.Command[0])
+			if u.Command[0] = within(folder, u.Command[0]); !strings.ContainsAny(u.Command[0], `/\`) {
+				u.Command[0] = "." + string(filepath.Separator) + u.Command[0] // and not one of PATH
+			}
 		}
 	}
 	return blocks

@@ -157,7 +157,7 @@ func (f *Federation) Keep(c *catalog.Catalog) {
 }
 
 // settleTime is how long [Federation.Settle] waits: servers that come later are heard of
-// when they do.
+// when they do. Who is eager waits for as long as they may take to start.
 const settleTime = 5 * time.Second
 
 // errLate is why nothing is known of a server that was waited for.
@@ -166,8 +166,12 @@ var errLate = fmt.Errorf("it has not told within %s what it offers", settleTime)
 // Settle waits for a while until each server has told what it offers, or could not be
 // reached once; the log has those that did neither. It reports whether there are any servers.
 func (f *Federation) Settle(ctx context.Context) bool {
-	settling, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
+	settling := ctx
+	if !f.pins.Eager {
+		var cancel context.CancelFunc
+		settling, cancel = context.WithTimeout(ctx, settleTime)
+		defer cancel()
+	}
 	if f.fleet.Settle(settling) != nil && ctx.Err() == nil {
 		f.tellLate(f.fleet.Unsettled())
 	}

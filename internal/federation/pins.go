@@ -105,7 +105,7 @@ func (p *pins) set(read, kept *lockfile.Lock) {
 func broken(file catalog.LockFile, err error) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "bad-lock", Summary: err.Error(), Range: diag.Range{File: file.Name},
-		Detail: "put back what the file was, or resolve the conflict block by block; mcpd lock accept adds blocks that are missing",
+		Detail: "put the file back as it was, or remove what is wrong block by block; mcpd lock accept adds the blocks that are missing",
 	}
 	if wrong, ok := errors.AsType[*lockfile.MistakeError](err); ok {
 		d.Summary = wrong.Err.Error()
