@@ -78,6 +78,27 @@ func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	})
 }
 
+func TestListsThatTakeLongToReadAreReadInProportion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
+		for name, ttl := range map[string]time.Duration{"lists that hold for little": time.Millisecond, "lists that change": 0} {
+			for took, want := range map[time.Duration]time.Duration{time.Second: 20 * time.Second, 3 * time.Second: time.Minute, 20 * time.Second: time.Minute} {
+				s := &server{stale: make(chan struct{}, 1)}
+				for range 2 { // also the first time
+					s.rested(took)
+					if ttl == 0 {
+						s.changed("notifications/tools/list_changed", "")
+					}
+					began := time.Now()
+					if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != want {
+						t.Errorf("%s, and take %s, are read again after %s: %v", name, took, time.Since(began), err)
+					}
+				}
+			}
+		}
+	})
+}
+
 // talking is a body of events without an end.
 type talking struct{}
 
