@@ -80,6 +80,14 @@ func (a *asker) take(r *http.Request, text []byte) {
 	a.mu.Unlock()
 }
 
+// state returns how many answers it has not taken, how many at most at once, and all that it
+// was given.
+func (a *asker) state() (open, most int, answers []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.open, a.most, a.answers
+}
+
 // dialled connects to a server.
 func dialled(t *testing.T, server http.RoundTripper, transport string) *Link {
 	t.Helper()
@@ -117,8 +125,8 @@ func TestAServerThatTakesNoAnswersIsHeardNoMoreAndGivenUp(t *testing.T) {
 			a := &asker{asks: stream, deaf: true}
 			l := dialled(t, a, Streamable)
 			synctest.Wait()
-			if a.open != maxOwed || stream.asked > maxOwed+2 || l.Err() != nil {
-				t.Errorf("%s: %d of %d answers wait: %v", request, a.open, stream.asked, l.Err())
+			if open, _, _ := a.state(); open != maxOwed || stream.asked > maxOwed+2 || l.Err() != nil {
+				t.Errorf("%s: %d of %d answers wait: %v", request, open, stream.asked, l.Err())
 			}
 			began := time.Now()
 			<-l.Dead()
@@ -126,8 +134,8 @@ func TestAServerThatTakesNoAnswersIsHeardNoMoreAndGivenUp(t *testing.T) {
 				t.Errorf("%s: after %s it is given up for %v", request, time.Since(began), l.Err())
 			}
 			_ = l.Close()
-			if a.most != maxOwed || a.open != 0 {
-				t.Errorf("%s: %d answers have waited at once, and %d are left", request, a.most, a.open)
+			if open, most, _ := a.state(); most != maxOwed || open != 0 {
+				t.Errorf("%s: %d answers have waited at once, and %d are left", request, most, open)
 			}
 		})
 	}
@@ -167,8 +175,8 @@ func TestAServerOfHTTPWithSSEThatTakesNoAnswersIsGivenUp(t *testing.T) {
 		l := dialled(t, o, Events)
 		<-l.Dead()
 		_ = l.Close()
-		if !errors.Is(l.Err(), errUntaken) || o.most != maxOwed || o.open != 0 {
-			t.Errorf("%d answers have waited at once, %d are left, and it is given up for %v", o.most, o.open, l.Err())
+		if open, most, _ := o.state(); !errors.Is(l.Err(), errUntaken) || most != maxOwed || open != 0 {
+			t.Errorf("%d answers have waited at once, %d are left, and it is given up for %v", most, open, l.Err())
 		}
 	})
 }
@@ -180,8 +188,9 @@ func TestAConnectionIsClosedWithoutAWordToAServerThatTakesNoAnswers(t *testing.T
 		synctest.Wait()
 		began := time.Now()
 		_ = l.Close()
-		if took := time.Since(began); took != 0 || a.open != 0 {
-			t.Errorf("it takes %s, and %d answers are left", took, a.open)
+		open, _, _ := a.state()
+		if took := time.Since(began); took != 0 || open != 0 {
+			t.Errorf("it takes %s, and %d answers are left", took, open)
 		}
 	})
 }
@@ -193,8 +202,9 @@ func TestAServerThatTakesItsAnswersIsHeardOn(t *testing.T) {
 			a := &asker{asks: io.MultiReader(io.LimitReader(&endless{request: request}, 30_000), silence)}
 			l := dialled(t, a, Streamable)
 			synctest.Wait()
-			if len(a.answers) < 4*maxOwed || a.open != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
-				t.Errorf("%s: %d answers, and %d are owed: %v", request, len(a.answers), len(l.wire.asked), l.Err())
+			open, _, answers := a.state()
+			if len(answers) < 4*maxOwed || open != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
+				t.Errorf("%s: %d answers, and %d are owed: %v", request, len(answers), len(l.wire.asked), l.Err())
 			}
 			_ = end.Close()
 			_ = l.Close()
@@ -221,8 +231,8 @@ func TestWhatAServerDemandsIsAnsweredWithoutItsOwnWords(t *testing.T) {
 			a := &asker{asks: strings.NewReader("data: {\"jsonrpc\":\"2.0\",\"id\":\"a\"," + row.request + "}\n\n")}
 			l := dialled(t, a, Streamable)
 			synctest.Wait()
-			if len(a.answers) != 1 || !strings.Contains(a.answers[0], row.want) || len(a.answers[0]) > 200 {
-				t.Errorf("%s is answered with %d: %.300q", name, len(a.answers), a.answers)
+			if _, _, answers := a.state(); len(answers) != 1 || !strings.Contains(answers[0], row.want) || len(answers[0]) > 200 {
+				t.Errorf("%s is answered with %d: %.300q", name, len(answers), answers)
 			}
 			_ = l.Close()
 		})

@@ -78,20 +78,24 @@ func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestListsThatTakeLongToReadAreReadInProportion(t *testing.T) {
+func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
 		for name, ttl := range map[string]time.Duration{"lists that hold for little": time.Millisecond, "lists that change": 0} {
-			for took, want := range map[time.Duration]time.Duration{time.Second: 20 * time.Second, 3 * time.Second: time.Minute, 20 * time.Second: time.Minute} {
+			for _, row := range []struct {
+				took time.Duration
+				size int
+				want time.Duration
+			}{{time.Second, 0, 20 * time.Second}, {time.Minute, 0, longestRest}, {time.Second, 14_000_000, 140 * time.Second}} {
 				s := &server{stale: make(chan struct{}, 1)}
 				for range 2 { // also the first time
-					s.rested(took)
+					s.rested(row.took, row.size)
 					if ttl == 0 {
 						s.changed("notifications/tools/list_changed", "")
 					}
 					began := time.Now()
-					if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != want {
-						t.Errorf("%s, and take %s, are read again after %s: %v", name, took, time.Since(began), err)
+					if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != row.want {
+						t.Errorf("%s, and take %s, are read again after %s: %v", name, row.took, time.Since(began), err)
 					}
 				}
 			}

@@ -26,9 +26,11 @@ const (
 	// the first time: each time for twice as long that it says so again within soonest.
 	quiet = 50 * time.Millisecond
 	// restful is for how many times as long as it has taken to read lists they are not read
-	// again, whatever the server says, and longestRest bounds that.
+	// again, whatever the server says, and restByte for how long at least for each of their
+	// bytes: what is made of them takes longer than reading them. longestRest bounds both.
 	restful     = 20
-	longestRest = time.Minute
+	restByte    = 10 * time.Microsecond
+	longestRest = 5 * time.Minute
 )
 
 // server is one server of a fleet.
@@ -131,13 +133,16 @@ func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listin
 func (s *server) list(ctx context.Context, link *Link) (*Listing, error) {
 	began := time.Now()
 	listing, err := link.List(ctx)
-	s.rested(time.Since(began))
-	return listing, err
+	if err != nil {
+		return nil, err
+	}
+	s.rested(time.Since(began), listing.size())
+	return listing, nil
 }
 
-// rested has lists not be read again for a while that have taken so long.
-func (s *server) rested(took time.Duration) {
-	s.rests = time.Now().Add(min(restful*took, longestRest))
+// rested has lists of so many bytes, which have taken so long, not be read again for a while.
+func (s *server) rested(took time.Duration, size int) {
+	s.rests = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest))
 }
 
 // idle waits until somebody wants the server reached, and reports false where ctx is done
