@@ -25,6 +25,8 @@ type Call struct {
 	sent    atomic.Bool             // its request has been on its way
 	trouble atomic.Pointer[trouble] // why that came to nothing over HTTP
 
+	owes int // questions of the server whose answers have not been sent; guarded by the wire
+
 	mu       sync.Mutex
 	listener Listener
 	taken    bool

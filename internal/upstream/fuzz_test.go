@@ -16,7 +16,7 @@ var fuzzed = jsongate.Limits{Bytes: 4 << 10, Depth: 16, Tokens: 1000, Halves: tr
 
 // running returns a wire with a call whose request has been sent as number 1.
 func running() (*wire, *Call) {
-	w := newWire(fuzzed, func(string, string) {})
+	w := newWire(fuzzed, Asks{Elicit: true}, func(string, string) {})
 	c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 	_ = w.open(c)
 	w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `}}}`))

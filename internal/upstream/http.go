@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -35,10 +36,18 @@ type watched struct {
 
 // RoundTrip sends a request of the client library.
 func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
+	of, sent, err := t.outgoing(out)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(out.Context())
 	stop := context.AfterFunc(t.life, cancel)
 	end := func() { stop(); cancel() }
-	resp, err := t.send(out.WithContext(ctx))
+	if sent != nil {
+		all := end
+		ctx, end = t.link.wire.reply(ctx, func() { all(); sent() })
+	}
+	resp, err := t.send(out.WithContext(ctx), of)
 	if err != nil {
 		end()
 		return nil, err
@@ -60,11 +69,7 @@ func (e *ending) Close() error {
 }
 
 // send sends a request, and has the wire see what is answered.
-func (t *watched) send(out *http.Request) (*http.Response, error) {
-	of, err := t.outgoing(out)
-	if err != nil {
-		return nil, err
-	}
+func (t *watched) send(out *http.Request, of *Call) (*http.Response, error) {
 	if of == nil && t.opens(out) {
 		t.trouble.Store(nil)
 	}
@@ -116,18 +121,34 @@ func (t *watched) leave(out *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// outgoing returns the call that a request belongs to; nil for none.
-func (t *watched) outgoing(out *http.Request) (*Call, error) {
+// reply bounds how long a server may take to take an answer to its own request. It returns
+// the context of that, and what to call when it is over, which calls sent.
+func (w *wire) reply(ctx context.Context, sent func()) (_ context.Context, end func()) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sendTime, errUntaken)
+	stop := context.AfterFunc(w.over, cancel)
+	return ctx, sync.OnceFunc(func() {
+		if context.Cause(ctx) == errUntaken {
+			w.fail(errUntaken)
+		}
+		stop()
+		cancel()
+		sent()
+	})
+}
+
+// outgoing has the wire see a message of the client (see [wire.outgoing]).
+func (t *watched) outgoing(out *http.Request) (of *Call, sent func(), err error) {
 	if out.Method != http.MethodPost || out.Body == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(out.Body, maxRequest+1))
 	_ = out.Body.Close()
 	if err != nil || len(text) > maxRequest {
-		return nil, errors.Join(errors.New("the request cannot be sent"), err)
+		return nil, nil, errors.Join(errors.New("the request cannot be sent"), err)
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	return t.link.wire.outgoing(text), nil
+	of, sent = t.link.wire.outgoing(text)
+	return of, sent, nil
 }
 
 // whole reads an answer that is one message, or nothing.

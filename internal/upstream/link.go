@@ -52,7 +52,7 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	if changed == nil {
 		changed = func(string, string) {}
 	}
-	l.wire = newWire(limits, changed)
+	l.wire = newWire(limits, p.Ask, changed)
 	// Streams last as long as the context that they are opened with.
 	life, leave := context.WithCancel(context.WithoutCancel(ctx))
 	l.leave = leave
@@ -154,21 +154,18 @@ type response struct {
 // MarshalJSON returns the answer as it came.
 func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
 
-// errNobody refuses what a server asks.
-var errNobody = errors.New("nobody may be asked this")
-
 // hear takes requests of the server to the clients of its calls.
 func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if !asks(method) {
+		if method != carrier {
 			return next(ctx, method, req)
 		}
 		mark, _ := req.GetParams().GetMeta()[markKey].(string)
-		q := l.wire.question(mark)
-		if q == nil || q.call == nil || !l.place.Ask.allows(method) {
-			return nil, errNobody
+		d, err := l.wire.demanded(mark)
+		if err != nil {
+			return nil, err
 		}
-		answer, err := q.call.ask(ctx, method, q.params)
+		answer, err := d.call.ask(ctx, d.method, d.params)
 		if err != nil {
 			return nil, err
 		}

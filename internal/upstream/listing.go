@@ -22,6 +22,16 @@ type Listing struct {
 	TTL time.Duration
 }
 
+// size is that of all entries, in bytes.
+func (l *Listing) size() (n int) {
+	for _, list := range [][]json.RawMessage{l.Tools, l.Resources, l.Templates, l.Prompts} {
+		for _, entry := range list {
+			n += len(entry)
+		}
+	}
+	return n
+}
+
 // The bounds of lists. A server may send much at once, and as many pages as it likes: what
 // it lists is kept for as long as it is served.
 const (

@@ -21,7 +21,7 @@ func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
 		"blank lines":        "\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(jsongate.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, func(string, string) {})
+			w := newWire(jsongate.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
 			w.ready.Store(true)
 			began := time.Now()
 			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, nil, true, func() error { return nil })

@@ -14,19 +14,9 @@ type pending struct {
 	answered chan Answer
 }
 
-// maxOpen is how many questions of a server wait for their answers at once, of one call.
-const maxOpen = 16
-
-// errBusy refuses a question behind too many others.
-var errBusy = errors.New("too many questions are open")
-
 // ask waits for the answer to a question of the server.
 func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	c.mu.Lock()
-	if len(c.open) == maxOpen {
-		c.mu.Unlock()
-		return nil, errBusy
-	}
 	c.asks++
 	p := &pending{Question: Question{Key: "q" + strconv.Itoa(c.asks), Method: method, Params: params}, answered: make(chan Answer, 1)}
 	c.open = append(c.open, p)

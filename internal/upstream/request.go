@@ -15,6 +15,7 @@ const (
 	methodElicit = "elicitation/create"
 	methodSample = "sampling/createMessage"
 	methodRoots  = "roots/list"
+	methodPing   = "ping"
 )
 
 // Request is what a server is asked.

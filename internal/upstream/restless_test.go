@@ -45,7 +45,7 @@ func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
 func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{stale: make(chan struct{}, 1)}
-		l := &Link{wire: newWire(jsongate.Limits{}, nil)}
+		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
 		reads := func(during time.Duration) (n int) {
 			for began := time.Now(); time.Since(began) < during; n++ {
 				s.changed("notifications/tools/list_changed", "")
@@ -68,11 +68,36 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{stale: make(chan struct{}, 1)}
-		l := &Link{wire: newWire(jsongate.Limits{}, nil)}
+		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
 		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: soonest} {
 			began := time.Now()
 			if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != want {
 				t.Errorf("lists that hold for %s are read again after %s: %v", ttl, time.Since(began), err)
+			}
+		}
+	})
+}
+
+func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
+		for name, ttl := range map[string]time.Duration{"lists that hold for little": time.Millisecond, "lists that change": 0} {
+			for _, row := range []struct {
+				took time.Duration
+				size int
+				want time.Duration
+			}{{time.Second, 0, 20 * time.Second}, {time.Minute, 0, longestRest}, {time.Second, 14_000_000, 140 * time.Second}} {
+				s := &server{stale: make(chan struct{}, 1)}
+				for range 2 { // also the first time
+					s.rested(row.took, row.size)
+					if ttl == 0 {
+						s.changed("notifications/tools/list_changed", "")
+					}
+					began := time.Now()
+					if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != row.want {
+						t.Errorf("%s, and take %s, are read again after %s: %v", name, row.took, time.Since(began), err)
+					}
+				}
 			}
 		}
 	})
@@ -89,7 +114,7 @@ func (*talking) Close() error { return nil }
 
 func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(jsongate.Limits{Bytes: 1000}, nil)
+		w := newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil)
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 		stream := newEvents(&talking{}, w, c, false, t.Context().Err)
 		began := time.Now()
@@ -104,7 +129,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 }
 
 func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
-	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, nil), nil, false, t.Context().Err)
+	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil), nil, false, t.Context().Err)
 	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooMuch) || stream.seen != maxShaking+1 {
 		t.Errorf("after %d events the stream ends with %v", stream.seen, err)
 	}

@@ -25,6 +25,12 @@ const (
 	// quiet is how long a server says nothing more of its lists before they are read again,
 	// the first time: each time for twice as long that it says so again within soonest.
 	quiet = 50 * time.Millisecond
+	// restful is for how many times as long as it has taken to read lists they are not read
+	// again, whatever the server says, and restByte for how long at least for each of their
+	// bytes: what is made of them takes longer than reading them. longestRest bounds both.
+	restful     = 20
+	restByte    = 10 * time.Microsecond
+	longestRest = 5 * time.Minute
 )
 
 // server is one server of a fleet.
@@ -44,11 +50,12 @@ type server struct {
 
 	// Of run alone: the way in which the server was spoken to last, since when the connection
 	// has been ready, when its lists were read last because it has said that they have
-	// changed, and how long that was waited for.
+	// changed, how long that was waited for, and until when they are not read again.
 	way   way
 	ready time.Time
 	read  time.Time
 	calm  time.Duration
+	rests time.Time
 
 	subscriptions *subscriptions
 
@@ -114,12 +121,28 @@ func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listin
 		return nil, nil, err
 	}
 	s.way = link.way
-	listing, err := link.List(ctx)
+	listing, err := s.list(ctx, link)
 	if err != nil {
 		_ = link.Close()
 		return nil, nil, err
 	}
 	return link, listing, nil
+}
+
+// list reads what the server offers, and has it rest in proportion.
+func (s *server) list(ctx context.Context, link *Link) (*Listing, error) {
+	began := time.Now()
+	listing, err := link.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.rested(time.Since(began), listing.size())
+	return listing, nil
+}
+
+// rested has lists of so many bytes, which have taken so long, not be read again for a while.
+func (s *server) rested(took time.Duration, size int) {
+	s.rests = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest))
 }
 
 // idle waits until somebody wants the server reached, and reports false where ctx is done
@@ -180,7 +203,7 @@ func (s *server) serve(ctx context.Context) error {
 			return err
 		}
 		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server has not told within %s (start_timeout) what it offers", start))
-		listing, err = link.List(again)
+		listing, err = s.list(again, link)
 		cancel()
 		if err != nil {
 			return err
@@ -192,7 +215,7 @@ func (s *server) serve(ctx context.Context) error {
 func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error {
 	var old <-chan time.Time
 	if ttl > 0 {
-		timer := time.NewTimer(max(ttl, soonest))
+		timer := time.NewTimer(max(ttl, soonest, time.Until(s.rests)))
 		defer timer.Stop()
 		old = timer.C
 	}
@@ -224,7 +247,7 @@ func (s *server) wait() time.Duration {
 	if s.calm = min(2*s.calm, soonest); time.Since(s.read) > soonest || s.calm == 0 {
 		s.calm = quiet
 	}
-	return s.calm
+	return max(s.calm, time.Until(s.rests))
 }
 
 // set says how the server is, and tells whoever hears of it where it offers another thing.

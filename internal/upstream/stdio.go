@@ -167,9 +167,13 @@ func (p *program) Write(text []byte) (int, error) {
 		if end < 0 {
 			return len(text), nil
 		}
-		p.wire.outgoing(p.part[:end])
+		_, sent := p.wire.outgoing(p.part[:end])
 		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTime))
-		if _, err := p.child.Stdin.Write(p.part[:end+1]); err != nil {
+		_, err := p.child.Stdin.Write(p.part[:end+1])
+		if sent != nil {
+			sent()
+		}
+		if err != nil {
 			err = p.fate(fmt.Errorf("the program does not read: %w", err))
 			p.wire.fail(err)
 			return 0, err

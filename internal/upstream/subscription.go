@@ -23,13 +23,13 @@ type subscriptions struct {
 	stirred chan struct{} // holds a token while others are wanted than before
 
 	mu     sync.Mutex
-	wanted map[string]struct{} // by URI
+	wanted map[string]int // by URI: how many links were lost while it was asked for
 }
 
 func newSubscriptions(wanted []string) *subscriptions {
-	s := &subscriptions{stirred: make(chan struct{}, 1), wanted: map[string]struct{}{}}
+	s := &subscriptions{stirred: make(chan struct{}, 1), wanted: map[string]int{}}
 	for _, uri := range wanted {
-		s.wanted[uri] = struct{}{}
+		s.wanted[uri] = 0
 	}
 	return s
 }
@@ -39,7 +39,7 @@ func (s *subscriptions) add(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wanted) < maxSubscriptions {
-		s.wanted[uri] = struct{}{}
+		s.wanted[uri] = 0
 		s.stir()
 	}
 }
@@ -50,6 +50,19 @@ func (s *subscriptions) remove(uri string) {
 	defer s.mu.Unlock()
 	delete(s.wanted, uri)
 	s.stir()
+}
+
+// lost says that a link was lost while a resource was asked for. That may be chance once.
+func (s *subscriptions) lost(uri string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, wanted := s.wanted[uri]; !wanted {
+		return
+	}
+	if s.wanted[uri]++; s.wanted[uri] > 1 {
+		delete(s.wanted, uri)
+		s.stir()
+	}
 }
 
 func (s *subscriptions) stir() {
@@ -81,7 +94,7 @@ func (s *subscriptions) all() []string {
 
 // keep has the server of a link tell of the resources that are wanted, until ctx is done.
 // One that it will not tell of is not asked for again at this link, and one that has cost
-// the link itself not at the next one either.
+// two links at no other.
 func (s *subscriptions) keep(ctx context.Context, l *Link) {
 	held := map[string]struct{}{}
 	for {
@@ -96,7 +109,7 @@ func (s *subscriptions) keep(ctx context.Context, l *Link) {
 			if _, known := held[uri]; !known && ctx.Err() == nil {
 				held[uri] = struct{}{}
 				if !l.subscribe(ctx, uri) {
-					s.remove(uri)
+					s.lost(uri)
 				}
 			}
 		}

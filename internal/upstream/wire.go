@@ -5,16 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
-
-// markKey is the member of _meta by which a request of the server is known again when
-// the client library has taken it apart.
-const markKey = "mcpd/asked"
 
 // tokenKey is the member of _meta that names a request (2025-11-25 basic/utilities/
 // progress). Every request that the wire has a call for bears one.
@@ -24,38 +19,39 @@ const tokenKey = "progressToken"
 // concurrent use.
 type wire struct {
 	limits jsongate.Limits
+	may    Asks
 	// changed is told of what the server says of itself: that a list has changed, by its
 	// method, and of a resource its URI.
 	changed func(method, uri string)
 	health  breaker
 	pace    pace
 	ready   atomic.Bool // the handshake is over
+	// owed holds a token for each request of the server that has no answer yet, and that no
+	// client is asked for.
+	owed chan struct{}
+	// over is done, and so dead closed, when the connection cannot be used any more.
+	over context.Context
+	end  context.CancelFunc
+	dead <-chan struct{}
 
 	mu sync.Mutex
 	// calls are those that have not ended, by their tokens, and sent those whose requests
 	// have been sent, by the JSON of their ids.
 	calls map[string]*Call
 	sent  map[string]*Call
-	// asked are requests of the server that have not been answered, by their marks.
-	asked map[string]*question
-	marks int
-	dead  chan struct{} // closed when the connection cannot be used any more
-	cause error
+	// asked are requests of the server that have not been answered, by their ids.
+	asked map[any]*demand
+	cause error // why the connection cannot be used any more
 	// running are those calls, and what is left of them when they have ended. None is added
 	// once there is a cause.
 	running sync.WaitGroup
 }
 
-// question is a request of the server, as it came.
-type question struct {
-	call   *Call // nil where it is nobody's
-	params json.RawMessage
-}
-
-func newWire(limits jsongate.Limits, changed func(method, uri string)) *wire {
+func newWire(limits jsongate.Limits, may Asks, changed func(method, uri string)) *wire {
+	over, end := context.WithCancel(context.Background())
 	return &wire{
-		limits: limits, changed: changed, dead: make(chan struct{}),
-		calls: map[string]*Call{}, sent: map[string]*Call{}, asked: map[string]*question{},
+		limits: limits, may: may, changed: changed, owed: make(chan struct{}, maxOwed), over: over, end: end, dead: over.Done(),
+		calls: map[string]*Call{}, sent: map[string]*Call{}, asked: map[any]*demand{},
 	}
 }
 
@@ -68,7 +64,8 @@ type message struct {
 // errNoMessage says that JSON is no message of JSON-RPC.
 var errNoMessage = errors.New("the server sends what is no message of JSON-RPC")
 
-// parse takes a message apart that has passed the gate. Names count to the letter.
+// parse takes a message apart that has passed the gate. Names count to the letter. Some
+// servers write that what they tell has no id.
 func parse(text []byte) (m message, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
@@ -78,6 +75,9 @@ func parse(text []byte) (m message, err error) {
 		return m, errNoMessage
 	}
 	m.id, m.result, m.params, m.fault = members["id"], members["result"], members["params"], members["error"]
+	if m.method != "" && string(m.id) == "null" {
+		m.id = nil
+	}
 	return m, nil
 }
 
@@ -103,18 +103,19 @@ func (w *wire) close(c *Call) {
 			delete(w.sent, id)
 		}
 	}
-	for mark, q := range w.asked {
-		if q.call == c {
-			delete(w.asked, mark)
-		}
-	}
+	w.forget(c)
 }
 
-// outgoing notes which call a request that the client sends belongs to; nil for none.
-func (w *wire) outgoing(text []byte) *Call {
+// outgoing takes note of a message that the client sends. It returns the call that a request
+// belongs to, nil for none, and of an answer to the server what to call once it has been
+// sent, or cannot be.
+func (w *wire) outgoing(text []byte) (of *Call, sent func()) {
 	m, err := parse(text)
-	if err != nil || m.id == nil || m.method == "" {
-		return nil
+	switch {
+	case err != nil || m.id == nil:
+		return nil, nil
+	case m.method == "":
+		return nil, w.settle(m.id)
 	}
 	token := tokenOf(m.params, "_meta", tokenKey)
 	w.mu.Lock()
@@ -124,7 +125,7 @@ func (w *wire) outgoing(text []byte) *Call {
 		w.sent[string(m.id)] = c
 		c.sent.Store(true)
 	}
-	return c
+	return c, nil
 }
 
 // tokenOf returns the JSON of a member within objects, "" where there is none.
@@ -155,7 +156,7 @@ func (w *wire) incoming(text []byte, of *Call) ([]byte, error) {
 		return w.response(m, text), nil
 	case m.method != "" && m.id != nil:
 		w.pace.keep(w.dead)
-		return w.request(m, text, of)
+		return w.request(m, of)
 	case m.method != "":
 		w.pace.keep(w.dead)
 		return w.notification(m, text, of), nil
@@ -181,44 +182,6 @@ func (w *wire) response(m message, text []byte) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"result":` + c.stub(m.result) + `}`)
 }
 
-// asks are the methods of requests that go to clients of calls.
-func asks(method string) bool {
-	return method == methodElicit || method == methodSample || method == methodRoots
-}
-
-// request marks a request of the server, so that it is known again.
-func (w *wire) request(m message, text []byte, of *Call) ([]byte, error) {
-	if !asks(m.method) {
-		return text, nil
-	}
-	w.mu.Lock()
-	if of == nil {
-		of = w.only()
-	}
-	w.marks++
-	mark := strconv.Itoa(w.marks)
-	if of != nil { // what is asked of nobody is refused, and not kept until then
-		w.asked[mark] = &question{call: of, params: m.params}
-	}
-	w.mu.Unlock()
-	var params, meta map[string]json.RawMessage
-	if m.params != nil && json.Unmarshal(m.params, &params) != nil || params["_meta"] != nil && json.Unmarshal(params["_meta"], &meta) != nil {
-		return nil, errNoMessage
-	}
-	if params == nil {
-		params = map[string]json.RawMessage{}
-	}
-	if meta == nil {
-		meta = map[string]json.RawMessage{}
-	}
-	meta[markKey] = json.RawMessage(strconv.Quote(mark))
-	// Members that were decoded always encode.
-	params["_meta"], _ = json.Marshal(meta)
-	marked, _ := json.Marshal(params)
-	method, _ := json.Marshal(m.method)
-	return []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"method":` + string(method) + `,"params":` + string(marked) + `}`), nil
-}
-
 // only returns the call that runs, nil when there are several. The lists that are read
 // meanwhile, and completions, are calls of nobody who could be asked or told. Its caller
 // holds mu.
@@ -234,15 +197,6 @@ func (w *wire) only() *Call {
 		only = c
 	}
 	return only
-}
-
-// question returns what the server has asked by a mark, once.
-func (w *wire) question(mark string) *question {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	q := w.asked[mark]
-	delete(w.asked, mark)
-	return q
 }
 
 // methodUpdated is that of the notification that a resource has changed.
@@ -307,7 +261,7 @@ func (w *wire) fail(cause error) {
 		return
 	}
 	w.cause = cause
-	close(w.dead)
+	w.end()
 	for _, c := range w.calls {
 		c.cancel(cause)
 	}

@@ -12,7 +12,7 @@ import (
 // crossing returns a call whose request and response pass the wire, the latter with a text
 // of so many bytes.
 func crossing(tb testing.TB, size int) func() {
-	w := newWire(jsongate.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, func(string, string) {})
+	w := newWire(jsongate.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, Asks{}, func(string, string) {})
 	response := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%q}]}}`, strings.Repeat("x", size))
 	stub := []byte(stubs[MethodTool])
 	return func() {
@@ -20,7 +20,7 @@ func crossing(tb testing.TB, size int) func() {
 		if err := w.open(c); err != nil {
 			tb.Fatal(err)
 		}
-		if of := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); of != c {
+		if of, _ := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); of != c {
 			tb.Fatal("the request is that of another call")
 		}
 		seen, err := w.incoming(response, nil)

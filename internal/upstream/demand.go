@@ -1,0 +1,171 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// demand is a request of the server that has not been answered.
+type demand struct {
+	call   *Call // whose client is asked; nil where nobody is
+	method string
+	// params are those of the server until somebody is asked, and refusal is why nobody is.
+	params  json.RawMessage
+	refusal error
+}
+
+const (
+	// maxOwed is how many requests of a server wait for answers at once that no client is
+	// asked for. What comes behind them is read when one of these has been sent.
+	maxOwed = 64
+	// maxOpen is how many questions of a server wait for their answers at once, of one call.
+	maxOpen = 16
+	// maxID bounds the id of a request of the server, in bytes of JSON: its answer holds it.
+	maxID = 256
+)
+
+// markKey is the member of _meta by which a request of the server is known again when the
+// client library has taken it apart.
+const markKey = "mcpd/asked"
+
+// carrier is the method of all requests that the client library gives to [Link.hear], and
+// unknown that of those that it is to refuse.
+const (
+	carrier = methodRoots
+	unknown = "unknown"
+)
+
+var (
+	// errNobody refuses what a server asks, and errBusy what it asks behind too much else.
+	errNobody = errors.New("nobody may be asked this")
+	errBusy   = errors.New("too many questions are open")
+	// errUntaken is why a connection ends whose server lets answers wait.
+	errUntaken = fmt.Errorf("the server has not taken an answer to its own request within %s", sendTime)
+)
+
+// asks are the methods of requests that go to clients of calls.
+func asks(method string) bool {
+	return method == methodElicit || method == methodSample || method == methodRoots
+}
+
+// request takes in a request of the server, and returns what the client library is to see
+// of it: nothing that the server has chosen but its id, as the library repeats in its answer
+// what it cannot decode. It waits while too many others have no answer. One whose id is that
+// of another is dropped.
+func (w *wire) request(m message, of *Call) ([]byte, error) {
+	id := idOf(m.id)
+	if id == nil {
+		return nil, errNoMessage
+	}
+	d := &demand{method: m.method}
+	w.mu.Lock()
+	if w.asked[id] != nil {
+		w.mu.Unlock()
+		return nil, nil
+	}
+	w.asked[id] = d
+	if asks(m.method) {
+		w.address(d, m.params, of)
+	}
+	w.mu.Unlock()
+	if d.call == nil {
+		select {
+		case w.owed <- struct{}{}:
+		case <-w.dead:
+			return nil, w.failure()
+		}
+	}
+	return d.seen(m.id), nil
+}
+
+// address finds the call whose client a request goes to. What nobody is asked is not kept.
+// Its caller holds mu.
+func (w *wire) address(d *demand, params json.RawMessage, of *Call) {
+	if of == nil {
+		of = w.only()
+	}
+	switch {
+	case of == nil || !w.may.allows(d.method):
+		d.refusal = errNobody
+	case of.owes == maxOpen:
+		d.refusal = errBusy
+	default:
+		of.owes++
+		d.call, d.params = of, params
+	}
+}
+
+// seen returns what the client library sees of a request.
+func (d *demand) seen(id json.RawMessage) []byte {
+	text := `{"jsonrpc":"2.0","id":` + string(id)
+	switch {
+	case asks(d.method):
+		text += `,"method":"` + carrier + `","params":{"_meta":{"` + markKey + `":` + strconv.Quote(string(id)) + `}}}`
+	case d.method == methodPing:
+		text += `,"method":"` + methodPing + `"}`
+	default:
+		text += `,"method":"` + unknown + `"}`
+	}
+	return []byte(text)
+}
+
+// demanded returns a request of the server by its mark, and what it asks, once.
+func (w *wire) demanded(mark string) (d demand, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := w.asked[idOf(json.RawMessage(mark))]
+	if found == nil {
+		return d, errNobody
+	}
+	d, found.params = *found, nil
+	return d, d.refusal
+}
+
+// forget has nobody be asked for a call any more. Its caller holds mu.
+func (w *wire) forget(c *Call) {
+	for _, d := range w.asked {
+		if d.call == c {
+			d.params, d.refusal = nil, errNobody
+		}
+	}
+}
+
+// settle takes note that the request of an id is being answered. It returns what to call
+// once the answer has been sent, or cannot be: until then it counts.
+func (w *wire) settle(text json.RawMessage) (sent func()) {
+	id := idOf(text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.asked[id]
+	delete(w.asked, id)
+	switch {
+	case d == nil:
+		return func() {}
+	case d.call == nil:
+		return func() { <-w.owed }
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		d.call.owes--
+	}
+}
+
+// idOf returns the id of a request of the server as the client library has it; nil for what
+// is none, or is too long.
+func idOf(text json.RawMessage) any {
+	if len(text) > maxID {
+		return nil
+	}
+	var id any
+	_ = json.Unmarshal(text, &id)
+	switch id := id.(type) {
+	case string:
+		return id
+	case float64:
+		return int64(id)
+	}
+	return nil
+}
