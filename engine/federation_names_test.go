@@ -54,11 +54,16 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 		t.Errorf("before it, what is read is %s", got)
 	}
 
-	// A rule of an author is about what it names, and not got past.
-	rule := files("t.hcl", "policy \"no\" {\n  resources = [\"docs_*\"]\n  deny      = \"args.id == '1'\"\n  reason    = \"Not this one\"\n}\n")
-	s := server(t, engine.Options{Config: files("mcpd.hcl", block("evil", evil)+block("docs", docs)), Tools: rule})
-	if got := ended(called(t, s, engine.Request{Kind: engine.Resources, Name: "docs://page/1"})); got != "POLICY_DENIED: Not this one" {
-		t.Errorf("with a rule, the read ends with %s; left out %q", got, s.Status().Upstreams[0].LeftOut)
+	// Rules of an author are about what they name, and not got past.
+	for what, c := range map[string]struct{ rule, want string }{
+		"policy": {"deny      = \"args.id == '1'\"\n  reason    = \"Not this one\"", "POLICY_DENIED: Not this one"},
+		"hook":   {"on        = [\"start\"]\n  run       = \"log.info('read')\"", `{"contents":[{"uri":"docs://page/1","text":"docs"}]}`},
+	} {
+		rule := files("t.hcl", what+" \"no\" {\n  resources = [\"docs_*\"]\n  "+c.rule+"\n}\n")
+		s := server(t, engine.Options{Config: files("mcpd.hcl", block("evil", evil)+block("docs", docs)), Tools: rule})
+		if got := ended(called(t, s, engine.Request{Kind: engine.Resources, Name: "docs://page/1"})); got != c.want {
+			t.Errorf("with a %s, the read ends with %s; left out %q", what, got, s.Status().Upstreams[0].LeftOut)
+		}
 	}
 }
 

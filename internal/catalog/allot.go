@@ -7,18 +7,24 @@ import (
 
 // allot has each entry bound to what covers it, of which there is a bounded number, and
 // returns what is wrong with each, and whether our own are too many; rules is how many may
-// cover one. Our own come first, then what of upstream servers is served already, and what is
-// new last: a server that comes to offer more than there is room for has that left out, and
-// takes the room of nobody.
+// cover one. Our own come first, then what of upstream servers is served already, then tools
+// that were accepted, and what is new last: a server that comes to offer more than there is
+// room for has that left out, and takes the room of nobody.
 func allot[T any](k *linker, s *soundRules[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full bool) {
 	found = make([]diag.List, len(entries))
-	var own, served, fresh []int
+	var own, served, accepted, fresh []int
+	known := map[ToolName]bool{}
+	for _, t := range k.found.known {
+		known[t] = true
+	}
 	for i, e := range entries {
 		switch {
 		case e.Upstream == "":
 			own = append(own, i)
 		case k.offered[leftItem{leftKey{e.Kind, e.Address}, e.Key}]:
 			served = append(served, i)
+		case known[ToolName{e.Upstream, e.Name}]:
+			accepted = append(accepted, i)
 		default:
 			fresh = append(fresh, i)
 		}
@@ -27,7 +33,7 @@ func allot[T any](k *linker, s *soundRules[T], entries []*Entry, rules int, bind
 	if s.room() < 0 {
 		return found, true
 	}
-	for _, group := range [][]int{served, fresh} {
+	for _, group := range [][]int{served, accepted, fresh} {
 		if s.room() >= len(group)*rules {
 			source.Parallel(len(group), func(n int) { found[group[n]] = bind(entries[group[n]]) })
 			continue

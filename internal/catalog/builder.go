@@ -123,7 +123,8 @@ type Change struct {
 	// does not fit is left out then, and keeps nothing else from serving.
 	Upstreams bool
 	// Start says that this is the first look at what upstream servers offer, and nothing
-	// else has changed: what rules do not fit of it is left out then.
+	// else has changed: what rules do not fit of it is left out then, and what takes names,
+	// of servers of which something was accepted.
 	Start bool
 }
 
@@ -182,7 +183,7 @@ type build struct {
 	// it that does not fit is left out.
 	left    []LeftOut
 	lenient bool
-	// starts says that of it is left out what rules do not fit.
+	// starts is [Change.Start].
 	starts bool
 	// isOut is the same as a set, and leftOf counts it by the names of upstreams.
 	isOut  map[leftItem]bool

@@ -166,7 +166,9 @@ func (b *Builder) hear() {
 		}
 	}
 	for key, upstream := range b.holders {
-		if _, served := holders[key]; !served && slices.Contains(b.built.silent, upstream) {
+		_, served := holders[key]
+		left := func(l LeftOut) bool { return l.leftKey == key && l.Upstream == upstream }
+		if !served && (slices.Contains(b.built.silent, upstream) || slices.ContainsFunc(b.built.LeftOut, left)) {
 			holders[key] = upstream
 		}
 	}
@@ -202,7 +204,8 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	taken, owners, holder := addressesOf(defined, registered), ownersOf(found.upstreams), b.holds(found, offered.Items)
 	for _, item := range offered.Items {
 		if owner := owners.other(item); owner != nil {
-			if owner.renames && !found.starts && !b.excuses(found, item) {
+			free := b.excuses(found, item) || found.starting(item)
+			if owner.renames && !free {
 				found.report(diag.List{{
 					Code: "duplicate-" + item.Kind.String(), Range: owner.at,
 					Summary: fmt.Sprintf("the upstream %q offers a %s %q, which is no name for one of another upstream", item.Upstream, item.Kind, item.Name),
@@ -210,7 +213,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 				}})
 				continue
 			}
-			found.leaveOut(item, owner.why, item.Where, diag.Note{Range: owner.at, Message: "it is this"})
+			found.out(item, LeftOut{Why: owner.why, Taken: owner.renames}, item.Where, diag.Note{Range: owner.at, Message: "it is this"})
 			continue
 		}
 		key := leftKey{item.Kind, item.Address}
@@ -249,8 +252,8 @@ func (b *Builder) holds(found *build, items []*Item) func(leftKey) *hclfile.Upst
 	for _, item := range items {
 		offers[offer{leftKey{item.Kind, item.Address}, item.Upstream}] = true
 	}
-	for _, t := range found.known {
-		offers[offer{leftKey{Tools, t.Name}, t.Upstream}] = true
+	for _, l := range found.left { // such as a tool in quarantine
+		offers[offer{l.leftKey, l.Upstream}] = true
 	}
 	return func(key leftKey) *hclfile.Upstream {
 		name := b.holders[key]

@@ -70,7 +70,9 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 		of("lab", Tools, "erase"), of("lab", Prompts, "erase"), of("lab", Resources, "erase"), of("lab", Resources, "crm_ours"),
 		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
 	}
-	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated {
+		return Federated{Items: offered, Known: []ToolName{{"lab", "get"}}}
+	}})
 	built := b.Build(Change{Start: true}, nil)
 	if built.Problems.HasErrors() {
 		t.Fatal(built.Problems)
@@ -107,7 +109,10 @@ func TestARenameThatTakesANameOfAnotherUpstreamIsAMistake(t *testing.T) {
 	const renames = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = %q }\n}\n"
 	config := files(map[string]string{"mcpd.hcl": fmt.Sprintf(renames, "find")})
 	offered := []*Item{offering("lab_get", `{"type":"object"}`)}
-	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
+	accepted := []ToolName{{"lab", "lab_get"}}
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated {
+		return Federated{Items: offered, Known: accepted}
+	}})
 	if built := b.Build(Change{All: true}, nil); built.Problems.HasErrors() {
 		t.Fatal(built.Problems)
 	}
@@ -122,7 +127,7 @@ func TestARenameThatTakesANameOfAnotherUpstreamIsAMistake(t *testing.T) {
 		what   string
 		change Change
 	}{{"at the start", Change{Start: true}}, {"of upstreams alone", Change{Upstreams: true}}} {
-		if built := b.Build(c.change, nil); built.Problems.HasErrors() || len(built.Catalog.LeftOut) != 1 {
+		if built := b.Build(c.change, nil); built.Problems.HasErrors() || len(built.Catalog.LeftOut) != 1 || !built.Catalog.LeftOut[0].Taken {
 			t.Errorf("a change %s: %v", c.what, built.Problems)
 		}
 	}
@@ -130,6 +135,43 @@ func TestARenameThatTakesANameOfAnotherUpstreamIsAMistake(t *testing.T) {
 	config["mcpd.hcl"].Data = fmt.Appendf(nil, renames, "lab_more")
 	if built := b.Build(Change{Config: true}, nil); built.Problems.HasErrors() {
 		t.Errorf("a name that the other has come to offer meanwhile: %v", built.Problems)
+	}
+}
+
+// TestANameInQuarantineIsTakenByNoOther, however often what servers offer is looked at.
+func TestANameInQuarantineIsTakenByNoOther(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"evil\" {\n  url = \"https://evil.test/mcp\"\n  prefix = \"\"\n}\nupstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n"})
+	good, evil := offering("x", `{"type":"object"}`), offering("x", `{"type":"object"}`)
+	evil.Upstream, evil.Key = "evil", sha256.Sum256([]byte("evil"))
+	var offered Federated
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return offered }})
+	quarantined := NewLeftOut(Tools, "x", "lab", "nobody has accepted it")
+	for _, step := range []struct {
+		what    string
+		offered Federated
+		want    string
+	}{
+		{"its owner alone", Federated{Items: []*Item{good}}, "lab"},
+		{"another, too", Federated{Items: []*Item{evil, good}}, "lab"},
+		{"in quarantine", Federated{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}}, ""},
+		{"in quarantine still", Federated{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}}, ""},
+		{"not reached", Federated{Items: []*Item{evil}, Silent: []string{"lab"}}, ""},
+		{"accepted", Federated{Items: []*Item{evil, good}}, "lab"},
+		{"offered no more", Federated{Items: []*Item{evil}}, "evil"},
+	} {
+		offered = step.offered
+		built := b.Build(Change{Upstreams: b.built != nil, All: b.built == nil}, nil)
+		if built.Problems.HasErrors() {
+			t.Fatal(built.Problems)
+		}
+		b.Served()
+		got := ""
+		if e := built.Catalog.Entry(Tools, "x"); e != nil {
+			got = e.Upstream
+		}
+		if got != step.want {
+			t.Errorf("%s: it is served by %q, want %q", step.what, got, step.want)
+		}
 	}
 }
 

@@ -49,6 +49,9 @@ func (k *linker) resourceRules() (rules []resourceRule) {
 	for i := range k.found.limits {
 		add("limit", k.found.limits[i].Name, k.found.limits[i].Targets)
 	}
+	for _, h := range k.found.hooks { // those of the operator a second time
+		add("hook", h.Name, h.targets)
+	}
 	return rules
 }
 
@@ -116,7 +119,7 @@ func (s *shadows) look(first, second *Item, inPlace func() bool) {
 	rule := &s.rules[at]
 	for _, offered := range []*Item{first, second} {
 		if offered.Upstream != "" {
-			s.build.leaveOut(offered, fmt.Sprintf("with it one would be read in the place of another resource that the operator's %s %q is about", rule.what, rule.name), offered.Where)
+			s.build.leaveOut(offered, fmt.Sprintf("with it one would be read in the place of another resource that the %s %q is about", rule.what, rule.name), offered.Where)
 			return
 		}
 	}

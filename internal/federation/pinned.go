@@ -80,14 +80,19 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 // accepted returns the entries of tools that may be served.
 func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	l := listedOf(m.block.Name, entries, m.veil)
+	refused := map[string]bool{}
 	for i, entry := range l.refused {
-		m.leave(catalog.Tools, decoded(entry).text("name"), l.why[i].Error())
+		name := decoded(entry).text("name")
+		refused[name] = true
+		m.leave(catalog.Tools, name, l.why[i].Error())
 	}
 	verdict := m.lock.Check(m.block.Name, l.tools, m.mode)
 	fit := map[lockfile.Tool]bool{}
 	m.held = make(map[string]lockfile.Tool, len(verdict.Served))
 	for _, t := range verdict.Served {
-		fit[t], m.held[t.Name()] = true, t
+		if !refused[t.Name()] { // nobody knows which of the two would be called
+			fit[t], m.held[t.Name()] = true, t
+		}
 	}
 	for i, t := range l.tools {
 		if fit[t] {

@@ -35,6 +35,9 @@ func (m *maker) accepts(name string) func(*upstream.Listing) bool {
 	var other atomic.Pointer[found]
 	return func(now *upstream.Listing) bool {
 		if v := j.last.Load(); v != nil && v.listing == now {
+			if other.Load() != nil {
+				other.Store(nil) // and the listing with it
+			}
 			return v.held[name] == held
 		}
 		f := other.Load()
