@@ -108,7 +108,9 @@ type shadows struct {
 // look reports that first is read in the place of second, if it is: inPlace tells. What
 // an upstream server offers is left out then, and mends nothing that a file has to.
 func (s *shadows) look(first, second *Item, inPlace func() bool) {
-	at := slices.IndexFunc(s.rules, func(r resourceRule) bool { return (!r.author || first.Upstream != "") && r.covers(second) && !r.covers(first) })
+	at := slices.IndexFunc(s.rules, func(r resourceRule) bool {
+		return (!r.author || first.Upstream != "") && r.covers(second) && !r.covers(first)
+	})
 	if at < 0 || !inPlace() {
 		return
 	}
