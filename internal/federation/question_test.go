@@ -146,7 +146,7 @@ func TestWhatIsNoQuestionToAModelIsNotPassedOn(t *testing.T) {
 	const think = `"messages":[{"role":"user","content":{"type":"text","text":"t"}}]`
 	for params, want := range map[string]string{
 		`{}`:              "what a model is asked lacks a list that it needs",
-		`{"messages":[]}`: "what a model is asked lacks a list that it needs",
+		`{"messages":[]}`: "a model is asked by one message or more",
 		`{"messages":[{"role":"system","content":{"type":"text","text":"t"}}]}`:                          "a message to a model is of the user or of the assistant",
 		`{"messages":[{"role":"user","content":"t"}]}`:                                                   "what a model is asked lacks a list that it needs",
 		`{"messages":[{"role":"user","content":{"type":"text"}}]}`:                                       "content of the type text needs the member text",
@@ -154,12 +154,20 @@ func TestWhatIsNoQuestionToAModelIsNotPassedOn(t *testing.T) {
 		`{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///x"}}}]}`:    "the content of a message to a model is none that there is",
 		`{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"a","content":[]}]}]}`: "the model of this client uses no tools",
 		`{` + think + `,"temperature":"hot"}`:                                                            "the member temperature of what a model is asked is not what MCP says",
-		`{` + think + `,"tools":[]}`:                                                                     "what a model is asked lacks a list that it needs",
+		`{` + think + `,"tools":{}}`:                                                                     "what a model is asked lacks a list that it needs",
 		`{` + think + `,"tools":[1]}`:                                                                    "what a model is asked holds what is no object",
 	} {
 		if got := posed(t, "sampling/createMessage", params); got != want {
 			t.Errorf("%s\nbecomes %s\nwant    %s", params, got, want)
 		}
+	}
+}
+
+func TestAModelHearsNothingOfListsThatAreEmpty(t *testing.T) {
+	const params = `{"messages":[{"role":"user","content":{"type":"text","text":"t"}}],"modelPreferences":{"hints":[]},"tools":[],"toolChoice":{"mode":"auto"}}`
+	const want = `"maxTokens":1000,"messages":[{"content":{"text":"t","type":"text"},"role":"user"}],"modelPreferences":{},"systemPrompt":"[crm] "}`
+	if diff := cmp.Diff(want, posed(t, "sampling/createMessage", params)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
