@@ -74,12 +74,22 @@ func TestAFormHasTheFieldsThatMCPKnows(t *testing.T) {
 		`{"t":{"type":"string","oneOf":[{"const":"a","title":"A","x":1}]}}`:                                                                                                                                                                  `{"t":{"type":"string","oneOf":[{"const":"a","title":"A"}]}}`,
 		`{"m":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["a"],"$ref":"#"},"default":["a"],"uniqueItems":true}}`:                                                                                              `{"m":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["a"]},"default":["a"]}}`,
 		`{"m":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]},"default":[1]}}`:                                                                                                                                                 `{"m":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}}`,
+		`{"c":{"type":"string","oneOf":[{"const":"a"},{"const":"b","title":" "}]}}`:                                                                                                                                                          `{"c":{"type":"string","oneOf":[{"const":"a","title":"a"},{"const":"b","title":"b"}]}}`,
+		`{"l":{"type":"string","minLength":5.0,"maxLength":1e2},"m":{"type":"string","maxLength":4294967296}}`:                                                                                                                               `{"l":{"type":"string","minLength":5.0,"maxLength":1e2},"m":{"type":"string","maxLength":4294967296}}`,
 		`{"p":{"type":"string","pattern":"(?=a)","default":"\u202e"},"b":{"type":"boolean","default":"yes"}}`:                                                                                                                                `{"p":{"type":"string"},"b":{"type":"boolean"}}`,
 	} {
 		params := `{"message":"m","requestedSchema":{"$schema":"http://evil/","title":"T","type":"object","$defs":{},"additionalProperties":false,"properties":` + properties + `}}`
 		if diff := cmp.Diff(`"message":"[crm] m","requestedSchema":{"type":"object","properties":`+want+`}}`, posed(t, "elicitation/create", params)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", properties, diff)
 		}
+	}
+}
+
+func TestChoicesOfSignsAndJoinedWordsAreShownAsTheyAre(t *testing.T) {
+	const properties = "{\"e\":{\"type\":\"string\",\"enum\":[\"✔\ufe0f Yes\",\"1\ufe0f\u20e3\",\"👨\u200d👩\u200d👧\",\"نمی\u200cدانم\",\"Well.  No\"]}}"
+	got := posed(t, "elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":`+properties+`}}`)
+	if diff := cmp.Diff(`"message":"[crm] m","requestedSchema":{"type":"object","properties":`+properties+`}}`, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -113,12 +123,14 @@ func TestWhatIsNoFormIsNotPassedOn(t *testing.T) {
 		field(`{"type":"array","items":{"type":"object","enum":[{}]}}`):      "field 1 of the form: its items are no choices",
 		field(`{"type":"string","format":"password"}`):                       "field 1 of the form: its format is none of email, uri, date and date-time",
 		field(`{"type":"string","minLength":{"$ref":"http://evil/"}}`):       "field 1 of the form: its minLength is no number that it can be",
+		field(`{"type":"string","maxLength":1.5}`):                           "field 1 of the form: its maxLength is no number that it can be",
 		field(`{"type":"string","maxLength":-1}`):                            "field 1 of the form: its maxLength is no number that it can be",
 		field(`{"type":"number","minimum":"1"}`):                             "field 1 of the form: its minimum is no number that it can be",
 		field(`{"type":"string","enum":[]}`):                                 noChoices,
 		field(`{"type":"string","enum":[1]}`):                                noChoices,
 		field(`{"type":"string","enum":[null]}`):                             noChoices,
 		field(`{"type":"string","enum":["a\u202e"]}`):                        noChoices,
+		field(`{"type":"string","enum":["a\u200b"]}`):                        noChoices,
 		field(`{"type":"string","oneOf":[{"title":"A"}]}`):                   noChoices,
 		field(`{"type":"string","oneOf":[{"const":"a\nb","title":"A"}]}`):    noChoices,
 		field(`{"type":"string","enum":["a"],"enumNames":["A","B"]}`):        "field 1 of the form: its enumNames are not the names of its choices",
