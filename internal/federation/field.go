@@ -13,7 +13,8 @@ import (
 
 // field is a field of a form: a text, a number, a yes or no, or choices.
 type field struct {
-	name string
+	name     string
+	nullable bool // the server takes null for an answer, so nobody has to give one
 
 	Type        string          `json:"type"`
 	Title       string          `json:"title,omitempty"`
@@ -56,8 +57,8 @@ var formats = []string{"email", "uri", "date", "date-time"}
 // fieldOf returns a field. What goes back to the server as it is, its name and what can be
 // chosen, is shown as it is, or there is no such field.
 func fieldOf(m member, title func(string) string) (field, error) {
-	said := given(m.value)
-	f := field{name: m.name, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
+	said, nullable := withoutNull(given(m.value))
+	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
 	if !plain.Shows(f.name) {
 		return f, errors.New("its name does not show what it holds")
 	}

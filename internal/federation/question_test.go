@@ -2,6 +2,7 @@ package federation
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -93,6 +94,24 @@ func TestChoicesOfSignsAndJoinedWordsAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestAFieldThatMayBeNullIsOneThatIsNotRequired(t *testing.T) {
+	const want = `"message":"[crm] m","requestedSchema":{"type":"object","properties":{"a":%s}}}`
+	for field, plainly := range map[string]string{
+		`{"type":["string","null"],"default":null}`:                                                                `{"type":"string"}`,
+		`{"type":["null","integer"],"minimum":1}`:                                                                  `{"type":"integer","minimum":1}`,
+		`{"type":["string","null"],"enum":["a",null]}`:                                                             `{"type":"string","enum":["a"]}`,
+		`{"anyOf":[{"type":"string"},{"type":"null"}]}`:                                                            `{"type":"string"}`,
+		`{"anyOf":[{"type":"null"},{"type":"boolean"}],"default":true}`:                                            `{"type":"boolean","default":true}`,
+		`{"anyOf":[{"type":"string","format":"date","title":"x","minLength":null},{"type":"null"}],"title":"Day"}`: `{"type":"string","title":"Day","format":"date"}`,
+		`{"anyOf":[{"type":"array","items":{"type":"string","enum":["a"]}},{"type":"null"}]}`:                      `{"type":"array","items":{"type":"string","enum":["a"]}}`,
+	} {
+		got := posed(t, "elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{"a":`+field+`},"required":["a"]}}`)
+		if diff := cmp.Diff(fmt.Sprintf(want, plainly), got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", field, diff)
+		}
+	}
+}
+
 func TestAFormRequiresFieldsThatItHas(t *testing.T) {
 	got := posed(t, "elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"boolean"}},"required":["b","a"]}}`)
 	if want := `"message":"[crm] m","requestedSchema":{"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]}}`; got != want {
@@ -116,8 +135,12 @@ func TestWhatIsNoFormIsNotPassedOn(t *testing.T) {
 		field(`{"$ref":"http://evil/"}`):                                     noType,
 		field(`true`):                                                        noType,
 		field(`{"type":"object","properties":{}}`):                           noType,
-		field(`{"type":["string","null"]}`):                                  noType,
-		field(`{"anyOf":[{"type":"string"},{"type":"null"}]}`):               noType,
+		field(`{"type":["string","number"]}`):                                noType,
+		field(`{"type":["string","number","null"]}`):                         noType,
+		field(`{"type":["null","null"]}`):                                    noType,
+		field(`{"anyOf":[{"type":"string"},{"type":"number"}]}`):             noType,
+		field(`{"anyOf":[{"type":"null"},null]}`):                            noType,
+		field(`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`):            noType,
 		field(`{"type":"array","items":{"$ref":"http://evil/"}}`):            "field 1 of the form: its items are no choices",
 		field(`{"type":"array","items":{"type":"string"}}`):                  "field 1 of the form: its items are no choices",
 		field(`{"type":"array","items":{"type":"object","enum":[{}]}}`):      "field 1 of the form: its items are no choices",
