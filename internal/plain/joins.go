@@ -3,6 +3,7 @@ package plain
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // withoutJoins returns text without the characters that are not seen themselves, but in how
@@ -10,7 +11,7 @@ import (
 func withoutJoins(text string) string {
 	drawn := strings.NewReplacer("\ufe0e", "", "\ufe0f", "", "\u20e3", "", "\u200d", "")
 	joins := strings.NewReplacer("\u200c", "", "\u200d", "")
-	return words.ReplaceAllStringFunc(signs.ReplaceAllStringFunc(text, drawn.Replace), joins.Replace)
+	return words().ReplaceAllStringFunc(signs.ReplaceAllStringFunc(text, drawn.Replace), joins.Replace)
 }
 
 // signs matches signs, each drawn as text or in colour, that are joined to others (UTS 51,
@@ -21,8 +22,9 @@ var signs = func() *regexp.Regexp {
 }()
 
 // words matches words of scripts that join letters, or keep them apart, by U+200D and U+200C
-// (The Unicode Standard, 23.2): one of these between two letters of the script.
-var words = func() *regexp.Regexp {
+// (The Unicode Standard, 23.2): one of these between two letters of the script. It is made
+// when it is needed first, which takes as long as much else of a start.
+var words = sync.OnceValue(func() *regexp.Regexp {
 	kinds := []string{
 		"Arabic", "Syriac", "Nko", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Khmer",
 	}
@@ -31,4 +33,4 @@ var words = func() *regexp.Regexp {
 		kinds[i] = part + `(?:[\x{200c}\x{200d}]` + part + `)+`
 	}
 	return regexp.MustCompile(strings.Join(kinds, "|"))
-}()
+})
