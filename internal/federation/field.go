@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 
@@ -12,7 +13,8 @@ import (
 
 // field is a field of a form: a text, a number, a yes or no, or choices.
 type field struct {
-	name string
+	name     string
+	nullable bool // the server takes null for an answer, so nobody has to give one
 
 	Type        string          `json:"type"`
 	Title       string          `json:"title,omitempty"`
@@ -55,8 +57,8 @@ var formats = []string{"email", "uri", "date", "date-time"}
 // fieldOf returns a field. What goes back to the server as it is, its name and what can be
 // chosen, is shown as it is, or there is no such field.
 func fieldOf(m member, title func(string) string) (field, error) {
-	said := given(m.value)
-	f := field{name: m.name, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
+	said, nullable := withoutNull(given(m.value))
+	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
 	if !plain.Shows(f.name) {
 		return f, errors.New("its name does not show what it holds")
 	}
@@ -127,8 +129,8 @@ func (f *field) list(said members, title func(string) string) (err error) {
 	return errors.Join(err, bounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
 }
 
-// preset takes over what stands in the field at first, where that fits. People can do
-// without.
+// preset takes over what stands in the field at first. One that does not fit, or does not
+// show what it holds, is left out without a word: people can do without.
 func (f *field) preset(said members, fits func(json.RawMessage) bool) {
 	if value := said["default"]; value != nil && fits(value) {
 		f.Default = value
@@ -146,7 +148,7 @@ func chosen(list json.RawMessage) (values []string, err error) {
 	return values, nil
 }
 
-// titled returns choices with titles.
+// titled returns choices with titles: their own ones, or what goes back to the server.
 func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
 	var said []members
 	if json.Unmarshal(list, &said) != nil || len(said) == 0 {
@@ -157,7 +159,9 @@ func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
 		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &of[i].Const) != nil || !plain.Shows(of[i].Const) {
 			return nil, errChoices
 		}
-		of[i].Title = title(m.text("title"))
+		if of[i].Title = title(m.text("title")); of[i].Title == "" {
+			of[i].Title = of[i].Const
+		}
 	}
 	return of, nil
 }
@@ -186,7 +190,9 @@ func isNumber(value json.RawMessage) bool {
 	return json.Unmarshal(value, &n) == nil && n != nil
 }
 
+// isCount reports whether a value is a whole number from 0 on, however it is written (JSON Schema
+// 2020-12 core, 6.3).
 func isCount(value json.RawMessage) bool {
-	var n *uint32
-	return json.Unmarshal(value, &n) == nil && n != nil
+	var n *float64
+	return json.Unmarshal(value, &n) == nil && n != nil && *n >= 0 && *n == math.Trunc(*n)
 }

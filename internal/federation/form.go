@@ -68,7 +68,7 @@ func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 		return nil, errors.New("what a form requires is a list of names")
 	}
 	f.Required = slices.DeleteFunc(f.Required, func(name string) bool {
-		return !slices.ContainsFunc(f.Fields, func(f field) bool { return f.name == name })
+		return !slices.ContainsFunc(f.Fields, func(f field) bool { return f.name == name && !f.nullable })
 	})
 	return f, nil
 }

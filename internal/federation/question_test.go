@@ -2,6 +2,7 @@ package federation
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -74,11 +75,39 @@ func TestAFormHasTheFieldsThatMCPKnows(t *testing.T) {
 		`{"t":{"type":"string","oneOf":[{"const":"a","title":"A","x":1}]}}`:                                                                                                                                                                  `{"t":{"type":"string","oneOf":[{"const":"a","title":"A"}]}}`,
 		`{"m":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["a"],"$ref":"#"},"default":["a"],"uniqueItems":true}}`:                                                                                              `{"m":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["a"]},"default":["a"]}}`,
 		`{"m":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]},"default":[1]}}`:                                                                                                                                                 `{"m":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}}`,
+		`{"c":{"type":"string","oneOf":[{"const":"a"},{"const":"b","title":" "}]}}`:                                                                                                                                                          `{"c":{"type":"string","oneOf":[{"const":"a","title":"a"},{"const":"b","title":"b"}]}}`,
+		`{"l":{"type":"string","minLength":5.0,"maxLength":1e2},"m":{"type":"string","maxLength":4294967296}}`:                                                                                                                               `{"l":{"type":"string","minLength":5.0,"maxLength":1e2},"m":{"type":"string","maxLength":4294967296}}`,
 		`{"p":{"type":"string","pattern":"(?=a)","default":"\u202e"},"b":{"type":"boolean","default":"yes"}}`:                                                                                                                                `{"p":{"type":"string"},"b":{"type":"boolean"}}`,
 	} {
 		params := `{"message":"m","requestedSchema":{"$schema":"http://evil/","title":"T","type":"object","$defs":{},"additionalProperties":false,"properties":` + properties + `}}`
 		if diff := cmp.Diff(`"message":"[crm] m","requestedSchema":{"type":"object","properties":`+want+`}}`, posed(t, "elicitation/create", params)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", properties, diff)
+		}
+	}
+}
+
+func TestChoicesOfSignsAndJoinedWordsAreShownAsTheyAre(t *testing.T) {
+	const properties = "{\"e\":{\"type\":\"string\",\"enum\":[\"✔\ufe0f Yes\",\"1\ufe0f\u20e3\",\"👨\u200d👩\u200d👧\",\"نمی\u200cدانم\",\"Well.  No\"]}}"
+	got := posed(t, "elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":`+properties+`}}`)
+	if diff := cmp.Diff(`"message":"[crm] m","requestedSchema":{"type":"object","properties":`+properties+`}}`, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAFieldThatMayBeNullIsOneThatIsNotRequired(t *testing.T) {
+	const want = `"message":"[crm] m","requestedSchema":{"type":"object","properties":{"a":%s}}}`
+	for field, plainly := range map[string]string{
+		`{"type":["string","null"],"default":null}`:                                                                `{"type":"string"}`,
+		`{"type":["null","integer"],"minimum":1}`:                                                                  `{"type":"integer","minimum":1}`,
+		`{"type":["string","null"],"enum":["a",null]}`:                                                             `{"type":"string","enum":["a"]}`,
+		`{"anyOf":[{"type":"string"},{"type":"null"}]}`:                                                            `{"type":"string"}`,
+		`{"anyOf":[{"type":"null"},{"type":"boolean"}],"default":true}`:                                            `{"type":"boolean","default":true}`,
+		`{"anyOf":[{"type":"string","format":"date","title":"x","minLength":null},{"type":"null"}],"title":"Day"}`: `{"type":"string","title":"Day","format":"date"}`,
+		`{"anyOf":[{"type":"array","items":{"type":"string","enum":["a"]}},{"type":"null"}]}`:                      `{"type":"array","items":{"type":"string","enum":["a"]}}`,
+	} {
+		got := posed(t, "elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{"a":`+field+`},"required":["a"]}}`)
+		if diff := cmp.Diff(fmt.Sprintf(want, plainly), got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", field, diff)
 		}
 	}
 }
@@ -106,19 +135,25 @@ func TestWhatIsNoFormIsNotPassedOn(t *testing.T) {
 		field(`{"$ref":"http://evil/"}`):                                     noType,
 		field(`true`):                                                        noType,
 		field(`{"type":"object","properties":{}}`):                           noType,
-		field(`{"type":["string","null"]}`):                                  noType,
-		field(`{"anyOf":[{"type":"string"},{"type":"null"}]}`):               noType,
+		field(`{"type":["string","number"]}`):                                noType,
+		field(`{"type":["string","number","null"]}`):                         noType,
+		field(`{"type":["null","null"]}`):                                    noType,
+		field(`{"anyOf":[{"type":"string"},{"type":"number"}]}`):             noType,
+		field(`{"anyOf":[{"type":"null"},null]}`):                            noType,
+		field(`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`):            noType,
 		field(`{"type":"array","items":{"$ref":"http://evil/"}}`):            "field 1 of the form: its items are no choices",
 		field(`{"type":"array","items":{"type":"string"}}`):                  "field 1 of the form: its items are no choices",
 		field(`{"type":"array","items":{"type":"object","enum":[{}]}}`):      "field 1 of the form: its items are no choices",
 		field(`{"type":"string","format":"password"}`):                       "field 1 of the form: its format is none of email, uri, date and date-time",
 		field(`{"type":"string","minLength":{"$ref":"http://evil/"}}`):       "field 1 of the form: its minLength is no number that it can be",
+		field(`{"type":"string","maxLength":1.5}`):                           "field 1 of the form: its maxLength is no number that it can be",
 		field(`{"type":"string","maxLength":-1}`):                            "field 1 of the form: its maxLength is no number that it can be",
 		field(`{"type":"number","minimum":"1"}`):                             "field 1 of the form: its minimum is no number that it can be",
 		field(`{"type":"string","enum":[]}`):                                 noChoices,
 		field(`{"type":"string","enum":[1]}`):                                noChoices,
 		field(`{"type":"string","enum":[null]}`):                             noChoices,
 		field(`{"type":"string","enum":["a\u202e"]}`):                        noChoices,
+		field(`{"type":"string","enum":["a\u200b"]}`):                        noChoices,
 		field(`{"type":"string","oneOf":[{"title":"A"}]}`):                   noChoices,
 		field(`{"type":"string","oneOf":[{"const":"a\nb","title":"A"}]}`):    noChoices,
 		field(`{"type":"string","enum":["a"],"enumNames":["A","B"]}`):        "field 1 of the form: its enumNames are not the names of its choices",
@@ -146,7 +181,7 @@ func TestWhatIsNoQuestionToAModelIsNotPassedOn(t *testing.T) {
 	const think = `"messages":[{"role":"user","content":{"type":"text","text":"t"}}]`
 	for params, want := range map[string]string{
 		`{}`:              "what a model is asked lacks a list that it needs",
-		`{"messages":[]}`: "what a model is asked lacks a list that it needs",
+		`{"messages":[]}`: "a model is asked by one message or more",
 		`{"messages":[{"role":"system","content":{"type":"text","text":"t"}}]}`:                          "a message to a model is of the user or of the assistant",
 		`{"messages":[{"role":"user","content":"t"}]}`:                                                   "what a model is asked lacks a list that it needs",
 		`{"messages":[{"role":"user","content":{"type":"text"}}]}`:                                       "content of the type text needs the member text",
@@ -154,12 +189,20 @@ func TestWhatIsNoQuestionToAModelIsNotPassedOn(t *testing.T) {
 		`{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///x"}}}]}`:    "the content of a message to a model is none that there is",
 		`{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"a","content":[]}]}]}`: "the model of this client uses no tools",
 		`{` + think + `,"temperature":"hot"}`:                                                            "the member temperature of what a model is asked is not what MCP says",
-		`{` + think + `,"tools":[]}`:                                                                     "what a model is asked lacks a list that it needs",
+		`{` + think + `,"tools":{}}`:                                                                     "what a model is asked lacks a list that it needs",
 		`{` + think + `,"tools":[1]}`:                                                                    "what a model is asked holds what is no object",
 	} {
 		if got := posed(t, "sampling/createMessage", params); got != want {
 			t.Errorf("%s\nbecomes %s\nwant    %s", params, got, want)
 		}
+	}
+}
+
+func TestAModelHearsNothingOfListsThatAreEmpty(t *testing.T) {
+	const params = `{"messages":[{"role":"user","content":{"type":"text","text":"t"}}],"modelPreferences":{"hints":[]},"tools":[],"toolChoice":{"mode":"auto"}}`
+	const want = `"maxTokens":1000,"messages":[{"content":{"text":"t","type":"text"},"role":"user"}],"modelPreferences":{},"systemPrompt":"[crm] "}`
+	if diff := cmp.Diff(want, posed(t, "sampling/createMessage", params)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

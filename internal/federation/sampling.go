@@ -20,34 +20,49 @@ func (l *leg) sampling(said members) (map[string]any, error) {
 	}
 	params["systemPrompt"] = l.words(said.text("systemPrompt"), plain.Prompt)
 	params["maxTokens"] = l.tokens(said["maxTokens"])
-	if params["messages"], err = each(said["messages"], l.message); err != nil {
+	messages, err := each(said["messages"], l.message)
+	if err != nil {
 		return nil, err
 	}
+	if len(messages) == 0 {
+		return nil, errors.New("a model is asked by one message or more")
+	}
+	params["messages"] = messages
 	if said["modelPreferences"] != nil {
 		if params["modelPreferences"], err = preferences(given(said["modelPreferences"])); err != nil {
 			return nil, err
 		}
 	}
-	if said["tools"] != nil {
-		if params["tools"], err = each(said["tools"], sampledTool); err != nil {
-			return nil, err
-		}
-	}
-	if said["toolChoice"] != nil {
-		if params["toolChoice"], err = known(given(said["toolChoice"]), "mode"); err != nil {
-			return nil, err
-		}
-	}
-	return params, nil
+	return params, sampledTools(said, params)
 }
 
 // preferences are those for models, with names that hint at them.
 func preferences(said members) (map[string]any, error) {
 	params, err := known(said, "costPriority", "speedPriority", "intelligencePriority")
-	if err == nil && said["hints"] != nil {
-		params["hints"], err = each(said["hints"], func(said members) (map[string]any, error) { return known(said, "name") })
+	if err != nil || said["hints"] == nil {
+		return params, err
+	}
+	hints, err := each(said["hints"], func(said members) (map[string]any, error) { return known(said, "name") })
+	if len(hints) > 0 {
+		params["hints"] = hints
 	}
 	return params, err
+}
+
+// sampledTools takes over the tools that a model may use, and how it is to choose of them.
+// An empty list is as good as none, and a client that knows of no tools would refuse it.
+func sampledTools(said members, params map[string]any) error {
+	if said["tools"] == nil {
+		return nil
+	}
+	tools, err := each(said["tools"], sampledTool)
+	if err != nil || len(tools) == 0 {
+		return err
+	}
+	if params["tools"] = tools; said["toolChoice"] != nil {
+		params["toolChoice"], err = known(given(said["toolChoice"]), "mode")
+	}
+	return err
 }
 
 // sampledTool is a tool that a model may use, which the server itself runs.
@@ -106,13 +121,13 @@ func (l *leg) block(said members) (map[string]any, error) {
 	return params, err
 }
 
-// each makes what clients get of each object of a list that is not empty.
+// each makes what clients get of each object of a list.
 func each(list json.RawMessage, make func(said members) (map[string]any, error)) ([]map[string]any, error) {
 	var raw []json.RawMessage
-	if json.Unmarshal(list, &raw) != nil || len(raw) == 0 {
+	if json.Unmarshal(list, &raw) != nil {
 		return nil, errors.New("what a model is asked lacks a list that it needs")
 	}
-	var all []map[string]any
+	all := []map[string]any{}
 	for _, value := range raw {
 		if !isObject(value) {
 			return nil, errors.New("what a model is asked holds what is no object")

@@ -28,9 +28,11 @@ func Prompt(label, text string, most int) string {
 // Title returns text as a [Line] in which white space is one space.
 func Title(text string, most int) string { return Line(spaced(styled.Replace(text)), most) }
 
-// Shows reports whether text is one line that shows what it holds as it is.
+// Shows reports whether text is one line that shows what it holds as it is. Two spaces may
+// follow each other, as after a sentence; more would move what comes behind them out of sight.
 func Shows(text string) bool {
 	const most = 8 // bytes, of what stands for one of them
+	text = strings.ReplaceAll(withoutJoins(text), "  ", " ")
 	return strings.ReplaceAll(Line(text, most*len(text)), string(toTheRight), "") == text
 }
 
