@@ -92,6 +92,12 @@ func (a *analysis) free(name string) (file.Idx, bool) {
 	return at, ok && !a.bound[name]
 }
 
+// reads reports whether a name stands anywhere in place of a value, which may mean a global.
+func (a *analysis) reads(name string) bool {
+	_, ok := a.refs[name]
+	return ok
+}
+
 func (a *analysis) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Identifier:

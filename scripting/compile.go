@@ -3,6 +3,7 @@ package scripting
 import (
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -281,10 +282,10 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
 		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
 	}
-	_, p.everything = found.free("globalThis")
-	_, proxies := found.free("Proxy")
-	_, tools := found.free("tools")
-	p.proxies = p.everything || proxies || tools || c.src.Kind == Code
+	// A name that is bound somewhere may mean the global elsewhere.
+	p.everything = found.reads("globalThis")
+	p.proxies = p.everything || found.reads("Proxy")
+	p.hosted = p.everything || found.reads("tools") || slices.ContainsFunc(c.names().groups, found.reads)
 	for _, name := range globalsOf(&c.src, c.names()) {
 		if _, ok := found.refs[name]; ok {
 			p.uses[name] = true

@@ -211,8 +211,9 @@
 // backreferences that backtrack without end; and single operations on huge
 // values, such as Array(1e9).fill, joining or sorting sparse arrays,
 // normalizing long strings and powers of BigInts. Deep recursion inside the
-// engine's own functions, such as converting deeply nested arrays to text, can
-// overflow the stack and end the process. It is for bodies whose authors are
+// engine's own functions, such as converting deeply nested arrays to text, or an
+// object whose toString is String bound to that object, can overflow the stack and
+// end the process. It is for bodies whose authors are
 // trusted not to attack the daemon, and for data whose size is bounded; others
 // belong into a process of their own, by the executor of package worker.
 package scripting

@@ -91,6 +91,7 @@ func (r *run) secure() error {
 	r.defineMissing()
 	r.guardPromises()
 	r.guardPrototypes()
+	r.guardProxies()
 	if r.program.patterns {
 		if err := r.boundPatterns(); err != nil {
 			return err

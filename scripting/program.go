@@ -21,14 +21,14 @@ type Program struct {
 	parameters []string
 	// everything says that the body can reach its globals by computed names.
 	everything bool
-	// proxies says that the body may have proxies, or objects of the host whose prototypes
-	// can be set.
-	proxies bool
-	uses       map[string]bool
-	mentioned  map[string]bool
-	computed   bool
-	patterns   bool
-	objects    []Object
+	// proxies says that the body may make proxies, and hosted that it may have objects of the
+	// host whose prototypes can be set.
+	proxies, hosted bool
+	uses            map[string]bool
+	mentioned       map[string]bool
+	computed        bool
+	patterns        bool
+	objects         []Object
 	// names are the tools of code, and missing what is thrown where it reads a name
 	// that nothing has.
 	names    *toolNames

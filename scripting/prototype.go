@@ -2,59 +2,64 @@ package scripting
 
 import "github.com/dop251/goja"
 
-// protoName is the accessor of prototypes.
-const protoName = "__proto__"
+// setter is the name of the functions and traps that set prototypes, and protoName that of the
+// accessor.
+const (
+	setter    = "setPrototypeOf"
+	protoName = "__proto__"
+)
 
 // maxPrototypes bounds how many prototypes and proxies are behind each other where one is set.
 const maxPrototypes = 10_000
 
-// guardPrototypes has nobody put an object behind itself by way of a proxy, or of an object
-// of the host: the engine looks through the prototypes of those without an end, which no
-// interrupt stops, and which the stack of the process may not survive. Of all other objects
-// it finds out itself. It costs nothing where the body has no such object, or sets no
-// prototype.
+// guardPrototypes has nobody make an object its own prototype by way of a proxy, or of an
+// object of the host: the engine looks for members through the prototypes of those without an
+// end, which no interrupt stops, and which the stack of the process may not survive. Of all
+// other objects it finds out itself. Whatever sets a prototype is guarded, by whichever name
+// it is reached, and it costs nothing where the body has no such object. Chains that are long
+// and have an end are not bounded, but where a prototype is set.
 func (r *run) guardPrototypes() {
-	p := r.program
-	if !p.proxies || !p.mentions("setPrototypeOf") && !p.mentions(protoName) {
+	if !r.program.proxies && !r.program.hosted {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
 	object := r.builtin("Object")
-	_ = object.DefineDataProperty("setPrototypeOf", r.function("setPrototypeOf", func(c goja.FunctionCall) goja.Value {
+	_ = object.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
 		proto := r.prototypeOf(c.Argument(1))
 		o, ok := c.Argument(0).(*goja.Object)
-		if !ok {
-			if isNothing(c.Argument(0)) {
-				panic(r.typeError("nothing has a prototype"))
-			}
-			return c.Argument(0)
+		if ok {
+			r.mustSetPrototype(o, proto)
+		} else if isNothing(c.Argument(0)) {
+			panic(r.typeError("nothing has a prototype"))
 		}
-		r.setPrototype(o, proto)
-		return o
+		return c.Argument(0)
 	}), kept, kept, hidden)
-	_ = r.builtin("Reflect").DefineDataProperty("setPrototypeOf", r.function("setPrototypeOf", func(c goja.FunctionCall) goja.Value {
+	// The getter stays that of the engine.
+	_ = object.Get("prototype").(*goja.Object).DefineAccessorProperty(protoName, nil, r.function("set "+protoName, func(c goja.FunctionCall) goja.Value {
+		o, ok := c.This.(*goja.Object)
+		_, some := c.Argument(0).(*goja.Object)
+		if ok && (some || goja.IsNull(c.Argument(0))) {
+			r.mustSetPrototype(o, r.prototypeOf(c.Argument(0)))
+		}
+		return goja.Undefined()
+	}), kept, hidden)
+	// Reflect is dear, and nothing but its name leads to it.
+	if p := r.program; p.proxies || p.mentioned["Reflect"] {
+		r.guardReflect()
+	}
+}
+
+// guardReflect is [run.guardPrototypes] for Reflect.
+func (r *run) guardReflect() {
+	reflect := r.builtin("Reflect")
+	r.engineSets, _ = callable(reflect.Get(setter))
+	_ = reflect.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
 		o, ok := c.Argument(0).(*goja.Object)
 		if !ok {
 			panic(r.typeError("Reflect.setPrototypeOf takes an object"))
 		}
-		proto := r.prototypeOf(c.Argument(1))
-		return r.rt.ToValue(r.rt.Try(func() { r.setPrototype(o, proto) }) == nil)
-	}), kept, kept, hidden)
-	get := r.function("get "+protoName, func(c goja.FunctionCall) goja.Value {
-		if proto := c.This.ToObject(r.rt).Prototype(); proto != nil {
-			return proto
-		}
-		return goja.Null()
-	})
-	set := r.function("set "+protoName, func(c goja.FunctionCall) goja.Value {
-		o, ok := c.This.(*goja.Object)
-		_, some := c.Argument(0).(*goja.Object)
-		if ok && (some || goja.IsNull(c.Argument(0))) {
-			r.setPrototype(o, r.prototypeOf(c.Argument(0)))
-		}
-		return goja.Undefined()
-	})
-	_ = object.Get("prototype").(*goja.Object).DefineAccessorProperty(protoName, get, set, kept, hidden)
+		return r.rt.ToValue(r.setPrototype(o, r.prototypeOf(c.Argument(1))))
+	}), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
 // prototypeOf returns what a value is as a prototype, nil for null.
@@ -66,19 +71,43 @@ func (r *run) prototypeOf(v goja.Value) *goja.Object {
 	return o
 }
 
-// setPrototype sets the prototype of an object, unless that is behind it.
-func (r *run) setPrototype(o, proto *goja.Object) {
+// setPrototype sets the prototype of an object, and reports whether it could: an object that is
+// behind the other, or takes no other prototype, keeps its own. What traps throw is thrown. Of
+// a proxy without a trap it is its [handler] that sets the one of the target.
+func (r *run) setPrototype(o, proto *goja.Object) bool {
+	if o.ExportType() != proxyType {
+		return !r.isBehind(o, proto) && o.SetPrototype(proto) == nil
+	}
+	to := goja.Null()
+	if proto != nil {
+		to = proto
+	}
+	return r.engineSets(goja.Undefined(), o, to).ToBoolean()
+}
+
+// mustSetPrototype sets the prototype of an object, or throws.
+func (r *run) mustSetPrototype(o, proto *goja.Object) {
+	switch {
+	case r.setPrototype(o, proto):
+	case r.isBehind(o, proto):
+		panic(r.typeError("an object cannot be behind itself"))
+	default:
+		panic(r.typeError("this object takes no other prototype"))
+	}
+}
+
+// isBehind reports whether an object is another one, or among what is behind that. It runs no
+// user code, so that nothing changes meanwhile.
+func (r *run) isBehind(o, other *goja.Object) bool {
 	w := &walk{r: r}
-	self := w.behind(o)
-	for p := proto; p != nil; p = p.Prototype() {
-		if p = w.behind(p); p.SameAs(self) {
-			panic(r.typeError("an object cannot be behind itself"))
+	o = w.behind(o)
+	for p := other; p != nil; p = p.Prototype() {
+		if p = w.behind(p); p.SameAs(o) {
+			return true
 		}
 		w.step()
 	}
-	if err := o.SetPrototype(proto); err != nil {
-		panic(r.throwable(err))
-	}
+	return false
 }
 
 // walk goes from object to object, which takes a bounded number of steps.

@@ -44,6 +44,10 @@ type run struct {
 	input *goja.Object
 	// made are the globals that exist once and are needed by others.
 	made map[string]*goja.Object
+	// engineSets is Reflect.setPrototypeOf of the engine, where the body may have proxies, and
+	// traps how deep it is in them.
+	engineSets func(this goja.Value, args ...goja.Value) goja.Value
+	traps      int
 	// states are the Go halves of objects such as URLs.
 	states map[*goja.Object]any
 	random *rand.ChaCha8
