@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // demand is a request of the server that has not been answered.
@@ -100,9 +99,10 @@ func (w *wire) address(d *demand, params json.RawMessage, of *Call) {
 // seen returns what the client library sees of a request.
 func (d *demand) seen(id json.RawMessage) []byte {
 	text := `{"jsonrpc":"2.0","id":` + string(id)
+	mark, _ := json.Marshal(string(id)) // which no string fails
 	switch {
 	case asks(d.method):
-		text += `,"method":"` + carrier + `","params":{"_meta":{"` + markKey + `":` + strconv.Quote(string(id)) + `}}}`
+		text += `,"method":"` + carrier + `","params":{"_meta":{"` + markKey + `":` + string(mark) + `}}}`
 	case d.method == methodPing:
 		text += `,"method":"` + methodPing + `"}`
 	default:

@@ -314,6 +314,24 @@ func TestIDsOfRequestsAreTextOrNumbers(t *testing.T) {
 	}
 }
 
+func TestTheMarkOfARequestIsJSONWhateverItsID(t *testing.T) {
+	for _, id := range []string{`"\u007f"`, "\"\x7f\"", "\"\U000E0001\"", "\"\u2028\"", `"<&>\\\""`, `"\ud800"`, `7`} {
+		w, _ := running()
+		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{}}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := parse(seen)
+		var mark string
+		if err == nil {
+			err = json.Unmarshal([]byte(tokenOf(m.params, "_meta", markKey)), &mark)
+		}
+		if err != nil || mark != id {
+			t.Errorf("the mark of %q is %q: %v", id, mark, err)
+		}
+	}
+}
+
 func TestARequestWhoseIDIsThatOfAnotherIsDropped(t *testing.T) {
 	w, _ := running()
 	var all []string
