@@ -116,7 +116,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil)
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
-		stream := newEvents(&talking{}, w, c, false, t.Context().Err)
+		stream := newEvents(&talking{}, w, &stream{of: c}, false)
 		began := time.Now()
 		_, err := io.Copy(io.Discard, stream)
 		if !errors.Is(err, errTooMuch) || stream.seen != maxEvents+1 {
@@ -129,7 +129,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 }
 
 func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
-	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil), nil, false, t.Context().Err)
+	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil), &stream{}, false)
 	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooMuch) || stream.seen != maxShaking+1 {
 		t.Errorf("after %d events the stream ends with %v", stream.seen, err)
 	}
