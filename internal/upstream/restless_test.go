@@ -103,6 +103,32 @@ func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 	})
 }
 
+func TestAServerOfLargeListsIsReachedAgainInProportionToThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, row := range []struct {
+			took        time.Duration
+			size        int
+			since       time.Duration // the lists were read
+			least, most time.Duration
+		}{
+			{0, 0, 0, firstWait / 2, firstWait},
+			{10 * time.Second, 10_000, 0, firstWait / 2, firstWait}, // slow, and small
+			{time.Second, largeList, 0, firstWait / 2, firstWait},
+			{time.Second, 8_000_000, 0, 40 * time.Second, 40 * time.Second},
+			{time.Second, 8_000_000, 50 * time.Second, 15 * time.Second, 15 * time.Second},
+			{time.Second, 8_000_000, 80 * time.Second, firstWait / 2, firstWait},
+			{time.Second, maxListed, 0, longestWait, longestWait},
+		} {
+			s := &server{}
+			s.rested(row.took, row.size)
+			time.Sleep(row.since)
+			if pause := s.pause(firstWait); pause < row.least || pause > row.most {
+				t.Errorf("%d bytes that have taken %s: %s later it is left alone for %s", row.size, row.took, row.since, pause)
+			}
+		}
+	})
+}
+
 // talking is a body of events without an end.
 type talking struct{}
 
