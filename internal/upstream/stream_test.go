@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,8 +31,10 @@ type teller struct {
 	asker
 	says map[string]said
 	open atomic.Int32 // bodies that have not been closed
-	last string       // id of a call
-	made int
+
+	saying sync.Mutex
+	last   string // id of a call
+	made   int
 }
 
 func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -48,10 +51,12 @@ func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	answer, mine := s.says[m.method]
-	switch {
-	case !mine, r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "", r.Method == http.MethodDelete:
+	if !mine || r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "" || r.Method == http.MethodDelete {
 		return s.asker.RoundTrip(r)
-	case r.Method == http.MethodPost:
+	}
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	if r.Method == http.MethodPost {
 		s.last = string(m.id)
 	}
 	s.made++
@@ -83,12 +88,11 @@ func (h *lasting) Close() error {
 	return nil
 }
 
-// reached connects to the server, which may ask all, and has a stream of its own on which it
-// asks these.
-func (s *teller) reached(t *testing.T, transport string, asks io.Reader, trip http.RoundTripper) (l *Link, end func()) {
+// reached connects to a server that may ask all, and asks this on a stream of its own.
+func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Link, end func()) {
 	t.Helper()
 	silence, quiet := io.Pipe()
-	s.asks = io.MultiReader(asks, silence)
+	a.asks = io.MultiReader(strings.NewReader(asks), silence)
 	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, Options{
 		Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return trip },
 	})
@@ -98,15 +102,6 @@ func (s *teller) reached(t *testing.T, transport string, asks io.Reader, trip ht
 	return l, func() {
 		_ = quiet.Close()
 		_ = l.Close()
-	}
-}
-
-// free checks that nothing is left of the requests of the server.
-func (s *teller) free(t *testing.T, name string, l *Link) {
-	t.Helper()
-	synctest.Wait()
-	if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
-		t.Errorf("%s: %d bodies are open, %d requests known and %d owed: %v", name, s.open.Load(), len(l.wire.asked), len(l.wire.owed), l.Err())
 	}
 }
 
@@ -125,7 +120,7 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				s := &teller{says: says}
-				l, end := s.reached(t, Streamable, strings.NewReader(""), s)
+				l, end := s.reached(t, Streamable, "", s)
 				for n := range 2 * maxOwed {
 					if says[MethodTool].status == 0 {
 						if err := l.subscribe(t.Context(), "lab://note"); err != nil {
@@ -135,9 +130,10 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 						t.Fatalf("%s: call %d ends with %v", name, n, err)
 					}
 				}
-				s.free(t, name+", "+request, l)
-				if _, _, answers := s.state(); len(answers) != 0 {
-					t.Errorf("%s: %d requests are answered", name, len(answers))
+				synctest.Wait()
+				_, _, answers := s.state()
+				if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || len(answers) != 0 || l.Err() != nil {
+					t.Errorf("%s, %s: %d bodies are open, %d requests known, %d owed and %d answered: %v", name, request, s.open.Load(), len(l.wire.asked), len(l.wire.owed), len(answers), l.Err())
 				}
 				end()
 			})
@@ -152,7 +148,7 @@ func TestARequestThatWaitsIsForgottenWithItsCall(t *testing.T) {
 			fmt.Fprintf(&asked, "data: {\"jsonrpc\":\"2.0\",\"id\":\"%d of NEW\",\"method\":\"ping\"}\n\n", n)
 		}
 		s := &teller{asker: asker{deaf: true}, says: map[string]said{MethodTool: {200, streamed, asked.String(), false}}}
-		l, end := s.reached(t, Streamable, strings.NewReader(""), s)
+		l, end := s.reached(t, Streamable, "", s)
 		for range 3 {
 			c := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
 			synctest.Wait()
@@ -181,6 +177,7 @@ func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
 			"in the answer to an answer":             {"", said{202, "application/json", asked, true}},
 			"on a stream that answers an answer":     {"", said{200, streamed, "data: " + asked + "\n\n", false}},
 			"with a status of failure":               {MethodTool, said{400, "application/json", asked, true}},
+			"in an answer that is no JSON":           {MethodTool, said{200, "text/plain", asked, true}},
 			"with that of a host that is overloaded": {MethodTool, said{503, "application/json", asked, true}},
 		} {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +186,7 @@ func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
 				if row.method == MethodTool {
 					first = ""
 				}
-				l, end := s.reached(t, Streamable, strings.NewReader(first), s)
+				l, end := s.reached(t, Streamable, first, s)
 				if row.method == MethodTool {
 					if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil {
 						t.Errorf("%s: the call ends with %+v", name, reply)
@@ -223,14 +220,13 @@ type blunt struct {
 	older
 	body string
 	kind string
-	made int
+	made atomic.Int32
 }
 
 func (b *blunt) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.older.RoundTrip(r)
 	if err == nil && r.Method == http.MethodPost {
-		b.made++
-		text := strings.ReplaceAll(b.body, "NEW", fmt.Sprint(b.made))
+		text := strings.ReplaceAll(b.body, "NEW", fmt.Sprint(b.made.Add(1)))
 		resp.Header.Set("Content-Type", b.kind)
 		resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 	}
@@ -242,14 +238,15 @@ func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &blunt{kind: row[0], body: row[1]}
 			b.stream, b.to = io.Pipe()
-			s := &teller{}
-			l, end := s.reached(t, Events, strings.NewReader(""), b)
-			b.asks = s.asks
+			l, end := b.reached(t, Events, "", b)
 			reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context())
 			if err != nil || reply.Fault == nil {
 				t.Errorf("the call ends with %+v, %v", reply, err)
 			}
-			s.free(t, row[0], l)
+			synctest.Wait()
+			if b.made.Load() < 3 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
+				t.Errorf("%s: of %d bodies, %d requests are known and %d owed: %v", row[0], b.made.Load(), len(l.wire.asked), len(l.wire.owed), l.Err())
+			}
 			_ = b.to.Close()
 			end()
 		})
