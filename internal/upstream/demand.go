@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // demand is a request of the server that has not been answered.
 type demand struct {
-	call   *Call // whose client is asked; nil where nobody is
+	call   *Call // whose client is asked; nil where nobody is, or the call has ended
+	owed   bool  // it holds a token of the wire
 	method string
 	// params are those of the server until somebody is asked, and refusal is why nobody is.
 	params  json.RawMessage
@@ -52,32 +52,55 @@ func asks(method string) bool {
 
 // request takes in a request of the server, and returns what the client library is to see
 // of it: nothing that the server has chosen but its id, as the library repeats in its answer
-// what it cannot decode. It waits while too many others have no answer. One whose id is that
-// of another is dropped.
-func (w *wire) request(m message, of *Call) ([]byte, error) {
+// what it cannot decode. It waits while too many others have no answer. One is dropped whose
+// id is that of another, or that the library would not see.
+func (w *wire) request(m message, s *stream) ([]byte, error) {
 	id := idOf(m.id)
 	if id == nil {
 		return nil, errNoMessage
 	}
-	d := &demand{method: m.method}
-	w.mu.Lock()
-	if w.asked[id] != nil {
-		w.mu.Unlock()
+	if s.unheard() {
 		return nil, nil
 	}
-	w.asked[id] = d
-	if asks(m.method) {
-		w.address(d, m.params, of)
+	d := w.demand(id, m, s.of)
+	if d == nil {
+		return nil, nil
 	}
-	w.mu.Unlock()
-	if d.call == nil {
+	if d.owed {
 		select {
 		case w.owed <- struct{}{}:
+		case <-s.left:
+			w.drop(id)
+			return nil, nil
 		case <-w.dead:
+			w.drop(id)
 			return nil, w.failure()
 		}
 	}
 	return d.seen(m.id), nil
+}
+
+// demand takes note of a request; nil where there is another one of its id.
+func (w *wire) demand(id any, m message, of *Call) *demand {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked[id] != nil {
+		return nil
+	}
+	d := &demand{method: m.method}
+	if asks(m.method) {
+		w.address(d, m.params, of)
+	}
+	d.owed = d.call == nil
+	w.asked[id] = d
+	return d
+}
+
+// drop forgets a request that the client library has not seen.
+func (w *wire) drop(id any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.asked, id)
 }
 
 // address finds the call whose client a request goes to. What nobody is asked is not kept.
@@ -87,7 +110,7 @@ func (w *wire) address(d *demand, params json.RawMessage, of *Call) {
 		of = w.only()
 	}
 	switch {
-	case of == nil || !w.may.allows(d.method):
+	case of == nil || w.calls[of.token] != of || !w.may.allows(d.method):
 		d.refusal = errNobody
 	case of.owes == maxOpen:
 		d.refusal = errBusy
@@ -100,9 +123,10 @@ func (w *wire) address(d *demand, params json.RawMessage, of *Call) {
 // seen returns what the client library sees of a request.
 func (d *demand) seen(id json.RawMessage) []byte {
 	text := `{"jsonrpc":"2.0","id":` + string(id)
+	mark, _ := json.Marshal(string(id)) // which no string fails
 	switch {
 	case asks(d.method):
-		text += `,"method":"` + carrier + `","params":{"_meta":{"` + markKey + `":` + strconv.Quote(string(id)) + `}}}`
+		text += `,"method":"` + carrier + `","params":{"_meta":{"` + markKey + `":` + string(mark) + `}}}`
 	case d.method == methodPing:
 		text += `,"method":"` + methodPing + `"}`
 	default:
@@ -123,11 +147,13 @@ func (w *wire) demanded(mark string) (d demand, err error) {
 	return d, d.refusal
 }
 
-// forget has nobody be asked for a call any more. Its caller holds mu.
+// forget has nobody be asked for a call any more, of which nothing is kept. The ids of its
+// questions are taken until their answers are on their way. Its caller holds mu.
 func (w *wire) forget(c *Call) {
 	for _, d := range w.asked {
 		if d.call == c {
-			d.params, d.refusal = nil, errNobody
+			d.call, d.params, d.refusal = nil, nil, errNobody
+			c.owes--
 		}
 	}
 }
@@ -141,10 +167,10 @@ func (w *wire) settle(text json.RawMessage) (sent func()) {
 	d := w.asked[id]
 	delete(w.asked, id)
 	switch {
-	case d == nil:
-		return func() {}
-	case d.call == nil:
+	case d != nil && d.owed:
 		return func() { <-w.owed }
+	case d == nil || d.call == nil:
+		return func() {}
 	}
 	return func() {
 		w.mu.Lock()

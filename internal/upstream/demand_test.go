@@ -260,7 +260,7 @@ func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
 			_ = w.open(c)
 			for n := range maxOpen + 20 {
 				text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"message":5,"x":%q}}`, n, method, strings.Repeat("A", size))
-				seen, err := w.incoming([]byte(text), nil)
+				seen, err := w.incoming([]byte(text), &stream{})
 				if _, refused := w.demanded(fmt.Sprint(n)); err != nil || len(seen) > 200 || (refused == nil) != (n < most) {
 					t.Errorf("%s %d: the client library sees %d bytes, %v; %v", method, n, len(seen), err, refused)
 				}
@@ -275,7 +275,7 @@ func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
 func TestQuestionsOfACallThatEndsAreForgotten(t *testing.T) {
 	w, c := running()
 	ask := func(id string) {
-		if _, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{"message":"Sure?"}}`), c); err != nil {
+		if _, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{"message":"Sure?"}}`), &stream{of: c}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,13 +284,20 @@ func TestQuestionsOfACallThatEndsAreForgotten(t *testing.T) {
 		t.Fatal("nothing is kept of a question")
 	}
 	w.close(c)
-	if _, err := w.demanded(`"a"`); kept(w) != 0 || !errors.Is(err, errNobody) {
-		t.Errorf("%d bytes are kept, and the question is answered with %v", kept(w), err)
+	if d, err := w.demanded(`"a"`); kept(w) != 0 || d.call != nil || c.owes != 0 || !errors.Is(err, errNobody) {
+		t.Errorf("%d bytes are kept and the call %v, and the question is answered with %v", kept(w), d.call, err)
+	}
+	ask(`"a"`) // an id is free once its answer is on its way
+	if len(w.owed) != 0 {
+		t.Error("a question counts whose id is that of another")
 	}
 	_, sent := w.outgoing([]byte(`{"jsonrpc":"2.0","id":"a","error":{}}`))
-	ask(`"a"`) // an id is free once its answer is on its way
-	if sent(); c.owes != 1 || len(w.asked) != 1 {
-		t.Errorf("%d answers are owed, and %d questions known", c.owes, len(w.asked))
+	ask(`"a"`) // which is no more that of the call
+	if d, err := w.demanded(`"a"`); d.call != nil || !errors.Is(err, errNobody) {
+		t.Errorf("the call that has ended is asked: %v", err)
+	}
+	if sent(); c.owes != 0 || len(w.asked) != 1 || len(w.owed) != 1 {
+		t.Errorf("%d and %d answers are owed, and %d questions known", c.owes, len(w.owed), len(w.asked))
 	}
 }
 
@@ -300,7 +307,7 @@ func TestIDsOfRequestsAreTextOrNumbers(t *testing.T) {
 		`true`: "refused", `{}`: "refused", `[1]`: "refused", `"` + strings.Repeat("a", maxID) + `"`: "refused",
 	} {
 		w, _ := running()
-		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`), nil)
+		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`), &stream{})
 		got := "seen"
 		if seen == nil {
 			got = "dropped"
@@ -314,11 +321,29 @@ func TestIDsOfRequestsAreTextOrNumbers(t *testing.T) {
 	}
 }
 
+func TestTheMarkOfARequestIsJSONWhateverItsID(t *testing.T) {
+	for _, id := range []string{`"\u007f"`, "\"\x7f\"", "\"\U000E0001\"", "\"\u2028\"", `"<&>\\\""`, `"\ud800"`, `7`} {
+		w, _ := running()
+		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{}}`), &stream{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := parse(seen)
+		var mark string
+		if err == nil {
+			err = json.Unmarshal([]byte(tokenOf(m.params, "_meta", markKey)), &mark)
+		}
+		if err != nil || mark != id {
+			t.Errorf("the mark of %q is %q: %v", id, mark, err)
+		}
+	}
+}
+
 func TestARequestWhoseIDIsThatOfAnotherIsDropped(t *testing.T) {
 	w, _ := running()
 	var all []string
 	for _, id := range []string{`7`, `7.0`, `"7"`, `7`} {
-		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`), nil)
+		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`), &stream{})
 		all = append(all, fmt.Sprint(len(seen) > 0, err))
 	}
 	if !slices.Equal(all, []string{"true <nil>", "false <nil>", "true <nil>", "false <nil>"}) || len(w.owed) != 2 {
@@ -330,7 +355,7 @@ func TestANotificationWhoseIDIsNullIsHeard(t *testing.T) {
 	var changed []string
 	w := newWire(fuzzed, Asks{}, func(method, uri string) { changed = append(changed, cmp.Or(uri, method)) })
 	for _, text := range []string{`"method":"notifications/tools/list_changed"`, `"method":"notifications/resources/updated","params":{"uri":"lab://note"}`} {
-		if seen, err := w.incoming(json.RawMessage(`{"jsonrpc":"2.0","id":null,`+text+`}`), nil); seen != nil || err != nil {
+		if seen, err := w.incoming(json.RawMessage(`{"jsonrpc":"2.0","id":null,`+text+`}`), &stream{}); seen != nil || err != nil {
 			t.Errorf("the client library sees %q, %v", seen, err)
 		}
 	}

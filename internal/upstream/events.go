@@ -23,20 +23,18 @@ type events struct {
 	from   *bufio.Reader
 	source io.Closer
 	wire   *wire
-	of     *Call
+	on     *stream
 	// resumes says that the client library goes on behind the last event where a stream
 	// was cut, and so is told of those that it does not see.
 	resumes bool
-	// left reports whether this end has left the stream.
-	left  func() error
-	seen  int
-	led   bool // the event has passed that says where to post to
-	ready []byte
-	err   error
+	seen    int
+	led     bool // the event has passed that says where to post to
+	ready   []byte
+	err     error
 }
 
-func newEvents(body io.ReadCloser, w *wire, of *Call, resumes bool, left func() error) *events {
-	return &events{from: bufio.NewReader(body), source: body, wire: w, of: of, resumes: resumes, left: left}
+func newEvents(body io.ReadCloser, w *wire, on *stream, resumes bool) *events {
+	return &events{from: bufio.NewReader(body), source: body, wire: w, on: on, resumes: resumes}
 }
 
 // Close ends the stream.
@@ -59,7 +57,7 @@ func (e *events) Read(p []byte) (int, error) {
 func (e *events) next() error {
 	event, err := e.event()
 	if err != nil {
-		if !errors.Is(err, io.EOF) && e.left() == nil {
+		if !errors.Is(err, io.EOF) && !e.on.gone() {
 			e.broken(err)
 		}
 		return err
@@ -83,12 +81,12 @@ func (e *events) seenOf(event *event) ([]byte, error) {
 	switch name := string(event.name); {
 	case len(event.data) == 0:
 	case name == "" || name == "message":
-		return e.wire.incoming(event.data, e.of)
+		return e.wire.incoming(event.data, e.on)
 	case name == "endpoint" && !e.resumes && !e.led:
 		e.led = true
 		return event.data, nil
 	}
-	if e.of == nil {
+	if e.on.of == nil {
 		e.wire.pace.keep(e.wire.dead)
 	}
 	return nil, nil
@@ -98,9 +96,9 @@ func (e *events) seenOf(event *event) ([]byte, error) {
 func (e *events) count() error {
 	e.seen++
 	switch {
-	case e.of != nil && e.seen > maxEvents:
+	case e.on.of != nil && e.seen > maxEvents:
 		return fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errTooMuch)
-	case e.of == nil && e.seen > maxShaking && !e.wire.ready.Load():
+	case e.on.of == nil && e.seen > maxShaking && !e.wire.ready.Load():
 		return fmt.Errorf("the server has sent %d events and is not ready: %w", maxShaking, errTooMuch)
 	}
 	return nil
@@ -109,8 +107,8 @@ func (e *events) count() error {
 // broken ends the connection where the stream was all of it, and the call where it was
 // that of one.
 func (e *events) broken(err error) {
-	if e.of != nil {
-		e.of.breaks(err)
+	if e.on.of != nil {
+		e.on.of.breaks(err)
 		return
 	}
 	e.wire.fail(err)

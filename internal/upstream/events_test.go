@@ -30,7 +30,7 @@ func TestNoEventPassesTheWireByItsName(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w, c := running()
-			passed, err := io.ReadAll(newEvents(io.NopCloser(strings.NewReader(row.stream)), w, c, row.streamable, func() error { return nil }))
+			passed, err := io.ReadAll(newEvents(io.NopCloser(strings.NewReader(row.stream)), w, &stream{of: c}, row.streamable))
 			if string(passed) != row.passed || !strings.HasPrefix(fmt.Sprint(err), row.err) {
 				t.Errorf("%q passes, %v", passed, err)
 			}

@@ -23,17 +23,20 @@ type flood struct {
 	tools func(id, cursor string) (kind, text string)
 	// stream returns what its own stream holds before it ends; nil is that of a server
 	// without one.
-	stream func() string
+	stream func() io.Reader
 }
 
 func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer := func(status int, kind, text string) (*http.Response, error) {
+	stream := func(status int, kind string, body io.Reader) (*http.Response, error) {
 		return &http.Response{
-			StatusCode: status, Status: http.StatusText(status), Request: r, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(text)),
+			StatusCode: status, Status: http.StatusText(status), Request: r, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(body),
 		}, nil
 	}
+	answer := func(status int, kind, text string) (*http.Response, error) {
+		return stream(status, kind, strings.NewReader(text))
+	}
 	if r.Method == http.MethodGet && f.stream != nil {
-		return answer(http.StatusOK, "text/event-stream", f.stream())
+		return stream(http.StatusOK, "text/event-stream", f.stream())
 	}
 	if r.Method != http.MethodPost {
 		return answer(http.StatusMethodNotAllowed, "", "")
@@ -107,6 +110,45 @@ func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *t
 	})
 }
 
+// late is read after a while.
+type late struct {
+	after time.Duration
+	io.Reader
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	time.Sleep(l.after)
+	l.after = 0
+	return l.Reader.Read(p)
+}
+
+func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T) {
+	const during = 50 * time.Second
+	for size, bounds := range map[int][2]int{3_500_000: {3, 3}, 10: {6, 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			var read atomic.Int32
+			tools := fmt.Sprintf(`"result":{"tools":[{"name":"t","inputSchema":{"type":"object"},"description":%q}]}`, strings.Repeat("x", size))
+			place, o := flood{
+				tools: func(id, _ string) (kind, text string) {
+					read.Add(1)
+					return "application/json", `{"jsonrpc":"2.0","id":` + id + `,` + tools + `}`
+				},
+				stream: func() io.Reader { // which costs the connection
+					return &late{time.Second, strings.NewReader("data: {\"a\":1,\"a\":1}\n\n")}
+				},
+			}.at(t)
+			f := upstream.NewFleet(o, func() {}, func(string, string) {})
+			f.Keep([]upstream.Place{place})
+			time.Sleep(during)
+			if n := int(read.Load()); n < bounds[0] || n > bounds[1] {
+				t.Errorf("lists of %d bytes are read %d times within %s", size, n, during)
+			}
+			f.Close()
+			time.Sleep(time.Second) // until nobody reads
+		})
+	}
+}
+
 func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.T) {
 	for _, retry := range []string{"1", "-5", "18446744073710"} { // of which the last is no time at all in nanoseconds
 		synctest.Test(t, func(t *testing.T) {
@@ -115,7 +157,9 @@ func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.
 				tools: func(id, _ string) (kind, text string) {
 					return "application/json", `{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[]}}`
 				},
-				stream: func() string { return fmt.Sprintf("retry: %s\nid: %d\n\n", retry, streams.Add(1)) },
+				stream: func() io.Reader {
+					return strings.NewReader(fmt.Sprintf("retry: %s\nid: %d\n\n", retry, streams.Add(1)))
+				},
 			}
 			place, o := server.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})

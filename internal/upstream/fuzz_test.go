@@ -40,7 +40,7 @@ func FuzzIncoming(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		w, c := running()
-		seen, err := w.incoming(slices.Clone(text), nil)
+		seen, err := w.incoming(slices.Clone(text), &stream{})
 		if err != nil || seen == nil {
 			return
 		}
@@ -68,7 +68,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, resumes bool) {
 		read := func(r io.Reader) (string, error) {
 			w, c := running()
-			passed, err := io.ReadAll(newEvents(io.NopCloser(r), w, c, resumes, func() error { return nil }))
+			passed, err := io.ReadAll(newEvents(io.NopCloser(r), w, &stream{of: c}, resumes))
 			return string(passed), err
 		}
 		passed, err := read(bytes.NewReader(text))

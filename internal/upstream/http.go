@@ -36,7 +36,7 @@ type watched struct {
 
 // RoundTrip sends a request of the client library.
 func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
-	of, sent, err := t.outgoing(out)
+	on, sent, err := t.outgoing(out)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,8 @@ func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
 		all := end
 		ctx, end = t.link.wire.reply(ctx, func() { all(); sent() })
 	}
-	resp, err := t.send(out.WithContext(ctx), of)
+	on.left = ctx.Done()
+	resp, err := t.send(out.WithContext(ctx), on)
 	if err != nil {
 		end()
 		return nil, err
@@ -69,7 +70,8 @@ func (e *ending) Close() error {
 }
 
 // send sends a request, and has the wire see what is answered.
-func (t *watched) send(out *http.Request, of *Call) (*http.Response, error) {
+func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
+	of := on.of
 	if of == nil && t.opens(out) {
 		t.trouble.Store(nil)
 	}
@@ -88,15 +90,18 @@ func (t *watched) send(out *http.Request, of *Call) (*http.Response, error) {
 		if (out.Method == http.MethodGet) == t.plainEvents {
 			t.absent.Store(slices.Contains(unposted, resp.StatusCode))
 		}
-		if !t.fault(resp, of) {
+		if !t.fault(resp) {
 			_ = t.troubled(of, out, refusal(resp.StatusCode, of != nil))
 		}
+	case out.Method == http.MethodPost && (t.plainEvents || on.answers == nil):
+		unread(resp)
 	case kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, t.link.wire, of, !t.plainEvents, out.Context().Err)
+		resp.Body = newEvents(resp.Body, t.link.wire, on, !t.plainEvents)
 	default:
-		err = t.whole(resp, of)
+		on.over = out.Method != http.MethodPost || kind != "application/json"
+		err = t.whole(resp, on)
 		if resp.StatusCode == http.StatusOK && kind != "application/json" && !isTooMuch(err) {
-			_ = t.troubled(of, out, errNoServer) // unless it answers a notification
+			_ = t.troubled(of, out, errNoServer)
 		} else if err != nil {
 			_ = t.troubled(of, out, err)
 		}
@@ -137,9 +142,9 @@ func (w *wire) reply(ctx context.Context, sent func()) (_ context.Context, end f
 }
 
 // outgoing has the wire see a message of the client (see [wire.outgoing]).
-func (t *watched) outgoing(out *http.Request) (of *Call, sent func(), err error) {
+func (t *watched) outgoing(out *http.Request) (on *stream, sent func(), err error) {
 	if out.Method != http.MethodPost || out.Body == nil {
-		return nil, nil, nil
+		return &stream{of: callOf(out.Context())}, nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(out.Body, maxRequest+1))
 	_ = out.Body.Close()
@@ -147,12 +152,12 @@ func (t *watched) outgoing(out *http.Request) (of *Call, sent func(), err error)
 		return nil, nil, errors.Join(errors.New("the request cannot be sent"), err)
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	of, sent = t.link.wire.outgoing(text)
-	return of, sent, nil
+	on, sent = t.link.wire.outgoing(text)
+	return on, sent, nil
 }
 
 // whole reads an answer that is one message, or nothing.
-func (t *watched) whole(resp *http.Response, of *Call) error {
+func (t *watched) whole(resp *http.Response, on *stream) error {
 	defer resp.Body.Close()
 	limit := t.link.wire.limits.Bytes
 	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
@@ -163,11 +168,11 @@ func (t *watched) whole(resp *http.Response, of *Call) error {
 		return fmt.Errorf("the answer of the server is longer than %d bytes: %w", limit, errTooMuch)
 	}
 	if text = bytes.TrimSpace(text); len(text) > 0 {
-		if text, err = t.link.wire.incoming(text, of); err != nil {
+		if text, err = t.link.wire.incoming(text, on); err != nil {
 			return err
 		}
 	}
-	if len(text) == 0 && of != nil && resp.StatusCode == http.StatusOK {
+	if len(text) == 0 && on.of != nil && resp.StatusCode == http.StatusOK {
 		return errNothing // of which the client library would end the connection
 	}
 	give(resp, text)
@@ -179,17 +184,27 @@ var errNothing = errors.New("the server answers with nothing")
 
 // fault lets an error of the protocol through that stands in an answer with a status of
 // failure, and nothing else of it. It reports whether there is one.
-func (t *watched) fault(resp *http.Response, of *Call) bool {
+func (t *watched) fault(resp *http.Response) bool {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFault+1))
 	if text = bytes.TrimSpace(text); err == nil && len(text) > 0 && len(text) <= maxFault {
-		if text, err = t.link.wire.incoming(text, of); err == nil {
+		if text, err = t.link.wire.refused(text); err == nil {
 			give(resp, text)
 			return true
 		}
 	}
 	give(resp, nil)
 	return false
+}
+
+// unread has nobody see the body of an answer, which the client library closes unread. One
+// that is short is read, so that the connection is of further use.
+func unread(resp *http.Response) {
+	if n := resp.ContentLength; n > 0 && n <= maxFault {
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}
+	_ = resp.Body.Close()
+	give(resp, nil)
 }
 
 // give puts another body in the place of that of an answer.

@@ -178,6 +178,7 @@ func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
 func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := newCall(l.calls.Add(1), r, heard, cancel)
+	ctx = context.WithValue(ctx, callKey{}, c)
 	c.began = l.wire.health.heard.Load()
 	if err := l.wire.open(c); err != nil {
 		cancel(err)

@@ -24,7 +24,7 @@ func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
 			w := newWire(jsongate.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
 			w.ready.Store(true)
 			began := time.Now()
-			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, nil, true, func() error { return nil })
+			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, &stream{}, true)
 			if _, err := io.Copy(io.Discard, stream); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

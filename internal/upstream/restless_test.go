@@ -103,6 +103,32 @@ func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 	})
 }
 
+func TestAServerOfLargeListsIsReachedAgainInProportionToThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, row := range []struct {
+			took        time.Duration
+			size        int
+			since       time.Duration // the lists were read
+			least, most time.Duration
+		}{
+			{0, 0, 0, firstWait / 2, firstWait},
+			{10 * time.Second, 10_000, 0, firstWait / 2, firstWait}, // slow, and small
+			{time.Second, largeList, 0, firstWait / 2, firstWait},
+			{time.Second, 8_000_000, 0, 40 * time.Second, 40 * time.Second},
+			{time.Second, 8_000_000, 50 * time.Second, 15 * time.Second, 15 * time.Second},
+			{time.Second, 8_000_000, 80 * time.Second, firstWait / 2, firstWait},
+			{time.Second, maxListed, 0, longestWait, longestWait},
+		} {
+			s := &server{}
+			s.rested(row.took, row.size)
+			time.Sleep(row.since)
+			if pause := s.pause(firstWait); pause < row.least || pause > row.most {
+				t.Errorf("%d bytes that have taken %s: %s later it is left alone for %s", row.size, row.took, row.since, pause)
+			}
+		}
+	})
+}
+
 // talking is a body of events without an end.
 type talking struct{}
 
@@ -116,7 +142,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil)
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
-		stream := newEvents(&talking{}, w, c, false, t.Context().Err)
+		stream := newEvents(&talking{}, w, &stream{of: c}, false)
 		began := time.Now()
 		_, err := io.Copy(io.Discard, stream)
 		if !errors.Is(err, errTooMuch) || stream.seen != maxEvents+1 {
@@ -129,7 +155,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 }
 
 func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
-	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil), nil, false, t.Context().Err)
+	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil), &stream{}, false)
 	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooMuch) || stream.seen != maxShaking+1 {
 		t.Errorf("after %d events the stream ends with %v", stream.seen, err)
 	}

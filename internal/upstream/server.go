@@ -31,6 +31,9 @@ const (
 	restful     = 20
 	restByte    = 10 * time.Microsecond
 	longestRest = 5 * time.Minute
+	// largeList is how many bytes all lists of a server must have for it to rest also where
+	// the connection has to be made again, which has them read, for half of the time.
+	largeList = 1 << 20
 )
 
 // server is one server of a fleet.
@@ -50,12 +53,14 @@ type server struct {
 
 	// Of run alone: the way in which the server was spoken to last, since when the connection
 	// has been ready, when its lists were read last because it has said that they have
-	// changed, how long that was waited for, and until when they are not read again.
+	// changed, how long that was waited for, until when they are not read again, and whether
+	// they are large.
 	way   way
 	ready time.Time
 	read  time.Time
 	calm  time.Duration
 	rests time.Time
+	large bool
 
 	subscriptions *subscriptions
 
@@ -95,7 +100,7 @@ func (s *server) run(ctx context.Context) {
 		if !s.ready.IsZero() && time.Since(s.ready) > steady {
 			wait, failures = firstWait, 0
 		}
-		pause := wait/2 + rand.N(wait/2+1)
+		pause := s.pause(wait)
 		level := slog.LevelWarn
 		if failures++; failures&(failures-1) != 0 { // after one failure, two, four and so on
 			level = slog.LevelDebug
@@ -109,6 +114,16 @@ func (s *server) run(ctx context.Context) {
 		}
 		wait = min(2*wait, longestWait)
 	}
+}
+
+// pause returns how long the server is left alone that could not be reached, of as long as
+// wait.
+func (s *server) pause(wait time.Duration) time.Duration {
+	pause := wait/2 + rand.N(wait/2+1)
+	if s.large {
+		pause = max(pause, min(time.Until(s.rests)/2, longestWait))
+	}
+	return pause
 }
 
 // begin connects to the server, and reads what it offers.
@@ -142,7 +157,7 @@ func (s *server) list(ctx context.Context, link *Link) (*Listing, error) {
 
 // rested has lists of so many bytes, which have taken so long, not be read again for a while.
 func (s *server) rested(took time.Duration, size int) {
-	s.rests = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest))
+	s.rests, s.large = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest)), size > largeList
 }
 
 // idle waits until somebody wants the server reached, and reports false where ctx is done

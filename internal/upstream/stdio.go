@@ -124,7 +124,7 @@ func (p *program) message(line []byte) ([]byte, error) {
 		p.noise("an upstream server writes what is no message", line)
 		return nil, nil
 	}
-	text, err := p.wire.incoming(line, nil)
+	text, err := p.wire.incoming(line, &stream{})
 	if err != nil || text == nil {
 		return nil, err
 	}

@@ -2,11 +2,13 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -23,7 +25,7 @@ type subscriptions struct {
 	stirred chan struct{} // holds a token while others are wanted than before
 
 	mu     sync.Mutex
-	wanted map[string]int // by URI: how many links were lost while it was asked for
+	wanted map[string]int // by URI: how many links were lost while it was asked for, since it was agreed to
 }
 
 func newSubscriptions(wanted []string) *subscriptions {
@@ -50,6 +52,15 @@ func (s *subscriptions) remove(uri string) {
 	defer s.mu.Unlock()
 	delete(s.wanted, uri)
 	s.stir()
+}
+
+// agreed says that the server tells of a resource.
+func (s *subscriptions) agreed(uri string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, wanted := s.wanted[uri]; wanted {
+		s.wanted[uri] = 0
+	}
 }
 
 // lost says that a link was lost while a resource was asked for. That may be chance once.
@@ -94,9 +105,10 @@ func (s *subscriptions) all() []string {
 
 // keep has the server of a link tell of the resources that are wanted, until ctx is done.
 // One that it will not tell of is not asked for again at this link, and one that has cost
-// two links at no other.
+// two links, one behind the other, at no other.
 func (s *subscriptions) keep(ctx context.Context, l *Link) {
 	held := map[string]struct{}{}
+	var suspects []string // those that may have cost the link: nothing was heard of it behind them
 	for {
 		wanted := s.all()
 		for uri := range held {
@@ -106,32 +118,47 @@ func (s *subscriptions) keep(ctx context.Context, l *Link) {
 			}
 		}
 		for _, uri := range wanted {
-			if _, known := held[uri]; !known && ctx.Err() == nil {
-				held[uri] = struct{}{}
-				if !l.subscribe(ctx, uri) {
-					s.lost(uri)
-				}
+			if _, known := held[uri]; known || ctx.Err() != nil || l.Err() != nil {
+				continue
+			}
+			held[uri] = struct{}{}
+			switch err := l.subscribe(ctx, uri); {
+			case err == nil:
+				s.agreed(uri)
+				suspects = nil
+			case refuses(err):
+				suspects = nil
+			case !errors.Is(err, context.DeadlineExceeded):
+				suspects = append(suspects, uri)
 			}
 		}
 		select {
 		case <-ctx.Done():
+			if l.Err() != nil && len(suspects) > 0 { // that it is lost is known a moment later
+				s.lost(suspects[0])
+			}
 			return
 		case <-s.stirred:
 		}
 	}
 }
 
-// subscribe asks the server to tell when a resource changes. It reports whether the link
-// holds.
-func (l *Link) subscribe(parent context.Context, uri string) bool {
+// refuses reports whether an error is what the server answers, or the client library where
+// a link is as good as before. One that is lost has another.
+func refuses(err error) bool {
+	_, refuses := errors.AsType[*jsonrpc.Error](err)
+	return refuses
+}
+
+// subscribe asks the server to tell when a resource changes.
+func (l *Link) subscribe(parent context.Context, uri string) error {
 	ctx, cancel := context.WithTimeout(parent, subscribeTime)
 	defer cancel()
 	err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	if err != nil && parent.Err() == nil {
 		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.place.Name), logged("error", err.Error()))
-		return l.Err() == nil
 	}
-	return true
+	return err
 }
 
 // unsubscribe takes it back. Nobody hears of a resource any more of which the server

@@ -106,17 +106,19 @@ func (w *wire) close(c *Call) {
 	w.forget(c)
 }
 
-// outgoing takes note of a message that the client sends. It returns the call that a request
-// belongs to, nil for none, and of an answer to the server what to call once it has been
-// sent, or cannot be.
-func (w *wire) outgoing(text []byte) (of *Call, sent func()) {
+// outgoing takes note of a message that the client sends. It returns the stream that is
+// answered on, and of an answer to the server what to call once it has been sent, or cannot
+// be.
+func (w *wire) outgoing(text []byte) (on *stream, sent func()) {
+	on = &stream{}
 	m, err := parse(text)
 	switch {
 	case err != nil || m.id == nil:
-		return nil, nil
+		return on, nil
 	case m.method == "":
-		return nil, w.settle(m.id)
+		return on, w.settle(m.id)
 	}
+	on.answers = idOf(m.id)
 	token := tokenOf(m.params, "_meta", tokenKey)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +126,9 @@ func (w *wire) outgoing(text []byte) (of *Call, sent func()) {
 	if c != nil {
 		w.sent[string(m.id)] = c
 		c.sent.Store(true)
+		on.of = c
 	}
-	return c, nil
+	return on, nil
 }
 
 // tokenOf returns the JSON of a member within objects, "" where there is none.
@@ -140,28 +143,47 @@ func tokenOf(value json.RawMessage, path ...string) string {
 	return string(value)
 }
 
-// incoming takes in what the server sends, on the stream of a call or, where that is
-// nil, on one for all. It returns what the client library is to see of it, nil for
-// nothing. An error ends the call, or the connection where the stream is that of all.
-func (w *wire) incoming(text []byte, of *Call) ([]byte, error) {
-	if err := jsongate.Check(text, w.limits); err != nil {
-		return nil, fmt.Errorf("the server sends what may not pass: %w", err)
-	}
-	m, err := parse(text)
+// incoming takes in what the server sends on a stream. It returns what the client library
+// is to see of it, nil for nothing. An error ends the call, or the connection where the
+// stream is no call's.
+func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
+	m, err := w.pass(text)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case m.method == "" && m.id != nil:
+		on.took(idOf(m.id))
 		return w.response(m, text), nil
 	case m.method != "" && m.id != nil:
 		w.pace.keep(w.dead)
-		return w.request(m, of)
+		return w.request(m, on)
 	case m.method != "":
 		w.pace.keep(w.dead)
-		return w.notification(m, text, of), nil
+		return w.notification(m, text, on.of), nil
 	}
 	return nil, errNoMessage
+}
+
+// refused takes in what the server says with a status of failure (see [wire.incoming]):
+// nothing but an error of the protocol.
+func (w *wire) refused(text []byte) ([]byte, error) {
+	m, err := w.pass(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.method != "" || m.id == nil || m.fault == nil:
+		return nil, errNoMessage
+	}
+	return w.response(m, text), nil
+}
+
+// pass lets a message through the gate, and takes it apart.
+func (w *wire) pass(text []byte) (message, error) {
+	if err := jsongate.Check(text, w.limits); err != nil {
+		return message{}, fmt.Errorf("the server sends what may not pass: %w", err)
+	}
+	return parse(text)
 }
 
 // response gives a result to its call. The client library learns that it has come, and

@@ -20,10 +20,10 @@ func crossing(tb testing.TB, size int) func() {
 		if err := w.open(c); err != nil {
 			tb.Fatal(err)
 		}
-		if of, _ := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); of != c {
+		if on, _ := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); on.of != c {
 			tb.Fatal("the request is that of another call")
 		}
-		seen, err := w.incoming(response, nil)
+		seen, err := w.incoming(response, &stream{})
 		if err != nil || !bytes.Contains(seen, stub) {
 			tb.Fatalf("the client library sees %s, %v", seen, err)
 		}

@@ -1,0 +1,274 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// said is what a server answers with: body is sent at once, and then nothing until the
+// client has left. The id of the request stands in it as ID.
+type said struct {
+	status     int
+	kind, body string
+	ends       bool // behind the body
+}
+
+// teller is a server that answers requests by their methods, and all else as the asker
+// does. Those that go on with a stream have the method "".
+type teller struct {
+	asker
+	says map[string]said
+	open atomic.Int32 // bodies that have not been closed
+
+	saying sync.Mutex
+	last   string // id of a call
+	made   int
+}
+
+func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
+	var m message
+	if r.Method == http.MethodPost {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		if m, err = parse(text); err != nil {
+			return nil, err
+		}
+	}
+	answer, mine := s.says[m.method]
+	if !mine || r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "" || r.Method == http.MethodDelete {
+		return s.asker.RoundTrip(r)
+	}
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	if r.Method == http.MethodPost {
+		s.last = string(m.id)
+	}
+	s.made++
+	s.open.Add(1)
+	text := strings.NewReplacer("ID", s.last, "NEW", fmt.Sprint(s.made)).Replace(answer.body)
+	body := &lasting{Reader: strings.NewReader(text), ctx: r.Context(), open: &s.open, ends: answer.ends}
+	return &http.Response{StatusCode: answer.status, Request: r, Header: http.Header{"Content-Type": {answer.kind}}, ContentLength: -1, Body: body}, nil
+}
+
+// lasting is a body behind which comes nothing, and no end, unless it ends.
+type lasting struct {
+	io.Reader
+	ctx  context.Context
+	open *atomic.Int32
+	ends bool
+}
+
+func (h *lasting) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if err == nil || h.ends {
+		return n, err
+	}
+	<-h.ctx.Done()
+	return 0, h.ctx.Err()
+}
+
+func (h *lasting) Close() error {
+	h.open.Add(-1)
+	return nil
+}
+
+// reached connects to a server that may ask all, and asks this on a stream of its own.
+func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Link, end func()) {
+	t.Helper()
+	silence, quiet := io.Pipe()
+	a.asks = io.MultiReader(strings.NewReader(asks), silence)
+	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, Options{
+		Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return trip },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, func() {
+		_ = quiet.Close()
+		_ = l.Close()
+	}
+}
+
+const (
+	streamed = "text/event-stream"
+	ended    = `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`
+)
+
+func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
+	for _, request := range demands {
+		asked := `data: {"jsonrpc":"2.0","id":"n NEW",` + request + "}\n\n"
+		for name, says := range map[string]map[string]said{
+			"the stream of a call":     {MethodTool: {200, streamed, "data: " + ended + "\n\n" + asked, false}},
+			"one that is gone on with": {MethodTool: {200, streamed, "id: 7\ndata:\n\n", true}, "": {200, streamed, "data: " + ended + "\n\n" + asked, false}},
+			"that of a subscription":   {"resources/subscribe": {200, streamed, "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n" + asked, false}},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &teller{says: says}
+				l, end := s.reached(t, Streamable, "", s)
+				for n := range 2 * maxOwed {
+					if says[MethodTool].status == 0 {
+						if err := l.subscribe(t.Context(), "lab://note"); err != nil {
+							t.Fatalf("%s: subscription %d fails", name, n)
+						}
+					} else if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err != nil || reply.Result == nil {
+						t.Fatalf("%s: call %d ends with %v", name, n, err)
+					}
+				}
+				synctest.Wait()
+				_, _, answers := s.state()
+				if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || len(answers) != 0 || l.Err() != nil {
+					t.Errorf("%s, %s: %d bodies are open, %d requests known, %d owed and %d answered: %v", name, request, s.open.Load(), len(l.wire.asked), len(l.wire.owed), len(answers), l.Err())
+				}
+				end()
+			})
+		}
+	}
+}
+
+func TestARequestThatWaitsIsForgottenWithItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked strings.Builder
+		for n := range 2 * maxOwed {
+			fmt.Fprintf(&asked, "data: {\"jsonrpc\":\"2.0\",\"id\":\"%d of NEW\",\"method\":\"ping\"}\n\n", n)
+		}
+		s := &teller{asker: asker{deaf: true}, says: map[string]said{MethodTool: {200, streamed, asked.String(), false}}}
+		l, end := s.reached(t, Streamable, "", s)
+		for range 3 {
+			c := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
+			synctest.Wait()
+			if s.open.Load() != 1 || len(l.wire.asked) != 1 || len(l.wire.owed) != maxOwed {
+				t.Errorf("%d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+			}
+			c.Cancel(errors.New("enough"))
+			synctest.Wait()
+			if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != maxOwed {
+				t.Errorf("behind the call %d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+			}
+		}
+		end()
+	})
+}
+
+func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
+	for _, request := range demands {
+		asked := `{"jsonrpc":"2.0","id":"n NEW",` + request + `}`
+		const data = "data: {\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n\n"
+		for name, row := range map[string]struct {
+			method string // "" is that of answers
+			said   said
+		}{
+			"in the answer to a notification":        {"notifications/initialized", said{200, "application/json", asked, true}},
+			"in the answer to an answer":             {"", said{202, "application/json", asked, true}},
+			"on a stream that answers an answer":     {"", said{200, streamed, "data: " + asked + "\n\n", false}},
+			"with a status of failure":               {MethodTool, said{400, "application/json", asked, true}},
+			"in an answer that is no JSON":           {MethodTool, said{200, "text/plain", asked, true}},
+			"with that of a host that is overloaded": {MethodTool, said{503, "application/json", asked, true}},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &teller{says: map[string]said{row.method: row.said}}
+				first := data
+				if row.method == MethodTool {
+					first = ""
+				}
+				l, end := s.reached(t, Streamable, first, s)
+				if row.method == MethodTool {
+					if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil {
+						t.Errorf("%s: the call ends with %+v", name, reply)
+					}
+				}
+				synctest.Wait()
+				if s.made != 1 || s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 {
+					t.Errorf("%s, %s: it is asked %d times, %d bodies are open, %d requests known and %d owed", name, request, s.made, s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+				}
+				end()
+			})
+		}
+	}
+}
+
+func TestARequestInAnAnswerThatIsNoJSONIsNotCounted(t *testing.T) {
+	for _, request := range demands {
+		w, c := running()
+		for _, of := range []*Call{c, nil} {
+			on := &stream{of: of, answers: int64(1), over: true}
+			seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":"a",`+request+`}`), on)
+			if seen != nil || err != nil || len(w.asked) != 0 || len(w.owed) != 0 {
+				t.Errorf("%s: the client library sees %q, %v, and %d are known", request, seen, err, len(w.asked))
+			}
+		}
+	}
+}
+
+// blunt has the server of HTTP with SSE say in a body what it should not.
+type blunt struct {
+	older
+	body string
+	kind string
+	made atomic.Int32
+}
+
+func (b *blunt) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.older.RoundTrip(r)
+	if err == nil && r.Method == http.MethodPost {
+		text := strings.ReplaceAll(b.body, "NEW", fmt.Sprint(b.made.Add(1)))
+		resp.Header.Set("Content-Type", b.kind)
+		resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+	}
+	return resp, err
+}
+
+func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
+	for _, row := range [][2]string{{"text/plain", "Accepted"}, {"application/json", `{"jsonrpc":"2.0","id":"n NEW","method":"ping"}`}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &blunt{kind: row[0], body: row[1]}
+			b.stream, b.to = io.Pipe()
+			l, end := b.reached(t, Events, "", b)
+			reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context())
+			if err != nil || reply.Fault == nil {
+				t.Errorf("the call ends with %+v, %v", reply, err)
+			}
+			synctest.Wait()
+			if b.made.Load() < 3 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
+				t.Errorf("%s: of %d bodies, %d requests are known and %d owed: %v", row[0], b.made.Load(), len(l.wire.asked), len(l.wire.owed), l.Err())
+			}
+			_ = b.to.Close()
+			end()
+		})
+	}
+}
+
+func TestAStatusOfFailureLetsErrorsOfTheProtocolAloneThrough(t *testing.T) {
+	changed := 0
+	for _, text := range []string{
+		`"id":1,"result":{"content":[]}`, `"id":"a","method":"ping"`, `"method":"notifications/tools/list_changed"`, `"error":{"code":1,"message":"no id"}`,
+	} {
+		w, c := running()
+		w.changed = func(string, string) { changed++ }
+		if seen, err := w.refused([]byte(`{"jsonrpc":"2.0",` + text + `}`)); seen != nil || !errors.Is(err, errNoMessage) || c.answered() || changed > 0 || len(w.asked) > 0 {
+			t.Errorf("of %s the client library sees %q, %v", text, seen, err)
+		}
+	}
+	for _, id := range []string{"1", "null"} {
+		w, c := running()
+		text := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32602,"message":"no"}}`
+		if seen, err := w.refused([]byte(text)); string(seen) != text || err != nil || c.answered() != (id == "1") {
+			t.Errorf("of an error it sees %q, %v", seen, err)
+		}
+	}
+}
