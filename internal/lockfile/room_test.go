@@ -2,7 +2,9 @@ package lockfile_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,19 +12,26 @@ import (
 	"github.com/mcpd/mcpd/internal/lockfile"
 )
 
+// made are the tools of long so far, by their upstreams: each takes its time.
+var made = struct {
+	sync.Mutex
+	of map[string][]lockfile.Tool
+}{of: map[string][]lockfile.Tool{}}
+
 // long returns n tools that each take most of what one may.
 func long(t testing.TB, upstream string, n int) []lockfile.Tool {
 	t.Helper()
-	var tools []lockfile.Tool
-	for i := range n {
-		tools = append(tools, of(t, upstream, fmt.Sprintf(`{"name":"t%d","inputSchema":{"minimum":0.%s}}`, i, strings.Repeat("1", 250<<10))))
+	made.Lock()
+	defer made.Unlock()
+	for i := len(made.of[upstream]); i < n; i++ {
+		made.of[upstream] = append(made.of[upstream], of(t, upstream, fmt.Sprintf(`{"name":"t%d","inputSchema":{"minimum":0.%s}}`, i, strings.Repeat("1", 250<<10))))
 	}
-	return tools
+	return slices.Clone(made.of[upstream][:n])
 }
 
 // huge returns a lock that is longer than a file may be.
 func huge(t testing.TB) *lockfile.Lock {
-	return new(lockfile.Lock).Pin("github", long(t, "github", 263)...)
+	return new(lockfile.Lock).Pin("known", long(t, "known", 263)...)
 }
 
 func TestTheLengthOfAFileIsKnownWithoutMakingIt(t *testing.T) {
