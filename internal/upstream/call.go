@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ type Call struct {
 	mu       sync.Mutex
 	listener Listener
 	taken    bool
+	left     error // why it was cancelled before it was answered
 	result   json.RawMessage
 	fault    *Fault
 	err      error
@@ -78,11 +80,11 @@ func (c *Call) stub(result json.RawMessage) string {
 	return `{"tools":` + string(members["tools"]) + `}`
 }
 
-// take takes in the response of the server.
+// take takes in the response of the server. One that crosses a cancellation is too late.
 func (c *Call) take(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.taken {
+	if c.taken || c.left != nil {
 		return
 	}
 	c.taken = true
@@ -104,8 +106,7 @@ func (c *Call) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.taken {
-		c.err = err
-		if err == nil {
+		if c.err = cmp.Or(c.left, err); c.err == nil {
 			c.err = errors.New("the server has not answered")
 		}
 	}
@@ -189,8 +190,15 @@ func (c *Call) answered() bool {
 	return c.taken
 }
 
-// Cancel ends the call, which the server is told.
-func (c *Call) Cancel(cause error) { c.cancel(cause) }
+// Cancel ends the call with an error, unless its answer is there already. The server is told.
+func (c *Call) Cancel(cause error) {
+	c.mu.Lock()
+	if !c.taken && c.left == nil {
+		c.left = cause
+	}
+	c.mu.Unlock()
+	c.cancel(cause)
+}
 
 // Ended reports whether the call has ended at its server.
 func (c *Call) Ended() bool {
