@@ -63,6 +63,18 @@ func SuggestLonger(name string, candidates []string) string {
 	return best
 }
 
+// DidYouMeanLonger is [DidYouMean] for names that are often shortened: where nothing is near
+// it asks for the candidate that [SuggestLonger] finds.
+func DidYouMeanLonger(name string, candidates []string) string {
+	if near := DidYouMean(name, candidates); near != "" {
+		return near
+	}
+	if longer := SuggestLonger(name, candidates); longer != "" {
+		return fmt.Sprintf("did you mean %q?", longer)
+	}
+	return ""
+}
+
 // maxLonger bounds, in bytes, the names of which one may end in another.
 const maxLonger = 256
 

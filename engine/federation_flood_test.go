@@ -23,8 +23,8 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 			return nil, nil
 		})
 	}
-	first := upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil)))
-	s := federated(t, first+strings.Replace(first, `"lab"`, `"twin"`, 1))
+	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
+	s := federated(t, upstreamAt(url)+upstreamNamed("twin", url))
 	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 things more of the upstream "twin" are left out`) {
 		t.Errorf("the operator is told %d times, first %q", len(told), told[:min(len(told), 30)])
 	}

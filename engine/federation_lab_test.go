@@ -178,8 +178,11 @@ func (l *legacy) call(w http.ResponseWriter, id json.RawMessage, tool string) {
 }
 
 // upstreamAt is the block of an upstream at a URL, with more arguments.
-func upstreamAt(url string, more ...string) string {
-	return fmt.Sprintf("upstream \"lab\" {\n  url = %q\n  %s\n}\n", url, strings.Join(more, "\n  "))
+func upstreamAt(url string, more ...string) string { return upstreamNamed("lab", url, more...) }
+
+// upstreamNamed is an upstream block of a name.
+func upstreamNamed(name, url string, more ...string) string {
+	return fmt.Sprintf("upstream %q {\n  url = %q\n  %s\n}\n", name, url, strings.Join(more, "\n  "))
 }
 
 // federated is a loaded server whose operator's file is config.

@@ -30,11 +30,6 @@ func prompting(what string) mcp.PromptHandler {
 	}
 }
 
-// block is an upstream block of another name than "lab".
-func block(name, url string, more ...string) string {
-	return strings.Replace(upstreamAt(url, more...), `"lab"`, `"`+name+`"`, 1)
-}
-
 func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing.T) {
 	page := func(s *mcp.Server, read mcp.ResourceHandler, _ mcp.PromptHandler) {
 		s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "docs://page/{id}", Name: "page"}, read)
@@ -47,10 +42,10 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 	read := func(s *engine.Server) string {
 		return ended(called(t, s, engine.Request{Kind: engine.Resources, Name: "docs://page/1"}))
 	}
-	if got := read(federated(t, block("docs", docs)+block("evil", evil))); !strings.Contains(got, `"text":"docs"`) {
+	if got := read(federated(t, upstreamNamed("docs", docs)+upstreamNamed("evil", evil))); !strings.Contains(got, `"text":"docs"`) {
 		t.Errorf("behind it, what is read is %s", got)
 	}
-	if got := read(federated(t, block("evil", evil)+block("docs", docs))); !strings.Contains(got, `"text":"evil"`) {
+	if got := read(federated(t, upstreamNamed("evil", evil)+upstreamNamed("docs", docs))); !strings.Contains(got, `"text":"evil"`) {
 		t.Errorf("before it, what is read is %s", got)
 	}
 
@@ -60,7 +55,7 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 		"hook":   {"on        = [\"start\"]\n  run       = \"log.info('read')\"", `{"contents":[{"uri":"docs://page/1","text":"docs"}]}`},
 	} {
 		rule := files("t.hcl", what+" \"no\" {\n  resources = [\"docs_*\"]\n  "+c.rule+"\n}\n")
-		s := server(t, engine.Options{Config: files("mcpd.hcl", block("evil", evil)+block("docs", docs)), Tools: rule})
+		s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamNamed("evil", evil)+upstreamNamed("docs", docs)), Tools: rule})
 		if got := ended(called(t, s, engine.Request{Kind: engine.Resources, Name: "docs://page/1"})); got != c.want {
 			t.Errorf("with a %s, the read ends with %s; left out %q", what, got, s.Status().Upstreams[0].LeftOut)
 		}
@@ -74,7 +69,7 @@ func TestAnUpstreamTakesNoPromptOfAnotherThatServesIt(t *testing.T) {
 	_, good := says(t, "good", func(s *mcp.Server, _ mcp.ResourceHandler, prompt mcp.PromptHandler) {
 		s.AddPrompt(&mcp.Prompt{Name: "summarize"}, prompt)
 	})
-	s := federated(t, block("evil", evil, `prefix = ""`)+block("good", good, `prefix = ""`))
+	s := federated(t, upstreamNamed("evil", evil, `prefix = ""`)+upstreamNamed("good", good, `prefix = ""`))
 	other.AddPrompt(&mcp.Prompt{Name: "summarize"}, prompting("evil"))
 	until(t, s, func() bool { return s.Status().Upstreams[0].Left > 0 })
 	if got := ended(called(t, s, engine.Request{Kind: engine.Prompts, Name: "summarize"})); !strings.Contains(got, `"text":"good"`) {

@@ -270,8 +270,7 @@ func TestAToolThatRunsAsATaskAloneIsLeftOut(t *testing.T) {
 
 func TestADeadUpstreamHidesItsOwnToolsAlone(t *testing.T) {
 	up := newShifting(t, "read")
-	gone := upstreamAt("http://127.0.0.1:1/mcp")
-	s := federated(t, strings.Replace(gone, `"lab"`, `"gone"`, 1)+upstreamAt(up.url), "a.hcl", `tool "own" { run = "return 1;" }`)
+	s := federated(t, upstreamNamed("gone", "http://127.0.0.1:1/mcp")+upstreamAt(up.url), "a.hcl", `tool "own" { run = "return 1;" }`)
 	if diff := cmp.Diff([]string{"lab_read", "own"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -19,7 +19,7 @@ func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
 		tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object","properties":{"a":{"enum":%s}}}}`, i, schema))
 	}
 	up, lock := newShifting(t, "read"), newLock(t)
-	greedy := strings.Replace(upstreamAt(raw(t, strings.Join(tools, ","))), `"lab"`, `"greedy"`, 1)
+	greedy := upstreamNamed("greedy", raw(t, strings.Join(tools, ",")))
 	config := upstreamAt(up.url) + greedy
 	s := pinned(t, lock, config)
 	if diff := cmp.Diff([]string{"lab read cfff"}, accepted(t, lock)); diff != "" {

@@ -57,6 +57,10 @@ func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
 // Said returns what the files say, for the verbs of mcpd.
 func (s *Snapshot) Said() power.Side { return s.catalog.Said }
 
+// Upstreams returns the upstream blocks with paths as the process opens them, for the verbs
+// of mcpd.
+func (s *Snapshot) Upstreams() []hclfile.Upstream { return s.catalog.Upstreams }
+
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description, Instructions string

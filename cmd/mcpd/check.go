@@ -53,7 +53,7 @@ func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) e
 	defer s.Close(cmd.Context())
 	report, err := s.Load(cmd.Context())
 	if err == nil {
-		report.Problems = slices.Concat(report.Problems, f.missingPrograms(e, s.Snapshot())).Sort()
+		report.Problems = slices.Concat(report.Problems, missingPrograms(e, s.Snapshot())).Sort()
 	}
 	if asJSON {
 		return f.printReport(e, report, err)

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
@@ -12,18 +10,14 @@ import (
 
 // missingPrograms warns of upstreams whose programs this machine does not have. It may not
 // be the one that is to run them.
-func (f *files) missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
-	upstreams := s.Said().Config.Upstreams
+func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
+	upstreams := s.Upstreams()
 	for i := range upstreams {
 		u := &upstreams[i]
 		if len(u.Command) == 0 {
 			continue
 		}
-		name := u.Command[0]
-		if strings.ContainsAny(name, `/\`) && !filepath.IsAbs(name) {
-			name = filepath.Dir(f.config) + string(filepath.Separator) + filepath.FromSlash(name) // Join would make ./a a program of PATH
-		}
-		if err := e.program(name); err != nil {
+		if err := e.program(u.Command[0]); err != nil {
 			for why := err; why != nil; why = errors.Unwrap(why) {
 				err = why // the last of them names no path twice
 			}

@@ -13,17 +13,13 @@ import (
 func allot[T any](k *linker, s *soundRules[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full bool) {
 	found = make([]diag.List, len(entries))
 	var own, served, accepted, fresh []int
-	known := map[ToolName]bool{}
-	for _, t := range k.found.known {
-		known[t] = true
-	}
 	for i, e := range entries {
 		switch {
 		case e.Upstream == "":
 			own = append(own, i)
 		case k.offered[leftItem{leftKey{e.Kind, e.Address}, e.Key}]:
 			served = append(served, i)
-		case known[ToolName{e.Upstream, e.Name}]:
+		case k.found.knows[ToolName{e.Upstream, e.Name}]:
 			accepted = append(accepted, i)
 		default:
 			fresh = append(fresh, i)

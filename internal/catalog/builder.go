@@ -167,6 +167,7 @@ type build struct {
 	items    []*Item
 	policies []hclfile.Policy // those of tool files, in order
 	limits   []hclfile.Limit  // those of tool files, in order
+	hooking  []hclfile.Hook   // those of tool files, in order
 	hooks    []*Hook
 	tests    []hclfile.Test
 	files    []grant.FS   // all that is granted of files, in order
@@ -192,8 +193,9 @@ type build struct {
 	// not asked.
 	instructions []string
 	unasked      []string
-	// known are tools of them that were accepted.
+	// known are tools of them that were accepted, and knows is the same as a set.
 	known []ToolName
+	knows map[ToolName]bool
 	// silent are the names of those of which nothing is known.
 	silent []string
 	// excused are names that definitions are about and no upstream server offers now, which
@@ -246,6 +248,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
 		found.limits = append(found.limits, d.Limits...)
+		found.hooking = append(found.hooking, d.Hooks...)
 		found.tests = append(found.tests, d.Tests...)
 	}
 	result := Result{Sources: Sources{}}

@@ -57,6 +57,8 @@ type Catalog struct {
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.
 	templates []*Entry
+	// places are those of the blocks of upstreams, from 1 on, by their names.
+	places map[string]int
 	// silent are the names of upstream servers of which nothing is known.
 	silent []string
 	// excused are names that definitions are about and no upstream server offers.
@@ -112,12 +114,7 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 
 // before reports whether the block of an upstream stands before that of another; "" stands
 // for what is our own.
-func (c *Catalog) before(upstream, other string) bool {
-	place := func(name string) int {
-		return slices.IndexFunc(c.Upstreams, func(u hclfile.Upstream) bool { return u.Name == name })
-	}
-	return place(upstream) < place(other)
-}
+func (c *Catalog) before(upstream, other string) bool { return c.places[upstream] < c.places[other] }
 
 // Shaped returns the address of the first template that a URI would fit if its
 // values were others, of those that are not hidden; "" when there is none, or

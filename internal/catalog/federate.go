@@ -72,6 +72,12 @@ type leftKey struct {
 	Address string
 }
 
+// offer is what a server offers by what callers would call it, whatever it is.
+type offer struct {
+	leftKey
+	upstream string
+}
+
 // leftItem is one thing that is left out, as it is now.
 type leftItem struct {
 	leftKey
@@ -165,19 +171,18 @@ func (b *Builder) hear() {
 			}
 		}
 	}
+	left := map[offer]bool{}
+	for _, l := range b.built.LeftOut {
+		left[offer{l.leftKey, l.Upstream}], spoke[l.Upstream] = true, true
+	}
 	for key, upstream := range b.holders {
-		_, served := holders[key]
-		left := func(l LeftOut) bool { return l.leftKey == key && l.Upstream == upstream }
-		if !served && (slices.Contains(b.built.silent, upstream) || slices.ContainsFunc(b.built.LeftOut, left)) {
+		if _, served := holders[key]; !served && (slices.Contains(b.built.silent, upstream) || left[offer{key, upstream}]) {
 			holders[key] = upstream
 		}
 	}
 	b.holders = holders
 	for _, name := range b.built.excused {
 		b.excused[name] = true
-	}
-	for _, left := range b.built.LeftOut {
-		spoke[left.Upstream] = true
 	}
 	heard := map[string]hclfile.Hash{}
 	for i := range b.built.Upstreams {
@@ -201,6 +206,10 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
 	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent
+	found.knows = make(map[ToolName]bool, len(found.known))
+	for _, t := range found.known {
+		found.knows[t] = true
+	}
 	taken, owners, holder := addressesOf(defined, registered), ownersOf(found.upstreams), b.holds(found, offered.Items)
 	for _, item := range offered.Items {
 		if owner := owners.other(item); owner != nil {
@@ -244,10 +253,6 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 // it first keeps the name, whatever others come to offer, as long as it offers the same or
 // cannot be reached.
 func (b *Builder) holds(found *build, items []*Item) func(leftKey) *hclfile.Upstream {
-	type offer struct {
-		leftKey
-		upstream string
-	}
 	offers := map[offer]bool{}
 	for _, item := range items {
 		offers[offer{leftKey{item.Kind, item.Address}, item.Upstream}] = true

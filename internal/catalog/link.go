@@ -41,7 +41,10 @@ func (b *Builder) link(found *build, registered, federated []*Item) *Catalog {
 	}, policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
-	k.catalog.Upstreams = found.upstreams
+	k.catalog.Upstreams, k.catalog.places = found.upstreams, make(map[string]int, len(found.upstreams))
+	for i := range found.upstreams {
+		k.catalog.places[found.upstreams[i].Name] = i + 1
+	}
 	k.addItems(slices.Concat(registered, found.items, federated))
 	k.checkShadows()
 	entries, share := k.distinct()

@@ -32,26 +32,20 @@ func (k *linker) resourceRules() (rules []resourceRule) {
 			rules = append(rules, resourceRule{what, name, targets, author})
 		}
 	}
-	config := k.found.config
-	for i := range config.Policies {
-		add("policy", config.Policies[i].Name, config.Policies[i].Targets)
+	addAll := func(policies []hclfile.Policy, limits []hclfile.Limit, hooks []hclfile.Hook) {
+		for i := range policies {
+			add("policy", policies[i].Name, policies[i].Targets)
+		}
+		for i := range limits {
+			add("limit", limits[i].Name, limits[i].Targets)
+		}
+		for i := range hooks {
+			add("hook", hooks[i].Name, hooks[i].Targets)
+		}
 	}
-	for i := range config.RateLimits {
-		add("limit", config.RateLimits[i].Name, config.RateLimits[i].Targets)
-	}
-	for i := range config.Hooks {
-		add("hook", config.Hooks[i].Name, config.Hooks[i].Targets)
-	}
+	addAll(k.found.config.Policies, k.found.config.RateLimits, k.found.config.Hooks)
 	author = true
-	for i := range k.found.policies {
-		add("policy", k.found.policies[i].Name, k.found.policies[i].Targets)
-	}
-	for i := range k.found.limits {
-		add("limit", k.found.limits[i].Name, k.found.limits[i].Targets)
-	}
-	for _, h := range k.found.hooks { // those of the operator a second time
-		add("hook", h.Name, h.targets)
-	}
+	addAll(k.found.policies, k.found.limits, k.found.hooking)
 	return rules
 }
 

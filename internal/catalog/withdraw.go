@@ -15,15 +15,15 @@ import (
 func (b *Builder) Withdraw() *Catalog {
 	lock := source.ReadLock(b.options.LockPath)
 	offered := b.options.Federate(b.whole.Upstreams, b.whole.SecretKeys, LockFile{lock.Name, lock.Bytes})
-	still, named := map[leftItem]bool{}, map[LeftOut]bool{}
+	still, named := map[leftItem]bool{}, map[offer]bool{}
 	for _, item := range offered.Items {
 		key := leftKey{item.Kind, item.Address}
-		still[leftItem{key, item.Key}], named[LeftOut{leftKey: key, Upstream: item.Upstream}] = true, true
+		still[leftItem{key, item.Key}], named[offer{key, item.Upstream}] = true, true
 	}
 	c := b.whole.without(func(e *Entry) bool { return e.Upstream != "" && !still[leftItem{leftKey{e.Kind, e.Address}, e.Key}] })
 	c.LeftOut, c.Known, c.silent = offered.LeftOut, offered.Known, offered.Silent
 	for _, left := range b.whole.LeftOut { // for a reason that is not the server's
-		if named[LeftOut{leftKey: left.leftKey, Upstream: left.Upstream}] {
+		if named[offer{left.leftKey, left.Upstream}] {
 			c.LeftOut = append(c.LeftOut, left)
 		}
 	}

@@ -1,7 +1,6 @@
 package codeact
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,8 +94,8 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 		known[n] = e.Name
 	}
 	message := fmt.Sprintf("there is no tool %.128q", name)
-	if meant := cmp.Or(diag.SuggestLonger(name, known), diag.Suggest(name, known)); meant != "" {
-		message += fmt.Sprintf("; did you mean %q?", meant)
+	if meant := diag.DidYouMeanLonger(name, known); meant != "" {
+		message += "; " + meant
 	}
 	return failed("%s", message), nil
 }

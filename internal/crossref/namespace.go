@@ -29,17 +29,6 @@ func (n *namespace) names() []string {
 	return n.sorted
 }
 
-// nearest asks whether another name was meant, "" where none is near.
-func (n *namespace) nearest(name string) string {
-	if near := diag.DidYouMean(name, n.names()); near != "" {
-		return near
-	}
-	if longer := diag.SuggestLonger(name, n.names()); longer != "" {
-		return fmt.Sprintf("did you mean %q?", longer)
-	}
-	return ""
-}
-
 // define remembers where a name is defined, and reports a second definition in
 // another file.
 func (c *checker) define(n *namespace, name string, where diag.Range) {
@@ -92,7 +81,7 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		c.unknownOffer(n, name, where, offerers)
 		return
 	}
-	detail := n.nearest(name)
+	detail := diag.DidYouMeanLonger(name, n.names())
 	if detail == "" {
 		detail = "define it, or correct the name"
 	}

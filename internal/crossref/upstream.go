@@ -2,7 +2,6 @@ package crossref
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -68,12 +67,9 @@ func (c *checker) offerers(name string) (offerers []*hclfile.Upstream) {
 	longest := 0
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
-		for _, given := range u.Rename {
-			if given == name {
-				return []*hclfile.Upstream{u}
-			}
-		}
 		switch {
+		case u.Gives(name):
+			return []*hclfile.Upstream{u}
 		case !strings.HasPrefix(name, u.Prefix) || len(u.Prefix) < longest:
 		case len(u.Prefix) > longest:
 			longest, offerers = len(u.Prefix), []*hclfile.Upstream{u}
@@ -88,7 +84,7 @@ func (c *checker) offerers(name string) (offerers []*hclfile.Upstream) {
 // offer is for them to say, and comes and goes: a name that was good once, or cannot be
 // known yet, is no mistake of the files.
 func (c *checker) unknownOffer(n *namespace, name string, where diag.Range, offerers []*hclfile.Upstream) {
-	d := diag.Diagnostic{Code: "unknown-" + n.kind, Range: where, Detail: n.nearest(name)}
+	d := diag.Diagnostic{Code: "unknown-" + n.kind, Range: where, Detail: diag.DidYouMeanLonger(name, n.names())}
 	unlisted := slices.IndexFunc(offerers, func(u *hclfile.Upstream) bool { return !c.listed[listing{u.Name, n.kind}] })
 	first := offerers[max(unlisted, 0)]
 	switch {
@@ -97,7 +93,7 @@ func (c *checker) unknownOffer(n *namespace, name string, where diag.Range, offe
 	case unlisted >= 0:
 		d.Severity = diag.Warning
 		d.Summary = fmt.Sprintf("there is no %s named %q, unless the upstream %q offers it, which has not told yet", n.kind, name, first.Name)
-	case first.Prefix == "" && !slices.Contains(slices.Collect(maps.Values(first.Rename)), name):
+	case first.Prefix == "" && !first.Gives(name):
 		d.Summary = fmt.Sprintf("there is no %s named %q, and the upstream %q offers none", n.kind, name, first.Name)
 	default:
 		d.Summary = fmt.Sprintf("the upstream %q offers no %s %q", first.Name, n.kind, name)

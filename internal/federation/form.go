@@ -41,13 +41,19 @@ func (f fields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// maxForm bounds the schema of a form, in bytes: people fill in no longer one.
+const maxForm = 64 << 10
+
 // formOf returns the form of a schema. Of what MCP does not know nothing is in it, and what
 // it says to people is as title writes it. No schema is a form without fields: people agree
 // to its message.
 func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 	f := &form{Type: "object", Fields: fields{}}
-	if isAbsent(schema) {
+	switch {
+	case isAbsent(schema):
 		return f, nil
+	case len(schema) > maxForm:
+		return nil, fmt.Errorf("the schema of a form has %d KiB at most", maxForm>>10)
 	}
 	said := given(schema)
 	if said.text("type") != f.Type {

@@ -130,7 +130,7 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		item.Settle()
 	}
 	at := address{kind, item.Address}
-	if m.taken[at] && slices.Contains(slices.Collect(maps.Values(m.block.Rename)), item.Name) {
+	if m.taken[at] && m.block.Gives(item.Name) {
 		return said, errGiven
 	}
 	if m.taken[at] {

@@ -118,6 +118,16 @@ const (
 	maxCommand = 256
 )
 
+// Gives reports whether the block gives something of the server a name.
+func (u *Upstream) Gives(name string) bool {
+	for _, given := range u.Rename {
+		if given == name {
+			return true
+		}
+	}
+	return false
+}
+
 // RenamedAt returns where the block gives something of the server a name: the entry of
 // Rename, as far as that has a place.
 func (u *Upstream) RenamedAt(name string) diag.Range {

@@ -9,10 +9,14 @@ import (
 // withoutJoins returns text without the characters that are not seen themselves, but in how
 // others next to them are drawn. Where they would change nothing that is seen they stay.
 func withoutJoins(text string) string {
-	drawn := strings.NewReplacer("\ufe0e", "", "\ufe0f", "", "\u20e3", "", "\u200d", "")
-	joins := strings.NewReplacer("\u200c", "", "\u200d", "")
 	return words().ReplaceAllStringFunc(signs.ReplaceAllStringFunc(text, drawn.Replace), joins.Replace)
 }
+
+// drawn leaves out what joins signs, and joins what joins letters or keeps them apart.
+var (
+	drawn = strings.NewReplacer("\ufe0e", "", "\ufe0f", "", "\u20e3", "", "\u200d", "")
+	joins = strings.NewReplacer("\u200c", "", "\u200d", "")
+)
 
 // signs matches signs, each drawn as text or in colour, that are joined to others (UTS 51,
 // ED-16), and keys of telephones.
