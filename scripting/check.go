@@ -229,7 +229,7 @@ func (c *compilation) checkNames(found *analysis) {
 			if c.src.Kind == Code {
 				d.Severity = diag.Error // before anything is done
 			}
-		} else if guess := c.names().meant(name); guess != "" {
+		} else if guess := c.guess(name); guess != "" {
 			d.Detail = guess
 		} else if guess := diag.DidYouMean(name, known); guess != "" {
 			d.Detail = guess

@@ -201,7 +201,7 @@ func (c *compilation) missing(found *analysis) map[string]string {
 		if c.removed.names[name] {
 			message += ": its import was removed, and nothing can be imported"
 		}
-		if guess := cmp.Or(c.ownTool(name, at), c.names().meant(name)); guess != "" {
+		if guess := cmp.Or(c.ownTool(name, at), c.guess(name)); guess != "" {
 			message += "; " + guess
 		}
 		missing[name] = message

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -59,11 +60,14 @@ type toolNames struct {
 	// source gives them, which aliases maps to their tools.
 	bare    []string
 	aliases map[string]string
+	// spelled is spellings, made once.
+	spelled func() []spelling
 }
 
 // toolNames returns the names of a source, which are none unless it is code.
 func (s *Source) toolNames() *toolNames {
 	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}, aliases: map[string]string{}}
+	n.spelled = sync.OnceValue(n.spellings)
 	if s.Kind != Code {
 		return n
 	}
@@ -184,8 +188,9 @@ const maxNamesakes = 3
 // _ for other signs; nothing where none is.
 func (n *toolNames) own(name string) string {
 	var written []string
-	for _, s := range n.spellings() {
-		if s.name == asIdentifier(name) && s.written != name && len(written) < maxNamesakes {
+	identifier := asIdentifier(name)
+	for _, s := range n.spelled() {
+		if s.name == identifier && s.written != name && len(written) < maxNamesakes {
 			written = append(written, s.written)
 		}
 	}
@@ -201,7 +206,7 @@ func (n *toolNames) meant(name string) string {
 	if own := n.own(name); own != "" {
 		return own
 	}
-	all := n.spellings()
+	all := n.spelled()
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = s.name

@@ -50,8 +50,9 @@ type compilation struct {
 	// same places. Of other bodies there is neither.
 	removed *leftOut
 	text    string
-	tools   *toolNames      // see [compilation.names]
-	defined map[string]bool // see [compilation.isDefined]
+	tools   *toolNames        // see [compilation.names]
+	defined map[string]bool   // see [compilation.isDefined]
+	guesses map[string]string // see [compilation.guess]
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
 	origin        origin
@@ -131,6 +132,19 @@ func (c *compilation) names() *toolNames {
 		c.tools = c.src.toolNames()
 	}
 	return c.tools
+}
+
+// guess is [toolNames.meant], which looks at every tool, once for each name.
+func (c *compilation) guess(name string) string {
+	guess, known := c.guesses[name]
+	if !known {
+		if c.guesses == nil {
+			c.guesses = map[string]string{}
+		}
+		guess = c.names().meant(name)
+		c.guesses[name] = guess
+	}
+	return guess
 }
 
 // isDefined reports whether a name is that of a global of the body.

@@ -71,7 +71,15 @@ func (r *run) causedAt(o *goja.Object) []Frame {
 	return r.frames(r.stacks[o])
 }
 
+// thrownAt makes a failure of what was thrown. Of a call that is over it is that: loops of the
+// engine end by throwing then.
 func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
+	if r.failure == nil && r.stopped() {
+		if over := Over(r.ctx); over != nil {
+			over.Stack = r.frames(stack)
+			return over
+		}
+	}
 	failure := &Failure{Kind: Thrown, Stack: r.frames(stack)}
 	problem := r.safely(func() { r.describe(failure, value) })
 	if problem != nil {

@@ -28,12 +28,14 @@ func TestLoopsOverWhatTrapsReturnEndWithTheCall(t *testing.T) {
 	for _, look := range []string{
 		"Array.prototype.isPrototypeOf(p)", "p instanceof Array", "Array[Symbol.hasInstance](p)", "Array.bind()[Symbol.hasInstance](p)", "for (const k in p);",
 	} {
-		c := call(compiled(t, codeOf("const h = {}, p = new Proxy({}, h)\nh.getPrototypeOf = Object.bind(null, p)\ntry { "+look+" } catch {}\nfor (;;);")), ``)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		out, err := Inline().Run(ctx, c, toolHost())
-		cancel()
-		if err != nil || out.Failure == nil || out.Failure.Kind != Timeout {
-			t.Errorf("%s: %+v, %v; want a timeout", look, out.Failure, err)
+		for _, program := range []string{look, "try { " + look + " } catch {}\nfor (;;);", "await null\n" + look} {
+			c := call(compiled(t, codeOf("const h = {}, p = new Proxy({}, h)\nh.getPrototypeOf = Object.bind(null, p)\n"+program)), ``)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			out, err := Inline().Run(ctx, c, toolHost())
+			cancel()
+			if err != nil || out.Failure == nil || out.Failure.Kind != Timeout {
+				t.Errorf("%s: %+v, %v; want a timeout", program, out.Failure, err)
+			}
 		}
 	}
 }

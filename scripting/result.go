@@ -51,8 +51,6 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	switch {
 	case failure != nil:
 		return failure
-	case thrown != nil && r.failure == nil && r.stopped():
-		return Over(r.ctx)
 	case thrown != nil:
 		return r.thrownAt(thrown.Value(), thrown.Stack())
 	case r.failure != nil:
