@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
+	"github.com/mcpd/mcpd/serve"
 )
 
 func TestAScriptReachesWhatItsGrantSays(t *testing.T) {
@@ -64,7 +65,7 @@ func TestAGrantThatTheModuleDoesNotTakeIsTold(t *testing.T) {
 func TestTheProgramServesUntilItIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := run(ctx, serve.Options{Address: "127.0.0.1:0"}); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -73,7 +73,7 @@ func newServer(tools fs.FS) (*engine.Server, error) {
 	}}})
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, o serve.Options) error {
 	tools, err := fs.Sub(files, "tools.d")
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return serve.New(server, serve.Options{}).Run(ctx)
+	return serve.New(server, o).Run(ctx)
 }
 
-func main() { log.Fatal(run(context.Background())) }
+func main() { log.Fatal(run(context.Background(), serve.Options{})) }
