@@ -3,13 +3,8 @@ package scripting
 import (
 	"fmt"
 	"hash"
-	"slices"
 	"strings"
 
-	"github.com/dop251/goja"
-	"github.com/dop251/goja/ast"
-	"github.com/dop251/goja/parser"
-	"github.com/dop251/goja/unistring"
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/mcpd/mcpd/diag"
@@ -17,13 +12,6 @@ import (
 
 // MaxBody is the most bytes that a body may have.
 const MaxBody = 64 << 10
-
-// The body stands in a block of the function, so that its declarations may
-// take the names of globals, which are the function's parameters.
-const (
-	wrapperStart = "(async function(){{"
-	wrapperEnd   = "\n}})"
-)
 
 // Compile checks and compiles src. It returns a program unless the list holds
 // an error. All ranges are places in the file of src.Text, or in an imported file.
@@ -201,137 +189,6 @@ func (c *compilation) proven() bool {
 	return len(problems) == 0
 }
 
-// finish hands the source to the engine. A bug of the engine becomes a
-// diagnostic.
-func (c *compilation) finish() (p *Program) {
-	defer func() {
-		if bug := recover(); bug != nil {
-			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
-		}
-	}()
-	function, tree := c.parse()
-	if function == nil {
-		return nil
-	}
-	return c.program(function, tree)
-}
-
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
 	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})
-}
-
-// verbatim makes source in which the body stands as it is, on the lines that
-// it has in its file.
-func (c *compilation) verbatim(async bool) {
-	text := c.src.Text
-	start := wrapperStart
-	if !async {
-		start = strings.Replace(start, "async ", "", 1)
-	}
-	if line := text.Pos(0).Line; line > 1 {
-		start = strings.Repeat("\n", line-2) + start + "\n"
-	}
-	body := c.body()
-	c.origin = origin{
-		src: start + body + wrapperEnd, text: text,
-		body: segment{to: len(start), length: len(body)},
-	}
-}
-
-// parse returns the function that the source is, and the whole tree.
-func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
-	tree, err := parser.ParseFile(nil, compiledName, c.origin.src, 0, parser.WithDisableSourceMaps)
-	if err != nil {
-		c.syntaxError(err)
-		return nil, nil
-	}
-	function := onlyFunction(tree)
-	if function == nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the "+c.what()+" ends before its end", "remove the bracket that closes more than was opened")
-		return nil, nil
-	}
-	return function, tree
-}
-
-// onlyFunction returns the function literal that a tree consists of. A body
-// that closes the function around it makes more than one.
-func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
-	if len(tree.Body) != 1 {
-		return nil
-	}
-	statement, ok := tree.Body[0].(*ast.ExpressionStatement)
-	if !ok {
-		return nil
-	}
-	function, ok := statement.Expression.(*ast.FunctionLiteral)
-	if !ok || len(function.Body.List) != 1 {
-		return nil
-	}
-	if _, ok := function.Body.List[0].(*ast.BlockStatement); !ok {
-		return nil
-	}
-	return function
-}
-
-// program finishes a tree that is known to be sound.
-func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
-	c.late = true
-	if c.origin.lowered && !unwrapModule(function) {
-		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
-		return nil
-	}
-	if c.src.Kind == Code {
-		c.complete(function)
-	}
-	function.Async = awaits(function)
-	found := c.analyse(function)
-	c.patches.hide(found)
-	c.check(found)
-	c.checkGrowth(function.Body, found)
-	if len(c.patches) == 0 {
-		c.checkShape(function)
-	}
-	p := &Program{
-		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
-		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
-		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
-	}
-	// A name that is bound somewhere may mean the global elsewhere.
-	p.everything = found.reads("globalThis")
-	p.proxies = p.everything || found.reads("Proxy")
-	p.hosted = p.everything || found.reads("tools") || slices.ContainsFunc(c.names().groups, found.reads)
-	for _, name := range globalsOf(&c.src, c.names()) {
-		if _, ok := found.refs[name]; ok {
-			p.uses[name] = true
-			p.parameters = append(p.parameters, name)
-		}
-	}
-	if c.src.Kind == Code {
-		p.missing = c.missing(found)
-		c.declareAssigned(function, found.undeclared)
-	}
-	unfold(function.Body)
-	takes(function, p.parameters)
-	p.code = c.code(tree)
-	c.digest.Sum(p.hash[:0])
-	c.meant.Sum(p.meaning[:0])
-	return p
-}
-
-// takes gives the function parameters.
-func takes(function *ast.FunctionLiteral, names []string) {
-	for _, name := range names {
-		function.ParameterList.List = append(function.ParameterList.List, &ast.Binding{
-			Target: &ast.Identifier{Name: unistring.NewFromString(name), Idx: function.ParameterList.Opening},
-		})
-	}
-}
-
-func (c *compilation) code(tree *ast.Program) *goja.Program {
-	tree.File = unplaced()
-	code, err := goja.CompileAST(tree, true)
-	if err != nil {
-		c.syntaxError(err)
-	}
-	return code
 }

@@ -241,7 +241,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
 	registered = b.withCode(config, registered)
-	federated := b.federate(found, defined, registered, change)
+	federated := b.federate(found, defined, registered)
 	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change), b.tree.Unread()...))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))

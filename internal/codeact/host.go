@@ -1,7 +1,6 @@
 package codeact
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -45,46 +44,6 @@ type host struct {
 	arguments map[int]json.RawMessage
 	// cut are the calls that the end of the run has cut off, by their numbers.
 	cut map[int]bool
-}
-
-// payload is that of the operations call and resume.
-type payload struct {
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Resume is nil of a call that begins.
-	Resume *continuation `json:"resume,omitempty"`
-}
-
-// continuation is what a call goes on with.
-type continuation struct {
-	State     resumption                 `json:"state"`
-	Responses map[string]json.RawMessage `json:"responses"`
-}
-
-// hash is that of all of it.
-func (c *continuation) hash() [sha256.Size]byte {
-	encoded, _ := json.Marshal(c) // what was decoded always encodes
-	return sha256.Sum256(encoded)
-}
-
-// answered returns what calls may go on with, by its hash: what the client has answered to
-// what they have asked.
-func answered(j *scripting.Journal) map[[sha256.Size]byte]bool {
-	may := map[[sha256.Size]byte]bool{}
-	for _, a := range j.Answered() {
-		var c continuation
-		if json.Unmarshal(a.Details, &c) == nil && json.Unmarshal(a.Responses, &c.Responses) == nil {
-			may[c.hash()] = true
-		}
-	}
-	return may
-}
-
-// resumption is what a call that has asked goes on from: its own state, and the keys of
-// its tool by those that the client saw.
-type resumption struct {
-	State string            `json:"state"`
-	Keys  map[string]string `json:"keys"`
 }
 
 // question is what a client is asked.
@@ -133,24 +92,6 @@ func compact(text []byte) []byte {
 	// What was decoded always encodes.
 	encoded, _ := json.Marshal(value)
 	return encoded
-}
-
-// read reads a payload. What goes on has a state, so that it cannot be a call which begins
-// and that nobody counts; and what begins is written in one way, as the journal knows it by
-// its text, and with it how often the call was made that the user has approved.
-func read(op string, text []byte) (*payload, error) {
-	var p payload
-	sound := json.Unmarshal(text, &p) == nil
-	if op == "resume" {
-		sound = sound && p.Resume != nil && p.Resume.State.State != ""
-	} else {
-		written, _ := json.Marshal(p) // what was decoded always encodes
-		sound = sound && p.Resume == nil && bytes.Equal(written, text)
-	}
-	if !sound {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the call cannot be read"}
-	}
-	return &p, nil
 }
 
 // call makes a call that the program may make, or goes on with one.
@@ -214,21 +155,6 @@ func (h *host) isApproved(p *payload) bool {
 	return planned && (left > 0 || p.Resume != nil)
 }
 
-// request is the call that a payload stands for.
-func (p *payload) request(rehearse bool) catalog.Request {
-	r := catalog.Request{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
-	if p.Resume == nil {
-		return r
-	}
-	r.Resume = &call.Resume{State: p.Resume.State.State, Responses: map[string]json.RawMessage{}}
-	for ours, theirs := range p.Resume.State.Keys {
-		if response, given := p.Resume.Responses[ours]; given {
-			r.Resume.Responses[theirs] = response
-		}
-	}
-	return r
-}
-
 // count counts a call, and refuses what is more than the block lets a program make. One
 // that goes on has been counted.
 func (h *host) count(resumed bool) error {
@@ -265,77 +191,4 @@ func (h *host) asking(seq int, tool string, ask *call.Ask) error {
 	}
 	h.asks[sha256.Sum256(compact(details))] = true
 	return &scripting.HostError{Code: scripting.Asks, Message: "the tool asks the client", Details: details}
-}
-
-// plan notes a call that was not made.
-func (h *host) plan(seq int, reply catalog.Reply, arguments json.RawMessage) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.planned == nil {
-		h.planned, h.arguments = map[int]catalog.Reply{}, map[int]json.RawMessage{}
-	}
-	h.planned[seq], h.arguments[seq] = reply, arguments
-}
-
-// writes are the calls that a rehearsal has not made, in the order of asking.
-func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range j.Calls() {
-		if planned, is := h.planned[c.Seq]; is {
-			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
-		}
-	}
-	return all
-}
-
-// maxArguments bounds what is told of the arguments of one call, in bytes.
-const maxArguments = 16 << 10
-
-// made is a call of a program, as its caller is told.
-type made struct {
-	Tool string `json:"tool"`
-	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
-	// rehearsal "dry_run" or "planned".
-	Outcome string `json:"outcome"`
-	// Arguments, without those that are sensitive, and Approval are those of a call that was
-	// not made.
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Approval  bool            `json:"approval,omitempty"`
-}
-
-// made returns the calls that a journal holds.
-func (h *host) made(j *scripting.Journal) []made {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	calls := []made{}
-	for _, c := range j.Calls() {
-		m := made{Tool: c.Tool, Outcome: c.Code}
-		planned, is := h.planned[c.Seq]
-		switch {
-		case !c.Ended || h.cut[c.Seq]:
-			m.Outcome = "unknown"
-		case is:
-			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
-				m.Arguments = planned.Shown
-			}
-		case c.Code == "":
-			m.Outcome = "ok"
-		}
-		calls = append(calls, m)
-	}
-	return calls
-}
-
-// unmade returns the tools of calls that a rehearsal has not made, and whose results are null
-// therefore, each once and in the order of asking.
-func (h *host) unmade(j *scripting.Journal) (tools []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range j.Calls() {
-		if h.planned[c.Seq].How == "planned" && c.Ended && !slices.Contains(tools, c.Tool) {
-			tools = append(tools, c.Tool)
-		}
-	}
-	return tools
 }

@@ -34,9 +34,6 @@ type Place struct {
 	Lazy bool `json:"-"`
 }
 
-// Asks is what may be asked of a client.
-type Asks struct{ Elicit, Sample, Roots bool }
-
 // The values of [Place.Transport].
 const (
 	// Streamable is Streamable HTTP, of all revisions since 2025-03-26.
