@@ -69,8 +69,9 @@ func BenchmarkRunCode(b *testing.B) {
 		"code": "const { sum } = await add({ a: 2, b: 3 });\nconst all = await add({ a: sum, b: 4 });\nconsole.log(all.sum);\nall",
 	})
 	for name, x := range executors(b) {
+		// A server that is closed closes its executor, and a benchmark may run several times.
+		s := load(b, engine.Options{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Executor: x})
 		b.Run(name, func(b *testing.B) {
-			s := load(b, engine.Options{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Executor: x})
 			b.ReportAllocs()
 			for b.Loop() {
 				if r := s.Execute(b.Context(), request); r.Err != nil {
