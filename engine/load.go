@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -103,7 +104,7 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 	}
 	if err == nil {
 		report.Problems = slices.Concat(report.Problems, s.keepAudit(snap.catalog.Audit)).Sort()
-		s.publish(snap, before, change.All)
+		s.publish(snap, before, change)
 	} else {
 		s.failed++
 	}
@@ -127,10 +128,12 @@ func problemsOf(err error) (problems diag.List) {
 	return problems
 }
 
-// publish makes a snapshot the one that serves, by one pointer store.
-// Secrets are read again after a load of everything, whether or not it changed anything.
-func (s *Server) publish(snap, before *Snapshot, all bool) {
-	if all || before.Revision() != snap.Revision() {
+// publish makes a snapshot the one that serves, by one pointer store. Secrets are read again
+// after a load of everything, whether or not it changed anything, and where files have
+// changed anything. What servers change themselves costs nobody a token.
+func (s *Server) publish(snap, before *Snapshot, change catalog.Change) {
+	edited := !change.Upstreams && !change.Start
+	if change.All || before.Revision() != snap.Revision() && (edited || !maps.Equal(snap.catalog.SecretKeys, before.catalog.SecretKeys)) {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
 	s.upstreams.Served()
