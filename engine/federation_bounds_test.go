@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
+	up := newShifting(t)
+	cancelled := make(chan struct{})
+	up.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		close(cancelled)
+		return nil, ctx.Err()
+	})
+	for _, name := range []string{"long", "longer"} {
+		up.AddTool(&mcp.Tool{Name: name, InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("x", 8<<10)}}}, nil
+		})
+	}
+	s := federated(t, upstreamAt(up.url, `timeout = "1h"`, "limits {\n    output = \"4KiB\"\n  }",
+		"override \"waits\" {\n    timeout = \"50ms\"\n  }", "override \"longer\" {\n    limits {\n      output = \"16KiB\"\n    }\n  }"))
+	if got := ended(called(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
+		t.Errorf("a call that takes long ends with %s", got)
+	}
+	<-cancelled
+	if got := ended(called(t, s, tool("lab_long", `{}`))); got != "EXECUTION_ERROR: the result has more than 4096 bytes" {
+		t.Errorf("a long result: %.200s", got)
+	}
+	if got := called(t, s, tool("lab_longer", `{}`)); got.Err != nil {
+		t.Errorf("a result that its own bounds let pass: %v", got.Err)
+	}
+}
+
+func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
+	up := newShifting(t)
+	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var last error
+		for range 3 {
+			if _, last = r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}); last != nil {
+				break
+			}
+		}
+		return nil, last
+	})
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := federated(t, auditBlock(path, "")+upstreamAt(up.url, `ask = ["elicit"]`, `max_rounds = 2`))
+	r := asking("lab_asks")
+	for range 2 {
+		got := called(t, s, r)
+		if got.Ask == nil {
+			t.Fatalf("nothing is asked: %s", ended(got))
+		}
+		r = asking("lab_asks")
+		r.Resume = answers(got.Ask, `{}`)
+	}
+	if got := ended(called(t, s, r)); !strings.Contains(got, "the call has asked 2 times, which is all that its grant allows") {
+		t.Errorf("a question more than there may be: %s", got)
+	}
+	var outcomes []string
+	for _, l := range outcomesOf(t, s, path) {
+		outcomes = append(outcomes, l.Outcome+" "+l.Tool)
+	}
+	if got := strings.Join(outcomes, ", "); got != "input_required lab_asks, input_required lab_asks, EXECUTION_ERROR lab_asks" {
+		t.Errorf("the log has %s", got)
+	}
+}
