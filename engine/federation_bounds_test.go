@@ -12,12 +12,7 @@ import (
 
 func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
 	up := newShifting(t)
-	cancelled := make(chan struct{})
-	up.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-ctx.Done()
-		close(cancelled)
-		return nil, ctx.Err()
-	})
+	cancelled := up.waiting()
 	for _, name := range []string{"long", "longer"} {
 		up.AddTool(&mcp.Tool{Name: name, InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("x", 8<<10)}}}, nil

@@ -44,6 +44,18 @@ func (c *shifting) add(name string, input json.RawMessage) {
 	})
 }
 
+// waiting adds the tool waits, whose one call ends when it is cancelled, and returns what is
+// closed then.
+func (c *shifting) waiting() <-chan struct{} {
+	cancelled := make(chan struct{})
+	c.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		close(cancelled)
+		return nil, ctx.Err()
+	})
+	return cancelled
+}
+
 // names are the tools that are served.
 func names(s *engine.Server) (names []string) {
 	for _, t := range s.Snapshot().Tools() {
@@ -306,12 +318,7 @@ func TestWhoCallsAToolOfAServerThatIsGoneLearnsThatItMayComeBack(t *testing.T) {
 
 func TestACallThatNobodyWaitsForIsCancelledAtItsUpstream(t *testing.T) {
 	up := newShifting(t)
-	cancelled := make(chan struct{})
-	up.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-ctx.Done()
-		close(cancelled)
-		return nil, ctx.Err()
-	})
+	cancelled := up.waiting()
 	s := federated(t, upstreamAt(up.url, `timeout = "50ms"`))
 	if got := ended(called(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
 		t.Errorf("the call ends with %s", got)

@@ -45,7 +45,7 @@ func TestAnUpstreamIsReachedWithTokensOfAClient(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			var desk tokenDesk
-			var revoked, refused atomic.Int64 // tokens up to revoked
+			var revoked, refused atomic.Int64 // tokens up to the one, and requests
 			holds := func(r *http.Request) bool {
 				var n int64
 				_, err := fmt.Sscanf(r.Header.Get("Authorization"), "Bearer token-%d", &n)
