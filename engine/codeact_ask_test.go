@@ -175,6 +175,25 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 	}
 }
 
+func TestAPlannedCallIsApprovedForItsArgumentsAlone(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", askingTools(startEffects(t).host)+`
+policy "all" {
+  tools             = ["note"]
+  requires_approval = "true"
+  reason            = "A note"
+}
+`)})
+	const program = `const n = await bump() ?? 1; await note({ text: "a " + n })` // a plan does not bump
+	result := called(t, s, approvable(program, nil))
+	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `bump({}); note({\"text\":\"a 1\"})`) {
+		t.Fatalf("the plan is not shown: %s", ended(result))
+	}
+	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
+	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `\"a 2\"`) {
+		t.Errorf("other arguments than those of the plan are not asked for: %+v %s", result.Ask, ended(result))
+	}
+}
+
 func TestAPlanShowsNoSensitiveInput(t *testing.T) {
 	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
 tool "pay" {

@@ -147,3 +147,21 @@ func TestEveryNameInThePromptIsThatOfATool(t *testing.T) {
 		t.Errorf("its names are also (-want +got)\n%s", diff)
 	}
 }
+
+func TestABareNameThatTwoServersHaveIsNone(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"+
+		fmt.Sprintf("upstream \"crm\" {\n  url = %q\n}\nupstream \"erp\" {\n  url = %q\n}\n", namesake(t, "crm", "find", "sell"), namesake(t, "erp", "find", "buy")))})
+	for text, want := range map[string]string{
+		"await sell({})":     "crm sell",
+		"await buy({})":      "erp buy",
+		"await crm.find({})": "crm find",
+		"await erp.find({})": "erp find",
+	} {
+		if got := ran(t, s, text); got != want {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+	if got := ran(t, s, "await find({})"); !strings.HasPrefix(got, "EXECUTION_ERROR: ReferenceError: find is not defined") {
+		t.Errorf("a name of both is %s", got)
+	}
+}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
 )
 
 func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
@@ -63,5 +66,35 @@ func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
 	}
 	if got := strings.Join(outcomes, ", "); got != "input_required lab_asks, input_required lab_asks, EXECUTION_ERROR lab_asks" {
 		t.Errorf("the log has %s", got)
+	}
+}
+
+func TestAToolOfAnUpstreamRunsAsOftenAtOnceAsItsBlockSays(t *testing.T) {
+	up := newShifting(t)
+	up.AddTool(&mcp.Tool{Name: "add", InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	crowd(t, federated(t, upstreamAt(up.url, "limits {\n    concurrency = 1\n  }")), "lab_add")
+}
+
+func TestArgumentsThatDoNotFitNeverReachTheUpstream(t *testing.T) {
+	up := newShifting(t)
+	var reached atomic.Int32
+	up.AddTool(&mcp.Tool{Name: "add", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			reached.Add(1)
+			return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+		})
+	s := federated(t, upstreamAt(up.url))
+	for _, arguments := range []string{`{}`, `{"n":"1"}`, `{"n":1.5}`, `{"n":1,"m":2}`, `[]`, `{"n":1`} {
+		if got := called(t, s, tool("lab_add", arguments)); got.Err == nil || got.Err.Code != engine.InvalidInput {
+			t.Errorf("%s: the call ends with %s", arguments, ended(got))
+		}
+	}
+	if n := reached.Load(); n != 0 {
+		t.Errorf("%d calls have reached it", n)
+	}
+	if got := called(t, s, tool("lab_add", `{"n":1}`)); got.Err != nil || reached.Load() != 1 {
+		t.Errorf("one that fits ends with %s, the %dth", ended(got), reached.Load())
 	}
 }

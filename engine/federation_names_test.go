@@ -120,3 +120,16 @@ func TestAServerStartsThoughAnUpstreamHasTakenNames(t *testing.T) {
 		t.Errorf("with nothing accepted, the load ends with %v", err)
 	}
 }
+
+func TestTwoUpstreamsWithoutAPrefixThatOfferOneNameAreAMistake(t *testing.T) {
+	first, second := newShifting(t, "find", "read"), newShifting(t, "find")
+	one, two := upstreamNamed("one", first.url, `prefix = ""`), upstreamNamed("two", second.url, `prefix = ""`)
+	_, err := unloaded(t, engine.Options{Config: files("mcpd.hcl", one+two)}).Load(t.Context())
+	var problems diag.List
+	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Summary != `the upstream "two" offers a tool "find", and there is one of that name` || problems[0].Range.Start.Line != 5 {
+		t.Errorf("the load ends with %v", err)
+	}
+	if diff := cmp.Diff([]string{"find", "read", "two_find"}, names(federated(t, one+upstreamNamed("two", second.url)))); diff != "" {
+		t.Errorf("with a prefix (-want +got)\n%s", diff)
+	}
+}

@@ -91,7 +91,7 @@ func TestAToolOfAnUpstreamSaysOfItselfWhatItsServerSays(t *testing.T) {
 
 func TestABlockSaysWhichToolsOfAnUpstreamAreOfferedAndHow(t *testing.T) {
 	s := federated(t, upstreamAt(labs(t)["stateless"], `prefix = "x."`, `include = ["su*", "te*"]`, `exclude = ["tells"]`,
-		`rename = { text = "say" }`, `offer = ["tools"]`, `labels = { team = "lab" }`, "override \"sum\" {\n    title = \"Add\"\n    read_only = false\n    labels = { tier = \"gold\" }\n    timeout = \"3s\"\n  }"))
+		`rename = { text = "say" }`, `offer = ["tools"]`, `labels = { team = "lab" }`, "override \"sum\" {\n    title = \"Add\"\n    read_only = false\n    destructive = true\n    idempotent = false\n    open_world = false\n    labels = { tier = \"gold\" }\n    timeout = \"3s\"\n  }"))
 	var names []string
 	for _, t := range s.Snapshot().Tools() {
 		names = append(names, t.Name())
@@ -103,9 +103,9 @@ func TestABlockSaysWhichToolsOfAnUpstreamAreOfferedAndHow(t *testing.T) {
 		t.Errorf("%d other things are offered", n)
 	}
 	m := s.Snapshot().Tool("x.sum").Metadata()
-	no := false
-	want := engine.Metadata{Title: "Add", Description: m.Description, ReadOnly: &no, Labels: map[string]string{"team": "lab", "tier": "gold"}, Timeout: 3e9}
-	got := engine.Metadata{Title: m.Title, Description: m.Description, ReadOnly: m.ReadOnly, Labels: m.Labels, Timeout: m.Timeout}
+	yes, no := true, false
+	want := engine.Metadata{Title: "Add", Description: m.Description, ReadOnly: &no, Destructive: &yes, OpenWorld: &no, Labels: map[string]string{"team": "lab", "tier": "gold"}, Timeout: 3e9}
+	got := engine.Metadata{Title: m.Title, Description: m.Description, ReadOnly: m.ReadOnly, Destructive: m.Destructive, Idempotent: m.Idempotent, OpenWorld: m.OpenWorld, Labels: m.Labels, Timeout: m.Timeout}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("an override (-want +got)\n%s", diff)
 	}

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// orderly is a tool for those with a scope alone, and one for all.
+const orderly = `
+tool "order" {
+  description = "Orders a thing"
+  input "what" {
+    type    = string
+    default = "it"
+  }
+  run = "return 'ordered ' + input.what;"
+}
+tool "list" {
+  description = "Lists what was ordered"
+  run         = "return 'all';"
+}
+policy "staff" {
+  tools  = ["order"]
+  deny   = "!('orders' in principal.scopes)"
+  reason = "For staff"
+}
+policy "hers" {
+  tools  = ["order"]
+  deny   = "call.via == 'code' && args.what == 'hers' && principal.id != 'ada'"
+  reason = "For Ada"
+}
+`
+
+// sentBy has a request be that of a local user with scopes.
+func sentBy(id string, r engine.Request, scopes ...string) engine.Request {
+	r.Caller = identity.Caller{Principal: identity.Principal{ID: id, Kind: identity.KindLocal, Scopes: scopes, Groups: []string{}, Claims: map[string]any{}}}
+	return r
+}
+
+// TestCodeIsThatOfItsCaller: its calls are decided by who has sent it, and so is what its
+// author is told of.
+func TestCodeIsThatOfItsCaller(t *testing.T) {
+	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", orderly)})
+	const program = `const ends = [];
+for (const what of ["it", "hers"]) {
+  try { ends.push(await tools["order"]({ what })) } catch (e) { ends.push(e.name + " " + (e.code ?? "")) }
+}
+ends`
+	for _, c := range []struct {
+		who    string
+		scopes []string
+		sees   bool
+		want   string
+	}{
+		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`},
+		{"bob", []string{"orders"}, true, `{"result":["ordered it","HostError POLICY_DENIED"],`},
+		{"eve", []string{"other"}, false, `EXECUTION_ERROR: unknown-tool at 3:31: tools has no tool "order"`},
+		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`}, // nothing is kept of another
+	} {
+		ask := func(r engine.Request) engine.Result { return called(t, s, sentBy(c.who, r, c.scopes...)) }
+		if got := ended(ask(code(program))); !strings.Contains(got, c.want) {
+			t.Errorf("code of %s ends with %s\nwant %s", c.who, got, c.want)
+		}
+		for what, r := range map[string]engine.Request{
+			"the prompt":    {Kind: engine.Prompts, Name: "code_mode"},
+			"a search":      tool("search_tools", `{"query":"order thing"}`),
+			"a description": tool("describe_tool", `{"name":"order"}`),
+		} {
+			if told := strings.Contains(ended(ask(r)), "Orders a thing"); told != c.sees {
+				t.Errorf("%s tells %s of the tool: %v", what, c.who, told)
+			}
+		}
+	}
+}
+
+// TestCodeMakesAsManyCallsAtOnceAsItsBlockSays has calls wait for each other where several
+// may be open, and counts them where one may.
+func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
+	for block, most := range map[string]int32{"": 2, "  max_parallel = 1\n": 1} {
+		var open, peak atomic.Int32
+		both := make(chan struct{})
+		s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n"+block+"}\n")})
+		err := engine.AddTool(s, engine.ToolOptions{Name: "work"}, func(ctx context.Context, _ identity.Agent, _ struct{}) (string, error) {
+			n := open.Add(1)
+			defer open.Add(-1)
+			for was := peak.Load(); n > was && !peak.CompareAndSwap(was, n); was = peak.Load() {
+			}
+			if most == 1 {
+				for range 100 {
+					runtime.Gosched() // for others, who are not to come
+				}
+				return "", nil
+			}
+			if n == most {
+				close(both)
+			}
+			select {
+			case <-both:
+				return "", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		calls := map[int32]string{1: "Array.from({ length: 40 }, () => work())", 2: "[work(), work()]"}[most]
+		if got := called(t, s, code("await parallel("+calls+")")); got.Err != nil || peak.Load() != most {
+			t.Errorf("%q: %d calls were open at once: %s", block, peak.Load(), ended(got))
+		}
+	}
+}
+
+func TestCodeReturnsNoMoreThanItsBlockSays(t *testing.T) {
+	s := coding(t, "  limits {\n    output = \"4KiB\"\n  }")
+	if got := ended(called(t, s, code("'x'.repeat(8192)"))); got != "EXECUTION_ERROR: the result is too large: the value is larger than 4096 bytes of JSON" {
+		t.Errorf("a long result: %.300s", got)
+	}
+}
