@@ -1,0 +1,95 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// curious is a server of 2026-07-28 that ends its calls with questions, and tells what was
+// answered. It asks whoever calls, whatever they say that they can.
+func curious(t *testing.T) (url string, told *[]string) {
+	up, told := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil), &[]string{}
+	ask := func(name string, question mcp.InputRequest) {
+		up.AddTool(&mcp.Tool{Name: name, InputSchema: anything}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			can, _ := json.Marshal(r.Params.Meta["io.modelcontextprotocol/clientCapabilities"])
+			*told = append(*told, string(can))
+			if answer, given := r.Params.InputResponses["q"]; given {
+				text, err := json.Marshal(answer)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Params.RequestState + " " + string(text)}}}, err
+			}
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "here"}, nil
+		})
+	}
+	ask("asks", &mcp.ElicitParams{Message: "Sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+	//lint:ignore SA1019 servers of all revisions ask so
+	ask("samples", &mcp.CreateMessageParams{MaxTokens: 1000, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "Think"}}}})
+	ask("looks", &mcp.ListRootsParams{})
+	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true})), told
+}
+
+func TestAServerOfTheNewestRevisionAsksNothingThatItsBlockDoesNotAllow(t *testing.T) {
+	url, told := curious(t)
+	for name, c := range map[string]struct {
+		block string
+		can   engine.Capabilities
+	}{
+		"the block allows nothing":   {upstreamAt(url), asking("").Can},
+		"the client cannot be asked": {upstreamAt(url, `ask = ["elicit", "sample", "roots"]`), engine.Capabilities{}},
+	} {
+		s := federated(t, c.block)
+		for _, tool := range []string{"lab_asks", "lab_samples", "lab_looks"} {
+			*told = nil
+			got := called(t, s, engine.Request{Name: tool, Can: c.can})
+			if got.Ask != nil || !strings.HasPrefix(ended(got), "EXECUTION_ERROR: ") {
+				t.Errorf("%s: %s ends with %s", name, tool, ended(got))
+			}
+			if diff := cmp.Diff([]string{"{}"}, *told); diff != "" {
+				t.Errorf("%s: what the server is told that may be asked (-want +got)\n%s", name, diff)
+			}
+		}
+	}
+	s := federated(t, upstreamAt(url, `ask = ["elicit"]`))
+	if got := called(t, s, asking("lab_samples")); got.Ask != nil || got.Err == nil {
+		t.Errorf("a block allows users, and a model is asked: %s", ended(got))
+	}
+}
+
+func TestWhatAServerOfTheNewestRevisionAsksReachesTheClientOfItsCall(t *testing.T) {
+	url, told := curious(t)
+	s := federated(t, upstreamAt(url, `ask = ["elicit", "sample", "roots"]`, `max_tokens = 100`))
+	for name, c := range map[string]struct{ can, question, answer, want string }{
+		"lab_asks": {`"elicitation"`, `elicitation/create {"_meta":{"mcpd/upstream":"lab"},"message":"[lab] Sure?"`,
+			`{"action":"accept","content":{}}`, `{"action":"accept"`},
+		"lab_samples": {`"sampling"`, `sampling/createMessage {"_meta":{"mcpd/upstream":"lab"},"maxTokens":100,"messages":[{"content":{"text":"Think","type":"text"},"role":"user"}],"systemPrompt":"[lab] "}`,
+			`{"role":"assistant","model":"m","content":{"type":"text","text":"thought"}}`, `"text":"thought"`},
+		"lab_looks": {`"roots"`, `roots/list {`, `{"roots":[{"uri":"file:///home"}]}`, `file:///home`},
+	} {
+		*told = nil
+		first := called(t, s, asking(name))
+		if first.Ask == nil || len(first.Ask.Requests) != 1 {
+			t.Fatalf("%s asks nothing: %s", name, ended(first))
+		}
+		q := first.Ask.Requests[0]
+		if got := q.Method + " " + string(q.Params); !strings.HasPrefix(got, c.question) {
+			t.Errorf("%s asks %s\nwant %s", name, got, c.question)
+		}
+		again := asking(name)
+		again.Resume = &engine.Resume{State: first.Ask.State, Responses: map[string]json.RawMessage{q.Key: json.RawMessage(c.answer)}}
+		var blocks []struct{ Text string }
+		got := called(t, s, again)
+		if err := json.Unmarshal(got.Content, &blocks); err != nil || len(blocks) != 1 || !strings.HasPrefix(blocks[0].Text, "here ") || !strings.Contains(blocks[0].Text, c.want) {
+			t.Errorf("%s ends with %s\nwant %s", name, ended(got), c.want)
+		}
+		if len(*told) != 2 || !strings.Contains((*told)[0], c.can) {
+			t.Errorf("%s: the server is told %q", name, *told)
+		}
+	}
+}
