@@ -31,6 +31,7 @@ func curious(t *testing.T) (url string, told *[]string) {
 	ask("asks", &mcp.ElicitParams{Message: "Sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
 	//lint:ignore SA1019 servers of all revisions ask so
 	ask("samples", &mcp.CreateMessageParams{MaxTokens: 1000, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "Think"}}}})
+	//lint:ignore SA1019 as above
 	ask("looks", &mcp.ListRootsParams{})
 	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true})), told
 }
