@@ -48,6 +48,9 @@ type Request struct {
 	Via Via
 	// Emit receives what the tool tells while it runs; nil drops it.
 	Emit Emitter
+	// Debug says that Emit passes on records of the level debug, too: servers behind this
+	// one are asked for those as well then.
+	Debug bool
 	// Resume goes on with a call that has asked; nil when the call begins.
 	Resume *Resume
 	// Late receives the result, from another goroutine, when the call ends while
@@ -63,8 +66,9 @@ type Request struct {
 type Emitter interface {
 	// Progress tells that done of total is done; total is nil when not known.
 	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is debug, info, warning or error, fields a
-	// JSON object or nil.
+	// Log passes on a record: level is debug, info, warning or error, or for what a
+	// server behind this one says also notice, critical, alert or emergency (RFC 5424
+	// section 6.2.1); fields is a JSON object or nil.
 	Log(level, message string, fields json.RawMessage)
 	// CloseStream closes the connection that waits for the result, where the
 	// caller can come back for it; elsewhere it does nothing.

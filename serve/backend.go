@@ -123,7 +123,7 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 		request.Resume = resumeOf(r.Resume)
 	}
 	if r.Emit != nil {
-		request.Emit = r.Emit
+		request.Emit, request.Debug = r.Emit, r.Debug
 	}
 	if r.Late != nil {
 		request.Late = late{r.Late}

@@ -2,7 +2,11 @@ package serve_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -10,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	protocol "github.com/mcpd/mcpd/internal/mcp"
 )
 
 // TestAClientHearsEveryLevelThatABodyLogs has a client of the official SDK ask for all.
@@ -48,4 +53,81 @@ func TestAClientHearsEveryLevelThatABodyLogs(t *testing.T) {
 	if err := session.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// talker is a server with a tool that says a word of each level.
+func talker() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "talks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for _, level := range protocol.LogLevels {
+			//lint:ignore SA1019 servers of all revisions log so
+			if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: mcp.LoggingLevel(level), Data: "word"}); err != nil {
+				return nil, err
+			}
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	return s
+}
+
+// TestTheLevelOfAClientIsThatOfTheServersBehind has clients of both eras hear servers of both,
+// from each level on.
+func TestTheLevelOfAClientIsThatOfTheServersBehind(t *testing.T) {
+	one := talker()
+	for server, stateless := range map[string]bool{"sessions": false, "stateless": true} {
+		behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
+		t.Cleanup(behind.Close)
+		s, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte(`upstream "lab" { url = "` + behind.URL + `" }`)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := listen(t, frontFor(t, s)) + "/mcp"
+		for _, era := range []string{"2025-11-25", "2026-07-28"} {
+			for from, level := range protocol.LogLevels {
+				t.Run(server+" "+era+" "+level, func(t *testing.T) {
+					var want []string
+					for _, severe := range protocol.LogLevels[from:] {
+						want = append(want, severe+" word")
+					}
+					if diff := cmp.Diff(want, hears(t, endpoint, era, level)); diff != "" {
+						t.Errorf("(-want +got)\n%s", diff)
+					}
+				})
+			}
+		}
+	}
+}
+
+// hears returns what a client of an era hears of the talker's tool, from a level on.
+func hears(t *testing.T, endpoint, era, level string) []string {
+	heard := make(chan string, 100)
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
+		//lint:ignore SA1019 clients hear so
+		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
+			heard <- fmt.Sprintf("%s %v", r.Params.Level, r.Params.Data)
+		},
+	})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: endpoint}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	params := &mcp.CallToolParams{Name: "lab_talks", Meta: mcp.Meta{"io.modelcontextprotocol/logLevel": level}}
+	if era == "2025-11-25" {
+		params.Meta = nil
+		//lint:ignore SA1019 a client of the era asks so
+		if err := session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(level)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := session.CallTool(t.Context(), params); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for word := range heard { // the most severe comes last
+		if all = append(all, word); strings.HasPrefix(word, "emergency ") {
+			break
+		}
+	}
+	return all
 }

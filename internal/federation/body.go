@@ -66,7 +66,7 @@ func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, er
 
 // request is that of the call.
 func (l *leg) request(responses map[string]json.RawMessage, state string) upstream.Request {
-	r := upstream.Request{Method: l.method, Name: l.name, Can: l.can(), Responses: responses, State: state, Accepts: l.accepts}
+	r := upstream.Request{Method: l.method, Name: l.name, Can: l.can(), Debug: l.invocation.Host.Debug, Responses: responses, State: state, Accepts: l.accepts}
 	switch l.method {
 	case upstream.MethodRead:
 		r.Name = l.invocation.Address

@@ -3,6 +3,7 @@ package federation
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/mcpd/mcpd/internal/host"
@@ -83,19 +84,20 @@ func (l *listener) Progress(done float64, total *float64, message string) {
 	l.tell("progress", map[string]any{"done": done, "total": total, "message": message})
 }
 
-// levels are the levels of MCP by those that bodies have.
-var levels = map[string]string{
-	"debug": "debug", "info": "info", "notice": "info", "warning": "warn", "error": "error", "critical": "error", "alert": "error", "emergency": "error",
-}
+// levels are the levels of MCP (2026-07-28 server/utilities/logging).
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Log passes on a record.
+// Log passes on a record. One session with a server has one level for the calls of all, so
+// that this call may not have asked for it.
 func (l *listener) Log(level, message string, fields json.RawMessage) {
-	known := levels[level]
-	message = clipped(l.host.Secrets.Redact(message))
-	if known == "" || !l.fits(len(message)+len(fields)) {
+	if !slices.Contains(levels, level) || level == "debug" && !l.host.Debug {
 		return
 	}
-	record := map[string]any{"level": known, "message": message}
+	message = clipped(l.host.Secrets.Redact(message))
+	if !l.fits(len(message) + len(fields)) {
+		return
+	}
+	record := map[string]any{"level": level, "message": message}
 	if isObject(fields) {
 		record["fields"] = fields
 	} else if fields != nil {

@@ -50,6 +50,8 @@ type Call struct {
 	What, Name, ID, RequestID string
 	// Emit receives what the body tells its caller; nil drops it.
 	Emit call.Emitter
+	// Debug says that the caller hears records of the level debug, too.
+	Debug bool
 	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
 	Hide *redact.Text
 	// Span is that of the run, and Metrics count its host calls; both do nothing where
@@ -191,9 +193,10 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if record.Trace != "" { // clients are never told
 		attrs = append(attrs, slog.String("trace", h.hidden(record.Trace)))
 	}
-	h.Logger.LogAttrs(h.Span.In(ctx), levelOf(record.Level), message, attrs...)
+	level := levelOf(record.Level)
+	h.Logger.LogAttrs(h.Span.In(ctx), level.log, message, attrs...)
 	if op == "log" && h.Emit != nil {
-		h.Emit.Log(told[levelOf(record.Level)], message, fields)
+		h.Emit.Log(level.mcp, message, fields)
 	}
 	return nil
 }
@@ -243,21 +246,4 @@ func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
 		return h.Mocks.answer(p.Grant, payload)
 	}
 	return h.Egress.Do(oauth.For(ctx, h.visitor(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
-}
-
-// told are the levels by their names in MCP (2026-07-28 server/utilities/logging).
-var told = map[slog.Level]string{slog.LevelDebug: "debug", slog.LevelInfo: "info", slog.LevelWarn: "warning", slog.LevelError: "error"}
-
-// levelOf returns a level by the name that bodies have for it.
-func levelOf(name string) slog.Level {
-	switch name {
-	case "debug":
-		return slog.LevelDebug
-	case "warn":
-		return slog.LevelWarn
-	case "error":
-		return slog.LevelError
-	default:
-		return slog.LevelInfo
-	}
 }

@@ -76,7 +76,7 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 	}
 	if c.emitter = c.emitterOf(ctx, r.Name, level); c.emitter != nil {
 		defer c.silence()
-		r.Emit = c.emitter
+		r.Emit, r.Debug = c.emitter, level == severityOf("debug")
 	}
 	if c.alone != nil && r.Kind == Tools {
 		r.Late = c

@@ -32,6 +32,8 @@ type Request struct {
 	Trace    Trace
 	// Emit receives what the call tells while it runs; nil drops it.
 	Emit Emitter
+	// Debug says that Emit sends records of the level debug, too.
+	Debug bool
 	// Can says what the client can be asked for.
 	Can Capabilities
 	// Resume is what the client was asked and answered; nil when the call begins.

@@ -114,7 +114,7 @@ func (x *execution) invocation(pause asking.Pause) catalog.Invocation {
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody(), Planned: x.plan != nil}, Tools: x,
-			Emit: x.emitter(), Hide: &x.hide, Mocks: x.mocks,
+			Emit: x.emitter(), Debug: x.req.Debug, Hide: &x.hide, Mocks: x.mocks,
 		},
 	}
 	if x.entry.Surveys {

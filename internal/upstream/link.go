@@ -34,6 +34,8 @@ type Link struct {
 	watching sync.WaitGroup
 
 	calls atomic.Int64
+	// debug has a server that has sessions asked once for records of the level debug.
+	debug sync.Once
 }
 
 // Dial connects to a server, and has agreed on a revision with it when it returns. It
@@ -108,7 +110,7 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 	}
 	l.session = session
 	l.wire.ready.Store(true)
-	l.hearLogs(ctx)
+	l.hearLogs(ctx, false)
 	l.watching.Go(func() {
 		err := session.Wait()
 		l.wire.fail(lost(err))

@@ -105,6 +105,13 @@ func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
 			if !slices.Equal(mine.words, []string{"info a word", "error a word"}) {
 				t.Errorf("the call heard %q", mine.words)
 			}
+			all := &heard{}
+			if _, err := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs", Debug: true}, all).Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(all.words, []string{"debug a word", "info a word", "error a word"}) {
+				t.Errorf("the call that wants all heard %q", all.words)
+			}
 		})
 	}
 	if eras[true] == 0 || eras[false] == 0 {

@@ -31,6 +31,8 @@ type Request struct {
 	// nil for none. A server of an earlier revision than 2026-07-28 is told those of the
 	// [Place] once.
 	Can json.RawMessage
+	// Debug has the server asked for log records of the level debug, too.
+	Debug bool
 	// Responses and State go on with a call that a server of that revision has not ended:
 	// what its client answered, by the keys of the requests.
 	Responses map[string]json.RawMessage

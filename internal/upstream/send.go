@@ -24,6 +24,9 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 	go func() {
 		defer l.wire.running.Done()
 		defer cancel(nil)
+		if r.Debug {
+			l.hearDebug(ctx)
+		}
 		err := l.send(ctx, c, r)
 		l.wire.close(c)
 		cause := context.Cause(ctx)
@@ -78,7 +81,7 @@ func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 			meta[mcp.MetaKeyClientCapabilities] = r.Can
 		}
 		if r.Method == MethodTool || r.Method == MethodRead || r.Method == MethodPrompt {
-			meta[logLevelKey] = logLevel
+			meta[logLevelKey] = leastLevel(r.Debug)
 		}
 	}
 	return meta
