@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // TestMain makes the test's own binary a program that crashes.
@@ -54,6 +55,9 @@ func unloaded(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
 	if o.Name == "" {
 		o.Name = "test"
+	}
+	if o.Programs == nil {
+		o.Programs = scripting.Inline() // which trusts the agents of tests
 	}
 	s, err := engine.New(o)
 	if err != nil {

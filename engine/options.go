@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -104,9 +105,14 @@ type Options struct {
 	// known of one are its tools in the file of LockPath.
 	Offline bool
 
-	// Executor runs scripts. Nil means [scripting.Inline], which is not for the programs of
-	// agents (a codeact block) whom the embedding program does not trust. The server closes it.
+	// Executor runs the bodies of files. Nil means [scripting.Inline]. The server closes it.
 	Executor scripting.Executor
+	// Programs runs what agents write, where the operator's file has a codeact block. Nil
+	// means Executor if that is [scripting.Staffed], and else that each program is refused:
+	// [scripting.Inline] has to be named here, as a program can end the process that runs it,
+	// so that each agent is trusted which may call run_code. The server closes it, too: it is
+	// another one than Executor.
+	Programs scripting.Executor
 	// Trial compiles large bodies elsewhere before this process does; see
 	// [scripting.Source]. Nil means that nothing does.
 	Trial func(scripting.Source) error
@@ -216,4 +222,24 @@ func Shown(name string, content []byte) []byte { return hclfile.Shown(name, cont
 // byte. name is how diagnostics call the file.
 func Format(name string, content []byte) ([]byte, diag.List) {
 	return hclfile.Format(hclfile.Source{Path: name, Bytes: content})
+}
+
+// programs returns what runs the programs of agents; nil for nothing.
+func (o *Options) programs() scripting.Executor {
+	if o.Programs != nil {
+		return o.Programs
+	}
+	if staffed, ok := o.Executor.(scripting.Staffed); ok {
+		return staffed
+	}
+	return nil
+}
+
+// closeExecutors closes what runs bodies and programs.
+func (o *Options) closeExecutors() error {
+	err := o.Executor.Close()
+	if o.Programs == nil {
+		return err
+	}
+	return errors.Join(err, o.Programs.Close())
 }

@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	s.upstreams = s.newUpstreams()
 	made := o.catalog(s.hooks, s.brokers)
 	made.Federate = s.upstreams.Offered
-	made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return codeact.Items(block, o.Trial) }
+	made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return codeact.Items(block, o.programs(), o.Trial) }
 	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {
@@ -191,7 +191,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.closeErr = s.Drain(ctx)
 		s.upstreams.Close()
-		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.Executor.Close(), s.states.Close(), limitstore.Close(ctx, s.limits))
+		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), s.states.Close(), limitstore.Close(ctx, s.limits))
 		s.tell(Stopped, 0)
 		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
 	})

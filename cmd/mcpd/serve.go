@@ -119,6 +119,9 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
+	if f.executor == executorInline {
+		options.Programs = &programs{env: e, options: worker.Options{Logger: logger}}
+	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
 	var s *engine.Server

@@ -72,14 +72,14 @@ const (
 
 // executor returns what runs bodies, and of processes of their own, which have
 // the options, what confines them. Where there can be none it tells the logger
-// so, and bodies run in this one.
+// so, and bodies run in this one, and programs of agents nowhere.
 func executor(e env, kind string, o worker.Options, logger *slog.Logger) (scripting.Executor, worker.Report) {
 	if kind == executorInline {
 		return scripting.Inline(), nil
 	}
 	x, report, err := apart(e, o)
 	if err != nil {
-		logger.Warn("bodies run in this process, which one of them can bring down, since there can be no other for them", slog.String("error", err.Error()))
+		logger.Warn("bodies run in this process, which one of them can bring down, and programs of agents are refused, since there can be no other for them", slog.String("error", err.Error()))
 		return scripting.Inline(), nil
 	}
 	return x, report

@@ -46,7 +46,7 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 		e.self = self
 		var log bytes.Buffer
 		x, report := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(&log, nil)))
-		if _, apart := x.(*worker.Executor); apart || report != nil || !strings.Contains(log.String(), "bodies run in this process") {
+		if _, apart := x.(*worker.Executor); apart || report != nil || !strings.Contains(log.String(), "bodies run in this process") || !strings.Contains(log.String(), "programs of agents are refused") {
 			t.Errorf("%q: logged %q", self, log.String())
 		}
 	}

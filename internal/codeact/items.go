@@ -21,10 +21,11 @@ const (
 	CodeMode     = "code_mode"
 )
 
-// Items returns what a codeact block offers. Trial is that of [scripting.Source].
-func Items(block *hclfile.Codeact, trial func(scripting.Source) error) []*catalog.Item {
+// Items returns what a codeact block offers. Programs run in x, and none does where it is
+// nil. Trial is that of [scripting.Source].
+func Items(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item {
 	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
-	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, trial: trial})
+	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial})
 	if block.Search {
 		yes := true
 		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searcher{m.kit})

@@ -23,7 +23,9 @@ const (
 // runner is the body of run_code.
 type runner struct {
 	*kit
-	trial func(scripting.Source) error
+	// executor is not that of bodies: files are trusted, and agents are not. Nil runs nothing.
+	executor scripting.Executor
+	trial    func(scripting.Source) error
 }
 
 // Run runs the program of the agent.
@@ -45,8 +47,14 @@ func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.
 	return asked.writes(i.Journal), scripting.Outcome{}, nil
 }
 
+// noProcess refuses programs where nothing is there to run them.
+const noProcess = "no program can be run here: this server has no process apart from its own for programs"
+
 // run runs the program, or rehearses it.
 func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
+	if r.executor == nil {
+		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcess}}, nil, nil
+	}
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
 	seen := r.tools(ctx, i.Survey)
@@ -63,7 +71,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
 		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
 	}
-	outcome, err := i.Executor.Run(ctx, scripting.Call{
+	outcome, err := r.executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {

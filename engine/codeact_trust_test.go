@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// overseen counts what an executor runs, and says whether it has processes.
+type overseen struct {
+	scripting.Executor
+	ran, closed int
+}
+
+func (c *overseen) Run(ctx context.Context, call scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	c.ran++
+	return c.Executor.Run(ctx, call, h)
+}
+
+func (c *overseen) Close() error {
+	c.closed++
+	return c.Executor.Close()
+}
+
+// processes is one that has some.
+type processes struct{ *overseen }
+
+func (processes) Workers() scripting.Workers { return scripting.Workers{} }
+
+// TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed: a program runs where there are
+// processes for it, or in what the embedding program says.
+func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		executor, programs func(*overseen) scripting.Executor
+		inBodies, inOwn    int // how much runs in each
+	}{
+		"nothing is said":           {nil, nil, 0, 0},
+		"the executor has none":     {func(c *overseen) scripting.Executor { return c }, nil, 1, 0},
+		"the executor has some":     {func(c *overseen) scripting.Executor { return processes{c} }, nil, 2, 0},
+		"another one is for it":     {func(c *overseen) scripting.Executor { return processes{c} }, func(c *overseen) scripting.Executor { return c }, 1, 1},
+		"one without is for it":     {nil, func(c *overseen) scripting.Executor { return c }, 0, 1},
+		"one with some is for that": {nil, func(c *overseen) scripting.Executor { return processes{c} }, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bodies, own := &overseen{Executor: scripting.Inline()}, &overseen{Executor: scripting.Inline()}
+			o := engine.Options{Name: "test", Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}
+			if c.executor != nil {
+				o.Executor = c.executor(bodies)
+			}
+			if c.programs != nil {
+				o.Programs = c.programs(own)
+			}
+			s, err := engine.New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Execute(t.Context(), engine.Request{Name: "one"}); got.Err != nil {
+				t.Error(got.Err)
+			}
+			got := s.Execute(t.Context(), engine.Request{Name: "run_code", Arguments: json.RawMessage(`{"code":"1 + 1"}`)})
+			if runs := c.inBodies == 2 || c.inOwn == 1; runs != (got.Err == nil) {
+				t.Errorf("the program ends with %v", got.Err)
+			} else if !runs && !strings.Contains(got.Err.Error(), "no program can be run here") {
+				t.Errorf("the program is refused with %v", got.Err)
+			}
+			if bodies.ran != c.inBodies || own.ran != c.inOwn {
+				t.Errorf("%d ran in the executor of bodies and %d in that of programs, want %d and %d", bodies.ran, own.ran, c.inBodies, c.inOwn)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if bodies.closed != min(1, c.inBodies) || own.closed != min(1, c.inOwn) {
+				t.Errorf("they are closed %d and %d times", bodies.closed, own.closed)
+			}
+		})
+	}
+}
