@@ -39,7 +39,8 @@ func attentive() *mcp.Server {
 	return s
 }
 
-// dated is a server that knows no revision without sessions.
+// dated has a server know no revision without sessions: one of the SDK may speak it on a
+// transport that has none.
 func dated(s *mcp.Server) *mcp.Server {
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
@@ -53,19 +54,22 @@ func dated(s *mcp.Server) *mcp.Server {
 }
 
 func TestAServerSeesThatACallOfItIsCancelled(t *testing.T) {
-	s := forgets(t, attentive())
-	of := func(*http.Request) *mcp.Server { return s }
-	one := func(o *mcp.StreamableHTTPOptions) upstream.Place {
-		return upstream.Place{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(of, o))}
+	of := func(s *mcp.Server) func(*http.Request) *mcp.Server {
+		return func(*http.Request) *mcp.Server { return s }
+	}
+	newest, old := of(forgets(t, attentive())), of(forgets(t, dated(attentive())))
+	one := func(json bool) upstream.Place {
+		o := &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, JSONResponse: json}
+		return upstream.Place{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(newest, o))}
 	}
 	for way, row := range map[string]struct {
 		place  upstream.Place
 		modern bool
 	}{
-		"a stream of the newest revision":            {one(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}), true},
-		"an answer that is no stream":                {one(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, JSONResponse: true}), true},
-		"sessions":                                   {one(nil), false},
-		"HTTP with SSE":                              {upstream.Place{Name: "x", URL: web(t, mcp.NewSSEHandler(of, nil)), Transport: upstream.Events}, false},
+		"a stream of the newest revision":            {one(false), true},
+		"an answer that is no stream":                {one(true), true},
+		"sessions":                                   {upstream.Place{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(old, nil))}, false},
+		"HTTP with SSE":                              {upstream.Place{Name: "x", URL: web(t, mcp.NewSSEHandler(old, nil)), Transport: upstream.Events}, false},
 		"a program of the newest revision":           {program(t, "attentive"), true},
 		"a program of an earlier one, with sessions": {program(t, "dated"), false},
 	} {

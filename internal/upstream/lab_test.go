@@ -58,6 +58,7 @@ var programs = map[string]func(){
 	"stuck":     func() { fmt.Fprintln(os.Stderr, "waiting for the database"); stay() },
 	"old":       old,
 	"attentive": func() { _ = attentive().Run(context.Background(), &mcp.StdioTransport{}) },
+	"growing":   func() { _ = growing().Run(context.Background(), &mcp.StdioTransport{}) },
 	"dated":     func() { _ = dated(attentive()).Run(context.Background(), &mcp.StdioTransport{}) },
 }
 
