@@ -59,6 +59,7 @@ var programs = map[string]func(){
 	"old":       old,
 	"attentive": func() { _ = attentive().Run(context.Background(), &mcp.StdioTransport{}) },
 	"growing":   func() { _ = growing().Run(context.Background(), &mcp.StdioTransport{}) },
+	"rude":      rude,
 	"dated":     func() { _ = dated(attentive()).Run(context.Background(), &mcp.StdioTransport{}) },
 }
 
