@@ -60,6 +60,7 @@ var programs = map[string]func(){
 	"attentive": func() { _ = attentive().Run(context.Background(), &mcp.StdioTransport{}) },
 	"growing":   func() { _ = growing().Run(context.Background(), &mcp.StdioTransport{}) },
 	"rude":      rude,
+	"mortal":    mortal,
 	"dated":     func() { _ = dated(attentive()).Run(context.Background(), &mcp.StdioTransport{}) },
 }
 
