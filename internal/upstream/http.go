@@ -102,7 +102,7 @@ func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
 	case out.Method == http.MethodPost && (t.plainEvents || on.answers == nil):
 		unread(resp)
 	case kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, t.link.wire, on, !t.plainEvents)
+		resp.Body = t.listens(out, newEvents(resp.Body, t.link.wire, on, !t.plainEvents), on)
 	default:
 		on.over = out.Method != http.MethodPost || kind != "application/json"
 		err = t.whole(resp, on)
@@ -214,6 +214,19 @@ func (t *watched) fault(resp *http.Response) bool {
 	}
 	give(resp, nil)
 	return false
+}
+
+// refused takes in what the server says with a status of failure (see [wire.incoming]):
+// nothing but an error of the protocol.
+func (w *wire) refused(text []byte) ([]byte, error) {
+	m, err := w.pass(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.method != "" || m.id == nil || m.fault == nil:
+		return nil, errNoMessage
+	}
+	return w.response(m, text), nil
 }
 
 // unread has nobody see the body of an answer, which the client library closes unread. One

@@ -155,6 +155,8 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 		return nil, err
 	}
 	switch {
+	case m.method == "" && m.id != nil && m.fault == nil && on.listens:
+		return nil, nil // which says that the stream ends
 	case m.method == "" && m.id != nil:
 		on.took(idOf(m.id))
 		return w.response(m, text), nil
@@ -166,19 +168,6 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 		return w.notification(m, text, on.of), nil
 	}
 	return nil, errNoMessage
-}
-
-// refused takes in what the server says with a status of failure (see [wire.incoming]):
-// nothing but an error of the protocol.
-func (w *wire) refused(text []byte) ([]byte, error) {
-	m, err := w.pass(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case m.method != "" || m.id == nil || m.fault == nil:
-		return nil, errNoMessage
-	}
-	return w.response(m, text), nil
 }
 
 // pass lets a message through the gate, and takes it apart.
