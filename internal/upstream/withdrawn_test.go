@@ -59,13 +59,15 @@ func TestAQuestionThatItsServerWithdrawsIsAskedNoMoreAndHasNoAnswer(t *testing.T
 			for n := range 2 * maxOpen {
 				id := fmt.Sprintf(ids, n)
 				say(`"id":%s,%s`, id, question)
-				if reply, err := c.Next(t.Context()); err != nil || len(reply.Asked) != 1 {
+				reply, err := c.Next(t.Context())
+				if err != nil || len(reply.Asked) != 1 {
 					t.Fatalf("question %d: %d are asked, %v", n, len(reply.Asked), err)
 				}
 				say(`"method":"notifications/cancelled","params":{"requestId":%s,"reason":"never mind"}`, id)
 				if asked := c.questions(); len(asked) > 0 || c.owes > 0 {
 					t.Fatalf("question %d that was withdrawn: %d are asked, and %d count", n, len(asked), c.owes)
 				}
+				c.Answer(map[string]Answer{reply.Asked[0].Key: {Result: []byte(`{"late":1}`)}}) // of a client that has been asked
 			}
 			if _, _, answers := s.state(); len(answers) > 0 {
 				t.Errorf("the server is answered %q", answers)
