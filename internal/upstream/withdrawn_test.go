@@ -23,8 +23,8 @@ var questions = map[string]string{
 	`"%d"`:   `"method":"roots/list"`,
 }
 
-// converse begins a call at a server that has not ended it, and returns what the server
-// is, says on its own stream, and the end of both.
+// converse begins a call that its server does not end by itself. say has the server say
+// something on a stream of its own, and returns when nothing more comes of that.
 func converse(t *testing.T) (c *Call, s *teller, say func(format string, args ...any), end func()) {
 	t.Helper()
 	s = &teller{says: map[string]said{MethodTool: {200, streamed, "", false}}}
