@@ -235,7 +235,7 @@ type failing map[string]*faulty
 func failAll() {
 	modes := failing{}
 	hosts := map[string]string{
-		"hang at connect": deaf(), "expired certificate": expired(),
+		"hang at connect": deaf(), "expired certificate": expired().URL,
 		"changed definitions": served(&restless{lists: map[string]int{}}), everyMode: served(modes),
 	}
 	for mode, answer := range answersThatFail {
@@ -345,10 +345,18 @@ func refusing() string {
 }
 
 // deaf returns the URL of a host that takes connections and shakes no hands.
-func deaf() string { return "https://" + listening().Addr().String() }
+func deaf() string {
+	l := listening()
+	go func() { // a listener or a connection that nobody holds is closed
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+		}
+	}()
+	return "https://" + l.Addr().String()
+}
 
-// expired returns the URL of a host whose certificate has expired.
-func expired() string {
+// expired returns a host whose certificate has expired.
+func expired() *httptest.Server {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
@@ -362,5 +370,5 @@ func expired() string {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}
 	s.StartTLS()
-	return s.URL
+	return s
 }

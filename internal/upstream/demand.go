@@ -10,6 +10,7 @@ import (
 type demand struct {
 	call   *Call // whose client is asked; nil where nobody is, or the call has ended
 	owed   bool  // it holds a token of the wire
+	off    bool  // the server has withdrawn it, and wants no answer
 	method string
 	// params are those of the server until somebody is asked, and refusal is why nobody is.
 	params  json.RawMessage
@@ -158,21 +159,34 @@ func (w *wire) forget(c *Call) {
 	}
 }
 
-// settle takes note that the request of an id is being answered. It returns what to call
-// once the answer has been sent, or cannot be: until then it counts.
-func (w *wire) settle(text json.RawMessage) (sent func()) {
+// withdraw takes note that the server wants no answer to its request any more (2025-11-25
+// basic/utilities/cancellation). The client library ends what it does for it, and answers
+// nevertheless.
+func (w *wire) withdraw(id any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d := w.asked[id]; d != nil {
+		d.off = true
+	}
+}
+
+// settle takes note that the request of an id is being answered, and reports whether the
+// server wants that. It returns what to call once the answer has been sent, or cannot be:
+// until then it counts.
+func (w *wire) settle(text json.RawMessage) (wanted bool, sent func()) {
 	id := idOf(text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d := w.asked[id]
 	delete(w.asked, id)
+	wanted = d == nil || !d.off
 	switch {
 	case d != nil && d.owed:
-		return func() { <-w.owed }
+		return wanted, func() { <-w.owed }
 	case d == nil || d.call == nil:
-		return func() {}
+		return wanted, func() {}
 	}
-	return func() {
+	return wanted, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		d.call.owes--

@@ -81,7 +81,7 @@ func TestAListThatChangesIsReadAgain(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			if way == "stateless" || way == "json" {
-				t.Skip("SKIPPED: the server of this way knows no streams on which it could tell")
+				t.Skip("SKIPPED: TestAListOfAnyKindThatChangesIsReadAgain has a server that waits until it is listened to")
 			}
 			place.Name = "x"
 			f, listed := fleet(t)

@@ -40,6 +40,12 @@ func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if on == nil {
+		if sent != nil {
+			sent()
+		}
+		return unsent(out), nil
+	}
 	ctx, cancel := context.WithCancel(out.Context())
 	stop := context.AfterFunc(t.life, cancel)
 	end := func() { stop(); cancel() }
@@ -96,7 +102,7 @@ func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
 	case out.Method == http.MethodPost && (t.plainEvents || on.answers == nil):
 		unread(resp)
 	case kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, t.link.wire, on, !t.plainEvents)
+		resp.Body = t.listens(out, newEvents(resp.Body, t.link.wire, on, !t.plainEvents), on)
 	default:
 		on.over = out.Method != http.MethodPost || kind != "application/json"
 		err = t.whole(resp, on)
@@ -141,7 +147,17 @@ func (w *wire) reply(ctx context.Context, sent func()) (_ context.Context, end f
 	})
 }
 
-// outgoing has the wire see a message of the client (see [wire.outgoing]).
+// unsent is what the client library sees of a message that no server has to hear.
+func unsent(out *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusAccepted, Status: http.StatusText(http.StatusAccepted), Header: http.Header{}, Body: http.NoBody, Request: out}
+}
+
+// methodHeader names the method of a message to a server without sessions.
+const methodHeader = "Mcp-Method"
+
+// outgoing has the wire see a message of the client (see [wire.outgoing]). A server without
+// sessions is told of no cancellation: it sees that the stream of the call is closed
+// (2026-07-28 basic/patterns/cancellation), and may refuse anything else.
 func (t *watched) outgoing(out *http.Request) (on *stream, sent func(), err error) {
 	if out.Method != http.MethodPost || out.Body == nil {
 		return &stream{of: callOf(out.Context())}, nil, nil
@@ -152,6 +168,9 @@ func (t *watched) outgoing(out *http.Request) (on *stream, sent func(), err erro
 		return nil, nil, errors.Join(errors.New("the request cannot be sent"), err)
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	if out.Header.Get(methodHeader) == methodCancelled {
+		return nil, nil, nil
+	}
 	on, sent = t.link.wire.outgoing(text)
 	return on, sent, nil
 }
@@ -195,6 +214,19 @@ func (t *watched) fault(resp *http.Response) bool {
 	}
 	give(resp, nil)
 	return false
+}
+
+// refused takes in what the server says with a status of failure (see [wire.incoming]):
+// nothing but an error of the protocol.
+func (w *wire) refused(text []byte) ([]byte, error) {
+	m, err := w.pass(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.method != "" || m.id == nil || m.fault == nil:
+		return nil, errNoMessage
+	}
+	return w.response(m, text), nil
 }
 
 // unread has nobody see the body of an answer, which the client library closes unread. One

@@ -55,8 +55,13 @@ var programs = map[string]func(){
 		_ = os.Stdout.Close()
 		stay()
 	},
-	"stuck": func() { fmt.Fprintln(os.Stderr, "waiting for the database"); stay() },
-	"old":   old,
+	"stuck":     func() { fmt.Fprintln(os.Stderr, "waiting for the database"); stay() },
+	"old":       old,
+	"attentive": func() { _ = attentive().Run(context.Background(), &mcp.StdioTransport{}) },
+	"growing":   func() { _ = growing().Run(context.Background(), &mcp.StdioTransport{}) },
+	"rude":      rude,
+	"mortal":    mortal,
+	"dated":     func() { _ = dated(attentive()).Run(context.Background(), &mcp.StdioTransport{}) },
 }
 
 // stay goes on for ever, and is not taken for a deadlock.

@@ -16,6 +16,12 @@ const (
 	methodSample = "sampling/createMessage"
 	methodRoots  = "roots/list"
 	methodPing   = "ping"
+
+	// methodCancelled is that of the notification by which one side wants no answer to its
+	// request any more.
+	methodCancelled = "notifications/cancelled"
+	// methodUpdated is that of the notification that a resource has changed.
+	methodUpdated = "notifications/resources/updated"
 )
 
 // Request is what a server is asked.

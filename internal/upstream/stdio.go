@@ -167,12 +167,7 @@ func (p *program) Write(text []byte) (int, error) {
 		if end < 0 {
 			return len(text), nil
 		}
-		_, sent := p.wire.outgoing(p.part[:end])
-		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTime))
-		_, err := p.child.Stdin.Write(p.part[:end+1])
-		if sent != nil {
-			sent()
-		}
+		err := p.send(p.part[:end+1])
 		if err != nil {
 			err = p.fate(fmt.Errorf("the program does not read: %w", err))
 			p.wire.fail(err)
@@ -180,6 +175,19 @@ func (p *program) Write(text []byte) (int, error) {
 		}
 		p.part = p.part[end+1:]
 	}
+}
+
+// send writes a line to the program, unless that is an answer which it does not want.
+func (p *program) send(line []byte) (err error) {
+	on, sent := p.wire.outgoing(line)
+	if sent != nil {
+		defer sent()
+	}
+	if on != nil {
+		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTime))
+		_, err = p.child.Stdin.Write(line)
+	}
+	return err
 }
 
 // Close tells the program that there is nothing more to read. Two of them, of reading and

@@ -9,6 +9,7 @@ type stream struct {
 	answers any             // the id of the request (see [idOf]); nil where that is not known
 	left    <-chan struct{} // closed when this end has left the stream
 	over    bool            // the client library sees no request any more that comes on it
+	listens bool            // it tells what changes, and is asked for again when it ends
 }
 
 // took takes note of the id of a response: behind its own the client library looks at nothing.

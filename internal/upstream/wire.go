@@ -107,8 +107,8 @@ func (w *wire) close(c *Call) {
 }
 
 // outgoing takes note of a message that the client sends. It returns the stream that is
-// answered on, and of an answer to the server what to call once it has been sent, or cannot
-// be.
+// answered on, nil of an answer that is not to be sent, and of each answer to the server what
+// to call once it has been sent, or is not.
 func (w *wire) outgoing(text []byte) (on *stream, sent func()) {
 	on = &stream{}
 	m, err := parse(text)
@@ -116,14 +116,17 @@ func (w *wire) outgoing(text []byte) (on *stream, sent func()) {
 	case err != nil || m.id == nil:
 		return on, nil
 	case m.method == "":
-		return on, w.settle(m.id)
+		wanted, sent := w.settle(m.id)
+		if !wanted {
+			on = nil
+		}
+		return on, sent
 	}
 	on.answers = idOf(m.id)
 	token := tokenOf(m.params, "_meta", tokenKey)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.calls[token]
-	if c != nil {
+	if c := w.calls[token]; c != nil {
 		w.sent[string(m.id)] = c
 		c.sent.Store(true)
 		on.of = c
@@ -152,6 +155,8 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 		return nil, err
 	}
 	switch {
+	case m.method == "" && m.id != nil && m.fault == nil && on.listens:
+		return nil, nil // which says that the stream ends
 	case m.method == "" && m.id != nil:
 		on.took(idOf(m.id))
 		return w.response(m, text), nil
@@ -163,19 +168,6 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 		return w.notification(m, text, on.of), nil
 	}
 	return nil, errNoMessage
-}
-
-// refused takes in what the server says with a status of failure (see [wire.incoming]):
-// nothing but an error of the protocol.
-func (w *wire) refused(text []byte) ([]byte, error) {
-	m, err := w.pass(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case m.method != "" || m.id == nil || m.fault == nil:
-		return nil, errNoMessage
-	}
-	return w.response(m, text), nil
 }
 
 // pass lets a message through the gate, and takes it apart.
@@ -221,9 +213,6 @@ func (w *wire) only() *Call {
 	return only
 }
 
-// methodUpdated is that of the notification that a resource has changed.
-const methodUpdated = "notifications/resources/updated"
-
 // notification tells who it is for.
 func (w *wire) notification(m message, text []byte, of *Call) []byte {
 	switch m.method {
@@ -250,7 +239,10 @@ func (w *wire) notification(m message, text []byte, of *Call) []byte {
 		if json.Unmarshal(m.params, &params) == nil {
 			w.changed(m.method, params.URI)
 		}
-	case "notifications/cancelled", "notifications/subscriptions/acknowledged":
+	case methodCancelled:
+		w.withdraw(idOf(json.RawMessage(tokenOf(m.params, "requestId"))))
+		return text
+	case "notifications/subscriptions/acknowledged":
 		return text
 	}
 	return nil // of all others the client library wants to know nothing

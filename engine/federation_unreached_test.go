@@ -1,0 +1,49 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+// TestAServerThatRefusesOneThatHangsAndOneWithAnExpiredCertificateAreToldApart: the operator
+// learns which it is, whoever calls that it cannot be reached now, and nobody a secret.
+func TestAServerThatRefusesOneThatHangsAndOneWithAnExpiredCertificateAreToldApart(t *testing.T) {
+	up, lock := newShifting(t, "read"), newLock(t)
+	pin(t, lock, upstreamAt(up.url)) // as what was accepted may be called of a server that is not there
+	silent, outdated := listening(), expired()
+	t.Cleanup(func() { _ = silent.Close() })
+	t.Cleanup(outdated.Close)
+	hang, dated, gone := silent.Addr().String(), outdated.Listener.Addr().String(), strings.TrimPrefix(refusing(), "http://")
+	const hangs, soon = "the server is not ready within 50ms (start_timeout)", `start_timeout = "50ms"`
+	for what, row := range map[string]struct{ url, start, want string }{
+		"it refuses the connection":   {"http://" + gone, "", gone + " refused the connection: does it run, and is this its port?"},
+		"it shakes no hands":          {"https://" + hang, soon, hangs},
+		"it answers nothing":          {"http://" + hang, soon, hangs},
+		"its certificate has expired": {"https://" + dated, "", "no trusted TLS connection to " + dated + " could be made: tls: failed to verify certificate: x509: certificate has expired or is not yet valid"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			const key = "sesame-open"
+			s := server(t, engine.Options{
+				Config: files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(row.url+"/mcp", "lazy = true", "private_networks = true", `transport = "streamable"`, row.start,
+					"header \"X-Key\" {\n    value = \"k-${secret.key}\"\n  }")),
+				LockPath: lock, LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+			})
+			result := called(t, s, tool("lab_read", `{}`))
+			got := ended(result)
+			if !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") || strings.Contains(got, row.want) {
+				t.Errorf("the caller is told %s", got)
+			}
+			status := s.Status().Upstreams[0]
+			told := fmt.Sprint(status.Err)
+			if !strings.HasPrefix(told, row.want) || status.Up || status.Again.IsZero() {
+				t.Errorf("the operator is told %s, want %s; up is %t, and it is tried again at %s", told, row.want, status.Up, status.Again)
+			}
+			if all := fmt.Sprintf("%+v %+v %s", result, result.Err, told); strings.Contains(all, key) {
+				t.Errorf("one of them is told the key: %s", all)
+			}
+		})
+	}
+}

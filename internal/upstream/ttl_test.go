@@ -1,0 +1,139 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/grant"
+)
+
+// aging is a server without a network whose lists are other ones each time, and never said
+// to be. It keeps when they were read.
+type aging struct {
+	newest bool
+	ttl    string // the member of each list by which it says how long that holds, "" for none
+	began  time.Time
+
+	mu   sync.Mutex
+	read map[string][]time.Duration // by methods
+}
+
+func (s *aging) RoundTrip(r *http.Request) (*http.Response, error) {
+	give := func(status int, text string) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
+	}
+	if r.Method != http.MethodPost {
+		return give(http.StatusMethodNotAllowed, "")
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	m, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	const can = `"capabilities":{"tools":{},"prompts":{},"resources":{}}`
+	result := ""
+	switch {
+	case m.id == nil:
+		return give(http.StatusAccepted, "")
+	case m.method == "initialize":
+		result = `"protocolVersion":"2025-11-25","serverInfo":{"name":"aging","version":"1"},` + can
+	case m.method == "server/discover" && !s.newest:
+		return give(http.StatusMethodNotAllowed, "")
+	case m.method == "server/discover":
+		result = `"resultType":"complete","supportedVersions":["2026-07-28"],"cacheScope":"private",` + can + s.ttl
+	default:
+		n := s.reads(m.method)
+		result = fmt.Sprintf(`"resultType":"complete","cacheScope":"private",%q:[{"name":"n%d","uri":"lab://n","uriTemplate":"lab://{n}","inputSchema":{"type":"object"}}]`, lists[m.method], n) + s.ttl
+	}
+	return give(http.StatusOK, `{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":{`+result+`}}`)
+}
+
+// reads notes that a list is read, and returns how often that was.
+func (s *aging) reads(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read[method] = append(s.read[method], time.Since(s.began))
+	return len(s.read[method])
+}
+
+// aged has a fleet know a server for 150 s, during which something may be, and returns how
+// the server is then, and how often it was told that it offers something else.
+func (s *aging) aged(t *testing.T, during func(*Fleet)) (state State, told int) {
+	t.Helper()
+	s.began, s.read = time.Now(), map[string][]time.Duration{}
+	f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return s }}, func() { told++ }, nil)
+	f.Keep([]Place{{Name: "aging", URL: "http://aging.test/mcp"}})
+	during(f)
+	time.Sleep(150*time.Second - time.Since(s.began))
+	synctest.Wait()
+	state = f.State("aging")
+	f.Close()
+	if state.Listing == nil || (state.Revision == modern) != s.newest {
+		t.Fatalf("it speaks %q: %v", state.Revision, state.Err)
+	}
+	return state, told
+}
+
+// always are the times of all lists, where these are the same.
+func always(times []time.Duration) map[string][]time.Duration {
+	all := map[string][]time.Duration{}
+	for method := range lists {
+		all[method] = times
+	}
+	return all
+}
+
+func TestTheListsOfAServerAreReadAgainWhenTheirTimeIsOverAndServed(t *testing.T) {
+	for ttl, want := range map[string][]time.Duration{
+		`,"ttlMs":60000`:  {0, time.Minute, 2 * time.Minute},
+		`,"ttlMs":100000`: {0, 100 * time.Second},
+		`,"ttlMs":0`:      {0},
+		``:                {0},
+	} {
+		for _, newest := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &aging{newest: newest, ttl: ttl}
+				state, told := s.aged(t, func(*Fleet) {})
+				if diff := cmp.Diff(always(want), s.read); diff != "" || told != len(want) {
+					t.Errorf("%s: it is told %d times; when lists are read (-want +got)\n%s", ttl, told, diff)
+				}
+				last := fmt.Sprintf(`"name":"n%d"`, len(want))
+				l := state.Listing
+				for _, entries := range [][]json.RawMessage{l.Tools, l.Prompts, l.Resources, l.Templates} {
+					if len(entries) != 1 || !strings.Contains(string(entries[0]), last) {
+						t.Errorf("%s: it offers %s, want %s", ttl, entries, last)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestListsThatChangeBeforeTheirTimeIsOverAreReadThen(t *testing.T) {
+	for _, newest := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &aging{newest: newest, ttl: `,"ttlMs":100000`}
+			_, told := s.aged(t, func(f *Fleet) {
+				time.Sleep(30 * time.Second)
+				f.server("aging").changed("notifications/tools/list_changed", "")
+			})
+			again := 30*time.Second + quiet
+			if diff := cmp.Diff(always([]time.Duration{0, again, again + 100*time.Second}), s.read); diff != "" || told != 3 {
+				t.Errorf("it is told %d times; when lists are read (-want +got)\n%s", told, diff)
+			}
+		})
+	}
+}
