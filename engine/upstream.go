@@ -49,13 +49,16 @@ func (s *Server) newUpstreams() *federation.Federation {
 func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(uri) }
 
 // relist brings in what upstream servers offer now. A mistake in the files keeps what is new
-// out until that is mended, which brings it in.
-func (s *Server) relist() {
+// out until that is mended, which brings it in. It returns how long that took once no other
+// load was under way: the first one waits for servers.
+func (s *Server) relist() time.Duration {
 	s.loading.Lock()
 	defer s.loading.Unlock()
+	began := time.Now()
 	if s.current.Load() != nil {
 		_, _ = s.reload(context.Background(), catalog.Change{Upstreams: true})
 	}
+	return time.Since(began)
 }
 
 // withdraw has what serves be without what upstream servers offer no longer as it was, or

@@ -25,11 +25,18 @@ type guarded struct {
 const audience = "https://mcp.example.com/mcp"
 
 func serveGuarded(t *testing.T, signers ...*idptest.Key) *guarded {
+	t.Helper()
+	return serveGuardedWith(t, "", signers...)
+}
+
+// serveGuardedWith has more in the operator's file.
+func serveGuardedWith(t *testing.T, more string, signers ...*idptest.Key) *guarded {
+	t.Helper()
 	g := &guarded{t: t, provider: idptest.New(t, signers...), keys: filepath.Join(t.TempDir(), "keys.json")}
 	g.add(apikey.Record{Name: "first", Principal: "first"}) // so that there is a file
 	dir := filepath.Dir(g.keys)
 	for name, text := range map[string]string{
-		"mcpd.hcl": fmt.Sprintf("audit { path = \"audit/mcpd.jsonl\" }\nauth \"api_key\" \"ops\" {}\nauth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = %q\n}\n", g.provider.Issuer(), audience),
+		"mcpd.hcl": fmt.Sprintf("audit { path = \"audit/mcpd.jsonl\" }\nauth \"api_key\" \"ops\" {}\nauth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = %q\n}\n", g.provider.Issuer(), audience) + more,
 		"tools.d/whoami.hcl": "tool \"whoami\" {\n  input \"id\" {\n    type = string\n    from = \"principal.id\"\n  }\n  run = \"return input.id\"\n}\n" +
 			"tool \"agent\" {\n  run = \"return agent.agent_id + ' ' + agent.verified\"\n}\n",
 	} {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -18,17 +17,16 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestAProcessThatRunsCodeOpensNothing looks at the system calls of the process in which
-// code runs that tries to escape: after its start it opens no file, makes no connection and
-// starts no program.
+// tracedCalls are the system calls that are looked at: by which a process may reach beyond
+// itself, and by which it is seen what it begins, confines and does.
+const tracedCalls = "trace=%file,%net,execve,execveat,fork,vfork,clone,clone3,ptrace,read,write,seccomp," +
+	"?open_by_handle_at,?io_uring_setup,?memfd_create,?pidfd_open,?pidfd_getfd,?process_vm_readv,?process_vm_writev,?bpf"
+
+// TestAProcessThatRunsCodeOpensNothing looks at the system calls of all processes in which
+// bodies are tried and run, among them code that tries to escape, from before they start on:
+// once one is confined it opens no file, makes no connection and starts no program, and none
+// has anything to do before.
 func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		if os.Getenv("MCPD_NEED_STRACE") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("SKIPPED: strace is not installed, without which nobody sees what a process asks its kernel")
-	}
 	folder := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(folder, name)
@@ -39,16 +37,13 @@ func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("mcpd.hcl", "codeact {\n  timeout = \"1s\"\n}\n")
+	write("mcpd.hcl", "codeact {\n  limits { memory = \"64MiB\" }\n}\n")
 	write("tools.d/a.hcl", "tool \"list\" {\n  run = \"return [1];\"\n}\n")
-	d, err := startDaemon(buildDaemon(t), folder, append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.kill)
-	runProgram(t, d.url, "await list()") // the process has started by then
-	log := filepath.Join(t.TempDir(), "calls")
-	seen := watchCalls(t, strace, log, workerOf(t, d.cmd.Process.Pid))
+	write("tools.d/b.hcl", "tool \"small\" {\n  limits { memory = \"32MiB\" }\n  run = \"return 1;\"\n}\n")
+	write("tools.d/c.hcl", "tool \"large\" {\n  run = <<JS\n"+strings.Repeat("    [1, 2].map((n) => n + 1);\n", 1000)+"    return 1;\n  JS\n}\n")
+	d, ended := serveStraced(t, folder)
+	// What has more than its memory costs its process: the rest has another one.
+	runProgram(t, d.url, "await list(); await small(); const all = []; for (;;) all.push('x'.repeat(1e6) + all.length)")
 	ran, seenAll := 0, os.Getenv("MCPD_LONG") != ""
 	for _, name := range must(filepath.Glob("../../scripting/testdata/escapes/*.txtar")) {
 		for i, f := range must(txtar.ParseFile(name)).Files {
@@ -60,26 +55,41 @@ func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
 			ran++
 		}
 	}
-	seen()
 	if ran < 30 || seenAll && ran < 200 {
 		t.Errorf("only %d programs tried to escape", ran)
 	}
-	calls, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reads := bytes.Count(calls, []byte("read("))
-	for line := range bytes.Lines(calls) {
-		if bytes.Contains(line, []byte("read(")) || bytes.Contains(line, []byte("write(")) {
-			continue
+	processes := ended()
+	reads, doing, programs := 0, map[string]int{}, 0
+	for _, p := range processes[1:] {
+		if len(p.calls) > 0 && !isWorker.MatchString(p.program) {
+			t.Errorf("the server starts %q, which does %s", p.program, p.calls[0].text)
 		}
-		if !bytes.Contains(line, []byte("+++")) && !bytes.Contains(line, []byte("---")) && !bytes.Contains(line, []byte("resumed>")) {
-			t.Errorf("the process asks its kernel for %s", line)
+		for _, escape := range p.escapes() {
+			t.Error(escape)
 		}
+		told, read, answers := p.work()
+		reads += read
+		for what, told := range map[string]int{"a trial": strings.Count(told, `{\"name\":\"large\",`), "a body": times(told, "list"), "another body": times(told, "small"), "code": times(told, "run_code")} {
+			if told > 0 && answers > 0 {
+				doing[what]++
+			}
+		}
+		programs += times(told, "run_code")
 	}
-	if reads < ran/2 { // the rest are refused before the process hears of them
-		t.Errorf("only %d reads of the process were seen", reads)
+	if doing["a trial"] == 0 || doing["a body"] == 0 || doing["another body"] == 0 || doing["code"] < 2 {
+		t.Errorf("of %d processes were seen at work: %v", len(processes)-1, doing)
 	}
+	if reads < ran/2 || programs < ran/2 { // the rest are refused before a process hears of them
+		t.Errorf("only %d reads of processes were seen, %d of programs", reads, programs)
+	}
+}
+
+// isWorker matches how strace writes a program that runs bodies.
+var isWorker = regexp.MustCompile(`^"/proc/self/exe", \[".*/mcpd", "worker"\], `)
+
+// times returns how often a process was told a program of a name.
+func times(told, name string) int {
+	return len(regexp.MustCompile(`\{\\"Hash\\":\[[0-9,]*\],\\"Name\\":\\"`+name+`\\"`).FindAllString(told, -1))
 }
 
 func must[T any](v T, err error) T {
@@ -100,49 +110,53 @@ func runProgram(t *testing.T, url, code string) {
 	_ = resp.Body.Close()
 }
 
-// workerOf returns the process that the daemon runs bodies in.
-func workerOf(t *testing.T, daemon int) int {
+// serveStraced serves a folder below strace, which sees all processes from their beginning.
+// What it returns ends the server, and returns them.
+func serveStraced(t *testing.T, folder string) (d *daemon, ended func() []*stracedProcess) {
 	t.Helper()
-	for _, name := range must(filepath.Glob("/proc/[0-9]*/stat")) {
-		stat, _ := os.ReadFile(name)
-		if fields := strings.Fields(string(stat)); len(fields) < 4 || fields[3] != strconv.Itoa(daemon) {
-			continue
-		}
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
-		if bytes.Contains(line, []byte("\x00worker")) {
-			return must(strconv.Atoi(filepath.Base(filepath.Dir(name))))
-		}
+	strace, err := exec.LookPath("strace")
+	if err != nil && os.Getenv("MCPD_NEED_STRACE") != "" {
+		t.Fatal(err)
 	}
-	t.Fatal("the daemon has no process for bodies")
-	return 0
-}
-
-// watchCalls writes the system calls of a process, of all its threads, to a log, until the
-// function is called that it returns.
-func watchCalls(t *testing.T, strace, log string, pid int) (end func()) {
-	t.Helper()
-	cmd := exec.Command(strace, "-f", "-p", strconv.Itoa(pid), "-o", log, "-e", "trace=%file,%net,execve,execveat,fork,vfork,ptrace,read,write")
-	said, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
+	if err != nil {
+		t.Skip("SKIPPED: strace is not installed, without which nobody sees what a process asks its kernel")
 	}
+	beside := t.TempDir()
+	script, log := filepath.Join(beside, "mcpd"), filepath.Join(beside, "log")
+	text := fmt.Sprintf("#!/bin/sh\nexec %q -f -q -s 1024 -o %q -e %q %q \"$@\"\n", strace, log, tracedCalls, buildDaemon(t))
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d, err = startDaemon(script, folder, append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	attached := regexp.MustCompile(`attached`)
-	lines := bufio.NewScanner(said)
-	for lines.Scan() {
-		if attached.MatchString(lines.Text()) {
-			break
+	server := must(os.FindProcess(childOf(t, d.cmd.Process.Pid)))
+	t.Cleanup(func() {
+		_ = server.Kill() // or it would go on without strace
+		d.kill()
+	})
+	return d, func() []*stracedProcess {
+		t.Helper()
+		if err := server.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
 		}
-		fmt.Fprintln(os.Stderr, lines.Text())
-	}
-	go func() {
-		for lines.Scan() { // or it would wait for a reader
+		if err := d.cmd.Wait(); err != nil {
+			t.Fatal(err)
 		}
-	}()
-	return func() {
-		_ = cmd.Process.Signal(syscall.SIGINT)
-		_ = cmd.Wait()
+		return readStrace(string(must(os.ReadFile(log))))
 	}
+}
+
+// childOf returns the process that another has started.
+func childOf(t *testing.T, parent int) int {
+	t.Helper()
+	for _, name := range must(filepath.Glob("/proc/[0-9]*/stat")) {
+		stat, _ := os.ReadFile(name)
+		if fields := strings.Fields(string(stat)); len(fields) > 3 && fields[3] == strconv.Itoa(parent) {
+			return must(strconv.Atoi(filepath.Base(filepath.Dir(name))))
+		}
+	}
+	t.Fatalf("process %d has started none", parent)
+	return 0
 }

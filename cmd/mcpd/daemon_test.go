@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,6 +40,7 @@ type daemon struct {
 // holder is where a script keeps its daemon, and who listens to it.
 type holder struct {
 	daemon    *daemon
+	behind    *daemon // or nil
 	listeners map[string]*listener
 	manager   *manager
 }
@@ -179,6 +179,16 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("URL", started.url)
 }
 
+// cmdBehind leaves what serves to itself, so that the next one serves before it.
+func cmdBehind(ts *testscript.TestScript, neg bool, args []string) {
+	h := ts.Value(holderKey{}).(*holder)
+	if len(args) != 0 || neg || h.daemon == nil || h.behind != nil {
+		ts.Fatalf("usage: behind, once, after serve")
+	}
+	h.behind, h.daemon = h.daemon, nil
+	ts.Setenv("BEHIND", h.behind.url)
+}
+
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_STATE_HOME"} {
@@ -189,7 +199,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 			env = append(env, entry)
 		}
 	}
-	for _, name := range []string{"MCPD_TEST_SECRET", "MCPD_TEST_LANG", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+	for _, name := range []string{"MCPD_TEST_SECRET", "MCPD_TEST_LANG", upstreamVariable, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}
@@ -244,47 +254,6 @@ func cmdPost(ts *testscript.TestScript, _ bool, args []string) {
 	status, body, err := daemonOf(ts).exchange(http.MethodPost, args[0], []byte(ts.ReadFile(args[1])), nil)
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
-}
-
-// cmdCheckout makes tools.d what another folder holds, one file after the other
-// and under a lock, as git does.
-func cmdCheckout(ts *testscript.TestScript, _ bool, args []string) {
-	lock := ts.MkAbs(".git/index.lock")
-	ts.Check(os.MkdirAll(filepath.Dir(lock), 0o755))
-	ts.Check(os.WriteFile(lock, nil, 0o644))
-	ts.Check(checkout(ts.MkAbs(args[0]), ts.MkAbs("tools.d")))
-	ts.Check(os.Remove(lock))
-}
-
-func checkout(from, to string) error {
-	wanted, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	present, err := os.ReadDir(to)
-	if err != nil {
-		return err
-	}
-	for _, entry := range present {
-		if _, err := os.Stat(filepath.Join(from, entry.Name())); errors.Is(err, os.ErrNotExist) {
-			if err := os.Remove(filepath.Join(to, entry.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	// All is read first, so that nothing but writing stands between two writes.
-	contents := make([][]byte, len(wanted))
-	for i, entry := range wanted {
-		if contents[i], err = os.ReadFile(filepath.Join(from, entry.Name())); err != nil {
-			return err
-		}
-	}
-	for i, entry := range wanted {
-		if err := os.WriteFile(filepath.Join(to, entry.Name()), contents[i], 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // built is the folder of the mcpd that tests run outside of a script. [tests.Run]

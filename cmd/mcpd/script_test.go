@@ -27,6 +27,7 @@ func (all tests) Run() int {
 // Beside testscript's own commands there are
 //
 //	serve [flags...]      starts mcpd serve on a free port; $URL is where it listens
+//	behind                leaves that running, at $BEHIND, when another one is served
 //	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
 //	shutdown              sends SIGTERM and wants exit code 0, or 1 after !
 //	term                  sends SIGTERM and waits for nothing
@@ -57,12 +58,13 @@ func TestScripts(t *testing.T) {
 			e.Values[holderKey{}] = h
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
-			e.Defer(func() { h.daemon.kill() })
+			e.Defer(func() { h.daemon.kill(); h.behind.kill() })
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"audited":  cmdAudited,
 			"serve":    cmdServe,
+			"behind":   cmdBehind,
 			"waitlog":  cmdWaitLog,
 			"shutdown": cmdShutdown,
 			"term":     cmdTerm,

@@ -26,7 +26,7 @@ type Federation struct {
 	fleet    *upstream.Fleet
 	followed *followed
 	veil     Veil
-	relist   func()
+	relist   func() (took time.Duration)
 	update   func(uris []string)
 	listed   chan struct{} // holds a token while a server offers another thing than before
 	ended    chan struct{}
@@ -71,9 +71,10 @@ type Veil interface {
 // New returns a federation of no servers. The veil is over all that they say and no caller
 // has asked for. It tells relist when what one of them offers is another thing than before,
 // which may take its time: what changes meanwhile is told once it has returned, and a while
-// later, so that what many servers do at once is told once. It tells update of the resources
+// later, so that what many servers do at once is told once. That while goes by what relist
+// says that it took, without what it has waited for others. It tells update of the resources
 // that have changed of those that are followed.
-func New(o Options, p Pins, veil Veil, relist func(), update func(uris []string)) *Federation {
+func New(o Options, p Pins, veil Veil, relist func() (took time.Duration), update func(uris []string)) *Federation {
 	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p), judges: map[string]*judge{}}
 	o.Redact = veil.Redact
 	f.fleet = upstream.NewFleet(o, func() {
@@ -98,21 +99,21 @@ const (
 // closed.
 func (f *Federation) tell() {
 	for {
-		var began time.Time
+		var took time.Duration
 		select {
 		case <-f.ended:
 			return
 		case <-f.listed:
-			began = time.Now()
-			f.relist()
+			took = f.relist()
 		case <-f.followed.stirred:
-			began = time.Now()
+			began := time.Now()
 			f.update(f.followed.take())
+			took = time.Since(began)
 		}
 		select {
 		case <-f.ended:
 			return
-		case <-time.After(min(max(share*time.Since(began), leastPause), mostPause)):
+		case <-time.After(min(max(share*took, leastPause), mostPause)):
 		}
 	}
 }

@@ -7,6 +7,8 @@
 // HOME holds tools, the folder that is served, and log, what mcpd says of it.
 // The last line is the client's row of the table. TOUR_ASKS names the upstream of which
 // mcpd has the tools, where it has none of its own (.ci/federation): it is said to ask.
+// TOUR_BESIDE are the words that the names and the URIs of all else begin with that mcpd
+// offers there: all of them are to be found.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,8 +23,16 @@ const peer = await connect(modules, line, { ...server, revision });
 const log = () => (transport === "stdio" ? peer.log : readFileSync(join(home, "log"), "utf8"));
 
 const asks = process.env.TOUR_ASKS ? `[${process.env.TOUR_ASKS}] ` : "";
+const beside = (process.env.TOUR_BESIDE ?? "").split(" ").filter(Boolean);
 const text = ({ content }) => content.map((block) => block.text).join("\n");
-const names = async () => (await peer.list()).map(({ name }) => name);
+const names = async () => ours((await peer.list()).map(({ name }) => name));
+
+// ours leaves out what is offered beside what the tour is about.
+function ours(offered) {
+  for (const name of offered) for (const word of beside) if (name.startsWith(word)) met.add(word);
+  return offered.filter((name) => !beside.some((word) => name.startsWith(word)));
+}
+const met = new Set(); // the words that something began with
 
 function fails(result, code, message) {
   assert.equal(result.isError, true, JSON.stringify(result));
@@ -34,11 +44,12 @@ async function list() {
   assert.equal(peer.revision, revision);
   assert.deepEqual(await names(), ["add", "book", "count", "endless"]);
   const { resources } = await peer.client.listResources();
-  assert.deepEqual(resources.map(({ uri }) => uri), ["notes://today"]);
+  assert.deepEqual(ours(resources.map(({ uri }) => uri)), ["notes://today"]);
   const { resourceTemplates } = await peer.client.listResourceTemplates();
-  assert.deepEqual(resourceTemplates.map(({ uriTemplate }) => uriTemplate), ["notes://days/{day}"]);
+  assert.deepEqual(ours(resourceTemplates.map(({ uriTemplate }) => uriTemplate)), ["notes://days/{day}"]);
   const { prompts } = await peer.client.listPrompts();
-  assert.deepEqual(prompts.map(({ name }) => name), ["plan"]);
+  assert.deepEqual(ours(prompts.map(({ name }) => name)), ["plan"]);
+  assert.deepEqual(beside.filter((word) => !met.has(word)), [], "nothing begins with these");
 }
 
 async function call() {

@@ -1,5 +1,6 @@
-# The operator's file of the federation: official reference servers and one of the Go SDK,
-# each in its own way, behind one mcpd. Started by .ci/federation.
+# The operator's file of the federation: official reference servers, one of the Go SDK and
+# the one of the tour of docs/clients.md, each in its own way, behind one mcpd. Started by
+# .ci/federation.
 
 server {
   name = "mcpd-federation"
@@ -28,6 +29,21 @@ variable "web" {
 variable "lab" {
   type        = string
   description = "Where the servers of the Go SDK are served"
+}
+
+variable "mcpd" {
+  type        = string
+  description = "The program of the tour's server"
+}
+
+variable "clients" {
+  type        = string
+  description = "The folder of the operator's file of the tour's server"
+}
+
+variable "tour" {
+  type        = string
+  description = "The folder of its tools"
 }
 
 # A shell writes down which process it becomes, for whoever kills that.
@@ -70,6 +86,22 @@ upstream "old" {
   offer = ["tools", "prompts"]
 }
 
+# So few calls at once that a call which does not stop when it is cancelled is missed.
+upstream "tour" {
+  command = [
+    var.mcpd, "serve", "--stdio", "--config", "${var.clients}/mcpd.hcl", "--tools", var.tour,
+    "--state", "memory", "--control", "off", "--log-level", "info", "--grace", "1s",
+  ]
+  prefix  = ""
+  pin     = "off" # the tour changes its tools
+  ask     = ["elicit"]
+  timeout = "5m"
+
+  limits {
+    concurrency = 4
+  }
+}
+
 codeact {
   timeout = "20s"
 }
@@ -77,6 +109,13 @@ codeact {
 policy "sums_stay_small" {
   tools  = ["everything_get-sum", "web_get-sum", "lab_sum"]
   deny   = "args.a > 1000"
+  reason = "Sums stay small"
+}
+
+# What a policy of the tour's server refuses has failed, as far as this one knows.
+policy "sums_of_the_tour_stay_small" {
+  tools  = ["add"]
+  deny   = "args.a > 1000 || args.b > 1000"
   reason = "Sums stay small"
 }
 

@@ -8,6 +8,8 @@
 // tools, the folder that is served, and log, what mcpd says of it. What is
 // printed on standard output is the client's row of the table. TOUR_ASKS names the
 // upstream of which mcpd has the tools, where it has none of its own: it is said to ask.
+// TOUR_BESIDE are the words that the names and the URIs of all else begin with that mcpd
+// offers there: all of them are to be found.
 package main
 
 import (

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/authn/idptest"
+)
+
+// scribe is an upstream server that writes down all that it is sent.
+type scribe struct {
+	*mcp.Server
+	name, url string
+
+	mu   sync.Mutex
+	sent []string
+	news chan struct{} // something was sent
+}
+
+// newScribe serves one until the test ends.
+func newScribe(t *testing.T, name string, o *mcp.StreamableHTTPOptions) *scribe {
+	l := &scribe{name: name, news: make(chan struct{}, 1), Server: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
+		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"friday"}}}, nil
+		},
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})}
+	l.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "said"}}}, nil
+	})
+	l.AddTool(&mcp.Tool{Name: "asks", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if r.Params.InputResponses["sure"] != nil {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "sure"}}}, nil
+		}
+		question := &mcp.ElicitParams{Message: "Sure?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"sure": question}}, nil
+	})
+	l.AddPrompt(&mcp.Prompt{Name: "plan", Arguments: []*mcp.PromptArgument{{Name: "day"}}}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "plan"}}}}, nil
+	})
+	l.AddResource(&mcp.Resource{URI: name + "://note", Name: "note"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "noted"}}}, nil
+	})
+	s := httptest.NewServer(l.writes(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return l.Server }, o)))
+	t.Cleanup(s.Close)
+	l.url = s.URL
+	return l
+}
+
+// writes writes a request down, headers and body, before it is answered.
+func (l *scribe) writes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		l.mu.Lock()
+		l.sent = append(l.sent, fmt.Sprintf("%s %s %q %s", r.Method, r.URL, r.Header, body))
+		l.mu.Unlock()
+		select {
+		case l.news <- struct{}{}:
+		default:
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// count returns how often a method was sent.
+func (l *scribe) count(method string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, text := range l.sent {
+		if strings.Contains(text, `"method":"`+method+`"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// relists has the server change its list of tools, and waits until that is read again.
+func (l *scribe) relists(t *testing.T) {
+	t.Helper()
+	before := l.count("tools/list")
+	l.AddTool(&mcp.Tool{Name: "late", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for l.count("tools/list") == before {
+		select {
+		case <-l.news:
+		case <-ctx.Done():
+			t.Fatalf("%s is not asked again for its tools", l.name)
+		}
+	}
+}
+
+// block is the block that names the server, with a credential of its own.
+func (l *scribe) block() string {
+	return fmt.Sprintf("upstream %q {\n  url = %q\n  pin = \"off\"\n  ask = [\"elicit\"]\n  header \"Authorization\" { value = \"Bearer ${secret.own}\" }\n}\n", l.name, l.url)
+}
+
+// proof is how a client proves who it is: headers of all that it sends.
+type proof struct{ http.Header }
+
+// RoundTrip sends a request with the proof.
+func (p proof) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	maps.Copy(r.Header, p.Header)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestNoCredentialOfACallerGoesToAnUpstream: what a client proves itself by reaches no
+// server behind this one, of either era, in nothing that the client has it asked: neither
+// in a header nor in an address nor in a body.
+func TestNoCredentialOfACallerGoesToAnUpstream(t *testing.T) {
+	t.Setenv("MCPD_TEST_SECRET", "of-the-block")
+	scribes := []*scribe{newScribe(t, "sessions", nil), newScribe(t, "stateless", &mcp.StreamableHTTPOptions{Stateless: true})}
+	signer := idptest.NewKey("k1", "ES256")
+	more := "secret \"own\" {\n  env = \"MCPD_TEST_SECRET\"\n}\ncodeact {}\n"
+	for _, l := range scribes {
+		more += l.block()
+	}
+	g := serveGuardedWith(t, more, signer)
+	key := g.add(apikey.Record{Name: "good", Principal: "ci"})
+	token := idptest.Sign(signer, map[string]any{"typ": "at+jwt"}, g.claims(map[string]any{"scope": "proof"}))
+	g.until(http.StatusOK, bearer(key))
+	callers := 0
+	for _, header := range []http.Header{bearer(key), {"X-Api-Key": {key}}, bearer(token)} {
+		header.Set("Cookie", "session=oatmeal-crumbs; proof="+key+token)
+		for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+			g.callsBehind(proof{header}, revision, scribes)
+			callers++
+		}
+	}
+	credentials := map[string]string{
+		"the key": key[strings.LastIndex(key, "_")+1:], "the cookie": "oatmeal-crumbs", "what a client has put into _meta": "mustard-seed",
+		"the claims of the token": strings.Split(token, ".")[1], "the signature of the token": token[strings.LastIndex(token, ".")+1:],
+	}
+	for i, revision := range []string{"2025-11-25", "2026-07-28"} {
+		scribes[i].relists(t)
+		scribes[i].wantsNone(t, revision, callers, credentials)
+	}
+}
+
+// callsBehind has a client of a revision ask each server for all that there is.
+func (g *guarded) callsBehind(p proof, revision string, scribes []*scribe) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, nil
+		},
+	})
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: g.url + "/mcp", HTTPClient: &http.Client{Transport: p}}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }()
+	want := func(what string, err error) {
+		g.t.Helper()
+		if err != nil {
+			g.t.Fatalf("%s, %s: %v", revision, what, err)
+		}
+	}
+	_, err = session.ListTools(ctx, nil)
+	want("a list", err)
+	for _, l := range scribes {
+		meta := mcp.Meta{"example.com/token": "mustard-seed"}
+		for _, tool := range []string{"echo", "asks"} {
+			result, err := session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: l.name + "_" + tool})
+			want("a call", err)
+			if result.IsError {
+				g.t.Errorf("%s of %s has failed: %v", tool, l.name, result.Content[0])
+			}
+		}
+		_, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: l.name + "_plan"})
+		want("a prompt", err)
+		_, err = session.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: l.name + "://note"})
+		want("a resource", err)
+		_, err = session.Complete(ctx, &mcp.CompleteParams{Meta: meta, Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: l.name + "_plan"}, Argument: mcp.CompleteParamsArgument{Name: "day", Value: "f"}})
+		want("a completion", err)
+		want("a subscription", session.Subscribe(ctx, &mcp.SubscribeParams{Meta: meta, URI: l.name + "://note"}))
+		for _, body := range []string{
+			`{"tool":"` + l.name + `_echo","arguments":{}}`,
+			`{"tool":"run_code","arguments":{"code":"await ` + l.name + `.echo({})"}}`,
+		} {
+			status, answer, err := g.exchange(http.MethodPost, "/mcp/execute", []byte(body), p.Header)
+			want("a call over REST", err)
+			if status != http.StatusOK {
+				g.t.Errorf("%s: %d %s", body, status, answer)
+			}
+		}
+	}
+}
+
+// wantsNone wants what the server was sent to be all that callers have asked, in its own
+// revision, with the credential of the block and none of theirs.
+func (l *scribe) wantsNone(t *testing.T, revision string, callers int, credentials map[string]string) {
+	t.Helper()
+	for method, each := range map[string]int{"tools/call": 4, "prompts/get": 1, "resources/read": 1, "completion/complete": 1} {
+		if n := l.count(method); n < each*callers {
+			t.Errorf("%s: %s has come %d times of %d callers", l.name, method, n, callers)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if all := strings.Join(l.sent, "\n"); !strings.Contains(all, `"Mcp-Protocol-Version":["`+revision+`"]`) || !strings.Contains(all, `"action":"accept"`) {
+		t.Errorf("%s speaks no %s, or is not answered: %s", l.name, revision, all)
+	}
+	for _, text := range l.sent {
+		if !strings.Contains(text, `"Authorization":["Bearer of-the-block"]`) || strings.Contains(text, `"Cookie":`) || strings.Contains(text, `"X-Api-Key":`) {
+			t.Errorf("%s is sent other proofs than that of its block: %s", l.name, text)
+		}
+		for what, part := range credentials {
+			if strings.Contains(text, part) {
+				t.Errorf("%s went to %s: %s", what, l.name, text)
+			}
+		}
+	}
+}
