@@ -100,7 +100,7 @@ var layout = map[string][]string{
 	"internal/state/statetest": {"internal/state", "identity"},
 	"bench":                    {"engine", "serve", "identity", "internal/cputime", "scripting", "scripting/worker"},
 	"testdata/federation/peer": {"engine", "identity", "serve", "internal/grant", "internal/upstream"},
-	"examples/exampletest":     {"engine"},
+	"examples/exampletest":     {"engine", "scripting"},
 	"examples/observability":   {"internal/telemetry", "internal/yaml"},
 	"examples/...":             {"engine", "serve", "identity"},
 }

@@ -64,6 +64,7 @@ var ofNoRequest = map[string]string{
 	"internal/upstream an upstream server cannot be reached":                                                             anUpstream,
 	"internal/upstream an upstream server is ready":                                                                      anUpstream,
 	"internal/upstream an upstream server does not log":                                                                  anUpstream,
+	"internal/upstream an upstream server tells no more what changes":                                                    anUpstream,
 	"internal/upstream an upstream server does not tell of a resource":                                                   anUpstream,
 	"internal/upstream what": anUpstream,
 	"internal/watch git is changing files: they are loaded when it is done":                                                     aLoad,

@@ -235,6 +235,16 @@ func (o *Options) programs() scripting.Executor {
 	return nil
 }
 
+// staffed returns what has processes for bodies, or else for programs; nil where neither has.
+func (o *Options) staffed() scripting.Staffed {
+	for _, x := range []scripting.Executor{o.Executor, o.Programs} {
+		if staffed, ok := x.(scripting.Staffed); ok {
+			return staffed
+		}
+	}
+	return nil
+}
+
 // closeExecutors closes what runs bodies and programs.
 func (o *Options) closeExecutors() error {
 	err := o.Executor.Close()

@@ -25,7 +25,6 @@ import (
 	"github.com/mcpd/mcpd/internal/pipeline"
 	"github.com/mcpd/mcpd/internal/ratelimit"
 	"github.com/mcpd/mcpd/internal/state"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // Server is the RFC's McpServer (section 7). It is safe for concurrent use.
@@ -150,7 +149,7 @@ func (s *Server) Status() Status {
 		Calls: calls.Calls, FailedCalls: calls.Failed, Running: calls.Running, Draining: calls.Draining,
 		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(),
 	}
-	if staffed, ok := s.options.Executor.(scripting.Staffed); ok {
+	if staffed := s.options.staffed(); staffed != nil {
 		workers := staffed.Workers()
 		status.Workers = &workers
 	}

@@ -44,7 +44,8 @@ type Status struct {
 	Unrecorded, Refusing bool
 	// Upstreams are the servers whose tools are offered here, in the order of their blocks.
 	Upstreams []UpstreamStatus
-	// Workers are the processes that run bodies; nil where they run in this one.
+	// Workers are the processes that run bodies, or, where these run in this one, programs of
+	// agents alone; nil where there are none for either.
 	Workers *Workers
 
 	sources catalog.Sources

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/mcpd/mcpd/scripting"
@@ -13,45 +15,104 @@ import (
 // first program comes.
 type programs struct {
 	// fixed at creation
-	env     env
-	options worker.Options
+	env    env
+	logger *slog.Logger
 
 	// guarded by mu
-	mu    sync.Mutex
-	begun scripting.Executor // or nil
+	mu     sync.Mutex
+	last   *attempt // or nil
+	closed bool
 }
+
+// attempt is one to have processes for programs. What it came to is known once done is closed.
+type attempt struct {
+	done     chan struct{}
+	executor scripting.Executor
+	err      error
+}
+
+// errProgramsClosed is of a program that comes behind the end of the server.
+var errProgramsClosed = errors.New("no program is run any more")
 
 // Run runs a program. See [scripting.Executor].
 func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
-	x, err := p.executor()
+	a, err := p.begin()
 	if err != nil {
 		return scripting.Outcome{}, err
 	}
-	return x.Run(ctx, c, h)
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		return scripting.Outcome{}, ctx.Err()
+	}
+	if a.err != nil {
+		return scripting.Outcome{}, a.err
+	}
+	return a.executor.Run(ctx, c, h)
 }
 
-// executor returns what has the processes. Where there can be none, each program learns so
-// anew.
-func (p *programs) executor() (scripting.Executor, error) {
+// begin returns the attempt that all programs wait for; a new one where the last has failed.
+func (p *programs) begin() (*attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.begun != nil {
-		return p.begun, nil
+	if p.closed {
+		return nil, errProgramsClosed
 	}
-	x, _, err := apart(p.env, p.options)
-	if err != nil {
-		return nil, err
+	if p.last != nil && !p.last.failed() {
+		return p.last, nil
 	}
-	p.begun = x
-	return x, nil
+	a := &attempt{done: make(chan struct{})}
+	p.last = a
+	go func() {
+		defer close(a.done)
+		var report worker.Report
+		if a.executor, report, a.err = apart(p.env, worker.Options{Logger: p.logger}); a.err == nil {
+			tellConfinement("programs of agents", report, p.logger)
+		}
+	}()
+	return a, nil
+}
+
+// failed reports whether the attempt has.
+func (a *attempt) failed() bool {
+	select {
+	case <-a.done:
+		return a.err != nil
+	default:
+		return false
+	}
+}
+
+// Workers tells how the processes are. See [scripting.Staffed].
+func (p *programs) Workers() scripting.Workers {
+	p.mu.Lock()
+	a := p.last
+	p.mu.Unlock()
+	if a == nil {
+		return scripting.Workers{}
+	}
+	select {
+	case <-a.done:
+	default:
+		return scripting.Workers{}
+	}
+	if staffed, ok := a.executor.(scripting.Staffed); ok {
+		return staffed.Workers()
+	}
+	return scripting.Workers{}
 }
 
 // Close ends the processes. See [scripting.Executor].
 func (p *programs) Close() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.begun == nil {
+	p.closed = true
+	a := p.last
+	p.mu.Unlock()
+	if a == nil {
 		return nil
 	}
-	return p.begun.Close()
+	if <-a.done; a.err != nil {
+		return nil // it was told to the programs
+	}
+	return a.executor.Close()
 }

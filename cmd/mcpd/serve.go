@@ -120,7 +120,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
 	if f.executor == executorInline {
-		options.Programs = &programs{env: e, options: worker.Options{Logger: logger}}
+		options.Programs = &programs{env: e, logger: logger}
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
@@ -153,7 +153,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, watcher.Close())
 	}
-	tellConfinement(report, logger)
+	tellConfinement("bodies", report, logger)
 	var listens atomic.Bool
 	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,

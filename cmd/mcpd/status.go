@@ -73,7 +73,7 @@ type hookRunsRow struct {
 	Waits  uint64 `json:"waits"`
 }
 
-// bodiesRow says where bodies run.
+// bodiesRow says where bodies run. Where they do inline, the processes are those of programs.
 type bodiesRow struct {
 	Executor  string        `json:"executor"`
 	Processes int           `json:"processes"`
@@ -138,7 +138,10 @@ func (o *operation) row(s engine.Status) statusRow {
 		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
-		r.Bodies = bodiesRow{executorWorker, w.Processes, w.Calls, w.Computing, w.Lost, o.report}
+		r.Bodies.Processes, r.Bodies.Calls, r.Bodies.Computing, r.Bodies.Lost = w.Processes, w.Calls, w.Computing, w.Lost
+		if o.report != nil { // and not those of programs alone
+			r.Bodies.Executor, r.Bodies.Confined = executorWorker, o.report
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,14 +180,19 @@ func (r *statusRow) print(e env) error {
 
 // text says where bodies run.
 func (b bodiesRow) text() string {
-	if b.Executor != executorWorker {
-		return "in the process of the server, which one of them can bring down"
-	}
 	running := "1 process"
 	if b.Processes != 1 {
 		running = fmt.Sprintf("%d processes", b.Processes)
 	}
-	return fmt.Sprintf("%s with %s, %d lost, confined by %s", running, count(b.Calls, "call"), b.Lost, b.Confined)
+	running = fmt.Sprintf("%s with %s, %d lost", running, count(b.Calls, "call"), b.Lost)
+	const inline = "in the process of the server, which one of them can bring down"
+	switch {
+	case b.Executor == executorWorker:
+		return running + ", confined by " + b.Confined.String()
+	case b.Processes > 0 || b.Lost > 0:
+		return inline + "; programs of agents in " + running
+	}
+	return inline
 }
 
 // sessions counts those of each transport that has some.

@@ -108,9 +108,9 @@ func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
 	return x, report, nil
 }
 
-// tellConfinement logs what keeps the processes of bodies, where there are such,
-// from anything else than to compute.
-func tellConfinement(report worker.Report, logger *slog.Logger) {
+// tellConfinement logs what keeps the processes of what runs in them, where there are
+// such, from anything else than to compute.
+func tellConfinement(what string, report worker.Report, logger *slog.Logger) {
 	if report == nil {
 		return
 	}
@@ -118,5 +118,5 @@ func tellConfinement(report worker.Report, logger *slog.Logger) {
 	if !report.Complete() {
 		level = slog.LevelWarn
 	}
-	logger.Log(context.Background(), level, "bodies run in processes of their own", slog.String("confined by", report.String()))
+	logger.Log(context.Background(), level, what+" run in processes of their own", slog.String("confined by", report.String()))
 }

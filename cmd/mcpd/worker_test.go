@@ -97,7 +97,7 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
-			tellConfinement(test.report, slog.New(slog.NewTextHandler(&log, nil)))
+			tellConfinement("bodies", test.report, slog.New(slog.NewTextHandler(&log, nil)))
 			if _, got, _ := strings.Cut(log.String(), " "); got != test.want {
 				t.Errorf("logged %q, want %q", got, test.want)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Passes runs the test blocks beside the tools of a server. All must pass, and
@@ -43,9 +44,10 @@ func Copy(t *testing.T) (dir string) {
 }
 
 // Load returns a server whose files are loaded, and which is closed when the
-// test ends.
+// test ends. It trusts the programs of agents, as those of examples are the test's own.
 func Load(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
+	o.Programs = scripting.Inline()
 	server, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -141,7 +141,7 @@ func (w *wire) demanded(mark string) (d demand, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := w.asked[idOf(json.RawMessage(mark))]
-	if found == nil {
+	if found == nil || found.off {
 		return d, errNobody
 	}
 	d, found.params = *found, nil

@@ -57,6 +57,9 @@ func (e *events) Read(p []byte) (int, error) {
 func (e *events) next() error {
 	event, err := e.event()
 	if err != nil {
+		if e.on.listens && !isTooMuch(err) {
+			return io.EOF // it is asked for again, however it has ended
+		}
 		if !errors.Is(err, io.EOF) && !e.on.gone() {
 			e.broken(err)
 		}
@@ -69,6 +72,9 @@ func (e *events) next() error {
 	if event.data, err = e.seenOf(&event); err != nil {
 		e.broken(err)
 		return err
+	}
+	if e.on.listens { // which is asked for again, and not gone on with behind an event
+		event.id, event.retry = nil, nil
 	}
 	e.ready = event.text(e.resumes)
 	return nil

@@ -34,8 +34,7 @@ type Link struct {
 	watching sync.WaitGroup
 
 	calls atomic.Int64
-	// debug has a server that has sessions asked once for records of the level debug.
-	debug sync.Once
+	debug debugging
 }
 
 // Dial connects to a server, and has agreed on a revision with it when it returns. It
@@ -110,7 +109,7 @@ func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 	}
 	l.session = session
 	l.wire.ready.Store(true)
-	l.hearLogs(ctx, false)
+	_ = l.hearLogs(ctx, false) // it has been said
 	l.watching.Go(func() {
 		err := session.Wait()
 		l.wire.fail(lost(err))

@@ -1,12 +1,13 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func (l *listening) Read(p []byte) (int, error) {
 }
 
 // again asks for the stream until there is one. It reports false where nobody wants it any
-// more, or the server has none.
+// more, or the server has none, or cannot be reached, which ends the connection.
 func (l *listening) again() bool {
 	if time.Since(l.began) > steady {
 		l.wait = firstListen
@@ -68,11 +69,20 @@ func (l *listening) again() bool {
 		}
 		l.wait = min(2*l.wait, longestWait)
 		resp, err := l.ask()
-		if err != nil || slices.Contains(passing, resp.StatusCode) {
+		switch {
+		case errors.Is(err, errNoAnswer):
 			continue
-		}
-		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		case err != nil:
+			if !l.on.gone() {
+				l.way.link.wire.fail(err)
+			}
+			return false
+		case !isStream(resp):
 			_ = resp.Body.Close()
+			if passes(resp.StatusCode) {
+				continue
+			}
+			l.way.link.options.Logger.Warn("an upstream server tells no more what changes", slog.String("upstream", l.way.link.place.Name), slog.Int("status", resp.StatusCode))
 			return false
 		}
 		l.began = time.Now()
@@ -84,22 +94,48 @@ func (l *listening) again() bool {
 	}
 }
 
-// passing are the statuses of servers that may do better soon.
-var passing = []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+// isStream reports whether an answer is the stream that was asked for.
+func isStream(r *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return r.StatusCode == http.StatusOK && kind == "text/event-stream"
+}
 
-// ask asks for the stream.
+// passes reports whether a server that refuses with a status may do better soon: also with
+// another token, which it is asked with then.
+func passes(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// errNoAnswer is of a server that takes a request and does not answer it. What becomes of
+// its calls says whether it is of use.
+var errNoAnswer = errors.New("the server does not answer")
+
+// ask asks for the stream, which is to begin within [defaultStart].
 func (l *listening) ask() (*http.Response, error) {
 	body, err := l.out.GetBody()
 	if err != nil {
 		return nil, err
 	}
-	out := l.out.Clone(l.out.Context())
+	ctx, cancel := context.WithCancelCause(l.out.Context())
+	out := l.out.Clone(ctx)
 	out.Body = body
+	late := time.AfterFunc(defaultStart, func() { cancel(errNoAnswer) })
 	resp, err := l.way.next.RoundTrip(out)
-	if err == nil && slices.Contains(passing, resp.StatusCode) {
-		_ = resp.Body.Close()
+	late.Stop()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(nil)
+		return nil, err
 	}
-	return resp, err
+	resp.Body = &ending{resp.Body, func() { cancel(nil) }}
+	return resp, nil
 }
 
 // missed has all be taken for changed of which the stream tells.

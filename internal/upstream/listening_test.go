@@ -24,8 +24,10 @@ type brief struct {
 	current
 	last string // ID is that of the request
 	// status is that of the answer to a request for the stream which is not the first: 0 where
-	// that is another stream.
+	// that is another stream, or what second answers.
 	status int
+	// second answers the second request for the stream; nil where that is no other.
+	second func(*http.Request) (*http.Response, error)
 
 	mu    sync.Mutex
 	asked []time.Time // for the stream
@@ -44,8 +46,11 @@ func (b *brief) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get(methodHeader) == methodListen {
 		b.mu.Lock()
 		b.asked = append(b.asked, time.Now())
-		again := len(b.asked) > 1
+		again, second := len(b.asked) > 1, len(b.asked) == 2 && b.second != nil
 		b.mu.Unlock()
+		if second {
+			return b.second(r)
+		}
 		if again && b.status != 0 {
 			return &http.Response{StatusCode: b.status, Request: r, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody}, nil
 		}

@@ -14,6 +14,7 @@ import (
 // where it says nothing at all.
 func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
 	for name, said := range map[string]string{
+		"ends of the stream": "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n",
 		"notifications":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n",
 		"answers to nothing": "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n",
 		"events of others":   "event: ping\ndata: {}\n\n",
@@ -24,7 +25,7 @@ func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
 			w := newWire(jsongate.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
 			w.ready.Store(true)
 			began := time.Now()
-			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, &stream{}, true)
+			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, &stream{listens: name == "ends of the stream"}, true)
 			if _, err := io.Copy(io.Discard, stream); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

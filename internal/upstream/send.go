@@ -25,7 +25,7 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 		defer l.wire.running.Done()
 		defer cancel(nil)
 		if r.Debug {
-			l.hearDebug(ctx)
+			defer l.hearDebug(ctx)()
 		}
 		err := l.send(ctx, c, r)
 		l.wire.close(c)

@@ -156,6 +156,7 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 	}
 	switch {
 	case m.method == "" && m.id != nil && m.fault == nil && on.listens:
+		w.pace.keep(w.dead)
 		return nil, nil // which says that the stream ends
 	case m.method == "" && m.id != nil:
 		on.took(idOf(m.id))

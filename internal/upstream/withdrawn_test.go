@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -136,5 +137,19 @@ func TestAnAnswerThatCrossesItsWithdrawalIsNotSent(t *testing.T) {
 		if diff := cmp.Diff(last, sent.String()); diff != "" || len(w.asked) > 0 || len(w.owed) > 0 || c.owes > 0 {
 			t.Errorf("%s: %d are known, and %d and %d count; what is sent (-want +got)\n%s", name, len(w.asked), len(w.owed), c.owes, diff)
 		}
+	}
+}
+
+// The client library hears of both on streams of their own, in any order.
+func TestNobodyIsAskedWhatWasWithdrawnBeforeItIsSeen(t *testing.T) {
+	w, c := running()
+	w.may = Asks{Roots: true}
+	for _, text := range []string{`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`} {
+		if _, err := w.incoming([]byte(text), &stream{of: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.demanded(`"q"`); !errors.Is(err, errNobody) {
+		t.Errorf("its client is asked: %v", err)
 	}
 }
