@@ -33,7 +33,11 @@ func TestNobodySeesASecret(t *testing.T) {
 				t.Errorf("only %d canaries", len(s.all))
 			}
 			s.serve(t, program, executor)
-			s.byHand(t, program, executor)
+			verbs, err := verbProgram(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.byHand(t, verbs, executor)
 			s.overStdio(t, program, executor)
 			s.seeFiles(t, s.state)
 			s.seeAudit(t, executor)

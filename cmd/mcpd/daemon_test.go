@@ -284,3 +284,12 @@ func buildDaemon(t *testing.T) string {
 	}
 	return program
 }
+
+// verbProgram returns the mcpd that verbs are tried with: program, or one without the race
+// detector where -short leaves out what takes long with it, to start above all.
+func verbProgram(program string) (string, error) {
+	if slower == 1 || !testing.Short() {
+		return program, nil
+	}
+	return build()
+}

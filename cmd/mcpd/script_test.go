@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Defer(func() { h.daemon.kill(); h.behind.kill() })
-			return nil
+			return verbs(e)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"audited":  cmdAudited,
@@ -82,6 +82,16 @@ func TestScripts(t *testing.T) {
 			"told":     cmdTold,
 		},
 	})
+}
+
+// verbs has mcpd be, for all that scripts execute, the one of [verbProgram]. What serve starts
+// is the other.
+func verbs(e *testscript.Env) error {
+	program, err := verbProgram("")
+	if program != "" {
+		e.Setenv("PATH", filepath.Dir(program)+string(filepath.ListSeparator)+e.Getenv("PATH"))
+	}
+	return err
 }
 
 // cmdMatches compares what differs from run to run, or from machine to machine.

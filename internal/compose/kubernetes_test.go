@@ -99,6 +99,9 @@ func TestFilesStandInThePodAtTheirPaths(t *testing.T) {
 }
 
 func TestToolsThatDoNotFitIntoOneConfigMapStandInSeveral(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	d := coding()
 	d.ToolFiles = map[string][]byte{"a/b": bytes.Repeat([]byte("x"), maxConfigMap-1), "a_b": []byte("y"), "c": bytes.Repeat([]byte("z"), maxConfigMap)}
 	m := decoded(t, writtenOf(t, d))

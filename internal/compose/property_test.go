@@ -55,6 +55,9 @@ func random(r *rand.Rand) Deployment {
 // TestWhatIsWrittenIsReadAsWhatItWas holds that Compose and Kubernetes take every
 // deployment, and take every text in it to the letter.
 func TestWhatIsWrittenIsReadAsWhatItWas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	for seed := range uint64(150) {
 		d := random(rand.New(rand.NewPCG(seed, 0)))
 		faithful(t, d)

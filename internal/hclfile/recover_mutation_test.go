@@ -66,6 +66,9 @@ func argumentLines(f *File, body *hclsyntax.Body) []int {
 // TestEachBrokenLineIsToldAndNoOther breaks some lines of files without
 // mistakes: each of them is told once, and nothing else is.
 func TestEachBrokenLineIsToldAndNoOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	broken, seeds := 0, uint64(5)
 	if testing.Short() {
 		seeds = 1
@@ -168,6 +171,9 @@ var headings = map[string]struct {
 // TestEachBrokenHeadingIsToldAndNoOther breaks the first or the last line of
 // one block.
 func TestEachBrokenHeadingIsToldAndNoOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	every := 3
 	if testing.Short() {
 		every = 12

@@ -141,6 +141,9 @@ var jsonBombs = map[string]func(n int) string{
 // TestEveryConstructInEverySize: whatever is repeated or nested, however
 // often, ends in definitions or in diagnostics.
 func TestEveryConstructInEverySize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	largest := 1_000_000
 	if testing.Short() {
 		largest = 10_000

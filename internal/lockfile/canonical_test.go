@@ -129,6 +129,9 @@ func TestNothingButTheValueChangesAHash(t *testing.T) {
 // TestEachChangeOfADefinitionIsFound changes one value, name or item of a definition after
 // the other.
 func TestEachChangeOfADefinitionIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		value := map[string]any{
