@@ -64,6 +64,7 @@ tool "told" {
   run = "return 1"
 }
 tool "vast" {
+  timeout = "30s"
   run = "return new Array(150000).fill([])"
 }
 policy "few" {
