@@ -86,6 +86,9 @@ func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(out)
 	if err != nil {
+		if later := t.listensLater(out, on); later != nil {
+			return later, nil
+		}
 		return nil, t.troubled(of, out, err)
 	}
 	t.link.wire.health.heard.Add(1)

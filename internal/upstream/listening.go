@@ -42,6 +42,17 @@ func (t *watched) listens(out *http.Request, body io.ReadCloser, on *stream) io.
 	return &listening{ReadCloser: body, way: t, out: out, on: on, began: time.Now(), wait: firstListen}
 }
 
+// listensLater returns the answer to a request for such a stream that has come to nothing: it
+// is asked for again, of which the client library knows nothing. It returns nil of any other
+// request, and before the server is ready.
+func (t *watched) listensLater(out *http.Request, on *stream) *http.Response {
+	body := t.listens(out, http.NoBody, on)
+	if body == http.NoBody || !t.link.wire.ready.Load() {
+		return nil
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, ContentLength: -1, Body: body, Request: out}
+}
+
 // Read reads what is let through.
 func (l *listening) Read(p []byte) (int, error) {
 	for {
