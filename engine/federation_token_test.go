@@ -43,25 +43,31 @@ func TestAnUpstreamIsReachedWithTokensOfAClient(t *testing.T) {
 		"stateless": mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true}),
 		"events":    mcp.NewSSEHandler(of, nil),
 	} {
-		t.Run(way, func(t *testing.T) {
-			var desk tokenDesk
-			var revoked, refused atomic.Int64 // tokens up to the one, and requests
-			holds := func(r *http.Request) bool {
-				var n int64
-				_, err := fmt.Sscanf(r.Header.Get("Authorization"), "Bearer token-%d", &n)
-				return err == nil && n > revoked.Load() && n <= desk.given.Load()
-			}
-			door := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !holds(r) {
-					refused.Add(1)
-					w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-					w.WriteHeader(http.StatusUnauthorized)
-					return
-				}
-				behind.ServeHTTP(w, r)
-			}))
-			s := server(t, engine.Options{
-				Config: files("mcpd.hcl", fmt.Sprintf(`secret "client" {
+		t.Run(way, func(t *testing.T) { isReachedWithTokens(t, behind) })
+	}
+}
+
+// isReachedWithTokens has a server demand a token, and then another one.
+func isReachedWithTokens(t *testing.T, behind http.Handler) {
+	t.Helper()
+	var desk tokenDesk
+	var revoked, refused atomic.Int64 // tokens up to the one, and requests
+	holds := func(r *http.Request) bool {
+		var n int64
+		_, err := fmt.Sscanf(r.Header.Get("Authorization"), "Bearer token-%d", &n)
+		return err == nil && n > revoked.Load() && n <= desk.given.Load()
+	}
+	door := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !holds(r) {
+			refused.Add(1)
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", fmt.Sprintf(`secret "client" {
   env = "CLIENT"
 }
 secret "token" {
@@ -74,24 +80,22 @@ secret "token" {
   }
 }
 `, web(t, &desk))+upstreamAt(door, "header \"Authorization\" {\n    value = \"Bearer ${secret.token}\"\n  }")),
-				LookupEnv: func(name string) (string, bool) { return "client-secret", name == "CLIENT" },
-			})
-			if up := s.Status().Upstreams[0]; !up.Up {
-				t.Fatalf("the server is not reached: %v", up.Err)
-			}
-			sum := func() string { return ended(called(t, s, tool("lab_sum", `{"a":1}`))) }
-			if got := sum(); !strings.Contains(got, `{"sum":3}`) || refused.Load() != 0 || desk.given.Load() != 1 {
-				t.Fatalf("the call ends with %s: %d requests were refused, and %d tokens given", got, refused.Load(), desk.given.Load())
-			}
-			// The server does not take it any more: that costs one call.
-			revoked.Store(1)
-			if got := sum(); !strings.Contains(got, "has not answered") {
-				t.Fatalf("a call with a token that is taken back ends with %s", got)
-			}
-			until(t, s, func() bool { return strings.Contains(sum(), `{"sum":3}`) })
-			if n := desk.given.Load(); n != 2 {
-				t.Errorf("%d tokens were given", n)
-			}
-		})
+		LookupEnv: func(name string) (string, bool) { return "client-secret", name == "CLIENT" },
+	})
+	if up := s.Status().Upstreams[0]; !up.Up {
+		t.Fatalf("the server is not reached: %v", up.Err)
+	}
+	sum := func() string { return ended(called(t, s, tool("lab_sum", `{"a":1}`))) }
+	if got := sum(); !strings.Contains(got, `{"sum":3}`) || refused.Load() != 0 || desk.given.Load() != 1 {
+		t.Fatalf("the call ends with %s: %d requests were refused, and %d tokens given", got, refused.Load(), desk.given.Load())
+	}
+	// The server does not take it any more: that costs one call.
+	revoked.Store(1)
+	if got := sum(); !strings.Contains(got, "has not answered") {
+		t.Fatalf("a call with a token that is taken back ends with %s", got)
+	}
+	until(t, s, func() bool { return strings.Contains(sum(), `{"sum":3}`) })
+	if n := desk.given.Load(); n != 2 {
+		t.Errorf("%d tokens were given", n)
 	}
 }

@@ -164,6 +164,36 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// programs returns what runs the programs of agents; nil for nothing.
+func (o *Options) programs() scripting.Executor {
+	if o.Programs != nil {
+		return o.Programs
+	}
+	if staffed, ok := o.Executor.(scripting.Staffed); ok {
+		return staffed
+	}
+	return nil
+}
+
+// staffed returns what has processes for bodies, or else for programs; nil where neither has.
+func (o *Options) staffed() scripting.Staffed {
+	for _, x := range []scripting.Executor{o.Executor, o.Programs} {
+		if staffed, ok := x.(scripting.Staffed); ok {
+			return staffed
+		}
+	}
+	return nil
+}
+
+// closeExecutors closes what runs bodies and programs.
+func (o *Options) closeExecutors() error {
+	err := o.Executor.Close()
+	if o.Programs == nil {
+		return err
+	}
+	return errors.Join(err, o.Programs.Close())
+}
+
 // catalog returns what the server's catalogs are made of.
 func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Options {
 	c := catalog.Options{
@@ -222,34 +252,4 @@ func Shown(name string, content []byte) []byte { return hclfile.Shown(name, cont
 // byte. name is how diagnostics call the file.
 func Format(name string, content []byte) ([]byte, diag.List) {
 	return hclfile.Format(hclfile.Source{Path: name, Bytes: content})
-}
-
-// programs returns what runs the programs of agents; nil for nothing.
-func (o *Options) programs() scripting.Executor {
-	if o.Programs != nil {
-		return o.Programs
-	}
-	if staffed, ok := o.Executor.(scripting.Staffed); ok {
-		return staffed
-	}
-	return nil
-}
-
-// staffed returns what has processes for bodies, or else for programs; nil where neither has.
-func (o *Options) staffed() scripting.Staffed {
-	for _, x := range []scripting.Executor{o.Executor, o.Programs} {
-		if staffed, ok := x.(scripting.Staffed); ok {
-			return staffed
-		}
-	}
-	return nil
-}
-
-// closeExecutors closes what runs bodies and programs.
-func (o *Options) closeExecutors() error {
-	err := o.Executor.Close()
-	if o.Programs == nil {
-		return err
-	}
-	return errors.Join(err, o.Programs.Close())
 }

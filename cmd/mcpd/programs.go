@@ -24,6 +24,15 @@ type programs struct {
 	closed bool
 }
 
+// newPrograms returns what runs programs beside an executor of bodies of this kind; nil where
+// that one does.
+func newPrograms(e env, kind string, logger *slog.Logger) scripting.Executor {
+	if kind != executorInline {
+		return nil
+	}
+	return &programs{env: e, logger: logger}
+}
+
 // attempt is one to have processes for programs. What it came to is known once done is closed.
 type attempt struct {
 	done     chan struct{}
@@ -58,7 +67,7 @@ func (p *programs) begin() (*attempt, error) {
 	if p.closed {
 		return nil, errProgramsClosed
 	}
-	if p.last != nil && !p.last.failed() {
+	if p.last != nil && (!p.last.over() || p.last.err == nil) {
 		return p.last, nil
 	}
 	a := &attempt{done: make(chan struct{})}
@@ -73,11 +82,11 @@ func (p *programs) begin() (*attempt, error) {
 	return a, nil
 }
 
-// failed reports whether the attempt has.
-func (a *attempt) failed() bool {
+// over reports whether it is known what the attempt came to.
+func (a *attempt) over() bool {
 	select {
 	case <-a.done:
-		return a.err != nil
+		return true
 	default:
 		return false
 	}
@@ -88,18 +97,14 @@ func (p *programs) Workers() scripting.Workers {
 	p.mu.Lock()
 	a := p.last
 	p.mu.Unlock()
-	if a == nil {
+	if a == nil || !a.over() {
 		return scripting.Workers{}
 	}
-	select {
-	case <-a.done:
-	default:
+	staffed, ok := a.executor.(scripting.Staffed)
+	if !ok {
 		return scripting.Workers{}
 	}
-	if staffed, ok := a.executor.(scripting.Staffed); ok {
-		return staffed.Workers()
-	}
-	return scripting.Workers{}
+	return staffed.Workers()
 }
 
 // Close ends the processes. See [scripting.Executor].

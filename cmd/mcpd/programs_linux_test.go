@@ -25,7 +25,7 @@ func TestAProgramWaitsForProcessesNoLongerThanItMay(t *testing.T) {
 	if err := os.WriteFile(e.self, []byte("#!/bin/sh\nif [ -p '"+pipe+"' ]; then read line <'"+pipe+"'; rm '"+pipe+"'; fi\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := &programs{env: e, logger: slog.New(slog.DiscardHandler)}
+	p := newPrograms(e, executorInline, slog.New(slog.DiscardHandler)).(*programs)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 2 {

@@ -118,9 +118,8 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		transport = "stdio"
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
-	options := engine.Options{Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, CheckAuth: serve.CheckAuth, Telemetry: e.telemetry()}
-	if f.executor == executorInline {
-		options.Programs = &programs{env: e, logger: logger}
+	options := engine.Options{
+		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, Programs: newPrograms(e, f.executor, logger), CheckAuth: serve.CheckAuth, Telemetry: e.telemetry(),
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true

@@ -28,32 +28,23 @@ type current struct {
 }
 
 func (s *current) RoundTrip(r *http.Request) (*http.Response, error) {
-	give := func(status int, kind string, body io.ReadCloser) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1, Body: body}, nil
-	}
-	var m message
-	if r.Method == http.MethodPost {
-		text, err := io.ReadAll(r.Body)
-		if err == nil {
-			m, err = parse(text)
-		}
-		if err != nil {
-			return nil, err
-		}
+	m, _, err := sentBy(r)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case m.id == nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.refused = append(s.refused, strings.TrimSpace(r.Method+" "+m.method))
-		return give(http.StatusBadRequest, "text/plain", io.NopCloser(strings.NewReader("there is no such thing")))
+		return given(r, http.StatusBadRequest, "text/plain", strings.NewReader("there is no such thing")), nil
 	case m.method == "server/discover":
-		return give(http.StatusOK, "application/json", io.NopCloser(strings.NewReader(
-			`{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{`+s.can+`},"ttlMs":0,"cacheScope":"private"}}`)))
+		return given(r, http.StatusOK, "application/json", strings.NewReader(
+			`{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{`+s.can+`},"ttlMs":0,"cacheScope":"private"}}`)), nil
 	}
 	body, ends := s.answer(m)
 	s.open.Add(1)
-	return give(http.StatusOK, streamed, &lasting{Reader: body, ctx: r.Context(), open: &s.open, ends: ends})
+	return given(r, http.StatusOK, streamed, &lasting{Reader: body, ctx: r.Context(), open: &s.open, ends: ends}), nil
 }
 
 // refusals returns what the server has refused.

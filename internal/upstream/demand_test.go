@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
@@ -34,7 +32,7 @@ type asker struct {
 
 func (a *asker) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := func(status int, kind string, body io.Reader) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(body)}, nil
+		return given(r, status, kind, body), nil
 	}
 	switch r.Method {
 	case http.MethodGet:
@@ -42,11 +40,7 @@ func (a *asker) RoundTrip(r *http.Request) (*http.Response, error) {
 	case http.MethodDelete:
 		return answer(http.StatusNoContent, "", http.NoBody)
 	}
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	m, err := parse(text)
+	m, text, err := sentBy(r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -91,9 +85,7 @@ func (a *asker) state() (open, most int, answers []string) {
 // dialled connects to a server.
 func dialled(t *testing.T, server http.RoundTripper, transport string) *Link {
 	t.Helper()
-	l, err := Dial(t.Context(), Place{Name: "asker", URL: "http://asker.test/mcp", Transport: transport}, Options{
-		Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return server },
-	})
+	l, err := Dial(t.Context(), Place{Name: "asker", URL: "http://asker.test/mcp", Transport: transport}, playedBy(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +143,7 @@ type older struct {
 func (o *older) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		go func() { _, _ = io.WriteString(o.to, "event: endpoint\ndata: /messages\n\n") }()
-		return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: o.stream}, nil
+		return given(r, http.StatusOK, "text/event-stream", o.stream), nil
 	}
 	resp, err := o.asker.RoundTrip(r)
 	if err != nil || resp.StatusCode != http.StatusOK {

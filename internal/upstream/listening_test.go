@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // brief is a server of the newest revision that ends the stream on which it tells what changes
@@ -52,7 +49,7 @@ func (b *brief) RoundTrip(r *http.Request) (*http.Response, error) {
 			return b.second(r)
 		}
 		if again && b.status != 0 {
-			return &http.Response{StatusCode: b.status, Request: r, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody}, nil
+			return given(r, b.status, "text/plain", http.NoBody), nil
 		}
 	}
 	return b.current.RoundTrip(r)
@@ -95,7 +92,7 @@ func (p pausing) Read([]byte) (int, error) {
 // offers then.
 func (b *brief) heard(t *testing.T, during time.Duration) string {
 	t.Helper()
-	f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return b }}, func() {}, nil)
+	f := NewFleet(playedBy(b), func() {}, nil)
 	f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
 	if err := f.Settle(t.Context()); err != nil {
 		t.Fatal(err)
@@ -173,7 +170,7 @@ func TestAResourceIsTakenForChangedWhoseServerIsListenedToAgain(t *testing.T) {
 		b := newBrief("", 0)
 		b.can = `"resources":{"subscribe":true}`
 		updated := make(chan string, 10)
-		f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return b }},
+		f := NewFleet(playedBy(b),
 			func() {}, func(name, uri string) { updated <- name + " " + uri })
 		f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
 		f.Subscribe("x", "lab://note")

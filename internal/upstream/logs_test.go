@@ -23,16 +23,12 @@ type talkative struct {
 
 func (s *talkative) RoundTrip(r *http.Request) (*http.Response, error) {
 	give := func(status int, kind string, body io.Reader) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1, Body: io.NopCloser(body)}, nil
+		return given(r, status, kind, body), nil
 	}
 	if r.Method != http.MethodPost {
 		return give(http.StatusMethodNotAllowed, "text/plain", http.NoBody)
 	}
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	m, err := parse(text)
+	m, _, err := sentBy(r)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // touchy is a server that agrees to subscriptions, but to some: those it refuses, or they
@@ -28,16 +24,14 @@ type touchy struct {
 
 func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := func(status int, text string) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/json"}, "Mcp-Session-Id": {"s"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
+		resp := given(r, status, "application/json", strings.NewReader(text))
+		resp.Header.Set("Mcp-Session-Id", "s")
+		return resp, nil
 	}
 	if r.Method != http.MethodPost {
 		return answer(http.StatusMethodNotAllowed, "")
 	}
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	m, err := parse(text)
+	m, _, err := sentBy(r)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +64,7 @@ func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
 // that has come, which of them are asked for at the last, and which are wanted still.
 func followed(t *testing.T, s *touchy, uris []string) (links int, asked, wanted []string) {
 	t.Helper()
-	f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return s }}, func() {}, func(string, string) {})
+	f := NewFleet(playedBy(s), func() {}, func(string, string) {})
 	f.Keep([]Place{{Name: "touchy", URL: "http://touchy.test/mcp"}})
 	for _, uri := range uris {
 		f.Subscribe("touchy", uri)

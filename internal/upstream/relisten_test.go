@@ -3,14 +3,11 @@ package upstream
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // cut is a stream that ends in the midst of something.
@@ -52,7 +49,7 @@ func TestAServerIsListenedToAgainWhoseStreamHasIDs(t *testing.T) {
 func TestAServerIsListenedToAgainThatWasOutOfOrderOnce(t *testing.T) {
 	refuses := func(status int) func(*http.Request) (*http.Response, error) {
 		return func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: http.NoBody}, nil
+			return given(r, status, streamed, http.NoBody), nil
 		}
 	}
 	for name, second := range map[string]func(*http.Request) (*http.Response, error){
@@ -81,7 +78,7 @@ func TestAServerIsNotReachedThatIsGoneWhenItIsListenedToAgain(t *testing.T) {
 		gone := errors.New("nobody listens there")
 		b.second = func(*http.Request) (*http.Response, error) { return nil, gone }
 		told := make(chan struct{}, 10)
-		f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return b }}, func() { told <- struct{}{} }, nil)
+		f := NewFleet(playedBy(b), func() { told <- struct{}{} }, nil)
 		f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
 		began := time.Now()
 		for f.State("x").Err == nil {

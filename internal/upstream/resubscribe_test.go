@@ -2,13 +2,10 @@ package upstream
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // unlucky is a server of the newest revision whose connection breaks with the first request
@@ -26,7 +23,7 @@ func (u unlucky) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer u.mu.Unlock()
 	u.asked = append(u.asked, time.Now())
 	if u.behind {
-		return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {streamed}}, Body: io.NopCloser(cut{})}, nil
+		return given(r, http.StatusOK, streamed, cut{}), nil
 	}
 	return nil, io.ErrUnexpectedEOF
 }
@@ -36,7 +33,7 @@ func TestAResourceIsSubscribedToWhoseConnectionHasBrokenOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBrief("", 0)
 			b.can = `"resources":{"subscribe":true}`
-			f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return unlucky{b, behind} }}, func() {}, func(string, string) {})
+			f := NewFleet(playedBy(unlucky{b, behind}), func() {}, func(string, string) {})
 			f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
 			f.Subscribe("x", "lab://note")
 			time.Sleep(lasts / 2)

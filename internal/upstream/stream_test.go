@@ -1,20 +1,16 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // said is what a server answers with: body is sent at once, and then nothing until the
@@ -38,17 +34,9 @@ type teller struct {
 }
 
 func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
-	var m message
-	if r.Method == http.MethodPost {
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		r = r.Clone(r.Context())
-		r.Body = io.NopCloser(bytes.NewReader(text))
-		if m, err = parse(text); err != nil {
-			return nil, err
-		}
+	m, _, err := sentBy(r)
+	if err != nil {
+		return nil, err
 	}
 	answer, mine := s.says[m.method]
 	if !mine || r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "" || r.Method == http.MethodDelete {
@@ -63,7 +51,7 @@ func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.open.Add(1)
 	text := strings.NewReplacer("ID", s.last, "NEW", fmt.Sprint(s.made)).Replace(answer.body)
 	body := &lasting{Reader: strings.NewReader(text), ctx: r.Context(), open: &s.open, ends: answer.ends}
-	return &http.Response{StatusCode: answer.status, Request: r, Header: http.Header{"Content-Type": {answer.kind}}, ContentLength: -1, Body: body}, nil
+	return given(r, answer.status, answer.kind, body), nil
 }
 
 // lasting is a body behind which comes nothing, and no end, unless it ends.
@@ -93,9 +81,7 @@ func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTri
 	t.Helper()
 	silence, quiet := io.Pipe()
 	a.asks = io.MultiReader(strings.NewReader(asks), silence)
-	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, Options{
-		Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return trip },
-	})
+	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, playedBy(trip))
 	if err != nil {
 		t.Fatal(err)
 	}

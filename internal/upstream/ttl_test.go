@@ -3,8 +3,6 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcpd/mcpd/internal/grant"
 )
 
 // aging is a server without a network whose lists are other ones each time, and never said
@@ -30,16 +26,12 @@ type aging struct {
 
 func (s *aging) RoundTrip(r *http.Request) (*http.Response, error) {
 	give := func(status int, text string) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
+		return given(r, status, "application/json", strings.NewReader(text)), nil
 	}
 	if r.Method != http.MethodPost {
 		return give(http.StatusMethodNotAllowed, "")
 	}
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	m, err := parse(text)
+	m, _, err := sentBy(r)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +66,7 @@ func (s *aging) reads(method string) int {
 func (s *aging) aged(t *testing.T, during func(*Fleet)) (state State, told int) {
 	t.Helper()
 	s.began, s.read = time.Now(), map[string][]time.Duration{}
-	f := NewFleet(Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return s }}, func() { told++ }, nil)
+	f := NewFleet(playedBy(s), func() { told++ }, nil)
 	f.Keep([]Place{{Name: "aging", URL: "http://aging.test/mcp"}})
 	during(f)
 	time.Sleep(150*time.Second - time.Since(s.began))

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/supervisor"
 )
 
@@ -31,9 +28,7 @@ func converse(t *testing.T) (c *Call, s *teller, say func(format string, args ..
 	s = &teller{says: map[string]said{MethodTool: {200, streamed, "", false}}}
 	stream, to := io.Pipe()
 	s.asks = stream
-	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: Streamable, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, Options{
-		Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return s },
-	})
+	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: Streamable, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, playedBy(s))
 	if err != nil {
 		t.Fatal(err)
 	}
