@@ -142,7 +142,7 @@ func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
 	}
 	select {
 	case <-canceled:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the server is not told that nobody answers")
 	}
 	behind.mu.Lock()

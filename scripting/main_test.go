@@ -78,7 +78,7 @@ func runBody(t testing.TB, body, input string) Outcome {
 
 func runWith(t testing.TB, c Call, h Host) Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	out, err := Inline().Run(ctx, c, h)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
 // awaitSpare waits until there is a spare which is not the one before.
 func awaitSpare(t *testing.T, e *Executor, before *peer) *peer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		e.mu.Lock()

@@ -21,7 +21,7 @@ c.abort();
 await http.api.get("https://x/ended");
 return await slow;
 `)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for name, e := range map[string]scripting.Executor{"inline": scripting.Inline(), "worker": executor(t, Options{Processes: 1, Memory: 1 << 30})} {
 		begun, ended := make(chan struct{}), make(chan struct{})
