@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/lockfile"
 )
 
 // says returns a server each of whose resources and prompts says the same.
@@ -118,6 +119,40 @@ func TestAServerStartsThoughAnUpstreamHasTakenNames(t *testing.T) {
 	var problems diag.List
 	if _, err := start(); !errors.As(err, &problems) || !strings.Contains(problems[0].Summary, `, and there is one of that name`) {
 		t.Errorf("with nothing accepted, the load ends with %v", err)
+	}
+}
+
+// TestAStartThatFailsAcceptsNothing has the same start fail the next time, too. A server that
+// goes on all the same takes the upstream in once it has given the name back.
+func TestAStartThatFailsAcceptsNothing(t *testing.T) {
+	up, lock := newShifting(t, "find", "read"), newLock(t)
+	o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `prefix = ""`)), Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: lock}
+	for range 3 {
+		s := unloaded(t, o)
+		for range 2 {
+			if report, err := s.Load(t.Context()); err == nil {
+				t.Fatalf("it starts with %v", report.Problems)
+			}
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := unloaded(t, o)
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Fatal("it starts")
+	}
+	up.RemoveTools("find")
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"find", "read"}) })
+	if status := s.Status(); !status.Synchronized || status.Health() != "healthy" {
+		t.Errorf("the status is %q, with %v", status.Health(), status.Problems)
+	}
+	pinned, err := lockfile.Read(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tools := pinned.Tools("lab"); len(tools) != 1 || tools[0].Name() != "read" {
+		t.Errorf("the lock has %d tools", len(tools))
 	}
 }
 

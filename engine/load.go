@@ -63,7 +63,10 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	first := s.current.Load() == nil
 	report, err := s.reload(ctx, catalog.Change{Paths: change.Paths, Config: change.Config, All: change.All})
 	if err == nil && first && s.upstreams.Settle(ctx) {
-		return s.reload(ctx, catalog.Change{Start: true}) // with what they offer
+		report, err = s.reload(ctx, catalog.Change{Start: true}) // with what they offer
+		s.unsettled = err != nil
+	} else if err == nil {
+		s.unsettled = false
 	}
 	return report, err
 }
@@ -116,7 +119,7 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 		report.Revision = now.Revision()
 	}
 	s.announce(before, mended, err, s.options.Now().Sub(began))
-	if err == nil && before != nil && !change.Start { // what is wrong at the start is for its caller to tell
+	if err == nil && before != nil && (!change.Start || change.Upstreams) { // what is wrong at the start is for its caller to tell
 		s.warn(report.Problems, told)
 	}
 	return report, err

@@ -124,7 +124,8 @@ type Change struct {
 	Upstreams bool
 	// Start says that this is the first look at what upstream servers offer, and nothing
 	// else has changed: what rules do not fit of it is left out then, and what takes names,
-	// of servers of which something was accepted.
+	// of servers of which something was accepted. With Upstreams it is another such look, as
+	// the one before has found mistakes.
 	Start bool
 }
 
@@ -233,7 +234,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	config, twice := b.addUpstreams(config)
 	found := &build{
 		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
-		upstreams: b.placed(config.Upstreams), lock: source.ReadLock(b.options.LockPath), lenient: change.Upstreams, starts: change.Start,
+		upstreams: b.placed(config.Upstreams), lock: source.ReadLock(b.options.LockPath), lenient: change.Upstreams && !change.Start, starts: change.Start,
 		isOut: map[leftItem]bool{}, leftOf: map[string]int{},
 	}
 	found.report(b.config.Problems)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -52,6 +53,8 @@ func (u *Upstream) reach(text string, private bool) (problem, detail string) {
 	switch {
 	case err != nil || at.Host == "" || at.Opaque != "" || at.Scheme != "https" && at.Scheme != "http" || !isHostName(hostOf(at)) || strings.Contains(at.Host, "*"):
 		return "this is not the URL of a server", form
+	case !isPort(at.Port()):
+		return "the URL has a port that no server has", "a port is a number from 1 to 65535"
 	case at.User != nil:
 		return "the URL holds a user or a password", `what is secret stands in a header block, as in header "Authorization" { value = "Bearer ${secret.NAME}" }`
 	case at.Fragment != "" || strings.Contains(text, "#"):
@@ -64,6 +67,12 @@ func (u *Upstream) reach(text string, private bool) (problem, detail string) {
 		PrivateNetworks: private || at.Scheme == "http" || isLoopback(at.Hostname()) || addr.IsPrivate(),
 	}
 	return "", ""
+}
+
+// isPort reports whether a server may have the port of a URL, "" being that of its scheme.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // NewUpstream returns the upstream of a URL without a block, such as one that the command
