@@ -100,6 +100,11 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 		s.withdraw(before, began)
 		return report, err
 	}
+	if err == nil && before == nil && s.options.CheckVacant != nil {
+		if err := s.options.CheckVacant(snap.Listen()); err != nil {
+			return report, err // which is no fault of the files
+		}
+	}
 	s.loads++
 	if err == nil && before == nil {
 		err = s.openAudit(snap.catalog.Audit)

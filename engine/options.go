@@ -71,6 +71,12 @@ type Options struct {
 	// one of package serve. Nil accepts all.
 	CheckListen func(Listen, []Auth) error
 
+	// CheckVacant refuses to load files for the first time that have no mistakes, before
+	// anything of them serves, another server is reached or the audit log is opened; Load
+	// returns its error. serve.CheckVacant is for it. It is given what the operator's file
+	// has for a front to listen on. Nil accepts all.
+	CheckVacant func(Listen) error
+
 	// CheckAudit has loads look at what would keep the log of the audit block from being
 	// opened, for programs that check files beside the server. Nothing is made.
 	CheckAudit bool

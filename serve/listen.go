@@ -1,12 +1,15 @@
 package serve
 
 import (
+	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/authn"
@@ -72,6 +75,17 @@ func CheckListen(l engine.Listen, auths []engine.Auth) error {
 func CheckTLS(t engine.ListenTLS) error {
 	_, err := authn.NewTLS(tlsOptions(t))
 	return err
+}
+
+// CheckVacant returns why nobody could listen at an address, "host:port" or "unix:PATH", as
+// somebody does: an error that is [syscall.EADDRINUSE]. "" stands for [DefaultAddress]. What
+// else is wrong with an address is for who listens.
+func CheckVacant(address string) error {
+	err := gate.CheckVacant(cmp.Or(address, DefaultAddress))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	return nil
 }
 
 func tlsOptions(t engine.ListenTLS) authn.TLSOptions {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,6 +185,9 @@ func (f *serveFlags) checkListen(o *engine.Options, listens func() bool) {
 			return nil
 		}
 		return serve.CheckTLS(t)
+	}
+	o.CheckVacant = func(l engine.Listen) error {
+		return served(serve.CheckVacant(cmp.Or(f.listen, l.Address)), false)
 	}
 	if !f.insecure && f.listen == "" {
 		o.CheckListen = serve.CheckListen

@@ -55,9 +55,7 @@ func Listen(address string, mode fs.FileMode) (net.Listener, error) {
 // ListenSocket listens on a socket at a path, as [Listen] does. The error of one
 // on which somebody answers is [syscall.EADDRINUSE].
 func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
-	if strings.HasPrefix(path, "@") {
-		path = "./" + path // it would be the name of a socket without a file
-	}
+	path = onDisk(path)
 	if len(path) > longestSocket {
 		return nil, fmt.Errorf("the path of a socket has at most %d bytes", longestSocket)
 	}
@@ -89,6 +87,31 @@ func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return s, nil
+}
+
+// onDisk returns a path that is none of a socket without a file.
+func onDisk(path string) string {
+	if strings.HasPrefix(path, "@") {
+		return "./" + path
+	}
+	return path
+}
+
+// CheckVacant returns why [Listen] would not have an address now. The error of one that
+// somebody has is [syscall.EADDRINUSE].
+func CheckVacant(address string) error {
+	path, ok := SocketPath(address)
+	if !ok {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	}
+	if err := checkVacant(onDisk(path)); err != nil {
+		return fmt.Errorf("listen on %q: %w", address, err)
+	}
+	return nil
 }
 
 // checkVacant returns why no socket can be made at a path: because something
