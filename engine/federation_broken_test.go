@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +79,27 @@ func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
 	}
 	up.RemoveTools("read")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"add"}) })
+}
+
+// TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges: it names no tool, and would hold
+// for nothing.
+func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
+	up := newShifting(t, "drop", "gone")
+	const rule = "policy \"p\" {\n  tools = [%q]\n  deny = \"true\"\n  reason = \"never\"\n}\n"
+	config := files("mcpd.hcl", upstreamAt(up.url)+fmt.Sprintf(rule, "lab_drop"))
+	s := server(t, engine.Options{Config: config, LockPath: newLock(t)})
+	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url) + fmt.Sprintf(rule, "lab_dorp"))
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Fatal("the rule is no mistake")
+	}
+	up.RemoveTools("gone")
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_drop"}) })
+	if got := s.Status().Health(); !strings.HasPrefix(got, "serving last good") {
+		t.Errorf("the status is %q", got)
+	}
+	if got := called(t, s, tool("lab_drop", `{}`)); got.Err == nil || got.Err.Code != engine.PolicyDenied {
+		t.Errorf("the call ends with %s", ended(got))
+	}
 }
 
 // TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged: that it cannot be is known

@@ -156,6 +156,46 @@ func TestAStartThatFailsAcceptsNothing(t *testing.T) {
 	}
 }
 
+// TestAnEditThatHasAnUpstreamTakeANameIsNoSilentOne: of a server that is known it is a
+// mistake. One whose block is new answers when that has been loaded: what it takes is left out
+// and told at its place.
+func TestAnEditThatHasAnUpstreamTakeANameIsNoSilentOne(t *testing.T) {
+	known, added := newShifting(t, "find", "gone"), newShifting(t, "find", "read")
+	config := files("mcpd.hcl", upstreamAt(known.url))
+	s := server(t, engine.Options{Config: config, Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: newLock(t)})
+	edit := func(text string) error {
+		config["mcpd.hcl"].Data = []byte(text)
+		_, err := s.Reload(t.Context(), engine.Change{Config: true})
+		return err
+	}
+	var problems diag.List
+	if err := edit(upstreamAt(known.url, `prefix = ""`)); !errors.As(err, &problems) || problems[0].Code != "duplicate-tool" || problems[0].Range.Start.Line != 1 {
+		t.Errorf("of a server that is known it ends with %v", err)
+	}
+	known.RemoveTools("gone") // what the server does is no excuse for the edit
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"find", "lab_find"}) })
+	if health := s.Status().Health(); !strings.HasPrefix(health, "serving last good") {
+		t.Errorf("the status is %q", health)
+	}
+	if err := edit(upstreamAt(known.url) + upstreamNamed("new", added.url, `prefix = ""`)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, func() bool { return slices.Equal(names(s), []string{"find", "lab_find", "read"}) })
+	status := s.Status()
+	if status.Health() != "left out as names are taken: 1 of new" {
+		t.Errorf("the status is %q", status.Health())
+	}
+	told := slices.ContainsFunc(status.Problems, func(d diag.Diagnostic) bool {
+		return d.Code == "left-out" && d.Severity == diag.Warning && d.Range.File == "mcpd.hcl" && strings.HasPrefix(d.Summary, `the tool "find" of the upstream "new" is left out`)
+	})
+	if !told {
+		t.Errorf("it is told of %v", status.Problems)
+	}
+	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
+		t.Errorf("the call of our own ends with %s", got)
+	}
+}
+
 func TestTwoUpstreamsWithoutAPrefixThatOfferOneNameAreAMistake(t *testing.T) {
 	first, second := newShifting(t, "find", "read"), newShifting(t, "find")
 	one, two := upstreamNamed("one", first.url, `prefix = ""`), upstreamNamed("two", second.url, `prefix = ""`)

@@ -17,6 +17,7 @@ import (
 // lastLoad is what the last load found.
 type lastLoad struct {
 	ok            bool
+	starts        bool // it was the first look at what upstream servers offer
 	err           error
 	problems      diag.List
 	sources       catalog.Sources
@@ -63,10 +64,7 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	first := s.current.Load() == nil
 	report, err := s.reload(ctx, catalog.Change{Paths: change.Paths, Config: change.Config, All: change.All})
 	if err == nil && first && s.upstreams.Settle(ctx) {
-		report, err = s.reload(ctx, catalog.Change{Start: true}) // with what they offer
-		s.unsettled = err != nil
-	} else if err == nil {
-		s.unsettled = false
+		return s.reload(ctx, catalog.Change{Start: true}) // with what they offer
 	}
 	return report, err
 }
@@ -118,7 +116,7 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 	}
 	s.mu.Lock()
 	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
+	s.last = lastLoad{ok: err == nil, starts: change.Start, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()

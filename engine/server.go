@@ -53,9 +53,6 @@ type Server struct {
 	registered []*catalog.Item
 	loads      uint64
 	failed     uint64
-	// unsettled says that the first look at what upstream servers offer has found mistakes
-	// that no load since then was without.
-	unsettled bool
 
 	// audited is the block that audit was opened by. It is set before the first snapshot
 	// is stored, and never again.

@@ -49,17 +49,16 @@ func (s *Server) newUpstreams() *federation.Federation {
 func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(uri) }
 
 // relist brings in what upstream servers offer now. A mistake in the files keeps what is new
-// out until that is mended, which brings it in. So does one of the start, such as a name that
-// two have: what servers do is no excuse for it, and nothing of them is accepted. It returns
-// how long that took once no other load was under way: the first one waits for servers.
+// out until that is mended, which brings it in: files that were refused are not excused by
+// what servers do. It returns how long that took once no other load was under way: the first
+// one waits for servers.
 func (s *Server) relist() time.Duration {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	began := time.Now()
 	if s.current.Load() != nil {
-		if _, err := s.reload(context.Background(), catalog.Change{Upstreams: true, Start: s.unsettled}); err == nil {
-			s.unsettled = false
-		}
+		refused := !s.last.ok // which loads alone write
+		_, _ = s.reload(context.Background(), catalog.Change{Upstreams: true, Refused: refused, Start: refused && s.last.starts})
 	}
 	return time.Since(began)
 }

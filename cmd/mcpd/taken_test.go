@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -27,14 +28,9 @@ func TestAServerThatFindsItsAddressTakenHasDoneNothing(t *testing.T) {
 	}
 	defer socket.Close()
 	var asked atomic.Int64
-	up, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })}
-	go func() { _ = behind.Serve(up) }()
+	behind := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer behind.Close()
-	config := "audit { path = \"audit.jsonl\" }\nupstream \"x\" {\n  url = \"http://" + up.Addr().String() + "/mcp\"\n}\n"
+	config := "audit { path = \"audit.jsonl\" }\nupstream \"x\" {\n  url = \"" + behind.URL + "/mcp\"\n}\n"
 	for name, c := range map[string]struct{ flag, block string }{
 		"a flag":     {flag: port.Addr().String()},
 		"a block":    {block: port.Addr().String()},

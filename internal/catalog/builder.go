@@ -124,9 +124,12 @@ type Change struct {
 	Upstreams bool
 	// Start says that this is the first look at what upstream servers offer, and nothing
 	// else has changed: what rules do not fit of it is left out then, and what takes names,
-	// of servers of which something was accepted. With Upstreams it is another such look, as
-	// the one before has found mistakes.
+	// of servers of which something was accepted.
 	Start bool
+	// Refused says, with Upstreams, that the files had mistakes as they were loaded last, with
+	// Start in that look. They are judged as strictly again: none of these is excused by what
+	// servers do meanwhile.
+	Refused bool
 }
 
 // Result is what a build found.
@@ -234,7 +237,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	config, twice := b.addUpstreams(config)
 	found := &build{
 		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
-		upstreams: b.placed(config.Upstreams), lock: source.ReadLock(b.options.LockPath), lenient: change.Upstreams && !change.Start, starts: change.Start,
+		upstreams: b.placed(config.Upstreams), lock: source.ReadLock(b.options.LockPath), lenient: change.Upstreams && !change.Refused, starts: change.Start,
 		isOut: map[leftItem]bool{}, leftOf: map[string]int{},
 	}
 	found.report(b.config.Problems)

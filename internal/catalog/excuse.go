@@ -47,7 +47,7 @@ func (b *Builder) elsewhere(found *build, items []*Item, change Change) crossref
 	}
 	e.Excuse = func(kind, name string) bool {
 		n := namedKind{kind, name}
-		excused := b.whole == nil || change.Upstreams || change.Start || b.excused[n] || kind == Tools.String() && accepted[name]
+		excused := b.whole == nil || found.lenient || change.Start || b.excused[n] || kind == Tools.String() && accepted[name]
 		if excused {
 			found.excused = append(found.excused, n)
 		}

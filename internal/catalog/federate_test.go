@@ -203,6 +203,7 @@ func TestANameOfNoToolIsAMistakeWhereAnEditBringsItIn(t *testing.T) {
 		{"a good name", "lab_drop", Change{Config: true}, []*Item{get, drop, bare}, nil},
 		{"a bad one", "lab_dorp", Change{Config: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: the upstream "lab" offers no tool "lab_dorp"; did you mean "lab_drop"?`}},
 		{"one of a file", "wipe_dsik", Change{Config: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and the upstream "crm" offers none; did you mean "wipe_disk"?`}},
+		{"the same with what servers change", "wipe_dsik", Change{Upstreams: true, Refused: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and the upstream "crm" offers none; did you mean "wipe_disk"?`}},
 		{"the good one again", "lab_drop", Change{Config: true}, []*Item{get, drop, bare}, nil},
 		{"a server that takes it away", "lab_drop", Change{Upstreams: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
 		{"a file that says what it said", "lab_drop", Change{All: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
