@@ -4,12 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
 
 // safe are words that nobody who reads YAML takes for anything but text.
 var safe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=(-][A-Za-z0-9_./@%+=()-]*)*$`)
+
+// maxImplicitKey is how long a key may be whose colon stands behind it: 1024
+// characters (YAML 1.2.2, 7.4.2), which are as many bytes or more.
+const maxImplicitKey = 1024
 
 // Append appends a value as a document in block style: nil, bool, [json.Number],
 // string, []any and *[Map]. It ends soon behind [MaxPrinted], wherever that is.
@@ -31,7 +36,7 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 				out = newLine(out, indent)
 			}
 			out = appendNote(out, v, i, indent)
-			out = append(appendText(out, name, -1), ':')
+			out = appendKey(out, name, indent)
 			out = appendMember(out, v.Values[i], indent)
 		}
 		if len(v.Names) > 0 {
@@ -59,6 +64,18 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 		return append(space(out, key), "null"...)
 	}
 	return fmt.Append(space(out, key), v)
+}
+
+// appendKey writes a key and its colon: on one line or, where readers would
+// not take it for a key any more, as an explicit one (YAML 1.2.2, 8.2.2).
+func appendKey(out []byte, name string, indent int) []byte {
+	start := len(out)
+	out = appendText(out, name, -1)
+	if len(out)-start > maxImplicitKey {
+		out = slices.Insert(out, start, '?', ' ')
+		out = newLine(out, indent)
+	}
+	return append(out, ':')
 }
 
 // appendNote writes the note of a member, if it has one, and begins the line

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -131,6 +132,34 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+// TestKeysOfAnyLengthAreReadAsWhatTheyWere prints keys about as long as one
+// may be that stands before its colon, and much longer ones.
+func TestKeysOfAnyLengthAreReadAsWhatTheyWere(t *testing.T) {
+	for _, c := range []string{"a", "é", "\u0085", " "} {
+		for _, n := range []int{1, 2, 170, 171, 255, 256, 510, 511, 512, 1021, 1022, 1023, 1024, 1025, 1026, 20_000} {
+			key := strings.Repeat(c, n)
+			for _, value := range []string{`1`, `"a\nb"`, `null`, `[]`, `{}`, `[1,[2],{"c":3}]`, `{"d":{"e":[4]}}`} {
+				text, err := json.Marshal(key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, whole := range []string{`{%s:%s,"z":0}`, `{"y":{%s:%s},"z":0}`, `[[{%s:%s,"z":0}],5]`} {
+					whole = fmt.Sprintf(whole, text, value)
+					printed, err := Print([]byte(whole), never)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var before, after any
+					again := shown(Parse(printed, never))
+					if json.Unmarshal([]byte(whole), &before) != nil || json.Unmarshal([]byte(again), &after) != nil || !reflect.DeepEqual(before, after) {
+						t.Errorf("%d times %q before %s in %.10s is read as %.200s", n, c, value, whole, again)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestNotesStandAboveTheirMembers(t *testing.T) {
 	m := &Map{
 		Names:  []string{"a", "b", "c"},
@@ -166,7 +195,7 @@ func TestWhatIndentsMakeLongEndsEarly(t *testing.T) {
 
 // FuzzPrint holds that what is printed is read as what it was.
 func FuzzPrint(f *testing.F) {
-	for _, text := range []string{`{"a":["b\n c\n",{"":null}]}`, `["\u0085","\u2028","\ufeff"," a"," \n"]`, `[1e21,-0.5,true,"~","0o7","1_0","<<"]`, `"a\n\n\nb"`} {
+	for _, text := range []string{`{"a":["b\n c\n",{"":null}]}`, `["\u0085","\u2028","\ufeff"," a"," \n"]`, `[1e21,-0.5,true,"~","0o7","1_0","<<"]`, `"a\n\n\nb"`, `[{"` + strings.Repeat("k", 1025) + `":[{"a":"b\nc"}]}]`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
