@@ -63,7 +63,13 @@ var hclSweeps = []sweep{
 	{"interpolations", repeated(`"`, "${1}", `"`)}, {"directives", repeated(`"`, "%{ if true }", `"`)}, {"digits", repeated("1", "1", "")},
 }
 
-var sizes = []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
+// sizes are how often constructs are repeated: what takes longest is left out with -short.
+func sizes() []int {
+	if testing.Short() {
+		return []int{10, 100, 1_000, 10_000}
+	}
+	return []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
+}
 
 // TestNoToolFileOfAnySizeEndsTheProcess loads every construct in every
 // language of a tool file, nested or repeated up to a million times: a snapshot
@@ -107,7 +113,7 @@ func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
 				t.Parallel()
 			}
 			for _, construct := range kind.sweeps {
-				for _, n := range sizes {
+				for _, n := range sizes() {
 					name, text := fmt.Sprintf("%s × %d", construct.name, n), kind.file(construct.write(n))
 					judge(t, name, func() (refused bool) { return loadSwept(t, name, text) })
 				}
@@ -197,7 +203,7 @@ policy "looks" {
 		}},
 		{"equal members", repeated(`{"a":1`, `,"a":1`, "}")}, {"invalid UTF-8", repeated(`"`, "\xff", `"`)}, {"trailing", repeated("1", " 1", "")},
 	} {
-		for _, n := range sizes {
+		for _, n := range sizes() {
 			name := fmt.Sprintf("%s × %d", construct.name, n)
 			raw := []byte(`{"value":` + construct.write(n) + `}`)
 			judge(t, name, func() (refused bool) { return sendSwept(t, s, name, raw) })

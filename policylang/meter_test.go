@@ -146,7 +146,10 @@ func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
 	e := newEnv(t)
 	tool := Tool{Name: "x", Schema: json.RawMessage(sizedSchema)}
 	largest := 100_000
-	if raceEnabled {
+	switch {
+	case testing.Short():
+		largest = 100
+	case raceEnabled:
 		largest = 1000
 	}
 	for n := 10; n <= largest; n *= 10 {

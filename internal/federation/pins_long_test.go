@@ -52,6 +52,9 @@ func TestTheToolsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 // TestWhatMakesTheFileTooLongIsKeptInMemory, and nothing else: a server that lists much has
 // what others list last over a restart.
 func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	greedy := &offer{upstream: "greedy", first: true}
 	for _, entry := range long(263) {

@@ -35,6 +35,9 @@ func huge(t testing.TB) *lockfile.Lock {
 }
 
 func TestTheLengthOfAFileIsKnownWithoutMakingIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	for name, lock := range map[string]*lockfile.Lock{"empty": new(lockfile.Lock), "shown": shown(t), "long": new(lockfile.Lock).Pin("lab", long(t, "lab", 2)...)} {
 		file := lock.Encode()
 		read, err := lockfile.Parse(file)
