@@ -135,25 +135,24 @@ func TestPrint(t *testing.T) {
 // TestKeysOfAnyLengthAreReadAsWhatTheyWere prints keys about as long as one
 // may be that stands before its colon, and much longer ones.
 func TestKeysOfAnyLengthAreReadAsWhatTheyWere(t *testing.T) {
+	places := []string{`{%s:%s,"z":0}`, `{"y":{%s:%s},"z":0}`, `[[{%s:%s,"z":0}],5]`}
+	values := []string{`1`, `"a\nb"`, `null`, `[]`, `{}`, `[1,[2],{"c":3}]`, `{"d":{"e":[4]}}`}
 	for _, c := range []string{"a", "é", "\u0085", " "} {
 		for _, n := range []int{1, 2, 170, 171, 255, 256, 510, 511, 512, 1021, 1022, 1023, 1024, 1025, 1026, 20_000} {
-			key := strings.Repeat(c, n)
-			for _, value := range []string{`1`, `"a\nb"`, `null`, `[]`, `{}`, `[1,[2],{"c":3}]`, `{"d":{"e":[4]}}`} {
-				text, err := json.Marshal(key)
+			key, err := json.Marshal(strings.Repeat(c, n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range len(places) * len(values) {
+				text := fmt.Sprintf(places[i%len(places)], key, values[i/len(places)])
+				printed, err := Print([]byte(text), never)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, whole := range []string{`{%s:%s,"z":0}`, `{"y":{%s:%s},"z":0}`, `[[{%s:%s,"z":0}],5]`} {
-					whole = fmt.Sprintf(whole, text, value)
-					printed, err := Print([]byte(whole), never)
-					if err != nil {
-						t.Fatal(err)
-					}
-					var before, after any
-					again := shown(Parse(printed, never))
-					if json.Unmarshal([]byte(whole), &before) != nil || json.Unmarshal([]byte(again), &after) != nil || !reflect.DeepEqual(before, after) {
-						t.Errorf("%d times %q before %s in %.10s is read as %.200s", n, c, value, whole, again)
-					}
+				again := shown(Parse(printed, never))
+				var before, after any
+				if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal([]byte(again), &after) != nil || !reflect.DeepEqual(before, after) {
+					t.Errorf("%d times %q: %.10s…, %s is read as %.200s", n, c, text, values[i/len(places)], again)
 				}
 			}
 		}
