@@ -63,7 +63,7 @@ func (w *writer) begin(told []Event) error {
 		if writable {
 			w.marks = marks
 		} else {
-			w.log.o.Logger.Warn("audit key is read-only: removal of the log together with its head cannot be detected", "file", keyPath(w.log.o.Path))
+			w.log.o.Logger.Warn("audit key is read-only", "file", keyPath(w.log.o.Path), "effect", "a log that is removed or rolled back together with its head is not detected")
 		}
 	}
 	w.upkeep(w.prune())
