@@ -35,6 +35,7 @@ var ofNoRequest = map[string]string{
 	"internal/limitstore the store of the limits has not taken a place back, which ends by itself":     aServer,
 	"internal/audit the audit log is written, and its upkeep fails":                                    aServer,
 	"internal/audit the audit log is written again":                                                    aServer,
+	"internal/audit audit key is read-only":                                                            aServer,
 	"internal/audit the audit log cannot be written":                                                   aServer,
 	"internal/authn an identity provider answers again":                                                aProvider,
 	"internal/authn an identity provider does not answer; what is known of its keys goes on for a day": aProvider,

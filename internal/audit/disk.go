@@ -68,20 +68,21 @@ func checkFile(name string) error {
 
 // replace writes a file so that after a crash it has the old content or the new.
 func replace(d disk, name string, content []byte) error {
-	return replaceWith(d, name, content, file.sync)
+	return replaceWith(d, name, content, os.O_TRUNC, file.sync)
 }
 
 // replaceSoon is replace without waiting for the disk: after a kill the file has the old
 // content or the new, after a loss of power perhaps an older one or none.
 func replaceSoon(d disk, name string, content []byte) error {
-	return replaceWith(d, name, content, func(file) error { return nil })
+	return replaceWith(d, name, content, os.O_TRUNC, func(file) error { return nil })
 }
 
 // replaceWith writes content beside a file, has settle see to it, and puts it in its place
-// last: where it fails the file is what it was.
-func replaceWith(d disk, name string, content []byte, settle func(file) error) error {
+// last: where it fails the file is what it was. The flag is O_TRUNC, or O_EXCL to refuse a
+// file that stands beside it already.
+func replaceWith(d disk, name string, content []byte, flag int, settle func(file) error) error {
 	fresh := name + ".new"
-	f, err := d.open(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	f, err := d.open(fresh, os.O_WRONLY|os.O_CREATE|flag)
 	if err != nil {
 		return err
 	}

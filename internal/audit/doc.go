@@ -27,10 +27,14 @@
 // acknowledges a line, a relaxed one within a second of a line; it is durable itself within
 // a second, when a file is put aside, and at the end. [Verify] so finds lines that
 // were changed, taken out, added or moved, files that are missing, and a tail
-// that was cut off before what the head knows. Who has the key can write any
-// log, and who can put back an older log together with its older head cuts the
+// that was cut off before what the head knows. The mark, the
+// second line of the key file, holds the number and the code of a record that was durable
+// when the mark was written: at the start, within a second of a record, when a file is put
+// aside, and at the end. So [Verify] and [Open] also find a log that was removed or rolled
+// back together with its head, but for the last second. Who has the key can write any
+// log, and who can put back older states of log, head and key file together cuts the
 // time between: that takes a witness elsewhere, such as a copy of what verify
-// prints. Nor is a cut found of lines that are younger than the head: the last second of a
+// prints. A key file that cannot be written has no mark. Nor is a cut found of lines that are younger than the head: the last second of a
 // relaxed log that was killed, and of any log after a loss of power.
 //
 // A line that was cut off in the midst, by a kill or a loss of power, is taken

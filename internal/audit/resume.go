@@ -18,8 +18,8 @@ const (
 	ownPrefix = "audit."
 	// tornEvent tells of a piece at the end of the file that was no line.
 	tornEvent = "audit.torn"
-	// gapEvent tells of lines that the head knows and no file has, or of a head
-	// that was not there.
+	// gapEvent tells of lines that the head or the key knows and no file has, or of a
+	// head that was not there.
 	gapEvent = "audit.gap"
 	// lostEvent tells of records that were given up while the disk failed.
 	lostEvent = "audit.lost"
@@ -43,7 +43,7 @@ type end struct {
 
 // resume finds out where a log ends, and gives the spool that goes on there
 // together with what has to be written down of it.
-func resume(o Options, c *chain, old []aside) (s *spool, told []Event, err error) {
+func resume(o Options, c *chain, old []aside, marks *marker) (s *spool, told []Event, err error) {
 	h, headErr := readHead(o.disk, o.Path, c)
 	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
 		return nil, nil, fmt.Errorf("read the head: %w", headErr)
@@ -57,13 +57,19 @@ func resume(o Options, c *chain, old []aside) (s *spool, told []Event, err error
 	if last.torn > 0 {
 		told = append(told, tornAs(last))
 	}
+	var key keyFile
+	if marks != nil {
+		key = marks.file
+	}
 	switch {
+	case key.last.seq > max(h.last.seq, last.last.seq):
+		told = append(told, s.missing("the log ended before the record that its key knows", key.last))
 	case h.last.seq > last.last.seq:
-		told = append(told, Event{gapEvent, map[string]string{
-			"reason": "the log ended before the line that its head knows",
-			"from":   strconv.FormatUint(last.last.seq+1, 10), "to": strconv.FormatUint(h.last.seq, 10),
-		}})
-		s.last, s.durable = h.last, h.last
+		told = append(told, s.missing("the log ended before the line that its head knows", h.last))
+	case key.state == keyForged:
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the number of the last record in the key file was not written with that key"}})
+	case headErr != nil && last.last.seq == 0 && marks != nil && key.expectsLog():
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the key was there, and neither its log nor its head"}})
 	case headErr != nil && last.last.seq > 0:
 		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was gone, or not written with the key of the log"}})
 	}
@@ -72,6 +78,15 @@ func resume(o Options, c *chain, old []aside) (s *spool, told []Event, err error
 	}
 	s.oldest = oldestOf(h, old, s.first)
 	return s, told, nil
+}
+
+// missing has the log go on behind a record that no file holds, so that the gap remains.
+func (s *spool) missing(reason string, known link) Event {
+	from := s.last.seq + 1
+	s.last, s.durable = known, known
+	return Event{gapEvent, map[string]string{
+		"reason": reason, "from": strconv.FormatUint(from, 10), "to": strconv.FormatUint(known.seq, 10),
+	}}
 }
 
 // oldestOf returns the number of the oldest line that has to be there.
@@ -129,7 +144,7 @@ func endOf(d disk, path string, c *chain, h head) (e end, first uint64, err erro
 		err = e.hash(f)
 	}
 	if err == nil && e.strange && e.last.seq == 0 {
-		err = fmt.Errorf("no line of %s was written with this key; bring the key that it was written with, or move the log away to begin a new one", path)
+		err = fmt.Errorf("no line of %s was written with this key; bring the key that it was written with, or move the log, its head and its key away to begin a new one", path)
 	}
 	return e, first, err
 }

@@ -15,15 +15,16 @@ import (
 // error is for what cannot be read; what is wrong with the log stands in the
 // report. It takes the memory of one line, however long the log is.
 func Verify(path string, key []byte) (*Report, error) {
-	var err error
+	k := keyFile{key: key, state: keyUnused}
 	if key == nil {
-		if key, err = readKey(osDisk{}, path); err != nil {
+		var err error
+		if k, err = readKey(osDisk{}, path); err != nil {
 			return nil, fmt.Errorf("verify the audit log: read its key: %w", err)
 		}
 	}
-	c := newChain(derive(key).chain)
+	c := newChain(derive(k.key).chain)
 	for {
-		v := &verifier{chain: c, report: &Report{Findings: []Finding{}}}
+		v := &verifier{chain: c, key: k, report: &Report{Findings: []Finding{}}}
 		if err := v.run(path); err != nil {
 			return nil, fmt.Errorf("verify the audit log: %w", err)
 		}
@@ -36,11 +37,19 @@ func Verify(path string, key []byte) (*Report, error) {
 
 // run reads the log once.
 func (v *verifier) run(path string) (err error) {
-	// The head comes first: the log may go on meanwhile, and never ends before it.
+	// The key and the head come first: the log may go on meanwhile, and never ends before them.
+	if v.key.state == keyForged {
+		v.report.add(keyPath(path), 0, "the number of the last record was not written with this key")
+	}
 	if err := v.readHead(path); err != nil {
 		return err
 	}
 	f, err := openFiles(path)
+	if errors.Is(err, fs.ErrNotExist) && v.key.expectsLog() {
+		v.report.add(path, 0, "the log is missing, and its key says that there was one")
+		v.end(path)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -55,6 +64,7 @@ func (v *verifier) run(path string) (err error) {
 // verifier goes over the lines of a log in order.
 type verifier struct {
 	chain  *chain
+	key    keyFile
 	report *Report
 	head   head
 	// last is the last authentic line, and strange how many lines behind it are not.
@@ -107,6 +117,9 @@ func (v *verifier) line(path string, number int, line rawLine) {
 	if at.seq == v.head.last.seq && at.mac != v.head.last.mac {
 		v.report.add(path, number, "record %d is another than the head knows", at.seq)
 	}
+	if at.seq == v.key.last.seq && at.mac != v.key.last.mac {
+		v.report.add(path, number, "record %d is another than the key knows", at.seq)
+	}
 	if name := ownEvent(line.text); name == gapEvent {
 		v.report.add(path, number, "when the log was opened here, lines or the head were missing")
 	}
@@ -147,8 +160,8 @@ func (v *verifier) begins(path string, number int, at link, linked bool) {
 
 // end checks that the log reaches as far as it should.
 func (v *verifier) end(path string) {
-	if v.last.seq+v.strange < v.head.last.seq {
-		v.report.add(path, 0, "the end was cut off: %s missing", v.missing(v.last.seq+1, v.head.last.seq))
+	if known := max(v.head.last.seq, v.key.last.seq); v.last.seq+v.strange < known {
+		v.report.add(path, 0, "the end was cut off: %s missing", v.missing(v.last.seq+1, known))
 	}
 	v.report.Last = v.last.seq
 	if v.last.seq > 0 {

@@ -20,6 +20,8 @@ const (
 type writer struct {
 	log   *Log
 	spool *spool
+	// marks has the key file know how far the log reaches; it is nil where that is not noted.
+	marks *marker
 	// known is the last line that the head knows for good, whatever becomes of the power.
 	known link
 	// retry is how long to wait before the next try, 0 while the disk works.
@@ -48,8 +50,21 @@ func (w *writer) begin(told []Event) error {
 	if err := w.sync(); err != nil {
 		return err
 	}
+	marks := w.marks
+	w.marks = nil // until it is known that the file can be written
 	if err := w.checkpoint(); err != nil {
 		return err
+	}
+	if marks != nil {
+		writable, err := marks.begin(w.known)
+		if err != nil {
+			return err
+		}
+		if writable {
+			w.marks = marks
+		} else {
+			w.log.o.Logger.Warn("audit key is read-only", "file", keyPath(w.log.o.Path), "effect", "a log that is removed or rolled back together with its head is not detected")
+		}
 	}
 	w.upkeep(w.prune())
 	return nil
@@ -246,7 +261,7 @@ func (w *writer) makeRoom() {
 	w.upkeep(err)
 }
 
-// checkpoint writes the head, which knows only what is durable.
+// checkpoint writes the head, which knows only what is durable, and then the mark of the key.
 func (w *writer) checkpoint() error {
 	o := &w.log.o
 	at := w.spool.durable
@@ -254,7 +269,10 @@ func (w *writer) checkpoint() error {
 		return err
 	}
 	w.known = at
-	return nil
+	if w.marks == nil {
+		return nil
+	}
+	return w.marks.reach(at)
 }
 
 // end writes what is left, and gives the log up.
