@@ -45,7 +45,7 @@ var layout = map[string][]string{
 	"internal/hooks":           {"call", "scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact", "internal/telemetry"},
 	"internal/gofunc":          {"scripting", "identity", "internal/catalog", "internal/watchdog", "diag", "internal/hclfile", "internal/schema", "internal/host/modules"},
 	"internal/lanes":           {},
-	"internal/lockfile":        {"internal/jsongate"},
+	"internal/lockfile":        {"internal/jsongate", "internal/plain"},
 	"internal/nesting":         {"scripting"},
 	"internal/audience":        {},
 	"internal/audit":           {"identity", "internal/jsongate", "internal/redact"},

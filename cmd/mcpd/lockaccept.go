@@ -19,6 +19,7 @@ type accepting struct {
 	locking
 	hash  string
 	force bool
+	raw   bool
 }
 
 func newLockAccept(e env) *cobra.Command {
@@ -31,7 +32,10 @@ mcpd.lock: all of it, or what is of one upstream, or of some of its tools. A ser
 that runs sees the change, and serves these tools.
 
 What a server lists can change between two questions: with --hash, the tool is
-accepted only as mcpd lock diff has shown it.`,
+accepted only as mcpd lock diff has shown it.
+
+A tool whose definition holds invisible characters is served with these as escapes,
+and as its server writes it when it is accepted with --raw.`,
 		Example: `  mcpd lock accept
   mcpd lock accept github search_code
   mcpd lock accept github search_code --hash 5f2fce6dea888958039a167bffc7d070e1bbc23be952067f26dd5e598f969b7f`,
@@ -41,6 +45,7 @@ accepted only as mcpd lock diff has shown it.`,
 	a.add(cmd)
 	cmd.Flags().StringVar(&a.hash, "hash", "", "accept the tool only if its definition has this `SHA256`")
 	cmd.Flags().BoolVar(&a.force, "force", false, "accept what is too long for mcpd lock diff to show it in full, too")
+	cmd.Flags().BoolVar(&a.raw, "raw", false, "have tools served with their invisible characters as they are")
 	return cmd
 }
 
@@ -59,15 +64,18 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.check(drifts, operands); err != nil {
-		return err
-	}
 	lock, err := lockfile.Read(a.files.lockPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = new(lockfile.Lock), nil
 	}
 	if err != nil {
 		return findings("%v", err)
+	}
+	if a.raw {
+		expose(lock, drifts, operands)
+	}
+	if err := a.check(drifts, operands); err != nil {
+		return err
 	}
 	changed := 0
 	for _, d := range drifts {
@@ -88,6 +96,25 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 		return &exitError{code: exitFindings} // what there is to say was said
 	}
 	return nil
+}
+
+// expose makes the changes of drifts raw, and adds the tools that were accepted and are
+// served with escapes.
+func expose(lock *lockfile.Lock, drifts []engine.Drift, operands []string) {
+	for i := range drifts {
+		d := &drifts[i]
+		differing := map[string]bool{}
+		for j, c := range d.Changes {
+			differing[c.Name] = true
+			d.Changes[j].New = c.New.AsRaw()
+		}
+		for _, t := range lock.Tools(d.Upstream) {
+			named := len(operands) < 2 || slices.Contains(operands[1:], t.Name())
+			if named && !differing[t.Name()] && t.Hides() && !t.Raw() && slices.Contains(d.Tools, t.Name()) {
+				d.Changes = append(d.Changes, lockfile.Change{Kind: lockfile.Changed, Upstream: d.Upstream, Name: t.Name(), Old: t, New: t.AsRaw()})
+			}
+		}
+	}
 }
 
 // check refuses what the user does not mean, or cannot have seen.
@@ -125,8 +152,14 @@ func tellAccepted(e env, drifts []engine.Drift) error {
 			if c.Kind != lockfile.Removed {
 				hash = " sha256 " + c.New.Hash()
 			}
+			if c.New.Raw() {
+				hash += " raw"
+			}
 			if _, err := fmt.Fprintf(e.text(), "accepted: %s %s %q%s\n", c.Kind, c.Upstream, c.Name, hash); err != nil {
 				return err
+			}
+			if c.New.Hides() && !c.New.Raw() {
+				tell(e, "the tool %q of %s holds invisible characters, which are served as escapes; calls that need them as they are need --raw", c.Name, c.Upstream)
 			}
 		}
 	}

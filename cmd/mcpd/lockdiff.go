@@ -57,6 +57,9 @@ func (l *locking) diff(ctx context.Context, e env, operands []string) error {
 			if _, err := fmt.Fprint(e.text(), c.Diff()); err != nil {
 				return err
 			}
+			if c.New.Hides() {
+				tell(e, "the tool %q of %s holds invisible characters, which are shown as escapes", c.Name, c.Upstream)
+			}
 		}
 	}
 	switch uncompared := tellUncompared(e, drifts); {

@@ -16,7 +16,6 @@ import (
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/plain"
 	"github.com/mcpd/mcpd/internal/upstream"
 )
 
@@ -51,6 +50,8 @@ type offer struct {
 	items    []*catalog.Item
 	left     []catalog.LeftOut
 	problems diag.List
+	// instructions are those for models, "" for none.
+	instructions string
 	// first says that pinned are taken in without a question, and quarantined are what
 	// somebody has to accept first.
 	first       bool
@@ -199,8 +200,8 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, 
 		f.known = append(f.known, o)
 		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
 		offered.Problems = append(offered.Problems, o.problems...)
-		if text := strings.TrimSpace(f.veil.Redact(listing.Instructions)); u.Instructions && text != "" {
-			offered.Instructions = append(offered.Instructions, plain.Prompt("["+u.Name+"] ", text, maxMessage))
+		if o.instructions != "" {
+			offered.Instructions = append(offered.Instructions, o.instructions)
 		}
 	}
 	offered.Accepted = f.pins.hash(f.known)
@@ -242,13 +243,14 @@ func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool,
 	}
 	m.mode, m.pins = f.pins.mode(u)
 	m.all(l)
-	if asked && m.pins {
+	if asked {
 		m.judge.last.Store(&verdict{l, m.held})
 	}
 	m.unknown(l, asked)
+	instructions := m.instruct(strings.TrimSpace(f.veil.Redact(l.Instructions)))
 	return &offer{
 		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, items: m.items, left: m.left, problems: m.problems,
-		first: m.first, pinned: m.pinned, quarantined: m.changes,
+		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/plain"
 	"github.com/mcpd/mcpd/internal/upstream"
 	"github.com/mcpd/mcpd/internal/uritemplate"
 	"github.com/mcpd/mcpd/scripting"
@@ -26,7 +28,8 @@ type maker struct {
 	veil      Veil
 	completes bool
 	before    map[[32]byte]*catalog.Item
-	// pins says that tools are held to the lock, in a mode.
+	// pins says that all tools are held to the lock, in a mode; otherwise those are that
+	// hold invisible characters.
 	pins bool
 	mode lockfile.Mode
 	lock *lockfile.Lock
@@ -72,10 +75,7 @@ func (m *maker) all(l *upstream.Listing) {
 	if m.block.Offers(hclfile.OfferTools) {
 		tools, more := included(m.block, l.Tools)
 		m.cut(catalog.Tools, more, maxTools)
-		if m.pins {
-			tools = m.accepted(tools)
-		}
-		m.each(catalog.Tools, tools, m.tool)
+		m.each(catalog.Tools, m.accepted(tools), m.tool)
 	}
 	if m.block.Offers(hclfile.OfferResources) {
 		m.each(catalog.Resources, l.Resources, m.resource)
@@ -118,13 +118,17 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 	}
 	key := m.key(kind, entry)
 	if held, pinned := m.held[said.text("name")]; pinned && kind == catalog.Tools {
-		key = m.key(kind, held.Definition()) // however the server writes it
+		key = m.key(kind, fmt.Appendf(nil, "%s %t", held.Definition(), held.Raw())) // however the server writes it
 	}
 	item := m.before[key]
 	if item == nil {
-		item = m.item(kind, said)
+		shown, err := m.shown(kind, said)
+		if err != nil {
+			return said, err
+		}
+		item = m.item(kind, shown)
 		item.Key = key
-		if err := make(item, said); err != nil {
+		if err := make(item, shown); err != nil {
 			return said, err
 		}
 		item.Settle()
@@ -203,11 +207,16 @@ func iconsOf(list json.RawMessage) (icons []hclfile.Icon) {
 		return nil
 	}
 	for _, icon := range said[:min(len(said), 16)] {
-		if at, err := url.Parse(icon.Src); err == nil && (at.Scheme == "https" || at.Scheme == "data") {
+		if at, err := url.Parse(icon.Src); err == nil && (at.Scheme == "https" || at.Scheme == "data") && !hidesIcon(icon.Src, icon.MIMEType, icon.Theme, icon.Sizes) {
 			icons = append(icons, hclfile.Icon{Src: icon.Src, MIMEType: icon.MIMEType, Sizes: icon.Sizes, Theme: icon.Theme})
 		}
 	}
 	return icons
+}
+
+// hidesIcon reports whether an icon holds invisible characters.
+func hidesIcon(src, mimeType, theme string, sizes []string) bool {
+	return plain.Hides(src) || plain.Hides(mimeType) || plain.Hides(theme) || slices.ContainsFunc(sizes, plain.Hides)
 }
 
 // named checks what a tool or a prompt is called here.
@@ -224,8 +233,8 @@ func addressed(uri string) error {
 	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
 		return errors.New("it has no absolute URI")
 	}
-	if diag.Printable(uri) != uri {
-		return errors.New("its URI holds characters that control a terminal, or reorder text")
+	if plain.Hides(uri) || strings.ContainsAny(uri, "\t\n") {
+		return errHidesAddress
 	}
 	return nil
 }

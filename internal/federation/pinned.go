@@ -79,6 +79,11 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 
 // accepted returns the entries of tools that may be served.
 func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
+	mode := m.mode
+	if !m.pins {
+		served, entries = m.apart(entries)
+		mode = lockfile.Strict
+	}
 	l := listedOf(m.block.Name, entries, m.veil)
 	refused := map[string]bool{}
 	for i, entry := range l.refused {
@@ -86,16 +91,15 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 		refused[name] = true
 		m.leave(catalog.Tools, name, l.why[i].Error())
 	}
-	verdict := m.lock.Check(m.block.Name, l.tools, m.mode)
-	fit := map[lockfile.Tool]bool{}
+	verdict := m.lock.Check(m.block.Name, l.tools, mode)
 	m.held = make(map[string]lockfile.Tool, len(verdict.Served))
 	for _, t := range verdict.Served {
 		if !refused[t.Name()] { // nobody knows which of the two would be called
-			fit[t], m.held[t.Name()] = true, t
+			m.held[t.Name()] = t
 		}
 	}
 	for i, t := range l.tools {
-		if fit[t] {
+		if held, fits := m.held[t.Name()]; fits && held.Equal(t) {
 			served = append(served, l.entries[i])
 		}
 	}
@@ -114,6 +118,8 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 func (m *maker) reason(c lockfile.Change, ambiguous bool) string {
 	why := "nobody has accepted it"
 	switch {
+	case !ambiguous && c.New.Hides():
+		why = "it holds invisible characters, and nobody has accepted it"
 	case ambiguous:
 		return "it is listed several times, with different definitions"
 	case c.Kind == lockfile.Changed:

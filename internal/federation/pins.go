@@ -269,10 +269,21 @@ func (p *pins) tellAccepted() {
 	}
 	for _, upstream := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.served.Upstreams(), p.lock.Upstreams())))) {
 		for _, c := range p.served.Check(upstream, p.lock.Tools(upstream), lockfile.Strict).Changes {
-			p.Logger.Info("a change of a tool of an upstream is accepted", attributesOf(c)...)
-			p.Audit("upstream.accepted", textsOf(c))
+			p.tellAcceptedOne(c)
+		}
+		for _, c := range p.served.Exposed(upstream, p.lock) {
+			p.tellAcceptedOne(c)
 		}
 	}
+}
+
+func (p *pins) tellAcceptedOne(c lockfile.Change) {
+	attributes, texts := attributesOf(c), textsOf(c)
+	if c.New.Raw() {
+		attributes, texts["raw"] = append(attributes, slog.Bool("raw", true)), "true"
+	}
+	p.Logger.Info("a change of a tool of an upstream is accepted", attributes...)
+	p.Audit("upstream.accepted", texts)
 }
 
 // textsOf returns a change for records: definitions are their hashes, "" for none.

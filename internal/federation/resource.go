@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/plain"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/internal/upstream"
 	"github.com/mcpd/mcpd/internal/uritemplate"
@@ -35,6 +36,9 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 // template makes an item of a template.
 func (m *maker) template(item *catalog.Item, said members) error {
 	text := said.text("uriTemplate")
+	if plain.Hides(text) {
+		return errHidesAddress
+	}
 	parsed, err := uritemplate.Parse(text)
 	if err != nil {
 		return fmt.Errorf("its template does not do: %w", err)

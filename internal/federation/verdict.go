@@ -38,7 +38,8 @@ func (m *maker) accepts(name string) func(*upstream.Listing) bool {
 			if other.Load() != nil {
 				other.Store(nil) // and the listing with it
 			}
-			return v.held[name] == held
+			now, is := v.held[name]
+			return is && now.Equal(held)
 		}
 		f := other.Load()
 		if f == nil || f.in != now {

@@ -53,7 +53,7 @@ var rules = map[string]*rule{
 	"codeact": {single: true, args: args("tools", "max_calls", "max_parallel", "max_stdout", "search", "timeout", "ask_timeout", "labels"),
 		blocks: []string{"limits"}, own: boundsOfCall},
 	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
-		"prefix", "include", "exclude", "rename", "offer", "instructions", "ask", "max_rounds", "max_tokens",
+		"prefix", "include", "exclude", "rename", "offer", "instructions", "escape", "ask", "max_rounds", "max_tokens",
 		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin", "lazy"),
 		blocks: []string{"header", "override", "limits", "container"}, own: boundsOfCall},
 	"container": {single: true, args: join(required("image", "port"),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/wildcard"
 )
 
 // Upstream is an upstream block: another MCP server, whose tools, resources and prompts
@@ -41,6 +42,10 @@ type Upstream struct {
 	Offer []string
 	// Instructions adds those of the server to our own, behind its name.
 	Instructions bool
+	// Escape are names, URIs and patterns of its resources, templates and prompts that are
+	// offered although they hold invisible characters, with these as escapes;
+	// "instructions" stands for its instructions.
+	Escape []string
 	// Include and Exclude are names and patterns of its tools, as it calls them itself. A
 	// nil Include is all of them.
 	Include, Exclude []Name
@@ -152,6 +157,12 @@ func (u *Upstream) Includes(name string) bool {
 
 // Offers reports whether what is of a kind is offered.
 func (u *Upstream) Offers(kind string) bool { return slices.Contains(u.Offer, kind) }
+
+// Escapes reports whether something is offered with its invisible characters as escapes
+// that the server calls name.
+func (u *Upstream) Escapes(name string) bool {
+	return slices.ContainsFunc(u.Escape, func(pattern string) bool { return wildcard.Matches(pattern, name) })
+}
 
 // Override returns what the file says of a tool that the server calls name; nil for
 // nothing.

@@ -29,6 +29,7 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 		u.Offer = d.choices(b.Body, "offer", offerKinds)
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
+	u.Escape = d.escapes(b.Body)
 	u.Rename = d.textMap(b.Body, "rename")
 	entries := d.entries(b.Body, "rename")
 	u.renamed = make(map[string]diag.Range, len(entries))
@@ -71,6 +72,23 @@ func (d *decoder) patterns(body *hclsyntax.Body, argument, characters string) []
 		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
 	}
 	return names
+}
+
+// escapes decodes what is offered although it holds invisible characters.
+func (d *decoder) escapes(body *hclsyntax.Body) []string {
+	list, ok := d.strings(body, "escape")
+	if ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(body.Attributes["escape"].Expr.Range()), "the list \"escape\" is empty", "name URIs of resources, names of prompts, or patterns of them, or remove it")
+	}
+	taken := named{}
+	for _, e := range list {
+		if e.text == "" {
+			d.fail("bad-name", d.f.rng(e.where), "this is the name of nothing", "write a URI, the name of a prompt, \"instructions\", or a pattern such as \"docs://*\"")
+		} else {
+			d.claimName(taken, e.text, e.where, "%q stands twice in \"escape\"", e.text)
+		}
+	}
+	return textsOf(list)
 }
 
 // choices decodes a list of which each is one of some words, and stands once.

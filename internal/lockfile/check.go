@@ -28,6 +28,9 @@ type Verdict struct {
 // Check compares what an upstream lists, all of it, with what was accepted. Tools of other
 // upstreams among it are neither served nor told of.
 //
+// A tool that [Tool.Hides] something is in quarantine until it is accepted, also when its
+// upstream is seen for the first time.
+//
 // A name that is listed with several definitions is in quarantine whatever the mode and the
 // lock say, since nobody knows which of them a call reaches; its Change has the first that
 // was not accepted, in the order of their texts.
@@ -76,11 +79,15 @@ func (v *Verdict) removed(old Tool) {
 // or the zero Tool.
 func (v *Verdict) judge(old Tool, same []Tool) {
 	listed := same[0]
-	if len(same) == 1 && (listed == old || v.First) {
+	switch {
+	case len(same) == 1 && listed.Equal(old):
+		v.Served = append(v.Served, old)
+		return
+	case len(same) == 1 && v.First && !listed.hides:
 		v.Served = append(v.Served, listed)
 		return
 	}
-	if listed == old {
+	if listed.Equal(old) {
 		listed = same[1]
 	}
 	kind := Changed

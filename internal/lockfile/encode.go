@@ -16,6 +16,10 @@ const (
 	hashWord     = "sha256 "
 )
 
+// rawLine stands behind the hash of a tool that was accepted with its invisible characters as
+// they are.
+const rawLine = "raw\n"
+
 // Encode returns the file of a lock. Equal locks have equal files.
 func (l *Lock) Encode() []byte {
 	file := append(make([]byte, 0, l.Len()), head...)
@@ -23,6 +27,9 @@ func (l *Lock) Encode() []byte {
 		file = append(file, upstreamLine(a.upstream)...)
 		for _, t := range a.tools {
 			file = append(file, t.lines()...)
+			if t.raw {
+				file = append(file, rawLine...)
+			}
 			file = append(appendSheet(file, t), '\n')
 		}
 	}
@@ -42,7 +49,7 @@ func (l *Lock) Len() int {
 func (a accepted) len() int {
 	n := len(upstreamLine(a.upstream))
 	for _, t := range a.tools {
-		n += t.size
+		n += t.Len()
 	}
 	return n
 }

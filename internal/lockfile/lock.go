@@ -92,6 +92,22 @@ func (l *Lock) Accept(changes ...Change) *Lock {
 	return d.lock()
 }
 
+// Exposed returns the tools of an upstream that another lock holds with the same definition,
+// and raw, as this lock does not.
+func (l *Lock) Exposed(upstream string, other *Lock) (changes []Change) {
+	before, _ := l.of(upstream)
+	for _, now := range other.Tools(upstream) {
+		if !now.raw {
+			continue
+		}
+		i, known := slices.BinarySearchFunc(before, now.name, func(t Tool, name string) int { return strings.Compare(t.name, name) })
+		if known && !before[i].raw && before[i].Equal(now) {
+			changes = append(changes, Change{Kind: Changed, Upstream: upstream, Name: now.name, Old: before[i], New: now})
+		}
+	}
+	return changes
+}
+
 // draft is a lock that changes: tools by the names of their upstreams and their own.
 type draft map[string]map[string]Tool
 

@@ -159,6 +159,8 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 		return Tool{}, fmt.Errorf("want %sand the hash of the definition in the next line", hashWord)
 	}
 	hash := strings.TrimPrefix(r.line, hashWord)
+	following, _, _ := strings.Cut(r.rest, "\n")
+	asIs := strings.TrimRight(following, " \t\r")+"\n" == rawLine && r.next()
 	raw, err := r.sheet()
 	if err != nil {
 		return Tool{}, err
@@ -178,6 +180,10 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 		return Tool{}, errors.New("the definition does not fit its sha256: it was edited by hand, or mixed by a merge")
 	case t.name != name:
 		return Tool{}, errors.New("the definition is that of another name")
+	case asIs && !t.hides:
+		return Tool{}, errors.New("the line raw is for definitions with invisible characters, and this one has none; remove the line")
+	case asIs:
+		t = t.AsRaw()
 	}
 	return t, nil
 }

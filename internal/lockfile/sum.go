@@ -16,6 +16,11 @@ func (l *Lock) Sum() (sum [sha256.Size]byte) {
 		for i := range a.tools {
 			h.Write(a.tools[i].sum[:])
 		}
+		for i := range a.tools {
+			if a.tools[i].raw {
+				h.Write(binary.AppendUvarint([]byte(rawLine), uint64(i)))
+			}
+		}
 	}
 	h.Sum(sum[:0])
 	return sum

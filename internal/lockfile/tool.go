@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/plain"
 )
 
 // The bounds of an entry. What is beyond is no tool: a model could not read it.
@@ -29,7 +30,10 @@ type Tool struct {
 	upstream, name, definition string
 
 	sum  [sha256.Size]byte // of the definition
-	size int               // of the block
+	size int               // of the block, without a line for raw
+
+	hides bool // the definition holds invisible characters
+	raw   bool // these are served as they are
 }
 
 // Upstream returns the name of the upstream's block.
@@ -46,10 +50,34 @@ func (t Tool) Definition() json.RawMessage { return json.RawMessage(t.definition
 func (t Tool) Hash() string { return hex.EncodeToString(t.sum[:]) }
 
 // Len returns how much of a lock file the tool takes, in bytes.
-func (t Tool) Len() int { return t.size }
+func (t Tool) Len() int {
+	if t.raw {
+		return t.size + len(rawLine)
+	}
+	return t.size
+}
 
-// Equal reports whether two tools are the same, with the same definition.
-func (t Tool) Equal(other Tool) bool { return t == other }
+// Hides reports whether the definition holds invisible characters ([plain.Hides]). Such a
+// tool is never taken in without a question, and is served with these escaped, unless it is
+// [Tool.Raw].
+func (t Tool) Hides() bool { return t.hides }
+
+// Raw reports whether the tool was accepted with its invisible characters as they are.
+func (t Tool) Raw() bool { return t.raw }
+
+// AsRaw returns the tool as one that is accepted with its invisible characters as they are;
+// it is the same tool where there are none.
+func (t Tool) AsRaw() Tool {
+	t.raw = t.hides
+	return t
+}
+
+// Equal reports whether two tools are the same, with the same definition. How they were
+// accepted does not matter.
+func (t Tool) Equal(other Tool) bool {
+	t.raw = other.raw
+	return t == other
+}
 
 // byName orders tools of one upstream, and definitions of one name.
 func byName(a, b Tool) int {
@@ -131,7 +159,7 @@ func define(upstream string, value any, most int) (Tool, error) {
 		return Tool{}, fmt.Errorf("it has no name of 1 to %d bytes", maxName)
 	}
 	canonical := appendValue(nil, definition)
-	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical)}
+	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical), hides: plain.HidesIn(definition)}
 	s := sheet{text: make([]byte, 0, 2*min(len(canonical), most)), most: most}
 	s.value(definition, 0)
 	t.size = len(t.lines()) + len(s.text) + len("\n")

@@ -18,12 +18,15 @@ var (
 	joins = strings.NewReplacer("\u200c", "", "\u200d", "")
 )
 
-// signs matches signs, each drawn as text or in colour, that are joined to others (UTS 51,
+// signs matches what [emoji] does.
+var signs = regexp.MustCompile(emoji)
+
+// emoji matches signs, each drawn as text or in colour, that are joined to others (UTS 51,
 // ED-16), and keys of telephones.
-var signs = func() *regexp.Regexp {
-	const sign = `[\p{So}‼⁉ℹ↔◻◼◽◾⤴⤵〰〽][\x{1f3fb}-\x{1f3ff}]?[\x{fe0e}\x{fe0f}]?`
-	return regexp.MustCompile(sign + `(?:\x{200d}` + sign + `)*|[0-9#*]\x{fe0f}?\x{20e3}`)
-}()
+const (
+	sign  = `[\p{So}\x{1f000}-\x{1faff}‼⁉ℹ↔◻◼◽◾⤴⤵〰〽][\x{1f3fb}-\x{1f3ff}]?[\x{fe0e}\x{fe0f}]?`
+	emoji = sign + `(?:\x{200d}` + sign + `)*|[0-9#*]\x{fe0f}?\x{20e3}`
+)
 
 // words matches words of scripts that join letters, or keep them apart, by U+200D and U+200C
 // (The Unicode Standard, 23.2): one of these between two letters of the script. It is made

@@ -78,7 +78,6 @@ func (l *line) escape(r rune) {
 
 // unseen reports whether a character shows nothing of its own, or encloses others.
 func unseen(r rune) bool {
-	const brailleBlank = '\u2800'
 	return !unicode.IsGraphic(r) || r != ' ' && unicode.Is(unicode.Zs, r) || r == brailleBlank ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Me)
 }
