@@ -32,7 +32,7 @@ var layout = map[string][]string{
 	"internal/selftest":        {"identity", "internal/asking", "internal/hclfile", "internal/host"},
 	"internal/crossref":        {"diag", "internal/asking", "internal/hclfile", "internal/grant", "internal/uritemplate"},
 	"internal/power":           {"diag", "internal/hclfile", "internal/grant"},
-	"internal/pipeline":        {"call", "scripting", "policylang", "identity", "internal/telemetry", "internal/asking", "internal/audit", "internal/catalog", "internal/content", "internal/deadline", "internal/gofunc", "internal/hclfile", "internal/hooks", "internal/host", "internal/jsongate", "internal/lanes", "internal/nesting", "internal/plain", "internal/ratelimit", "internal/redact", "internal/schema", "internal/state"},
+	"internal/pipeline":        {"call", "scripting", "policylang", "identity", "internal/telemetry", "internal/asking", "internal/audit", "internal/catalog", "internal/content", "internal/deadline", "internal/gofunc", "internal/hclfile", "internal/hooks", "internal/host", "internal/jsongate", "internal/lanes", "internal/nesting", "internal/plain", "internal/ratelimit", "internal/redact", "internal/reply", "internal/schema", "internal/state"},
 	"internal/replay":          {"call", "policylang", "internal/audit", "internal/pipeline", "internal/uritemplate"},
 	"internal/clip":            {},
 	"internal/plain":           {"internal/clip"},

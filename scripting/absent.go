@@ -31,16 +31,8 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
 	case "ask":
 		return "grant what it asks for: allow { ask { elicit = true } } makes elicit and ask", true
-	case "fetch", "XMLHttpRequest":
-		return `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`, true
 	case "eval":
 		return "text cannot be run as code here", true
-	case "require":
-		return `write import { name } from "./file.js" instead`, true
-	case "process":
-		return "use vars.NAME, declared by a variable block in mcpd.hcl", true
-	case "Buffer":
-		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
 	case "args":
 		return "a tool's arguments are members of input; args is their name in policies", true
 	case "principal":
@@ -58,7 +50,7 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 	case "event":
 		return "only hooks have an event; what the body works on is " + c.subject(), true
 	}
-	return "", false
+	return ofOtherHosts(name)
 }
 
 // elsewhere says what to write for what other languages have, or nothing.

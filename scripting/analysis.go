@@ -59,6 +59,10 @@ type analysis struct {
 	undeclared map[string]bool
 	// unicode are regular expressions with \p{…}.
 	unicode []ast.Expression
+	// locales are the called methods that format by locale.
+	locales []*ast.Identifier
+	// root is the tree; nil if only tokens were read.
+	root ast.Node
 }
 
 // member is the use of a property of a global: vars.stage, vars["stage"], or
@@ -70,6 +74,7 @@ type member struct {
 
 func analyse(body ast.Node) *analysis {
 	a := newAnalysis()
+	a.root = body
 	a.node(body)
 	return a
 }
@@ -217,10 +222,18 @@ func staticPath(n ast.Expression) string {
 	return ""
 }
 
-// call notices text.match(pattern) and its like, which compile a string.
+// call notices text.match(pattern) and its like, which compile a string, and methods
+// that format by locale.
 func (a *analysis) call(n *ast.CallExpression) {
 	method, ok := n.Callee.(*ast.DotExpression)
-	if !ok || len(n.ArgumentList) == 0 {
+	if !ok {
+		return
+	}
+	switch method.Identifier.Name.String() {
+	case "toLocaleString", "toLocaleDateString", "toLocaleTimeString":
+		a.locales = append(a.locales, &method.Identifier)
+	}
+	if len(n.ArgumentList) == 0 {
 		return
 	}
 	if _, literal := n.ArgumentList[0].(*ast.RegExpLiteral); literal {

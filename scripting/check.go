@@ -24,6 +24,7 @@ func (c *compilation) check(found *analysis) {
 	c.checkNames(found)
 	c.checkPromises(found)
 	c.checkAnswers(found)
+	c.checkLocales(found)
 	for _, pattern := range found.unicode {
 		if _, literal := pattern.(*ast.RegExpLiteral); !literal && found.bound["RegExp"] {
 			continue
@@ -222,6 +223,8 @@ func (c *compilation) checkNames(found *analysis) {
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if tool := c.ownTool(name, at); tool != "" {
 			d.Detail = tool // told where it is called
+		} else if c.src.Kind != Hook && slices.Contains(c.src.Inputs, name) {
+			d.Detail = "write " + c.subject() + "." + name
 		} else if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
 		} else if meant := c.elsewhere(name); meant != "" {
@@ -231,10 +234,24 @@ func (c *compilation) checkNames(found *analysis) {
 			}
 		} else if guess := c.guess(name); guess != "" {
 			d.Detail = guess
-		} else if guess := diag.DidYouMean(name, known); guess != "" {
+		} else if guess := c.nearName(found, name, at, known); guess != "" {
 			d.Detail = guess
 		}
 		c.report(d, at, at+file.Idx(len(name)))
+	}
+}
+
+// checkLocales warns of methods that format by locale, which the engine has not.
+func (c *compilation) checkLocales(found *analysis) {
+	if c.src.Kind == Code {
+		return
+	}
+	for _, method := range found.locales {
+		name := method.Name.String()
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "script-locale", Summary: name + " knows no locales in this JavaScript engine",
+			Detail: "write numbers.format(n, { decimals, group, point }) for a number, dates.format(date, pattern, { zone }) for a date",
+		}, method.Idx, method.Idx1())
 	}
 }
 

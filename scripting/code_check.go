@@ -220,8 +220,14 @@ func absentOfCode(name string) (advice string, ok bool) {
 		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
 	case "log":
 		return "write console.log(…)", true
-	case "fetch", "XMLHttpRequest", "WebSocket", "process", "global", "window", "document", "self", "Deno", "Bun",
-		"module", "exports", "__dirname", "__filename", "setImmediate", "http", "fs", "env", "exec", "kv", "sql", "secrets", "vars", "input":
+	case "Intl":
+		return "write toFixed(2) for a number and toISOString() for a date", true
+	case "performance":
+		return "write Date.now()", true
+	case "self", "http", "fs", "env", "exec", "kv", "sql", "secrets", "vars", "input":
+		return "code reaches nothing but its tools", true
+	}
+	if _, elsewhere := ofOtherHosts(name); elsewhere {
 		return "code reaches nothing but its tools", true
 	}
 	advice = ofKin(name)

@@ -16,6 +16,7 @@ func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
 		return analyse(function.Body)
 	}
 	a := newAnalysis()
+	a.root = function.Body
 	a.groups = map[string]bool{}
 	for _, group := range c.names().groups {
 		a.groups[group] = true

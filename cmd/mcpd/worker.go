@@ -108,15 +108,14 @@ func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
 	return x, report, nil
 }
 
-// tellConfinement logs what keeps the processes of what runs in them, where there are
-// such, from anything else than to compute.
+// tellConfinement logs what confines the processes that run bodies or programs, and warns
+// of what is missing.
 func tellConfinement(what string, report worker.Report, logger *slog.Logger) {
-	if report == nil {
-		return
+	switch {
+	case report == nil:
+	case report.Complete():
+		logger.Info(what+" run in processes of their own", slog.String("confined by", report.String()))
+	default:
+		logger.Warn(what+" are not fully confined", slog.String("missing", report.Missing()), slog.String("confined by", report.Confining()))
 	}
-	level := slog.LevelInfo
-	if !report.Complete() {
-		level = slog.LevelWarn
-	}
-	logger.Log(context.Background(), level, what+" run in processes of their own", slog.String("confined by", report.String()))
 }

@@ -90,8 +90,11 @@ func (r *AskRequest) appendTo(dst []byte, version, id string) []byte {
 		return dst
 	}
 	dst = append(appendMember(dst, "params"), '{')
-	hasID := false
-	for object, ok := members(r.Params); ok; {
+	params, hasID := []byte(r.Params), false
+	if r.Method == methodSample {
+		params = fitSampling(params, version)
+	}
+	for object, ok := members(params); ok; {
 		var name, value []byte
 		if name, value, ok = object.member(); !ok {
 			break

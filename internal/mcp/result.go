@@ -16,7 +16,11 @@ func (c *call) succeeded(r *Request, response *Response) *result {
 	if r.Kind == Tools {
 		return c.toolResult(response)
 	}
-	made := &result{members: inner(response.Result), revision: response.Revision}
+	answer := []byte(response.Result)
+	if r.Kind == Prompts && r.Argument == "" {
+		answer = fitPrompt(answer, c.version())
+	}
+	made := &result{members: inner(answer), revision: response.Revision}
 	if c.era == modern && r.Kind == Resources {
 		made.more = appendCaching(nil, 0, true)
 		if r.Resume == nil {
@@ -27,14 +31,15 @@ func (c *call) succeeded(r *Request, response *Response) *result {
 }
 
 // toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
-// Result). Legacy revisions know structured content that is an object alone.
+// Result). Legacy revisions know structured content that is an object alone, and the
+// older ones fewer types of content blocks.
 func (c *call) toolResult(r *Response) *result {
 	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
 	content := r.Content
 	if len(content) == 0 {
 		content = []byte("[]")
 	}
-	b = appendValue(b, "content", content)
+	b = appendValue(b, "content", fitBlocks(content, c.version()))
 	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || isObject(structured)) {
 		b = appendValue(b, "structuredContent", structured)
 	}

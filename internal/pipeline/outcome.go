@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/internal/reply"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -27,6 +28,9 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 	case scripting.Text:
 		return call.Result{Value: r.JSON, Content: content.Text(r.JSON)}, nil
 	default:
+		if blocks := reply.PlainBlocks(r.JSON); blocks != nil {
+			return call.Result{Value: orNull(nil), Content: blocks, Rich: true}, nil
+		}
 		return call.Result{Value: r.JSON, Content: content.Value(r.JSON)}, nil
 	}
 }
@@ -36,7 +40,11 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	value := orNull(r.JSON)
 	if !x.entry.Output.Sure() {
 		if violations := x.entry.Output.Value(value); len(violations) > 0 {
-			return call.Result{}, x.traced(x.brokenOutput(violations))
+			broken := x.brokenOutput(violations)
+			if x.entry.Upstream == "" && onlyBlocks(r) {
+				broken.Message += "; a tool with outputs returns content beside its value: content.structured(value, blocks)"
+			}
+			return call.Result{}, x.traced(broken)
 		}
 	}
 	result := call.Result{Value: value, Structured: value}
@@ -46,6 +54,11 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	}
 	result.Content = content.Value(value)
 	return result, nil
+}
+
+// onlyBlocks reports whether a body returned content without a value beside it.
+func onlyBlocks(r *scripting.Result) bool {
+	return r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil
 }
 
 func (x *execution) brokenOutput(violations []schema.Violation) *call.Error {

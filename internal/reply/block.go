@@ -19,16 +19,19 @@ type block struct {
 	MIMEType string `json:"mimeType"`
 	URI      string `json:"uri"`
 	Name     string
-	Resource *struct {
-		URI        string `json:"uri"`
-		MIMEType   string `json:"mimeType"`
-		Text, Blob *string
-	}
+	Resource *embedded
 	// Annotations are decoded for their types alone.
 	Annotations *struct {
 		Audience []string
 		Priority *float64
 	}
+}
+
+// embedded is the resource that a block embeds.
+type embedded struct {
+	URI        string `json:"uri"`
+	MIMEType   string `json:"mimeType"`
+	Text, Blob *string
 }
 
 // decodeBlocks decodes and checks an array of blocks.

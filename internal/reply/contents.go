@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
+	"strings"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -18,7 +20,8 @@ var errNoContents = errors.New("the resource returned nothing; return a string, 
 
 // Contents returns {"contents": […]} of what the body of a resource returned
 // (2026-07-28 server/resources, Resource Contents): a string is text, rich
-// content becomes one entry a block, and any other value is its JSON. An empty
+// content becomes one entry a block, and any other value is its JSON. Blocks that are
+// plain values are content too, unless the author declares a JSON type. An empty
 // mimeType leaves the type to what was returned.
 func Contents(uri, mimeType string, r *scripting.Result) (json.RawMessage, error) {
 	switch r.Kind {
@@ -29,8 +32,17 @@ func Contents(uri, mimeType string, r *scripting.Result) (json.RawMessage, error
 	case scripting.Content:
 		return ofBlocks(uri, mimeType, r.Content)
 	default:
+		if blocks := PlainBlocks(r.JSON); blocks != nil && !isJSONType(mimeType) {
+			return ofBlocks(uri, mimeType, blocks)
+		}
 		return text(uri, orElse(mimeType, jsonType), quote(string(r.JSON))), nil
 	}
+}
+
+// isJSONType reports whether a media type is JSON (RFC 6839 section 3.1).
+func isJSONType(mimeType string) bool {
+	base, _, err := mime.ParseMediaType(mimeType)
+	return err == nil && (base == jsonType || strings.HasSuffix(base, "+json"))
 }
 
 // Stored returns {"contents": […]} of what stands in a file.

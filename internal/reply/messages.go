@@ -28,7 +28,12 @@ func Messages(description string, r *scripting.Result) (json.RawMessage, error) 
 		}
 	default:
 		var err error
-		if b, err = appendReturned(b, r.JSON); err != nil {
+		if blocks := PlainBlocks(r.JSON); blocks != nil {
+			b, err = appendBlocks(b, "user", blocks)
+		} else {
+			b, err = appendReturned(b, r.JSON)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

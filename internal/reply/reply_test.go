@@ -54,7 +54,9 @@ func TestWhatIsNoMessageIsToldAsSuch(t *testing.T) {
 	const wrong = "the prompt must return messages: [{ role, content }]"
 	const untyped = "message 1: block 1: a resource in a prompt needs a mimeType, a type and a subtype"
 	for value, want := range map[string]string{
-		`null`: wrong, `{}`: wrong, `1`: wrong, `["a"]`: wrong, `{"messages":[]}`: wrong, `[{"type":"text","text":"x"}]`: wrong,
+		`null`: wrong, `{}`: wrong, `1`: wrong, `["a"]`: wrong, `{"messages":[]}`: wrong, `[{"type":"text","text":"x","id":1}]`: wrong,
+		`[{"type":"text","text":"x"}]`:   `{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`,
+		`{"type":"text","text":"x"}`:     `{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`,
 		`[]`:                             `{"messages":[]}`,
 		`{"content":"x"}`:                `message 1: its role must be "user" or "assistant"`,
 		`{"role":"user"}`:                "message 1: it needs content: a string, or what content.text() and its kin make",

@@ -28,22 +28,43 @@ func (r Report) Complete() bool {
 // String returns one line, such as "rlimits, seccomp; without landlock: the
 // kernel has none".
 func (r Report) String() string {
-	var on, off []string
+	parts := []string{r.Confining()}
 	for _, f := range r {
-		switch {
-		case !f.On:
-			off = append(off, "without "+f.Name+": "+f.Detail)
-		case f.Detail != "":
-			on = append(on, f.Name+" "+f.Detail)
-		default:
-			on = append(on, f.Name)
+		if !f.On {
+			parts = append(parts, "without "+f.missing())
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Confining names the facilities that confine the process, such as "rlimits,
+// landlock 6"; "nothing" if none does.
+func (r Report) Confining() string {
+	var on []string
+	for _, f := range r {
+		if f.On {
+			on = append(on, strings.TrimSpace(f.Name+" "+f.Detail))
 		}
 	}
 	if len(on) == 0 {
-		on = []string{"nothing"}
+		return "nothing"
 	}
-	return strings.Join(append([]string{strings.Join(on, ", ")}, off...), "; ")
+	return strings.Join(on, ", ")
 }
+
+// Missing names the facilities that do not confine the process, each with the reason,
+// such as "landlock: the kernel has none".
+func (r Report) Missing() string {
+	var off []string
+	for _, f := range r {
+		if !f.On {
+			off = append(off, f.missing())
+		}
+	}
+	return strings.Join(off, "; ")
+}
+
+func (f Facility) missing() string { return f.Name + ": " + f.Detail }
 
 // without returns a facility that is not on.
 func without(name, why string) Facility { return Facility{Name: name, Detail: why} }

@@ -19,6 +19,16 @@ func TestAReportIsOneLine(t *testing.T) {
 	}
 }
 
+func TestReport_missing(t *testing.T) {
+	r := Report{{Name: "rlimits", On: true}, with("seccomp", syscall.EPERM), {Name: "landlock", On: true, Detail: "6"}, with("x", errors.New("out of luck"))}
+	if got := r.Confining(); got != "rlimits, landlock 6" {
+		t.Errorf("confining: %q", got)
+	}
+	if got := r.Missing(); got != "seccomp: it is not permitted here; x: out of luck" {
+		t.Errorf("missing: %q", got)
+	}
+}
+
 func TestAReportIsCompleteWhenNothingIsMissing(t *testing.T) {
 	on, off := with("a", nil), with("b", syscall.ENOSYS)
 	for _, c := range []struct {

@@ -151,7 +151,7 @@ func (p *player) expect(want []string) {
 	}
 }
 
-// publish publishes what has a name: "fewer" tools, those that are "asking",
+// publish publishes what has a name: "fewer" tools, those that are "asking", "blocks",
 // "same", which changes nothing, or "no resources", "no templates" and "no prompts".
 func (p *player) publish(name string) {
 	switch name {
@@ -160,6 +160,9 @@ func (p *player) publish(name string) {
 	case "asking":
 		p.backend.Publish(append(Tools(), Asking()...)...)
 		p.backend.PublishItems(append(Items(), AskingItems()...)...)
+	case "blocks":
+		p.backend.Publish(append(Tools(), Blocks()...)...)
+		p.backend.PublishItems(append(Items(), BlockItems()...)...)
 	case "same":
 		p.backend.Publish(Tools()...)
 	case "no resources":

@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+const blockTools = `
+tool "one"  { run = "return { type: 'text', text: 'a' };" }
+tool "list" { run = "return [{ type: 'text', text: 'a' }, content.text('b')];" }
+tool "row"  { run = "return [{ type: 'text', text: 'a', author: 'b' }];" }
+tool "record" {
+  output "type" { type = string }
+  output "text" { type = string }
+  run = "return { type: 'text', text: 'a' };"
+}
+tool "rows" {
+  output_schema = { type = "array", items = { type = "object" } }
+  run = "return [{ type: 'text', text: 'a' }];"
+}
+tool "unfit" {
+  output "total" { type = integer }
+  run = "return [{ type: 'text', text: 'a' }];"
+}
+tool "built" {
+  output "total" { type = integer }
+  run = "return content.text('a');"
+}
+tool "calls" {
+  allow {
+    call { tools = ["one"] }
+  }
+  run = "return await tools.one();"
+}
+policy "no" {
+  tools  = ["list"]
+  on     = "result"
+  deny   = "content.exists(b, b.text == 'secret')"
+  reason = "never"
+}
+`
+
+// TestToolResult_plainBlocks checks which returned values are content: blocks that have
+// the members of MCP and no others, in a tool without outputs.
+func TestToolResult_plainBlocks(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", blockTools)})
+	const a, b = `{"type":"text","text":"a"}`, `{"type":"text","text":"b"}`
+	row := `[{"type":"text","text":"a","author":"b"}]`
+	for _, test := range []struct{ tool, value, content, structured string }{
+		{"one", "null", "[" + a + "]", ""},
+		{"list", "null", "[" + a + "," + b + "]", ""},
+		{"row", row, asText(row), ""},
+		{"record", a, asText(a), a},
+		{"rows", "[" + a + "]", asText("[" + a + "]"), "[" + a + "]"},
+		{"calls", "null", "[" + a + "]", ""},
+	} {
+		got := s.Execute(t.Context(), engine.Request{Name: test.tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
+		if got.Err != nil {
+			t.Errorf("%s: %v", test.tool, got.Err)
+			continue
+		}
+		want := []string{test.value, test.content, test.structured}
+		if diff := cmp.Diff(want, []string{string(got.Value), string(got.Content), string(got.Structured)}); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.tool, diff)
+		}
+	}
+}
+
+// TestToolResult_blocksInPlaceOfOutputs checks that a tool with outputs says what to return.
+func TestToolResult_blocksInPlaceOfOutputs(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("t.hcl", blockTools)})
+	for _, tool := range []string{"unfit", "built"} {
+		got := s.Execute(t.Context(), engine.Request{Name: tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
+		if got.Err == nil || got.Err.Code != engine.ExecutionError || !strings.Contains(got.Err.Message, "content.structured(value, blocks)") {
+			t.Errorf("%s: %v", tool, got.Err)
+		}
+	}
+}
+
+// asText is content of one text block.
+func asText(text string) string {
+	quoted, _ := json.Marshal(text)
+	return `[{"type":"text","text":` + string(quoted) + `}]`
+}
