@@ -40,6 +40,10 @@ type Call struct {
 	// Journal records the call or, when it already holds entries, answers it.
 	// Nil means that a private one is kept.
 	Journal *Journal
+	// Owner tells for whom the call is made: an executor shares its room between owners, so
+	// that the calls of one cost those of another no more than their share. It is any number
+	// that tells owners apart; 0 is an owner as others are.
+	Owner uint64
 	// Patient says that the call waits for room as long as ctx lets it, and is
 	// not refused with [ErrOverloaded].
 	Patient bool

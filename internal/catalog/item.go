@@ -176,6 +176,8 @@ type Invocation struct {
 	Depth  int
 	Parent string
 	Kin    *scripting.Kin
+	// Owner is the [scripting.Call.Owner] of the call.
+	Owner uint64
 	// Began is when the call began, and what its clock shows first.
 	Began time.Time
 	// Root names all legs of the call, and Deadline is that of the first: what

@@ -72,7 +72,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
-		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth,
+		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth, Owner: i.Owner,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err

@@ -70,6 +70,8 @@ type Run struct {
 	CallID, RequestID string
 	Origin            telemetry.Origin
 	Lane              uint64
+	// Owner is that of the call (see [scripting.Call.Owner]).
+	Owner uint64
 	// SecretKeys name the definitions of secrets that hold for the call.
 	SecretKeys map[string]string
 	// Hide takes sensitive variables out of what the run writes.

@@ -33,7 +33,9 @@ type execution struct {
 	// declined says that the call is not made, and that its policies have no part in it.
 	declined bool
 	lane     uint64
-	began    time.Time
+	// owner tells for whom the call takes room (see [Pipeline.ownerOf]).
+	owner uint64
+	began time.Time
 	// place is where the call stands among those that come of one client's call.
 	place nesting.Place
 	// consents are what policies want of the user before the call runs.
@@ -168,6 +170,7 @@ func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution 
 	req.Name = bounded(req.Kind, req.Name)
 	number := p.sequence.Add(1)
 	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now(), states: p.options.States}
+	x.owner = p.ownerOf(&req.Caller)
 	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), p.prefix...), number, 36))
 	if req.Resume == nil || req.Resume.State == "" {
 		x.root, x.leg = x.id, 1

@@ -35,7 +35,7 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 	}
 	run := hooks.Run{
 		Event: encodeEvent(event), CallID: x.id, RequestID: x.req.Caller.Agent.RequestID, Origin: x.pipeline.options.Tracer.Origin(x.span.In(ctx)),
-		Lane: x.lane, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive,
+		Lane: x.lane, Owner: x.owner, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive,
 	}
 	for _, h := range inFiles {
 		x.pipeline.options.FileHooks.Add(h.Hook, run)

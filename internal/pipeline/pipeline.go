@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -27,6 +28,7 @@ type Pipeline struct {
 	// Fixed at creation.
 	options Options
 	prefix  string // what call ids begin with
+	seed    maphash.Seed
 
 	sequence           atomic.Uint64
 	inFlight           lanes.Calls
@@ -67,7 +69,7 @@ type Hook func(ctx context.Context, event call.Event)
 
 // New returns a pipeline.
 func New(o Options) *Pipeline {
-	return &Pipeline{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-"}
+	return &Pipeline{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", seed: maphash.MakeSeed()}
 }
 
 // Stats counts calls, nested ones too.

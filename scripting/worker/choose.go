@@ -11,6 +11,7 @@ func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
 
 // need is what a call needs of a process.
 type need struct {
+	owner  *owner // of the call
 	memory int64
 	// alone says that no other call may be in it.
 	alone bool
@@ -21,6 +22,9 @@ type need struct {
 	program [32]byte
 	source  int
 	record  record // that of the program
+	// apart is the owner when the call shares a process with calls of its own alone: those
+	// of programs that are not proven, of one that has lately cost a process. Nil for others.
+	apart *owner
 	// once says that the program has this call alone, as code has that an agent wrote:
 	// no process keeps it, and nothing is known of it.
 	once bool
@@ -36,28 +40,31 @@ func (e *Executor) beyond(n need) bool {
 // acquire returns the process that is best for a call: the one with the fewest
 // calls that compute, or another as long as there may be more.
 func (e *Executor) acquire(ctx context.Context, n need) (*peer, error) {
-	for {
-		p, free, err := e.choose(n)
-		if p != nil || err != nil {
-			return p, err
-		}
-		select {
-		case <-free:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	e.mu.Lock()
+	p, err := e.place(n)
+	if p != nil || err != nil {
+		e.mu.Unlock()
+		return p, err
+	}
+	w := &waiter{need: n, come: make(chan found, 1)}
+	e.waiting = append(e.waiting, w)
+	e.mu.Unlock()
+	select {
+	case f := <-w.come:
+		return f.peer, f.err
+	case <-ctx.Done():
+		e.giveUp(w)
+		return nil, ctx.Err()
 	}
 }
 
-// choose is acquire for what need not wait; free is closed when it is worth
-// another try.
-func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// place takes a process for a call; it is nil when the call has to wait for one. The
+// caller holds mu.
+func (e *Executor) place(n need) (p *peer, err error) {
 	if e.closed {
-		return nil, nil, errClosed
+		return nil, errClosed
 	}
-	n.record = e.recordOf(n.program, n.once)
+	e.judge(&n)
 	p = e.best(n)
 	if p == nil || n.alone || p.busy.Load() >= n.enough() || p.lowered && n.record == quick {
 		instead := p
@@ -81,20 +88,31 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 		}
 		// Where none can be started, those that there are do, now or once they can.
 		if err != nil && p == nil && !slices.ContainsFunc(e.peers, func(p *peer) bool { return p.calls > 0 }) {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if p == nil {
 		e.drain(n)
-		wait := make(chan struct{})
-		e.waiting = append(e.waiting, wait)
-		return nil, wait, nil
+		return nil, nil
 	}
 	p.calls++
-	p.alone, p.proven, p.rests = n.alone, n.record.isProven(), 0
+	p.alone, p.proven, p.apart, p.rests = n.alone, n.record.isProven(), n.apart, 0
 	p.shelf.put(n)
+	n.owner.inProcess++
 	e.watch()
-	return p, nil, nil
+	return p, nil
+}
+
+// judge looks up what is known of the program and the owner of a call. The caller holds mu.
+func (e *Executor) judge(n *need) {
+	look := e.looks.Load()
+	n.record, n.apart = e.recordOf(n.program, n.once), nil
+	if n.record.isProven() && n.owner.offences.has(n.program, look) {
+		n.record = unruly
+	}
+	if !n.record.isProven() && n.owner.offences.isRecent(look) {
+		n.apart = n.owner
+	}
 }
 
 // most returns how many processes there may be for a call, for which instead does
@@ -103,26 +121,36 @@ func (e *Executor) choose(n need) (p *peer, free <-chan struct{}, err error) {
 // all that they may have, and the other way round. The caller holds mu.
 func (e *Executor) most(n need, instead *peer) int {
 	switch most := e.options.Processes; {
-	case e.taken(n) >= 2*most:
+	case e.full(n):
 		return 0
 	case instead != nil && !instead.stuck && n.record == quick:
 		return min(most+e.count(func(p *peer) bool { return p.lowered }), 2*most)
 	case instead != nil && !instead.stuck:
 		return most
-	case e.count(func(p *peer) bool { return p.isTaken(n) && p.memory == n.memory }) == 0:
+	case e.count(func(p *peer) bool { return p.isShared(n) && p.memory == n.memory }) == 0:
 		return max(2*most, e.count(func(p *peer) bool { return p.calls > 0 })) + 1
 	default:
 		return 2 * most // those that will not do need not ever be without a call
 	}
 }
 
-// taken returns how many processes have calls of programs that are proven, or of
-// others, as that of a call is. The caller holds mu.
-func (e *Executor) taken(n need) int {
-	return e.count(func(p *peer) bool { return p.isTaken(n) })
+// full reports whether no more processes may have calls such as one: those of programs
+// that are proven and of others may have twice the usual number each, and three quarters of
+// these are for the calls of owners that are kept apart. The caller holds mu.
+func (e *Executor) full(n need) bool {
+	most := 2 * e.options.Processes
+	if e.count(func(p *peer) bool { return p.isTaken(n) }) >= most {
+		return true
+	}
+	return n.apart != nil && e.count(func(p *peer) bool { return p.isTaken(n) && p.apart != nil }) >= most*3/4
 }
 
+// isTaken reports whether a process has calls of programs that are proven, or of others, as
+// that of a call is.
 func (p *peer) isTaken(n need) bool { return p.calls > 0 && p.proven == n.record.isProven() }
+
+// isShared reports whether a process has calls with which a call may share one.
+func (p *peer) isShared(n need) bool { return p.isTaken(n) && p.apart == n.apart }
 
 func (e *Executor) count(is func(*peer) bool) (count int) {
 	for _, p := range e.peers {
@@ -149,7 +177,7 @@ func (n need) enough() int64 {
 // best returns the process with the least to do, or for a quick call the first in
 // which not enough calls compute; nil when none will do. The caller holds mu.
 func (e *Executor) best(n need) (best *peer) {
-	enough, full := n.enough(), e.taken(n) >= 2*e.options.Processes
+	enough, full := n.enough(), e.full(n)
 	for _, p := range e.peers {
 		if !p.does(n) || full && p.calls == 0 {
 			continue
@@ -165,12 +193,13 @@ func (e *Executor) best(n need) (best *peer) {
 }
 
 // does reports whether a call may have a process: one without calls, or with those of
-// programs that are proven, or not, as its own is. The caller holds mu.
+// programs that are proven, or not, as its own is, and of its owner if that is kept apart.
+// The caller holds mu.
 func (p *peer) does(n need) bool {
 	if p.isDoomed() || p.drained || p.alone || p.memory != n.memory || !p.fits(n) {
 		return false
 	}
-	return p.calls == 0 || !n.alone && p.proven == n.record.isProven()
+	return p.calls == 0 || !n.alone && p.isShared(n)
 }
 
 // load tells how much a process has to do: above all calls that compute. One that is
@@ -246,14 +275,34 @@ func (e *Executor) prepare() {
 func (e *Executor) release(p *peer, n need, said record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.leave(p, n, said)
+}
+
+// learn takes in what a call says of its program and its owner. What an owner does again
+// says nothing of the program: others that call it are not to be taken for that owner. The
+// caller holds mu.
+func (e *Executor) learn(n need, said record) {
+	switch look := e.looks.Load(); {
+	case said.isProven():
+		n.owner.offences.end(n.program, look)
+	case said == unruly && !n.owner.offences.add(n.program, look):
+		return
+	}
+	if !n.once {
+		e.records.learn(n.program, said)
+	}
+}
+
+// leave is release for a caller that holds mu.
+func (e *Executor) leave(p *peer, n need, said record) {
+	e.learn(n, said)
 	if n.once {
 		p.shelf.drop(n)
-	} else {
-		e.records.learn(n.program, said)
 	}
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
 	}
+	n.owner.inProcess--
 	p.calls--
 	p.alone, p.stuck = false, p.stuck && p.calls > 0
 	if p.calls == 0 && p.drained {
@@ -261,14 +310,6 @@ func (e *Executor) release(p *peer, n need, said record) {
 		e.peers = slices.DeleteFunc(e.peers, func(other *peer) bool { return other == p })
 	}
 	e.wake()
-}
-
-// wake has those try again that wait for a process. The caller holds mu.
-func (e *Executor) wake() {
-	for _, w := range e.waiting {
-		close(w)
-	}
-	e.waiting = nil
 }
 
 // forget takes out a process that has ended.

@@ -16,11 +16,11 @@ import (
 // taken returns a process of the executor that has a call.
 func taken(t *testing.T, e *Executor, alone bool) *peer {
 	t.Helper()
-	p, free, err := e.choose(need{memory: e.options.Memory, alone: alone})
-	if err != nil || free != nil {
+	p, err := e.choose(need{memory: e.options.Memory, alone: alone})
+	if err != nil || p == nil {
 		t.Fatalf("there is no process: %v", err)
 	}
-	t.Cleanup(func() { e.release(p, need{}, unknown) })
+	t.Cleanup(func() { release(e, p, need{}, unknown) })
 	return p
 }
 
@@ -81,11 +81,11 @@ func TestThereIsASpareBesideAllProcesses(t *testing.T) {
 func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
 	e := executor(t, Options{})
 	spare := awaitSpare(t, e, nil)
-	p, _, err := e.choose(need{memory: e.options.Memory / 2})
+	p, err := e.choose(need{memory: e.options.Memory / 2})
 	if p != spare || p.memory != e.options.Memory/2 {
 		t.Fatalf("the call has another process: %v", err)
 	}
-	e.release(p, need{}, unknown)
+	release(e, p, need{}, unknown)
 }
 
 // TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
@@ -100,10 +100,10 @@ func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 	if second := taken(t, e, false); second != first {
 		t.Error("the second call has another process")
 	}
-	if _, free, err := e.choose(need{memory: e.options.Memory, alone: true}); free == nil {
+	if p, err := e.choose(need{memory: e.options.Memory, alone: true}); p != nil || err != nil {
 		t.Errorf("a call that must be alone does not wait for the process: %v", err)
 	}
-	if _, free, err := e.choose(need{memory: 1 << 40}); free == nil {
+	if p, err := e.choose(need{memory: 1 << 40}); p != nil || err != nil {
 		t.Errorf("a call of other memory does not wait for the process: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	e.mu.Unlock()
 	spare.end(endUnknown)
 	<-spare.dead
-	if _, _, err := e.choose(need{memory: 1 << 40}); err == nil {
+	if _, err := e.choose(need{memory: 1 << 40}); err == nil {
 		t.Error("there is one")
 	}
 }
@@ -126,14 +126,14 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	shared := taken(t, e, false)
-	own, _, err := e.choose(need{memory: e.options.Memory, alone: true})
+	own, err := e.choose(need{memory: e.options.Memory, alone: true})
 	if err != nil || own == nil || own == shared {
 		t.Fatalf("it waits: %v", err)
 	}
-	if p, _, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
+	if p, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
 		t.Error("a third process was started")
 	}
-	e.release(own, need{}, unknown)
+	release(e, own, need{}, unknown)
 	<-own.dead // it is one too many
 	if !slices.Equal(e.peers, []*peer{shared}) {
 		t.Errorf("%d processes are left", len(e.peers))
@@ -144,11 +144,11 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	usual := taken(t, e, false)
-	large, _, err := e.choose(need{memory: 2 * e.options.Memory})
+	large, err := e.choose(need{memory: 2 * e.options.Memory})
 	if err != nil || large == nil || large == usual {
 		t.Fatalf("it waits: %v", err)
 	}
-	e.release(large, need{}, unknown)
+	release(e, large, need{}, unknown)
 	<-large.dead
 }
 
@@ -218,14 +218,14 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		f.since.Store(test.since)
 		e.looks.Store(100)
 		e.look()
-		other, free, err := e.choose(need{memory: e.options.Memory})
-		if err != nil || free != nil {
+		other, err := e.choose(need{memory: e.options.Memory})
+		if err != nil || other == nil {
 			t.Fatalf("%s: no process: %v", test.name, err)
 		}
 		if (other != first) != test.stuck {
 			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
 		}
-		e.release(other, need{}, unknown)
+		release(e, other, need{}, unknown)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
 	e.records.learn(fast.program, proven)
-	p, _, err := e.choose(fast)
+	p, err := e.choose(fast)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,11 +244,11 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	f.since.Store(90)
 	e.looks.Store(100)
 	e.look()
-	e.release(p, fast, unknown)
-	if other, _, err := e.choose(fast); other != p {
+	release(e, p, fast, unknown)
+	if other, err := e.choose(fast); other != p {
 		t.Errorf("the next call goes elsewhere: %v", err)
 	}
-	e.release(p, fast, unknown)
+	release(e, p, fast, unknown)
 }
 
 // TestQuickCallsNeedNotGiveWay, whether processes that do have something to do or not:
@@ -260,7 +260,7 @@ func TestQuickCallsNeedNotGiveWay(t *testing.T) {
 		fast := need{memory: e.options.Memory, program: [32]byte{1}}
 		e.records.learn(fast.program, quick)
 		for n := range 3 {
-			p, _, err := e.choose(fast)
+			p, err := e.choose(fast)
 			if p == nil || p.lowered || len(e.peers) > 2 {
 				t.Fatalf("%d: there are %d processes, and the call is in %p: %v", n, len(e.peers), p, err)
 			}
@@ -269,7 +269,7 @@ func TestQuickCallsNeedNotGiveWay(t *testing.T) {
 			}
 			p.lowered = true // it was stuck
 			if calls == 0 {
-				e.release(p, fast, quick)
+				release(e, p, fast, quick)
 			}
 		}
 	}
@@ -339,11 +339,11 @@ func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
 	if gone {
 		t.Error("it is the best")
 	}
-	e.release(killed, need{}, unknown)
+	release(e, killed, need{}, unknown)
 	if other := taken(t, e, false); other == killed {
 		t.Error("it got a call")
 	} else {
-		e.release(other, need{}, unknown)
+		release(e, other, need{}, unknown)
 	}
 }
 

@@ -87,7 +87,8 @@ type Executor struct {
 	mu      sync.Mutex
 	peers   []*peer
 	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
-	waiting []chan struct{}
+	waiting []*waiter
+	placed  uint64 // calls that waited for a process and got one
 	// spared are the nested calls that have a process beyond the bound, by their depth.
 	spared map[int]*flight
 	closed bool
@@ -153,8 +154,8 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	l := e.room.of(e.recordOf(c.Program.Hash(), isOnce(c.Program)))
-	if err := l.admit(ctx, c); err != nil {
+	l, err := e.room.admit(ctx, c, e.recordOf(c.Program.Hash(), isOnce(c.Program)), e.looks.Load())
+	if err != nil {
 		if errors.Is(err, scripting.ErrOverloaded) {
 			e.note(func(n *scripting.Workers) { n.Refused++ })
 		}
@@ -165,7 +166,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 	f, err := newFlight(c, h, l, &e.passed)
 	if err != nil {
-		l.leave()
+		l.end()
 		return scripting.Outcome{}, err
 	}
 	defer func() {
@@ -211,7 +212,7 @@ func (e *Executor) recordOf(program [32]byte, once bool) record {
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size(), once: isOnce(f.call.Program)}
+	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size(), once: isOnce(f.call.Program)}
 	if f.call.Kin != nil {
 		n.nested = f
 	}

@@ -96,7 +96,7 @@ func (f *flight) land() {
 	}
 	f.passes(-f.passed) // of those that were dropped
 	f.recorder.Journal()
-	f.lane.leave()
+	f.lane.end()
 }
 
 // fly runs the call in a process, to its end or that of the process, which is a

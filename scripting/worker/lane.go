@@ -8,11 +8,14 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// lane is where calls wait for their turn, and what is known of those that have it.
+// lane is where the calls of an owner wait for their turn, either those of programs that
+// are proven or the others, and what is known of those that have had it.
 type lane struct {
 	// fixed at creation
-	room *admission
-	most int // of its calls that compute at once
+	owner *owner
+	room  *admission
+	class *class
+	most  int // of the calls of the class that compute at once
 
 	// guarded by the mutex of the room
 	waiting []turn // the one that has waited longest first
@@ -24,8 +27,8 @@ type lane struct {
 // compute at once.
 const turnsEach = 2
 
-func newLane(room *admission, most, processors int) lane {
-	return lane{room: room, most: most, meter: meter{processors: processors, window: 4 * most, at: time.Now()}}
+func newLane(o *owner, c *class) lane {
+	return lane{owner: o, room: o.room, class: c, most: c.most, meter: meter{processors: o.room.processors, window: 4 * c.most, at: time.Now()}}
 }
 
 // turn is a call that waits to begin.
@@ -43,27 +46,19 @@ func (t turn) isPressed() bool { return t.has > 0 && !t.patient }
 // its time are over.
 func (t turn) latest() time.Time { return t.since.Add(t.has - t.has/3) }
 
-// admit begins a call once there is room for it to compute (see [lane.enter]).
-func (l *lane) admit(ctx context.Context, c scripting.Call) error {
-	if c.Kin == nil {
-		return l.enter(ctx, c.Patient)
-	}
-	done, err := c.Kin.Turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return l.enter(ctx, true)
-}
-
 // enter begins a call. [lane.leave] must be called when it waits or ends,
 // unless there is an error: that of ctx, or [scripting.ErrOverloaded], which who
 // is patient does not get.
 func (l *lane) enter(ctx context.Context, patient bool) error {
 	l.room.mu.Lock()
+	return l.enterLocked(ctx, patient)
+}
+
+// enterLocked is enter for a caller that holds the mutex of the room, which it unlocks.
+func (l *lane) enterLocked(ctx context.Context, patient bool) error {
 	now := time.Now()
 	if len(l.waiting) == 0 && l.hasRoom() {
-		l.meter.change(now, 1)
+		l.compute(now, 1)
 		l.room.mu.Unlock()
 		return nil
 	}
@@ -71,17 +66,43 @@ func (l *lane) enter(ctx context.Context, patient bool) error {
 	if until, ok := ctx.Deadline(); ok {
 		t.has = max(until.Sub(now), 1)
 	}
-	if l.late(t) {
+	if l.late(t) || !patient && !l.room.makeRoom(l.owner) {
 		l.room.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
 	l.waiting = append(l.waiting, t)
+	l.line(t, 1)
 	l.room.mu.Unlock()
 	return l.await(ctx, t)
 }
 
-// hasRoom reports whether another call of the lane may compute. The caller holds mu.
-func (l *lane) hasRoom() bool { return l.meter.computing < l.most && !l.room.full() }
+// hasRoom reports whether another call of the lane may compute: there is room for it, or
+// its owner has less than its share of that. The caller holds mu.
+func (l *lane) hasRoom() bool {
+	a, o := l.room, l.owner
+	if l.class.computing < l.most && a.computing() < a.most {
+		return true
+	}
+	return o.computing < o.share(a.most) && l.meter.computing < o.share(l.most) &&
+		a.computing() < 2*a.most && l.class.computing < 2*l.most
+}
+
+// compute notes that so many calls more compute. The caller holds mu.
+func (l *lane) compute(now time.Time, by int) {
+	l.meter.change(now, by)
+	l.class.computing += by
+	l.room.at = now
+	l.owner.change(by, 0)
+}
+
+// line notes that a call waits, by 1, or does no more, by -1. The caller holds mu.
+func (l *lane) line(t turn, by int) {
+	l.owner.change(0, by)
+	if !t.patient {
+		l.owner.refusable += by
+		l.room.refusable += by
+	}
+}
 
 // await waits for the turn of a call.
 func (l *lane) await(ctx context.Context, t turn) error {
@@ -115,6 +136,7 @@ func (l *lane) give(t turn) bool {
 	i := slices.IndexFunc(l.waiting, func(other turn) bool { return other.come == t.come })
 	if i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
+		l.line(t, -1)
 	}
 	return i >= 0
 }
@@ -130,16 +152,6 @@ func (l *lane) late(t turn) bool {
 		wait = max(wait, t.since.Sub(l.waiting[0].since), time.Duration(len(l.waiting)+1)*l.pace(t.since))
 	}
 	return wait > max(l.room.patience, t.has/3)
-}
-
-// still returns for how long no call has begun, gone on, waited or ended of those
-// that have the room: those of the lane, when these may not be more. The caller holds mu.
-func (l *lane) still(now time.Time) time.Duration {
-	still := now.Sub(l.meter.at)
-	if l.meter.computing < l.most {
-		still = min(now.Sub(l.room.proven.meter.at), now.Sub(l.room.others.meter.at))
-	}
-	return still
 }
 
 // pace returns the time from one turn to the next: that since calls wait, or that
@@ -163,31 +175,59 @@ func (l *lane) known() bool { return l.turns >= turnsEach*l.most }
 func (l *lane) resume() {
 	l.room.mu.Lock()
 	defer l.room.mu.Unlock()
-	l.meter.change(time.Now(), 1)
+	l.compute(time.Now(), 1)
 }
 
-// leave has a call wait for its host, or end. While others wait, their turns are
-// counted in its place: none comes of it where more compute than may, as some
-// went on that had waited.
+// leave has a call wait for its host.
 func (l *lane) leave() {
 	l.room.mu.Lock()
 	defer l.room.mu.Unlock()
+	l.leaveLocked()
+}
+
+// end is leave for a call that has ended, which has begun by [admission.admit].
+func (l *lane) end() {
+	l.room.mu.Lock()
+	defer l.room.mu.Unlock()
+	l.owner.calls--
+	l.leaveLocked()
+}
+
+// leaveLocked takes a call out of those that compute. While others wait, their turns are
+// counted in its place: none comes of it where more compute than may, as some
+// went on that had waited. The caller holds mu.
+func (l *lane) leaveLocked() {
 	now := time.Now()
-	l.meter.change(now, -1)
+	l.compute(now, -1)
 	if len(l.waiting) == 0 {
 		l.meter.ended()
 		l.turns = 0
 	}
 	l.room.fill(now)
+	l.owner.proven.shed(now)
+	l.owner.others.shed(now)
 }
 
 // begin begins the first call that waits. The caller holds mu.
 func (l *lane) begin(now time.Time) {
-	l.waiting[0].come <- nil
+	t := l.waiting[0]
+	l.waiting[0] = turn{}
 	l.waiting = l.waiting[1:]
-	l.meter.change(now, 1)
+	l.line(t, -1)
+	l.compute(now, 1)
 	l.meter.ended()
 	l.turns++
+	l.room.grants++
+	l.owner.granted = l.room.grants
+	t.come <- nil
+}
+
+// refuse refuses a call that waits. The caller holds mu.
+func (l *lane) refuse(i int) {
+	t := l.waiting[i]
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	l.line(t, -1)
+	t.come <- scripting.ErrOverloaded
 }
 
 // shed refuses those that wait and are pressed whose turn would come too late: they
@@ -200,6 +240,7 @@ func (l *lane) shed(now time.Time) {
 	kept := l.waiting[:0]
 	for _, t := range l.waiting {
 		if t.isPressed() && !now.Add(time.Duration(len(kept)+1)*pace).Before(t.latest()) {
+			l.line(t, -1)
 			t.come <- scripting.ErrOverloaded
 			continue
 		}

@@ -37,7 +37,7 @@ func TestAProcessThatIsStuckGivesWay(t *testing.T) {
 	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
 	e.records.learn(fast.program, quick)
-	first, _, err := e.choose(fast)
+	first, err := e.choose(fast)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +65,10 @@ func TestAProcessThatIsStuckGivesWay(t *testing.T) {
 	if got := nices(t, other.cmd.Process.Pid); got[usual] == 0 || len(got) != 1 {
 		t.Errorf("the threads of another process have %v", got)
 	}
-	if p, _, err := e.choose(fast); p == nil || p == first {
+	if p, err := e.choose(fast); p == nil || p == first {
 		t.Errorf("a quick call goes where it must give way: %v", err)
 	} else {
-		e.release(p, fast, unknown)
+		release(e, p, fast, unknown)
 	}
-	e.release(first, fast, unknown)
+	release(e, first, fast, unknown)
 }

@@ -158,7 +158,7 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	choose := func(depth, memory int) (*peer, *flight) {
 		t.Helper()
 		f := &flight{call: scripting.Call{Kin: kin, Depth: depth}}
-		p, _, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: f})
+		p, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,14 +174,14 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	if deeper == nil {
 		t.Fatal("a deeper call waits")
 	}
-	e.release(third, need{nested: three}, unknown)
+	release(e, third, need{nested: three}, unknown)
 	last, five := choose(2, 5)
 	if last == nil {
 		t.Error("the next call of its depth waits though the one before has ended")
 	}
 	all := map[*peer]*flight{first: one, second: two, deeper: four, last: five}
 	for p, f := range all {
-		e.release(p, need{nested: f}, unknown)
+		release(e, p, need{nested: f}, unknown)
 	}
 	for range soonest + 1 {
 		e.look()

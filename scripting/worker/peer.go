@@ -40,7 +40,9 @@ type peer struct {
 	calls   int
 	alone   bool
 	proven  bool // the programs of its calls are
-	rests   int  // looks since it had calls
+	// apart is the owner of its calls when they share it with no others; nil otherwise.
+	apart *owner
+	rests int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
 	// lowered says that it gives way to others, as it does from when it was stuck on.

@@ -20,7 +20,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	e.records.learn(of(2).program, quick)
 	e.records.learn(of(3).program, unruly)
 	choose := func(n need) *peer {
-		p, _, err := e.choose(n)
+		p, err := e.choose(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,8 +42,8 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if other := choose(of(2)); other != good {
 		t.Error("two proven programs do not share")
 	}
-	e.release(good, of(1), proven)
-	e.release(good, of(2), proven)
+	release(e, good, of(1), proven)
+	release(e, good, of(2), proven)
 	if choose(alone) != nil {
 		t.Error("programs that are not proven have more than twice as many processes")
 	}
@@ -67,14 +67,14 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	alone := known
 	alone.alone = true
 	for _, n := range []need{known, alone} {
-		if p, _, err := e.choose(n); p == nil {
+		if p, err := e.choose(n); p == nil {
 			t.Fatal(err)
 		}
 	}
-	if p, _, _ := e.choose(alone); p != nil {
+	if p, _ := e.choose(alone); p != nil {
 		t.Error("proven programs have more than twice as many processes")
 	}
-	if p, _, err := e.choose(need{memory: e.options.Memory, program: [32]byte{2}}); p == nil {
+	if p, err := e.choose(need{memory: e.options.Memory, program: [32]byte{2}}); p == nil {
 		t.Errorf("a new program waits: %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	choose := func(n need) *peer {
-		p, _, err := e.choose(n)
+		p, err := e.choose(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,16 +119,16 @@ func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	known, other := need{memory: e.options.Memory, program: [32]byte{1}}, need{memory: e.options.Memory, program: [32]byte{2}}
 	e.records.learn(known.program, quick)
-	left, _, _ := e.choose(other)
-	clean, _, _ := e.choose(known)
-	e.release(left, other, unruly)
-	e.release(clean, known, quick)
+	left, _ := e.choose(other)
+	clean, _ := e.choose(known)
+	release(e, left, other, unruly)
+	release(e, clean, known, quick)
 	for _, record := range []record{quick, proven} {
 		e.records.learn(known.program, record)
-		if p, _, _ := e.choose(known); p != clean || left == clean {
+		if p, _ := e.choose(known); p != clean || left == clean {
 			t.Errorf("%d: it goes where an unruly program was", record)
 		}
-		e.release(clean, known, unknown)
+		release(e, clean, known, unknown)
 	}
 }
 

@@ -56,36 +56,36 @@ func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
 	large := func(program byte) need {
 		return need{memory: e.options.Memory, program: [32]byte{program}, source: int(e.options.Memory / programShare / perByte)}
 	}
-	first, _, _ := e.choose(large(1))
-	again, _, _ := e.choose(large(1))
-	second, _, _ := e.choose(large(2))
+	first, _ := e.choose(large(1))
+	again, _ := e.choose(large(1))
+	second, _ := e.choose(large(2))
 	if first == nil || again != first || second == nil || second == first {
 		t.Fatalf("one program has %p and %p, and another %p", first, again, second)
 	}
 	for range 2 {
-		if p, free, err := e.choose(large(3)); p != nil || free == nil || err != nil {
+		if p, err := e.choose(large(3)); p != nil || err != nil {
 			t.Fatalf("the third has %p, %v", p, err)
 		}
 	}
 	if first.drained || !second.drained {
 		t.Errorf("drained: %v and %v", first.drained, second.drained)
 	}
-	if p, _, _ := e.choose(large(2)); p != nil {
+	if p, _ := e.choose(large(2)); p != nil {
 		t.Error("a process that is drained has another call")
 	}
 	e.looks.Add(int64(soonest))
-	if _, _, _ = e.choose(large(3)); !first.drained {
+	if _, _ = e.choose(large(3)); !first.drained {
 		t.Error("nothing else is drained, though the calls of the second go on")
 	}
-	e.release(second, large(2), unknown)
+	release(e, second, large(2), unknown)
 	<-second.dead
-	third, _, err := e.choose(large(3))
+	third, err := e.choose(large(3))
 	if third == nil {
 		t.Errorf("the third waits: %v", err)
 	}
 	for p, calls := range map[*peer]int{first: 2, third: 1} {
 		for range calls {
-			e.release(p, need{}, unknown)
+			release(e, p, need{}, unknown)
 		}
 	}
 }
@@ -100,13 +100,13 @@ func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
 	}
 	peers := map[byte]*peer{}
 	choose := func(program byte) {
-		if peers[program], _, _ = e.choose(of(program)); peers[program] == nil {
+		if peers[program], _ = e.choose(of(program)); peers[program] == nil {
 			t.Fatalf("%d waits", program)
 		}
 	}
 	for program := byte(1); program <= 3; program++ {
 		choose(program)
-		e.release(peers[program], of(program), unknown)
+		release(e, peers[program], of(program), unknown)
 		e.look()
 	}
 	choose(4)
@@ -115,7 +115,7 @@ func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
 			t.Errorf("the process of %d has ended by %v, want %v", program, got, want)
 		}
 	}
-	e.release(peers[4], of(4), unknown)
+	release(e, peers[4], of(4), unknown)
 }
 
 // counted counts the frames of a kind that are written.

@@ -7,7 +7,7 @@ func (e *Executor) Workers() scripting.Workers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.counts
-	now.Processes, now.Waiting = len(e.peers), e.room.waiting()
+	now.Processes, now.Waiting = len(e.peers), e.room.waits()
 	for _, p := range e.peers {
 		now.Calls += p.calls
 		now.Computing += int(max(p.busy.Load(), 0))
