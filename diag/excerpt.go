@@ -96,6 +96,16 @@ func Printable(s string) string {
 	}, s)
 }
 
+// PrintableLines is [Printable] for text of several lines: line ends stay, and each further
+// line begins with indent, so that it does not look like text of somebody else.
+func PrintableLines(s, indent string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n"+indent)
+}
+
 // blank returns white space as wide as s. Tabs stay tabs.
 func blank(s string) string {
 	var b strings.Builder

@@ -55,7 +55,7 @@ func (p Printer) diagnostic(b *bytes.Buffer, d Diagnostic) {
 	if d.Severity == Warning {
 		color = yellow
 	}
-	fmt.Fprintf(b, "%s %s\n", p.paint(color, d.Severity.String()+":"), p.paint(bold, Printable(d.Summary)))
+	fmt.Fprintf(b, "%s %s\n", p.paint(color, d.Severity.String()+":"), p.paint(bold, PrintableLines(d.Summary, "    ")))
 	gutter := len(fmt.Sprint(d.Range.Start.Line))
 	if line, ok := cut(p.Sources[d.Range.File], d.Range); ok {
 		fmt.Fprintf(b, "%s %s\n", p.paint(blue, fmt.Sprintf("  %*d |", gutter, d.Range.Start.Line)), line.text)
@@ -78,11 +78,7 @@ func note(n Note) string {
 
 // remark writes text beside the gutter; its further lines stand below its first.
 func (p Printer) remark(b *bytes.Buffer, gutter int, text string) {
-	mark := "="
-	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintf(b, "  %*s %s %s\n", gutter, "", p.paint(blue, mark), Printable(line))
-		mark = " "
-	}
+	fmt.Fprintf(b, "  %*s %s %s\n", gutter, "", p.paint(blue, "="), PrintableLines(text, strings.Repeat(" ", gutter+5)))
 }
 
 func (p Printer) paint(color, s string) string {

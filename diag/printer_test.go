@@ -99,6 +99,15 @@ func TestPrinterKeepsTheTerminalSafe(t *testing.T) {
 	}
 }
 
+func TestPrinter_severalLines(t *testing.T) {
+	const src = "test \"t\" {}"
+	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}}, Diagnostic{Summary: "the output is\r\n  {\n\x1b[31m  }\nerror: fine", Detail: "a\nb", Range: at("x", src, "test")})
+	want := "x:1:1: error: the output is\n      {\n    \ufffd[31m  }\n    error: fine\n  1 | test \"t\" {}\n    | ^^^^\n    = a\n      b\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPrinterColoursForATerminal(t *testing.T) {
 	const src = "a b"
 	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}, Color: true}, Diagnostic{Summary: "s", Range: at("x", src, "b")})

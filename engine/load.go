@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
 // lastLoad is what the last load found.
@@ -82,7 +81,8 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 	if built.Catalog != nil {
 		snap = newSnapshot(built.Catalog, before, s.options.Now())
 		if !built.Problems.HasErrors() && built.Catalog.Reload.RequireTests {
-			report.Tests = s.runTests(ctx, snap, func(test *hclfile.Test) bool { return before == nil || !before.catalog.Tested(snap.catalog, test) })
+			s.builder.Stage(s.registered)
+			report.Tests = s.runTests(ctx, snap.catalog, func(i int) bool { return before == nil || !before.catalog.Tested(snap.catalog, i) })
 			if ctx.Err() != nil {
 				return report, fmt.Errorf("run tests: %w", ctx.Err())
 			}

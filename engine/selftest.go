@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/selftest"
 	"github.com/mcpd/mcpd/internal/state"
@@ -40,32 +39,44 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 	if err != nil {
 		return nil, err
 	}
-	return s.runTests(ctx, snap, func(test *hclfile.Test) bool {
-		_, target := catalog.TargetOf(test)
-		return strings.Contains(test.Name, only) || strings.Contains(target, only)
+	tests := s.staged(snap.catalog)
+	return s.runTests(ctx, tests, func(i int) bool {
+		_, target := catalog.TargetOf(&tests.Tests[i])
+		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
 	}), nil
 }
 
-// runTests runs the tests of snap that are wanted.
-func (s *Server) runTests(ctx context.Context, snap *Snapshot, wanted func(*hclfile.Test) bool) []TestResult {
-	results := make([]TestResult, 0, len(snap.catalog.Tests))
-	for i := range snap.catalog.Tests {
-		test := &snap.catalog.Tests[i]
-		if wanted(test) {
-			results = append(results, s.runTest(ctx, snap, test))
+// staged returns a catalog that serves, or the same one as it was built last, with the
+// stages of its tests.
+func (s *Server) staged(c *catalog.Catalog) *catalog.Catalog {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	return s.builder.Staged(c, s.registered)
+}
+
+// runTests runs the tests of a catalog that are wanted.
+func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i int) bool) []TestResult {
+	results := make([]TestResult, 0, len(c.Tests))
+	for i := range c.Tests {
+		if wanted(i) {
+			results = append(results, s.runTest(ctx, c, i))
 		}
 	}
 	return results
 }
 
-func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test) TestResult {
+func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestResult {
+	on, test, err := c.Staged(i)
 	k, target := catalog.TargetOf(test)
+	if err != nil {
+		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
+	}
 	request := Request{
 		Kind: k, Name: target, Argument: test.Complete, Arguments: selftest.Arguments(test), Caller: selftest.Caller(test), Via: ViaTest,
 		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
 	mocks, began := selftest.Mocks(test), s.options.Now()
-	result := s.rehearse(ctx, snap, request, mocks)
+	result := s.rehearse(ctx, on, request, mocks)
 	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
 		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
@@ -78,11 +89,11 @@ func (s *Server) runTest(ctx context.Context, snap *Snapshot, test *hclfile.Test
 
 // rehearse runs a call for a test from its first leg to its last, in a state store of
 // its own: what tests leave takes no room that calls need.
-func (s *Server) rehearse(ctx context.Context, snap *Snapshot, request Request, mocks *host.Mocks) Result {
+func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request Request, mocks *host.Mocks) Result {
 	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
 	defer func() { _ = states.Close() }() // it is in memory
 	for {
-		result := s.pipeline.Rehearse(ctx, snap.catalog, request, mocks, states)
+		result := s.pipeline.Rehearse(ctx, on, request, mocks, states)
 		if result.Ask == nil {
 			return result
 		}

@@ -57,13 +57,7 @@ func run(e env, args []string) int {
 
 // printable returns text from elsewhere, such as what a tool or a server says,
 // as it may be shown on a terminal.
-func printable(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = diag.Printable(line)
-	}
-	return strings.Join(lines, "\n")
-}
+func printable(text string) string { return diag.PrintableLines(text, "") }
 
 func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{

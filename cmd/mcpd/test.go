@@ -117,8 +117,7 @@ func printTests(e env, results []engine.TestResult, failed int) error {
 			told = append(told, "note: "+note)
 		}
 		for _, text := range told {
-			text = strings.ReplaceAll(printable(text), "\n", "\n          ")
-			if _, err := fmt.Fprintf(e.text(), "      %s: %s\n", r.Range, text); err != nil {
+			if _, err := fmt.Fprintf(e.text(), "      %s: %s\n", r.Range, diag.PrintableLines(text, "          ")); err != nil {
 				return err
 			}
 		}

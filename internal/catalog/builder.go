@@ -86,6 +86,11 @@ type Builder struct {
 	// built is the catalog that was made last, and results are those of its tools.
 	built   *Catalog
 	results *results
+	// lock and handed are the lock file and the offer of upstream servers that built is of.
+	lock   *source.Lock
+	handed Federated
+	// stages is what was compiled for the stages of tests, by their names.
+	stages map[string]cache
 	// whole is the catalog that was served last of all that was built.
 	whole *Catalog
 	// coded are the items that let agents write code, of the block of a hash.
@@ -178,6 +183,8 @@ type build struct {
 	programs []grant.Exec // and of programs
 
 	refused []hclfile.Auth // auth blocks that cannot be applied
+	// offered is what upstream servers offer, as it was handed over.
+	offered Federated
 	// upstreams are the upstream blocks, with paths as the process opens them.
 	upstreams []hclfile.Upstream
 	// lock is the file of what was accepted of those, and accepted the hash of what follows
@@ -228,44 +235,18 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	config := b.config.Config
-	if b.options.Production && config.Server.Mode != hclfile.Production {
-		strict := *config
-		strict.Server.Mode = hclfile.Production
-		config = &strict
-	}
-	config, twice := b.addUpstreams(config)
-	found := &build{
-		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
-		upstreams: b.placed(config.Upstreams), lock: source.ReadLock(b.options.LockPath), lenient: change.Upstreams && !change.Refused, starts: change.Start,
-		isOut: map[leftItem]bool{}, leftOf: map[string]int{},
-	}
-	found.report(b.config.Problems)
-	found.report(twice)
+	found := b.begin(source.ReadLock(b.options.LockPath))
+	found.lenient, found.starts = change.Upstreams && !change.Refused, change.Start
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
-	registered = b.withCode(config, registered)
-	federated := b.federate(found, defined, registered)
-	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change), b.tree.Unread()...))
-	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
+	result := Result{Catalog: b.join(found, defined, registered, change), Sources: Sources{}}
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
-	for _, d := range defined {
-		found.policies = append(found.policies, d.Policies...)
-		found.limits = append(found.limits, d.Limits...)
-		found.hooking = append(found.hooking, d.Hooks...)
-		found.tests = append(found.tests, d.Tests...)
-	}
-	result := Result{Sources: Sources{}}
-	if err := b.renew(found); err != nil {
-		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
-	} else {
-		b.compile(defined, found)
-		result.Catalog = b.link(found, registered, federated)
+	if result.Catalog != nil {
 		result.Catalog.Said = power.Side{
 			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
 	}
-	if config.Server.Mode == hclfile.Production {
+	if found.config.Server.Mode == hclfile.Production {
 		found.report(b.config.Foreign())
 		found.report(b.tree.Foreign())
 		found.report(found.lock.Foreign())
@@ -276,7 +257,47 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	}
 	b.tree.AddSources(result.Sources)
 	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
+	b.lock, b.handed = found.lock, found.offered
 	return result
+}
+
+// begin begins a build with the operator's file as it was read last.
+func (b *Builder) begin(lock *source.Lock) *build {
+	config := b.config.Config
+	if b.options.Production && config.Server.Mode != hclfile.Production {
+		strict := *config
+		strict.Server.Mode = hclfile.Production
+		config = &strict
+	}
+	config, twice := b.addUpstreams(config)
+	found := &build{
+		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
+		upstreams: b.placed(config.Upstreams), lock: lock, isOut: map[leftItem]bool{}, leftOf: map[string]int{},
+	}
+	found.report(b.config.Problems)
+	found.report(twice)
+	return found
+}
+
+// join checks, compiles and links what the files define. It returns nil when not even the
+// variables are sound.
+func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item, change Change) *Catalog {
+	registered = b.withCode(found.config, registered)
+	federated := b.federate(found, defined, registered)
+	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change), b.tree.Unread()...))
+	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
+	for _, d := range defined {
+		found.policies = append(found.policies, d.Policies...)
+		found.limits = append(found.limits, d.Limits...)
+		found.hooking = append(found.hooking, d.Hooks...)
+		found.tests = append(found.tests, d.Tests...)
+	}
+	if err := b.renew(found); err != nil {
+		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
+		return nil
+	}
+	b.compile(defined, found)
+	return b.link(found, registered, federated)
 }
 
 // withCode returns items with those that let agents write code.
@@ -302,13 +323,15 @@ func (b *Builder) Served() {
 // renew forgets everything that was compiled when the variables have changed,
 // since scripts and policies are compiled against their values.
 func (b *Builder) renew(found *build) error {
-	if b.cache.env != nil && b.cache.vars == string(found.vars) {
+	types := found.config.VarsSchema()
+	vars := string(found.vars) + string(types)
+	if b.cache.env != nil && b.cache.vars == vars {
 		found.env = b.cache.env
 		return nil
 	}
-	env, err := policylang.NewEnv(found.config.VarsSchema(), found.vars)
+	env, err := policylang.NewEnv(types, found.vars)
 	if err == nil {
-		found.env, b.cache = env, cache{env: env, vars: string(found.vars)}
+		found.env, b.cache = env, cache{env: env, vars: vars}
 	}
 	return err
 }

@@ -11,7 +11,8 @@ import (
 // cache holds what earlier builds compiled. Entries that a build does not use
 // are dropped, so that the cache never outgrows the files.
 type cache struct {
-	env  *policylang.Env
+	env *policylang.Env
+	// vars are the values of the variables, and their types.
 	vars string
 	// authors and operators are the bounds that items and hooks were compiled with.
 	authors, operators standing

@@ -46,6 +46,8 @@ type Catalog struct {
 	// Sensitive takes the values of sensitive variables out of what is written.
 	Sensitive redact.Text
 	Tests     []hclfile.Test
+	// stages are those of its tests, by their names; see [Builder.Stage].
+	stages map[string]*Stage
 	// Said is what the files say, to be compared with what others do.
 	Said power.Side
 	// LeftOut is what upstream servers offer and is not served, in order.

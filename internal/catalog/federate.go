@@ -47,6 +47,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	}
 	_, keys := secretsOf(found.config.Secrets)
 	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
+	found.offered = offered
 	found.report(offered.Problems)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
 	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent

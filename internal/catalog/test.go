@@ -20,14 +20,23 @@ func TargetOf(test *hclfile.Test) (k Kind, target string) {
 	return Tools, test.Tool
 }
 
-// Tested reports whether the catalog, which may be nil, has been served with a
-// test that next has too, and with the same item and policies under it: nothing
-// that the test could tell has changed.
-func (c *Catalog) Tested(next *Catalog, test *hclfile.Test) bool {
-	if c == nil || !c.Reload.RequireTests || c.DenyByDefault != next.DenyByDefault || !slices.ContainsFunc(c.Tests, func(t hclfile.Test) bool { return t.Hash == test.Hash }) {
+// Tested reports whether the catalog, which may be nil, has been served with the test i of
+// next, and with the same item and policies under it: nothing that the test could tell has
+// changed.
+func (c *Catalog) Tested(next *Catalog, i int) bool {
+	if c == nil || !c.Reload.RequireTests {
 		return false
 	}
-	old, now := c.entryOf(test), next.entryOf(test)
+	before := slices.IndexFunc(c.Tests, func(t hclfile.Test) bool { return t.Hash == next.Tests[i].Hash })
+	if before < 0 {
+		return false
+	}
+	onOld, oldTest, err := c.Staged(before)
+	onNow, nowTest, errNow := next.Staged(i)
+	if err != nil || errNow != nil || onOld.DenyByDefault != onNow.DenyByDefault || oldTest.Hash != nowTest.Hash {
+		return false
+	}
+	old, now := onOld.entryOf(oldTest), onNow.entryOf(nowTest)
 	return old != nil && now != nil && old.Item == now.Item &&
 		same(old.Rules, now.Rules) && same(old.ResultRules, now.ResultRules)
 }

@@ -78,7 +78,7 @@ hook "alert" {
 		t.Fatal(problems)
 	}
 	ignored := cmp.FilterPath(func(p cmp.Path) bool {
-		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hashes"
+		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hashes" || p.Last().String() == ".typ"
 	}, cmp.Ignore())
 	texts := cmp.Transformer("body", func(t diag.Text) string { return t.Body() })
 	want := &Config{

@@ -204,9 +204,13 @@ type Test struct {
 	TargetRange diag.Range
 	// Input is a JSON object, {} when the test gives none. That of a prompt, and
 	// of a completion, holds strings alone.
-	Input     json.RawMessage
+	Input json.RawMessage
+	// Vars are the values that variables have in this test instead of their own, as JSON
+	// that fits their types; nil when the test sets none.
+	Vars      map[string]json.RawMessage
 	Principal *TestPrincipal
 	Agent     *TestAgent
+	Source    *TestSource
 	Mocks     []Mock
 	Expect    Expect
 
@@ -216,8 +220,8 @@ type Test struct {
 
 // TestPrincipal is the authenticated caller that a test plays.
 type TestPrincipal struct {
-	ID, Kind       string
-	Scopes, Groups []string
+	ID, Kind, Issuer string
+	Scopes, Groups   []string
 	// Claims is a JSON object, nil when there are none.
 	Claims json.RawMessage
 }
@@ -226,6 +230,12 @@ type TestPrincipal struct {
 type TestAgent struct {
 	ID, Model string
 	Metadata  map[string]string
+	Verified  bool
+}
+
+// TestSource is where the call of a test comes in.
+type TestSource struct {
+	Listener, IP string
 }
 
 // Mock answers one host call of a test.

@@ -120,7 +120,7 @@ var rules = map[string]*rule{
 		blocks: []string{"allow"}},
 
 	"locals": {open: true},
-	"test": {labels: []string{"name"}, args: join(args("tool", "resource", "prompt", "complete", "input", "principal", "agent")),
+	"test": {labels: []string{"name"}, args: join(args("tool", "resource", "prompt", "complete", "input", "vars", "principal", "agent", "source")),
 		blocks: []string{"mock", "expect"}},
 	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text", "error")},
 	"expect": {single: true, args: args("output", "text", "mime_type", "messages", "values", "error", "message_matches", "denied_by", "calls")},

@@ -1,12 +1,17 @@
 package hclfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // maxTestName is the length in bytes of a test's name, which is a sentence.
@@ -24,7 +29,8 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 	target := d.target(b, &t)
 	d.eval.private = true
 	d.input(b.Body, target, &t)
-	t.Principal, t.Agent = d.principal(b.Body), d.agent(b.Body)
+	t.Vars = d.testVars(b.Body)
+	t.Principal, t.Agent, t.Source = d.principal(b.Body), d.agent(b.Body), d.source(b.Body)
 	for _, inner := range blocks(b.Body, r) {
 		if inner.Type == "mock" {
 			t.Mocks = append(t.Mocks, d.mock(inner))
@@ -170,12 +176,13 @@ func (d *decoder) principal(body *hclsyntax.Body) *TestPrincipal {
 	word, list := &valueType{kind: stringKind}, &valueType{kind: listKind, elem: &valueType{kind: stringKind}}
 	claims := &valueType{kind: mapKind, elem: &valueType{kind: anyKind}}
 	v, ok := d.objectArg(body, "principal", optional(
-		map[string]*valueType{"id": word, "kind": word, "scopes": list, "groups": list, "claims": claims},
-		"id", "kind", "scopes", "groups", "claims"))
+		map[string]*valueType{"id": word, "kind": word, "issuer": word, "scopes": list, "groups": list, "claims": claims},
+		"id", "kind", "issuer", "scopes", "groups", "claims"))
 	if !ok {
 		return nil
 	}
-	p := &TestPrincipal{ID: member(v, "id"), Kind: member(v, "kind"), Scopes: members(v, "scopes"), Groups: members(v, "groups")}
+	d.checkKindOf(body.Attributes["principal"].Expr, member(v, "kind"))
+	p := &TestPrincipal{ID: member(v, "id"), Kind: member(v, "kind"), Issuer: member(v, "issuer"), Scopes: members(v, "scopes"), Groups: members(v, "groups")}
 	if hasMember(v, "claims") {
 		p.Claims = appendJSON(nil, v.GetAttr("claims"))
 	}
@@ -185,12 +192,12 @@ func (d *decoder) principal(body *hclsyntax.Body) *TestPrincipal {
 func (d *decoder) agent(body *hclsyntax.Body) *TestAgent {
 	word := &valueType{kind: stringKind}
 	v, ok := d.objectArg(body, "agent", optional(
-		map[string]*valueType{"agent_id": word, "model": word, "metadata": {kind: mapKind, elem: word}},
-		"agent_id", "model", "metadata"))
+		map[string]*valueType{"agent_id": word, "model": word, "metadata": {kind: mapKind, elem: word}, "verified": {kind: boolKind}},
+		"agent_id", "model", "metadata", "verified"))
 	if !ok {
 		return nil
 	}
-	a := &TestAgent{ID: member(v, "agent_id"), Model: member(v, "model")}
+	a := &TestAgent{ID: member(v, "agent_id"), Model: member(v, "model"), Verified: hasMember(v, "verified") && v.GetAttr("verified").True()}
 	if hasMember(v, "metadata") {
 		a.Metadata = map[string]string{}
 		for it := v.GetAttr("metadata").ElementIterator(); it.Next(); {
@@ -199,6 +206,63 @@ func (d *decoder) agent(body *hclsyntax.Body) *TestAgent {
 		}
 	}
 	return a
+}
+
+// principalKinds are the kinds of [identity.Principal].
+var principalKinds = []string{"anonymous", "local", "key", "jwt", "mtls"}
+
+// checkKindOf reports a kind that no principal is of.
+func (d *decoder) checkKindOf(x hclsyntax.Expression, kind string) {
+	if kind == "" || slices.Contains(principalKinds, kind) {
+		return
+	}
+	at := x
+	if m, ok := d.memberExprs(x)["kind"]; ok {
+		at = m.ValueExpr
+	}
+	d.fail("bad-value", d.f.rng(at.Range()), "no principal is of this kind",
+		cmp.Or(diag.DidYouMean(kind, principalKinds), "the kinds are "+strings.Join(principalKinds, ", ")))
+}
+
+// source decodes where the call of a test comes in.
+func (d *decoder) source(body *hclsyntax.Body) *TestSource {
+	word := &valueType{kind: stringKind}
+	v, ok := d.objectArg(body, "source", optional(map[string]*valueType{"listener": word, "ip": word}, "listener", "ip"))
+	if !ok {
+		return nil
+	}
+	return &TestSource{Listener: member(v, "listener"), IP: member(v, "ip")}
+}
+
+// testVars decodes the values that a test gives to variables. Each is checked
+// against the declaration of its variable, at its own place.
+func (d *decoder) testVars(body *hclsyntax.Body) map[string]json.RawMessage {
+	v, ok := d.objectArg(body, "vars", &valueType{kind: mapKind, elem: &valueType{kind: anyKind}})
+	if !ok {
+		return nil
+	}
+	x := body.Attributes["vars"].Expr
+	written := d.memberExprs(x)
+	vars := map[string]json.RawMessage{}
+	for it := v.ElementIterator(); it.Next(); {
+		key, value := it.Element()
+		name, at, nameAt := key.AsString(), x, x
+		if m, ok := written[name]; ok {
+			at, nameAt = m.ValueExpr, m.KeyExpr
+		}
+		declared, known := d.eval.scope.Vars[name]
+		switch {
+		case !known && slices.Contains(d.eval.scope.Secrets, name):
+			d.fail("misplaced-secret", d.f.rng(nameAt.Range()), fmt.Sprintf("%q is a secret, not a variable", name),
+				fmt.Sprintf("a test answers for a secret with mock \"secrets\" %q { text = … }", name))
+		case !known:
+			d.eval.unknown("variable", name, nameAt.Range(), maps.Keys(d.eval.scope.Vars), "a test sets variables that mcpd.hcl declares")
+		case declared.typ == nil: // its declaration cannot be read, which is reported there
+		case d.conform(at, value, declared.typ, fmt.Sprintf("the variable %q", name)):
+			vars[name] = appendJSON(nil, value)
+		}
+	}
+	return vars
 }
 
 func hasMember(v cty.Value, name string) bool {

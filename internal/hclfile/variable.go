@@ -28,6 +28,8 @@ type Variable struct {
 	// Sensitive keeps the value out of messages and logs.
 	Sensitive bool
 	Range     diag.Range
+	// typ is what Type says, nil when the type cannot be read.
+	typ *valueType
 }
 
 // VarValues are values for variables that come from outside, by name.
@@ -38,6 +40,9 @@ type VarValue struct {
 	// Text is the value as it was given: the string itself for a variable of
 	// type string or any, else a literal in the notation of HCL or JSON.
 	Text string
+	// JSON is a value that is known to be of the type of its variable. Text is not
+	// looked at then.
+	JSON json.RawMessage
 	// Origin names where it came from, for messages: "--var", "MCPD_VAR_stage".
 	Origin string
 }
@@ -87,9 +92,14 @@ func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 		}
 	}
 	v.Type = schemaOf(t)
+	if typed {
+		v.typ = t
+	}
 	v.Value = d.fallback(b, t, typed)
 	given, ok := values[v.Name]
 	switch {
+	case ok && typed && given.JSON != nil:
+		v.Value, v.Given = given.JSON, &given.Text
 	case ok && typed:
 		v.Value, v.Given = d.given(b, t, given), &given.Text
 	case v.Value == nil && b.Body.Attributes["default"] == nil && !d.f.left.vague[b.Body]:

@@ -4,6 +4,7 @@ package selftest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -167,7 +168,7 @@ func Caller(test *hclfile.Test) identity.Caller {
 	}
 	if p := test.Principal; p != nil {
 		principal := &caller.Principal
-		principal.ID, principal.Kind = p.ID, identity.Kind(p.Kind)
+		principal.ID, principal.Kind, principal.Issuer = p.ID, identity.Kind(p.Kind), p.Issuer
 		principal.Scopes, principal.Groups = append(principal.Scopes, p.Scopes...), append(principal.Groups, p.Groups...)
 		var claims map[string]any
 		if json.Unmarshal(p.Claims, &claims) == nil && claims != nil {
@@ -175,7 +176,10 @@ func Caller(test *hclfile.Test) identity.Caller {
 		}
 	}
 	if a := test.Agent; a != nil {
-		caller.Agent.AgentID, caller.Agent.Model, caller.Agent.Metadata = a.ID, a.Model, a.Metadata
+		caller.Agent.AgentID, caller.Agent.Model, caller.Agent.Metadata, caller.Agent.Verified = a.ID, a.Model, a.Metadata, a.Verified
+	}
+	if from := test.Source; from != nil {
+		caller.Source.Listener, caller.Source.IP = cmp.Or(from.Listener, caller.Source.Listener), from.IP
 	}
 	return caller
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -17,6 +18,10 @@ type Config struct {
 	Hash  Hash
 	Bytes []byte
 	name  string
+	// folder is where the file is on the disk, and values are those that were given from
+	// outside and from the *.mcpdvars files.
+	folder string
+	values hclfile.VarValues
 	// Sources are the file and the *.mcpdvars files, by the names that
 	// Problems use.
 	Sources map[string][]byte
@@ -53,16 +58,33 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 	maps.Copy(all, values)
 	c.Sources[name] = c.Bytes
 	c.Hash = sha256.Sum256(c.Bytes)
-	file, problems := hclfile.Parse(hclfile.Source{Path: name, Folder: Path(fsys), Bytes: c.Bytes}, hclfile.ConfigKind)
+	c.folder, c.values = Path(fsys), all
+	c.decode()
+	return c
+}
+
+// decode evaluates the text with the values.
+func (c *Config) decode() {
+	file, problems := hclfile.Parse(hclfile.Source{Path: c.name, Folder: c.folder, Bytes: c.Bytes}, hclfile.ConfigKind)
 	c.Problems = append(c.Problems, problems...)
 	if file != nil {
-		c.Config, problems = file.DecodeConfig(all)
+		c.Config, problems = file.DecodeConfig(c.values)
 		c.Problems = append(c.Problems, problems...)
 	}
 	if c.Config == nil {
 		c.Config = hclfile.UnreadConfig(c.Bytes)
 	}
-	return c
+}
+
+// With returns the same file with other values for some variables, by their names. It
+// reads nothing from the disk.
+func (c *Config) With(vars map[string]json.RawMessage, origin string) *Config {
+	with := &Config{Hash: c.Hash, Bytes: c.Bytes, name: c.name, folder: c.folder, Sources: c.Sources, values: maps.Clone(c.values)}
+	for name, value := range vars {
+		with.values[name] = hclfile.VarValue{JSON: value, Origin: origin}
+	}
+	with.decode()
+	return with
 }
 
 // look takes down who may replace what is in the folder. A volume that is mounted for

@@ -23,6 +23,32 @@ type decoded struct {
 // changed, and returns what all files define, in bytewise order of their paths,
 // with all mistakes of the folder and its files.
 func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag.List) {
+	return t.definitions(config, func(u *unit) **decoded { return &u.decoded })
+}
+
+// Stage is like [Tree.Definitions] for a config with other values of variables, which
+// name tells apart from others. What the files define without them stays as it is.
+func (t *Tree) Stage(name string, config *hclfile.Config) ([]*hclfile.Definitions, diag.List) {
+	for _, u := range t.units {
+		if u.staged == nil {
+			u.staged = map[string]**decoded{}
+		}
+		if u.staged[name] == nil {
+			u.staged[name] = new(*decoded)
+		}
+	}
+	return t.definitions(config, func(u *unit) **decoded { return u.staged[name] })
+}
+
+// KeepStages forgets what files define in all stages but those of these names.
+func (t *Tree) KeepStages(wanted func(name string) bool) {
+	for _, u := range t.units {
+		maps.DeleteFunc(u.staged, func(name string, _ **decoded) bool { return !wanted(name) })
+	}
+}
+
+// definitions is Definitions; slot returns where what a unit defines is kept.
+func (t *Tree) definitions(config *hclfile.Config, slot func(*unit) **decoded) ([]*hclfile.Definitions, diag.List) {
 	units := t.sorted()
 	t.parse(units)
 	locals, problems := joinLocals(units, config)
@@ -31,7 +57,7 @@ func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag
 	for i, secret := range config.Secrets {
 		secrets[i] = secret.Name
 	}
-	vars := config.VarsJSON()
+	vars := declared(config)
 	Parallel(len(units), func(i int) {
 		u := units[i]
 		if u.file == nil {
@@ -39,16 +65,16 @@ func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag
 		}
 		scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folderOf(u.path)], Secrets: secrets}
 		key := scopeKey(scope, vars)
-		if u.decoded == nil || u.decoded.scope != key || !t.Unchanged(u.decoded.reads) {
-			u.decoded = t.evaluate(u.file, scope, key)
+		if kept := slot(u); *kept == nil || (*kept).scope != key || !t.Unchanged((*kept).reads) {
+			*kept = t.evaluate(u.file, scope, key)
 		}
 	})
 	var defined []*hclfile.Definitions
 	for _, u := range units {
 		problems = append(problems, u.parsed...)
-		if u.decoded != nil {
-			problems = append(problems, u.decoded.problems...)
-			defined = append(defined, &u.decoded.defined)
+		if d := *slot(u); d != nil {
+			problems = append(problems, d.problems...)
+			defined = append(defined, &d.defined)
 		}
 	}
 	return defined, problems
@@ -162,6 +188,18 @@ func joinLocals(units []*unit, config *hclfile.Config) (map[string]*hclfile.Loca
 		locals[folder] = joined
 	}
 	return locals, problems
+}
+
+// declared tells everything that files depend on of the variables: their values, their
+// types and which of them are sensitive.
+func declared(config *hclfile.Config) []byte {
+	told := append(config.VarsJSON(), config.VarsSchema()...)
+	for _, name := range slices.Sorted(maps.Keys(config.Variables)) {
+		if config.Variables[name].Sensitive {
+			told = append(append(told, name...), 0)
+		}
+	}
+	return told
 }
 
 func scopeKey(scope hclfile.Scope, vars []byte) Hash {

@@ -24,6 +24,8 @@ type unit struct {
 	file    *hclfile.File
 	parsed  diag.List
 	decoded *decoded
+	// staged is what the file defines with other values of variables, by stages.
+	staged map[string]**decoded
 	// foreign says that the file is another user's.
 	foreign bool
 }
