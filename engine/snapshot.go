@@ -67,6 +67,9 @@ type Info struct {
 	Icons                                           []Icon
 	// ExposesTraces says that callers are told where a body failed.
 	ExposesTraces bool
+	// LenientLifecycle says that sessions are served before their clients have
+	// sent notifications/initialized.
+	LenientLifecycle bool
 }
 
 // Listen is what the operator's file says of the address to serve on.
@@ -86,7 +89,7 @@ func (s *Snapshot) Revision() string { return s.catalog.Revision }
 // Info returns what the server says of itself.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: catalog.IconsOf(said.Icons), ExposesTraces: said.ExposeTraces}
+	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: catalog.IconsOf(said.Icons), ExposesTraces: said.ExposeTraces, LenientLifecycle: said.LenientLifecycle}
 }
 
 // Listen returns what the operator's file says of the address to serve on.

@@ -208,6 +208,15 @@ func (c *compiler) refuseForms(at *places) bool {
 	refused := false
 	visit(at.tree, func(e ast.Expr) {
 		switch e.Kind() {
+		case ast.IdentKind:
+			if at.role == roleFrom && strings.TrimPrefix(e.AsIdent(), ".") == "source" {
+				refused = true
+				c.reportNode(at, e, problem{
+					code: codeName, summary: "an input cannot tell how the call came in: \"source\" is for policies, limits and hooks",
+					detail: "a tool works the same on every transport; tell callers apart by principal, or decide in a policy",
+				})
+			}
+			return
 		case ast.StructKind:
 			refused = true
 			c.reportNode(at, e, problem{

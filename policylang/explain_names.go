@@ -46,6 +46,9 @@ func (c *compiler) insteadOf(name string) string {
 		return fmt.Sprintf("%s.* exists in HCL expressions only; declare a variable and write vars.*", name)
 	}
 	names := c.scope.names()
+	if c.scope.roots["args"] == nil { // of an input, which may not read it
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "source" })
+	}
 	return orElse(diag.DidYouMean(name, names), "text belongs between quotes; the names to use are "+strings.Join(names, ", "))
 }
 

@@ -45,6 +45,8 @@ func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
 	}
 }
 
+const fromSource = `an input cannot tell how the call came in: "source" is for policies, limits and hooks`
+
 func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 	tests := []struct{ name, expr, schema, want string }{
 		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, and this is an integer"},
@@ -52,6 +54,14 @@ func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, and this is a timestamp"},
 		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, and this is an object"},
 		{"the arguments", "args.amount", `{"type":"number"}`, `there is no "args" here`},
+		{"the address", "source.ip", `{"type":"string"}`, fromSource},
+		{"the listener in part of an expression", "principal.id == 'ada' ? 'x' : source.listener", `{"type":"string"}`, fromSource},
+		{"the listener in a branch never taken", "false ? source.listener : 'x'", `{"type":"string"}`, fromSource},
+		{"the listener in a test", "has(source.listener) ? 'a' : 'b'", `{"type":"string"}`, fromSource},
+		{"the listener in a macro", "principal.scopes.exists(s, s == source.listener)", `{"type":"boolean"}`, fromSource},
+		{"the listener by its absolute name", ".source.listener", `{"type":"string"}`, fromSource},
+		{"all that is known of the transport", "source", "", fromSource},
+		{"the listener by a key", "dyn(source)['listener']", "", fromSource},
 		{"a misspelt claim set", "principal.claim.tenant", "", `principal has no "claim"`},
 		{"a mistake of syntax", "principal.", "", "the expression ends too early"},
 	}

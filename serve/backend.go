@@ -45,6 +45,7 @@ func (b *backend) Info() mcp.Info {
 	known := &described{of: snap, info: mcp.Info{
 		Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description,
 		Instructions: said.Instructions, Revision: snap.Revision(), Icons: wireIcons(said.Icons),
+		LenientLifecycle: said.LenientLifecycle,
 	}}
 	b.info.Store(known)
 	return known.info

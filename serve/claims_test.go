@@ -74,6 +74,7 @@ func (m *matrix) links(at site, credential http.Header) []link {
 			if r.Method == "initialize" || session.Get("Mcp-Session-Id") == "" {
 				opened := m.send(at, http.MethodPost, "/mcp", lyingHello, header)
 				session.Set("Mcp-Session-Id", opened.header.Get("Mcp-Session-Id"))
+				m.send(at, http.MethodPost, "/mcp", ready, joined(session, header))
 			}
 			return m.send(at, http.MethodPost, "/mcp", text, joined(session, header)).text
 		}},
@@ -91,6 +92,7 @@ func (m *matrix) links(at site, credential http.Header) []link {
 		write, read = connect()
 		write(lyingHello)
 		read()
+		write(ready)
 		links = append(links, link{"legacy " + name, false, pipe(write, read)})
 	}
 	return links

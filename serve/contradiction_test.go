@@ -141,6 +141,7 @@ func (m *matrix) linked(name string, connect func() (func(string), func() []byte
 	legacy, readLegacy := connect()
 	legacy(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	readLegacy()
+	legacy(ready)
 	return []claim{
 		{"modern " + name, spoken(pipe(modern, read), messageOf(1, open, evilModern)), told},
 		{"legacy " + name, spoken(pipe(legacy, readLegacy), messageOf(1, open, evilLegacy)), told},

@@ -47,6 +47,7 @@ func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
 		endpoint, next := m.listen(at, ada)
 		m.send(at, http.MethodPost, endpoint, initialize, ada)
 		next()
+		m.send(at, http.MethodPost, endpoint, ready, ada)
 		for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 			session := m.begin(at, version, ada)
 			before := m.traces()
@@ -164,6 +165,7 @@ func TestALesserCredentialDoesNoMoreOnASessionOfAGreater(t *testing.T) {
 			endpoint, next := m.listen(at, opener)
 			m.send(at, http.MethodPost, endpoint, initialize, opener)
 			next()
+			m.send(at, http.MethodPost, endpoint, ready, opener)
 			for want, sender := range map[string]http.Header{"POLICY_DENIED": lesser, `"text":"admin"`: greater} {
 				if got := m.send(at, http.MethodPost, "/mcp", call, joined(session, sender)).text; !strings.Contains(got, want) {
 					t.Errorf("by %s the call on a session is answered with %s, want %s", at.name, got, want)

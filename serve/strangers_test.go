@@ -150,6 +150,7 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 		}
 		m.send(at, http.MethodPost, endpoint, initialize, credential)
 		next()
+		m.send(at, http.MethodPost, endpoint, ready, credential)
 	}
 	return append(all, way{"HTTP+SSE", endpoint, messageOf(3, r, ""), nil, next})
 }

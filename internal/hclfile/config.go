@@ -51,8 +51,11 @@ type Server struct {
 	// ExposeTraces tells callers where in the files a body failed. Never in
 	// production mode.
 	ExposeTraces bool
-	Icons        []Icon
-	Range        diag.Range
+	// LenientLifecycle is set by strict_lifecycle = false: sessions are served
+	// before their clients have sent notifications/initialized.
+	LenientLifecycle bool
+	Icons            []Icon
+	Range            diag.Range
 }
 
 // Listen is the listen block.

@@ -86,6 +86,8 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 	if s.Mode == Production && s.ExposeTraces {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["expose_traces"].SrcRange), "in production mode no caller is told where a body failed", "remove \"expose_traces\", or the mode; the log tells, and mcpd call does")
 	}
+	strict, _ := d.boolean(b.Body, "strict_lifecycle", true)
+	s.LenientLifecycle = !strict
 	return s
 }
 

@@ -37,7 +37,7 @@ var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNam
 
 // rules describes every block of the language by its type.
 var rules = map[string]*rule{
-	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces"), blocks: []string{"icon"}},
+	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces", "strict_lifecycle"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
 	"tls":     {single: true, args: join(required("cert_file", "key_file"), args("client_ca_file"))},
 	"reload":  {single: true, args: args("watch", "require_tests")},

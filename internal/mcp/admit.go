@@ -108,10 +108,25 @@ func (c *call) admitLegacy() *fault {
 	if c.origin.session == nil && !(known && c.handler.early) {
 		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in params._meta: " + keyVersion)
 	}
+	if !(known && c.handler.early) && !c.isReady() {
+		return newFault(codeInvalidRequest, Served, handshakeOpen)
+	}
 	if !known {
 		return c.unknownMethod()
 	}
 	return nil
+}
+
+// handshakeOpen is the error of a request that comes between initialize and
+// notifications/initialized. It is a request in good order otherwise: HTTP
+// carries the error with a success, so that clients show its message.
+const handshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
+
+// isReady reports whether the session takes requests: its client has sent
+// notifications/initialized, or the server does not insist on that. The backend
+// is asked only while the handshake is open.
+func (c *call) isReady() bool {
+	return c.origin.session.ready.Load() || c.server.backend.Info().LenientLifecycle
 }
 
 func (c *call) unknownMethod() *fault {

@@ -17,6 +17,16 @@ import (
 
 const ableClient = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{},"sampling":{},"roots":{}},"clientInfo":{"name":"old","version":"2"}}}`
 
+// ready ends the handshake that initialize begins.
+const ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+
+// openSession opens a session of HTTP by a whole handshake.
+func openSession(ctx context.Context, s *mcp.Server, p mcp.Peer) (id string) {
+	id = s.Exchange(ctx, []byte(ableClient), mcp.Exchange{Peer: p}).Session
+	s.Exchange(ctx, []byte(ready), mcp.Exchange{Peer: p, Session: id})
+	return id
+}
+
 // legacyCall is a call of a tool on a session.
 func legacyCall(id int, tool string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`, id, tool)
@@ -35,7 +45,7 @@ type asked struct {
 func ask(t *testing.T, s *mcp.Server, ctx context.Context, tool string) *asked {
 	t.Helper()
 	a := &asked{t: t, server: s, done: make(chan mcp.Reply, 1)}
-	a.session = s.Exchange(ctx, []byte(ableClient), mcp.Exchange{Peer: mcp.Peer{Principal: identity.Anonymous()}}).Session
+	a.session = openSession(ctx, s, mcp.Peer{Principal: identity.Anonymous()})
 	go func() {
 		a.done <- s.Exchange(ctx, legacyCall(2, tool), mcp.Exchange{
 			Peer: mcp.Peer{Principal: identity.Anonymous()}, Session: a.session, Emit: a.heard.send,
@@ -149,7 +159,7 @@ func TestAnAskEndsWithWhatCarriesIt(t *testing.T) {
 func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
 	peer := mcp.Peer{Principal: identity.Anonymous(), Headers: http.Header{}}
-	session := s.Exchange(t.Context(), []byte(ableClient), mcp.Exchange{Peer: peer}).Session
+	session := openSession(t.Context(), s, peer)
 	reply := s.Exchange(t.Context(), legacyCall(2, "ask"), mcp.Exchange{Peer: peer, Session: session})
 	if got := reply.Frame.String(); !strings.Contains(got, `"required_capabilities":{"elicitation":{}}`) {
 		t.Errorf("the answer is %s", got)
@@ -192,6 +202,7 @@ func TestProgressComesBeforeTheQuestion(t *testing.T) {
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		conn.Receive(t.Context(), []byte(ableClient), nil)
+		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","_meta":{"progressToken":1}}}`), nil)
 		synctest.Wait()
 		if got := heard.all(); len(got) != 102 || !strings.Contains(got[101], "elicitation/create") {

@@ -38,6 +38,9 @@ type Info struct {
 	Icons                             []Icon
 	// Instructions tell a model how to use the server; they may be empty.
 	Instructions string
+	// LenientLifecycle says that requests are served before the client has sent
+	// notifications/initialized.
+	LenientLifecycle bool
 	// Revision is the content hash of the published state.
 	Revision string
 }

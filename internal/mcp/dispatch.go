@@ -142,11 +142,13 @@ func (c *call) panicked(cause any, stack []byte) *fault {
 // notified takes note of a notification. Those that are unknown or malformed
 // are ignored, as nobody waits for an answer.
 func (s *Server) notified(o *origin, m *message) {
-	if m.method != "notifications/cancelled" || o.calls == nil {
-		return
-	}
-	if id := member(m.params, "requestId"); len(id) > 0 {
-		o.calls.cancel(id)
+	switch {
+	case m.method == "notifications/initialized" && o.session != nil:
+		o.session.ready.Store(true)
+	case m.method == "notifications/cancelled" && o.calls != nil:
+		if id := member(m.params, "requestId"); len(id) > 0 {
+			o.calls.cancel(id)
+		}
 	}
 }
 

@@ -80,6 +80,7 @@ func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
 		conn := idle(t, s, &heard)
+		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), legacyCall(2, "wait"), nil)
 		time.Sleep(10 * interval)
 		if isDone(conn) || pinged(heard.all()) > 0 {
@@ -111,7 +112,7 @@ func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		peer := mcp.Peer{Principal: identity.Anonymous()}
-		id := s.Exchange(t.Context(), []byte(ableClient), mcp.Exchange{Peer: peer}).Session
+		id := openSession(t.Context(), s, peer)
 		stream, _ := s.OpenStream(t.Context(), peer, id)
 		defer stream.Close()
 		next := func() (frames []string, ok bool) {
@@ -151,6 +152,7 @@ func TestABatchMayBringAnswers(t *testing.T) {
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		defer conn.Close()
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}`), nil)
+		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), []byte(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_roots"}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`), nil)
 		synctest.Wait()
 		a := asked{t: t, heard: recorder{frames: heard.all()[1:]}}

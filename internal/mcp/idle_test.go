@@ -53,7 +53,7 @@ func idleCost(tb testing.TB, sessions int, then func(testing.TB, *mcp.Server, st
 	tb.Cleanup(func() { _ = s.Drain(context.Background()) })
 	before := heap()
 	for range sessions {
-		id := s.Exchange(tb.Context(), []byte(ableClient), mcp.Exchange{Peer: peer}).Session
+		id := openSession(tb.Context(), s, peer)
 		x := mcp.Exchange{Peer: peer, Session: id}
 		s.Exchange(tb.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), x)
 		s.Exchange(tb.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}`), x)

@@ -24,7 +24,7 @@ func TestCallsAreMarkedWithTheirSession(t *testing.T) {
 	var ids []string
 	overHTTP := func() string {
 		peer := mcp.Peer{Principal: identity.Anonymous(), Headers: http.Header{}}
-		id := s.Exchange(t.Context(), []byte(ableClient), mcp.Exchange{Peer: peer}).Session
+		id := openSession(t.Context(), s, peer)
 		ids = append(ids, id)
 		s.Exchange(t.Context(), []byte(call), mcp.Exchange{Peer: peer, Session: id})
 		first := <-marks
@@ -39,6 +39,7 @@ func TestCallsAreMarkedWithTheirSession(t *testing.T) {
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		defer conn.Close()
 		conn.Receive(t.Context(), []byte(ableClient), nil)
+		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), []byte(call), nil)
 		return <-marks
 	}

@@ -33,7 +33,7 @@ func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 			}
 		}
 		peer := mcp.Peer{Principal: identity.Anonymous()}
-		session := s.Exchange(t.Context(), []byte(ableClient), mcp.Exchange{Peer: peer}).Session
+		session := openSession(t.Context(), s, peer)
 		var heard recorder
 		reply := s.Exchange(t.Context(), legacyCall(2, "ask"), mcp.Exchange{Peer: peer, Session: session, Emit: heard.send})
 		if !strings.Contains(reply.Frame.String(), `"required_capabilities":{"sampling":{"tools":{}}}`) || len(heard.all()) != 0 {

@@ -19,7 +19,7 @@ func TestNotificationsAreNeverAnswered(t *testing.T) {
 		defer end()
 		receive(strings.Replace(ableClient, "2025-11-25", "2025-03-26", 1))
 		for _, text := range []string{
-			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			ready,
 			`{"jsonrpc":"2.0","method":"notifications/nobody/knows","params":{}}`,
 			`{"jsonrpc":"2.0","method":"tools/list"}`,
 			`{"jsonrpc":"2.0","method":"notifications/cancelled"}`,

@@ -46,7 +46,7 @@ func TestReservedCodesKeepTheirMeaning(t *testing.T) {
 				t.Errorf("a modern client gets %s, refusal %d", got, reply.Refusal)
 			}
 			peer := mcp.Peer{Principal: identity.Anonymous()}
-			session := s.Exchange(t.Context(), []byte(ableClient), mcp.Exchange{Peer: peer}).Session
+			session := openSession(t.Context(), s, peer)
 			reply = s.Exchange(t.Context(), legacyCall(2, "hello"), mcp.Exchange{Peer: peer, Session: session})
 			if want := fmt.Sprintf(`"error":{"code":%d,`, test.code); !strings.Contains(reply.Frame.String(), want) {
 				t.Errorf("a legacy client gets %s", reply.Frame)

@@ -30,6 +30,8 @@ type session struct {
 	outgoing outgoing
 	// heard counts what the client has sent.
 	heard atomic.Uint64
+	// ready is set by notifications/initialized, which ends the handshake.
+	ready atomic.Bool
 	// feed is what the session is to be told.
 	feed feed
 

@@ -41,6 +41,7 @@ func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
 		end()
 		receive, end = connect(t, s, &used)
 		receive(strings.Replace(ableClient, `"old"`, `"insider"`, 1))
+		receive(ready)
 		receive(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`)
 		receive(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
 		before := len(used.all())

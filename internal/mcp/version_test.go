@@ -28,7 +28,7 @@ func TestTheIDOfASessionIsVisibleASCII(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	known := map[string]bool{}
 	for range 100 {
-		id := s.Exchange(t.Context(), []byte(ableClient), mcp.Exchange{Peer: mcp.Peer{Principal: identity.Anonymous()}}).Session
+		id := openSession(t.Context(), s, mcp.Peer{Principal: identity.Anonymous()})
 		if len(id) < 22 || known[id] || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 			t.Fatalf("the id is %q", id)
 		}

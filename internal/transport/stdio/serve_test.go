@@ -25,7 +25,7 @@ const (
 	ping       = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 	pong       = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
 	shutdown   = `{"jsonrpc":"2.0","id":9,"method":"shutdown"}` + "\n"
-	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n"
+	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	legacyWait = `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"wait"}}` + "\n"
 	metadata   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 )

@@ -93,6 +93,7 @@ func read(t *testing.T, r *http.Response) string {
 const (
 	ping       = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"2"}}}`
+	ready      = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	jsonType   = "Content-Type: application/json"
 )
 
@@ -208,7 +209,7 @@ func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tool, running, ended := waiting()
 			s := newSite(t, streamable.Options{}, tool)
-			session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+			session := s.begin("2025-11-25")
 			answered := make(chan int, 1)
 			go func() {
 				text := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`
@@ -229,7 +230,7 @@ func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
 func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
-	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	session := s.begin("2025-11-25")
 	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`
 	first := s.do(t.Context(), "POST", text, jsonType, session)
 	<-running
@@ -246,7 +247,7 @@ func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
 
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	session := s.begin("2025-11-25")
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
 	s.do(t.Context(), "DELETE", "", session)
 	if got := events(t, stream); len(got) != 1 || got[0].data != "" {
@@ -256,7 +257,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 
 func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	session := s.begin("2025-11-25")
 	s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, jsonType, session)
 	s.backend.Publish(mcptest.Tools()[:1]...)
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
@@ -311,7 +312,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 // server knows that header alone.
 func TestWhoMayTryAgainIsToldWhenInTheHeadToo(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	session := s.begin("2025-11-25")
 	for how, want := range map[string]string{"limit": "2", "tool": ""} {
 		r := s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"how":"`+how+`"}}}`, jsonType, session)
 		if got := r.Header.Get("Retry-After"); r.StatusCode != http.StatusOK || got != want {
@@ -332,7 +333,7 @@ func (l lines) Write(line []byte) (int, error) {
 // is refused, and costs the others nothing.
 func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	session := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	session := s.begin("2025-11-25")
 	var last *http.Response
 	streams := 0
 	for ; streams < 100; streams++ {
@@ -359,7 +360,7 @@ func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
 
 func TestDrainEndsStreamsCleanly(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	id := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType).Header.Get("Mcp-Session-Id")
+	id := s.begin("2025-11-25")
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", id)
 	s.backend.Publish(mcptest.Tools()[:1]...)
 	next := reader(t, stream)

@@ -65,7 +65,9 @@ func events(t *testing.T, r *http.Response) (all []event) {
 func (s *site) begin(version string) string {
 	s.t.Helper()
 	text := strings.Replace(initialize, "2025-11-25", version, 1)
-	return "Mcp-Session-Id: " + s.do(s.t.Context(), "POST", text, jsonType).Header.Get("Mcp-Session-Id")
+	session := "Mcp-Session-Id: " + s.do(s.t.Context(), "POST", text, jsonType).Header.Get("Mcp-Session-Id")
+	s.do(s.t.Context(), "POST", ready, jsonType, session)
+	return session
 }
 
 const progressing = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`

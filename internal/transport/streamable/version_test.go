@@ -14,7 +14,7 @@ func TestWhatNamesAnUnknownRevisionIsRefused(t *testing.T) {
 	for _, version := range []string{"1999-01-01", "2026-01-01", "nonsense"} {
 		for _, test := range []struct{ name, method, body string }{
 			{"a request", "POST", ping},
-			{"a notification", "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
+			{"a notification", "POST", ready},
 			{"a response", "POST", `{"jsonrpc":"2.0","id":7,"result":{}}`},
 			{"a batch", "POST", "[" + ping + "]"},
 			{"a stream", "GET", ""},
@@ -38,15 +38,14 @@ func TestWhatNamesAnUnknownRevisionIsRefused(t *testing.T) {
 func TestWhatIsNoRequestIsAcceptedWithoutABody(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-03-26")
-	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	for _, test := range []struct {
 		name, body string
 		header     []string
 	}{
-		{"a notification", initialized, []string{session}},
+		{"a notification", ready, []string{session}},
 		{"a response", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{session}},
-		{"a batch of notifications", "[" + initialized + "," + initialized + "]", []string{session}},
-		{"a notification of a modern client", initialized, []string{"MCP-Protocol-Version: 2026-07-28"}},
+		{"a batch of notifications", "[" + ready + "," + ready + "]", []string{session}},
+		{"a notification of a modern client", ready, []string{"MCP-Protocol-Version: 2026-07-28"}},
 	} {
 		r := s.do(t.Context(), "POST", test.body, append(test.header, jsonType)...)
 		if text := read(t, r); r.StatusCode != 202 || text != "" {

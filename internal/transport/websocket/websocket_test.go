@@ -116,6 +116,7 @@ func TestConnectionsEndWithACode(t *testing.T) {
 		}, client.CloseMessageTooBig},
 		{"shutdown", func(_ *testing.T, socket *client.Conn, _ *mcp.Server) {
 			_ = socket.WriteMessage(client.TextMessage, []byte(initialize))
+			_ = socket.WriteMessage(client.TextMessage, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 			_ = socket.WriteMessage(client.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"shutdown"}`))
 		}, client.CloseNormalClosure},
 		{"drain", func(t *testing.T, _ *client.Conn, s *mcp.Server) {
