@@ -23,6 +23,10 @@ func NewUpstream(name, url, origin string) (Upstream, error) {
 	return Upstream{block}, nil
 }
 
+// WithoutPrefix returns the server as one whose tools and prompts have the names here that
+// it gives them itself.
+func (u Upstream) WithoutPrefix() Upstream { return Upstream{u.block.WithoutPrefix()} }
+
 // UpstreamStatus is how an upstream server is.
 type UpstreamStatus = federation.State
 

@@ -12,15 +12,15 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// upstreamVariable names the servers behind this one by their URLs, with commas between
-// them.
+// upstreamVariable names the servers behind this one, with commas between them: each as URL,
+// as NAME=URL, or as =URL for one whose tools and prompts get no prefix.
 const upstreamVariable = "MCP_SERVERS"
 
 // upstreamFlags are the flags of the verbs that reach the servers behind this one.
 type upstreamFlags struct{ named []string }
 
 func (f *upstreamFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.named, "upstream", nil, "offer what the MCP server `NAME=URL` offers, too (also "+upstreamVariable+", a list of URLs)")
+	cmd.Flags().StringArrayVar(&f.named, "upstream", nil, "offer what the MCP server `NAME=URL` offers, too (also "+upstreamVariable+", a list)")
 }
 
 // servers returns the upstreams that the command line and the environment name.
@@ -42,21 +42,62 @@ func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 		taken[name], all = true, append(all, u)
 	}
 	list, _ := e.lookup(upstreamVariable)
-	for address := range strings.SplitSeq(list, ",") {
-		if address = strings.TrimSpace(address); address == "" {
-			continue
+	entries := entriesOf(list)
+	for _, entry := range entries {
+		if entry.name != "" && taken[entry.name] {
+			return nil, usage("%s: there is a second upstream %q", upstreamVariable, entry.name)
 		}
-		name := hostName(address)
-		for n := 2; taken[name]; n++ {
-			name = fmt.Sprintf("%s_%d", hostName(address), n)
-		}
-		u, err := engine.NewUpstream(name, address, upstreamVariable)
+		taken[entry.name] = true
+	}
+	for _, entry := range entries {
+		u, err := entry.upstream(taken)
 		if err != nil {
-			return nil, usage("%s: %q: %v", upstreamVariable, shownAddress(address), errors.Unwrap(err)) // nobody has given it the name
+			return nil, err
 		}
-		taken[name], all = true, append(all, u)
+		all = append(all, u)
 	}
 	return all, nil
+}
+
+// listEntry is a server that a list names.
+type listEntry struct {
+	name, address string // the name is "" where the host gives it
+	bare          bool   // its tools and prompts get no prefix
+}
+
+// entriesOf reads the list of [upstreamVariable].
+func entriesOf(list string) (entries []listEntry) {
+	for text := range strings.SplitSeq(list, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		entry := listEntry{address: text}
+		if name, address, ok := strings.Cut(text, "="); ok && !strings.ContainsAny(name, ":/?#@") {
+			entry = listEntry{strings.TrimSpace(name), strings.TrimSpace(address), strings.TrimSpace(name) == ""}
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// upstream returns the server, and takes a name for it that is not taken if it has none.
+func (entry listEntry) upstream(taken map[string]bool) (engine.Upstream, error) {
+	name := entry.name
+	if name == "" {
+		name = hostName(entry.address)
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("%s_%d", hostName(entry.address), n)
+		}
+		taken[name] = true
+	}
+	u, err := engine.NewUpstream(name, entry.address, upstreamVariable)
+	if err != nil {
+		return u, usage("%s: %q: %v", upstreamVariable, shownAddress(entry.address), errors.Unwrap(err)) // without the name, which may be a part of a secret
+	}
+	if entry.bare {
+		return u.WithoutPrefix(), nil
+	}
+	return u, nil
 }
 
 // hostName returns what a server is called by its URL: the first part of its host's name. An

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/mcpd/mcpd/diag"
@@ -30,6 +31,24 @@ type cached struct {
 	// to, and secrets are the names of those among it.
 	granted [sha256.Size]byte
 	secrets []string
+	// exact tells calls apart by what is sent, in which numbers keep all their digits, and not
+	// by what policies see of it.
+	exact bool
+}
+
+// cacheOffered gives bodies of tools of upstreams the caches that their blocks want. An item
+// that has served has its own already.
+func (b *Builder) cacheOffered(found *build, items []*Item) {
+	for _, item := range items {
+		_, done := item.Body.(*cached)
+		at := slices.IndexFunc(found.upstreams, func(u hclfile.Upstream) bool { return u.Name == item.Upstream })
+		if item.Cache == nil || done || at < 0 {
+			continue
+		}
+		u := &found.upstreams[at]
+		granted := grant.Set{HTTP: []grant.HTTP{u.Grant}, Exec: []grant.Exec{{Env: u.Env}}}
+		item.Body = &cached{Body: item.Body, item: item, store: b.results, cache: *item.Cache, granted: granted.Hash(), secrets: granted.SecretNames(), exact: true}
+	}
 }
 
 // cached returns the body of a tool that has a cache; nil when the results
@@ -143,13 +162,27 @@ func (b *cached) key(i *Invocation) (resultcache.Call, bool) {
 			field(h, []byte(part))
 		}
 	}
-	args, err := json.Marshal(i.Args) // with the members of objects in order
+	args, err := b.arguments(i)
 	if err != nil {
 		return c, false // something that is no JSON, which the server has filled in
 	}
 	field(h, args)
 	h.Sum(c.Call[:0])
 	return c, true
+}
+
+// arguments returns those of a call, with the members of objects in order.
+func (b *cached) arguments(i *Invocation) ([]byte, error) {
+	if !b.exact {
+		return json.Marshal(i.Args)
+	}
+	d := json.NewDecoder(bytes.NewReader(i.Input))
+	d.UseNumber()
+	var sent any
+	if err := d.Decode(&sent); err != nil {
+		return nil, err
+	}
+	return json.Marshal(sent)
 }
 
 // field adds bytes to a hash so that no two sequences of fields collide.

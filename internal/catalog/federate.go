@@ -49,6 +49,7 @@ func (b *Builder) federate(found *build, defined []*hclfile.Definitions, registe
 	offered := b.options.Federate(found.upstreams, keys, LockFile{found.lock.Name, found.lock.Bytes})
 	found.offered = offered
 	found.report(offered.Problems)
+	b.cacheOffered(found, offered.Items)
 	found.left, found.accepted = offered.LeftOut, offered.Accepted
 	found.instructions, found.unasked, found.known, found.silent = offered.Instructions, offered.Unasked, offered.Known, offered.Silent
 	found.knows = make(map[ToolName]bool, len(found.known))

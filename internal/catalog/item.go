@@ -66,6 +66,9 @@ type Item struct {
 	Facts policylang.ToolFacts
 	// Body is nil when the item has mistakes.
 	Body Body
+	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
+	// built into a catalog.
+	Cache *hclfile.Cache
 	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
 	DryRun Body
 	// Surveys says that the body looks at what else its caller may call, and calls that as

@@ -3,6 +3,9 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -78,11 +81,12 @@ func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []
 func (e *Entry) sameRules(other *Entry) bool { return e.folder != nil && e.folder == other.folder }
 
 // Nearest returns the address of what a caller who looks may see and may have meant by
-// a name that is none: the resource of that name, one whose address is much the same,
-// or a template of its shape; empty when there is nothing.
+// a name that is none: the resource of that name, what an upstream server itself calls so,
+// one whose address is much the same, one that ends in the name, or a template of its shape;
+// empty when there is nothing.
 func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking policylang.Input) string {
 	hidden := c.Hidden(ctx, k, looking)
-	addresses := make([]string, 0, len(c.Entries[k]))
+	addresses, prefixed := make([]string, 0, len(c.Entries[k])), map[string]string{}
 	for i, e := range c.Entries[k] {
 		switch {
 		case hidden != nil && hidden[i] != 0:
@@ -90,7 +94,38 @@ func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking poli
 			return e.Address
 		default:
 			addresses = append(addresses, e.Address)
+			if own := c.withoutPrefix(k, e); own != "" && (prefixed[own] == "" || e.Address < prefixed[own]) {
+				prefixed[own] = e.Address
+			}
 		}
 	}
-	return cmp.Or(diag.Suggest(name, addresses), c.Shaped(k, name, func(e *Entry) bool { return c.Hides(ctx, e, looking) }))
+	if whole := prefixed[name]; whole != "" {
+		return whole
+	}
+	near := diag.Suggest(name, slices.AppendSeq(slices.Clone(addresses), maps.Keys(prefixed)))
+	if whole := prefixed[near]; whole != "" && !slices.Contains(addresses, near) {
+		near = whole
+	}
+	longer := ""
+	if k == Tools || k == Prompts {
+		longer = diag.SuggestLonger(name, addresses)
+	}
+	return cmp.Or(near, longer, c.Shaped(k, name, func(e *Entry) bool { return c.Hides(ctx, e, looking) }))
+}
+
+// withoutPrefix returns the name of a tool or a prompt of an upstream without the prefix that
+// the upstream gives it; "" where there is none.
+func (c *Catalog) withoutPrefix(k Kind, e *Entry) string {
+	if e.Upstream == "" || k != Tools && k != Prompts {
+		return ""
+	}
+	for i := range c.Upstreams {
+		if u := &c.Upstreams[i]; u.Name == e.Upstream && u.Prefix != "" {
+			own, _ := strings.CutPrefix(e.Address, u.Prefix)
+			if own != e.Address {
+				return own
+			}
+		}
+	}
+	return ""
 }

@@ -85,6 +85,7 @@ func override(item *catalog.Item, o *hclfile.Override) {
 	if o.Concurrency > 0 {
 		item.Concurrency = o.Concurrency
 	}
+	item.Cache = o.Cache
 }
 
 // schemas compiles the schemas of a tool.

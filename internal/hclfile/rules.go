@@ -60,7 +60,7 @@ var rules = map[string]*rule{
 		args("path", "command", "env", "reads", "user", "internet", "health", "memory", "cpus", "writable")), blocks: []string{"volume"}},
 	"volume": {labels: []string{"name"}, args: join(required("target"), args("host", "read_only", "size"))},
 	"override": {labels: []string{"tool"}, args: args("title", "description", "read_only", "destructive", "idempotent", "open_world", "labels", "timeout"),
-		blocks: []string{"limits"}, own: boundsOfCall},
+		blocks: []string{"limits", "cache"}, own: boundsOfCall},
 
 	"resource": {labels: []string{"name"}, args: join(required("uri"), callArgs(),
 		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),

@@ -85,6 +85,8 @@ type Override struct {
 	Title, Description                           *string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 	Labels                                       map[string]string
+	// Cache is nil where each call reaches the server.
+	Cache *Cache
 	Bounds
 	Range diag.Range
 }
@@ -210,6 +212,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	}
 	d.upstreamNames(b, &u)
 	d.upstreamAsk(b, &u)
+	d.overridesCacheable(b, &u)
 	u.Bounds = d.boundsAway(b)
 	if _, written := u.Ranges["timeout"]; !written {
 		u.Timeout = DefaultUpstreamTimeout

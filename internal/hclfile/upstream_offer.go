@@ -126,6 +126,7 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
 	o.Labels = d.textMap(b.Body, "labels")
 	o.Bounds = d.boundsAway(b)
+	o.Cache = d.overrideCache(b, &o)
 	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 && !d.f.left.vague[b.Body] {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
 	}

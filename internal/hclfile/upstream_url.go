@@ -97,6 +97,17 @@ func NewUpstream(name, address, origin string) (Upstream, error) {
 	return u, nil
 }
 
+// WithoutPrefix returns an upstream of [NewUpstream] whose tools and prompts have the names
+// here that it gives them itself.
+func (u Upstream) WithoutPrefix() Upstream {
+	h := sha256.New()
+	h.Write(u.Hash[:])
+	writeField(h, "without prefix")
+	u.Prefix, u.Hash = "", Hash(h.Sum(nil))
+	u.Meaning = u.Hash
+	return u
+}
+
 // Here reports whether the URL is of the machine that asks for it, which for a server in a
 // container is the container itself.
 func (u *Upstream) Here() bool { return isSelf(u.host()) }

@@ -1,0 +1,145 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// counter is an upstream server whose tool "count" tells how often it was called.
+type counter struct {
+	*mcp.Server
+	url string
+
+	mu    sync.Mutex
+	calls int
+}
+
+func newCounter(t *testing.T) *counter {
+	c := &counter{Server: mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)}
+	c.url = web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return c.Server }, nil))
+	c.describe("Counts.")
+	return c
+}
+
+// describe adds the tool with a description.
+func (c *counter) describe(description string) {
+	c.AddTool(&mcp.Tool{Name: "count", Description: description, InputSchema: anything}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls++
+		var said struct{ Fails bool }
+		_ = json.Unmarshal(r.Params.Arguments, &said)
+		return &mcp.CallToolResult{IsError: said.Fails, Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("call %d", c.calls)}}}, nil
+	})
+}
+
+// countBy is a call of that tool.
+func countBy(p identity.Principal, arguments string) engine.Request {
+	r := tool("lab_count", arguments)
+	r.Caller.Principal = p
+	return r
+}
+
+// wantEnded makes a call, and wants it to end so.
+func wantEnded(t *testing.T, s *engine.Server, r engine.Request, want string) {
+	t.Helper()
+	if got := ended(called(t, s, r)); got != want {
+		t.Errorf("%s by %q: got %s, want %s", r.Arguments, r.Caller.Principal.ID, got, want)
+	}
+}
+
+// upstreamCount is the result of the nth call.
+func upstreamCount(n int) string { return fmt.Sprintf(`[{"type":"text","text":"call %d"}]`, n) }
+
+const cachedCount = `override "count" {
+    read_only = true
+    cache {
+      ttl   = %q
+      scope = %q
+    }
+  }`
+
+func TestUpstreamCache_scopes(t *testing.T) {
+	up, clock := newCounter(t), &hand{}
+	var cached []bool
+	s := server(t, engine.Options{
+		Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "principal"))), Now: clock.now,
+		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+			if e.Phase == engine.End {
+				cached = append(cached, e.Cached)
+			}
+		}},
+	})
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, countBy(local("bob"), `{}`), upstreamCount(2))
+	wantEnded(t, s, countBy(local("ada"), `{"a":1,"b":[2]}`), upstreamCount(3))
+	wantEnded(t, s, countBy(local("ada"), ` {"b":[2], "a":1}`), upstreamCount(3))
+	// Numbers keep all their digits: the server behind sees them.
+	wantEnded(t, s, countBy(local("ada"), `{"a":9007199254740993}`), upstreamCount(4))
+	wantEnded(t, s, countBy(local("ada"), `{"a":9007199254740992}`), upstreamCount(5))
+	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(6))
+	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(7))
+	clock.advance(30 * time.Second)
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(8))
+	if diff := cmp.Diff([]bool{false, true, false, false, true, false, false, false, false, false}, cached); diff != "" {
+		t.Errorf("hooks hear of results that are given again (-want +got)\n%s", diff)
+	}
+
+	s = server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "server"))), Now: clock.now})
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(9))
+	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(9))
+}
+
+func TestUpstreamCache_errorsAreNotKept(t *testing.T) {
+	up := newCounter(t)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))})
+	wantEnded(t, s, countBy(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 1")
+	wantEnded(t, s, countBy(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 2")
+}
+
+func TestUpstreamCache_changedDefinition(t *testing.T) {
+	up, lock := newCounter(t), newLock(t)
+	s := pinned(t, lock, upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	up.describe("Counts otherwise.")
+	until(t, s, func() bool { return len(names(s)) == 0 })
+	accept(t, s, lock)
+	reloadAll(t, s)
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(2))
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(2))
+}
+
+func TestUpstreamCache_changedBlock(t *testing.T) {
+	up, secret := newCounter(t), filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(secret, []byte("one-and-only"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	block := func(header string) string {
+		return fmt.Sprintf("secret \"token\" { file = %q }\n", secret) + upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server"), "header \"X-Token\" { value = "+header+" }")
+	}
+	config := files("mcpd.hcl", block("secret.token"))
+	s := server(t, engine.Options{Config: config})
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	reloadAll(t, s)
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(2))
+	config["mcpd.hcl"].Data = []byte(block(`"other"`))
+	reloadAll(t, s)
+	until(t, s, func() bool { return len(names(s)) == 1 })
+	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(3))
+}
