@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ func cmdTalk(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 || neg {
 		ts.Fatalf("usage: talk file [flags...]")
 	}
-	program, err := build()
+	program, err := exec.LookPath("mcpd")
 	ts.Check(err)
 	log, err := os.Create(ts.MkAbs("talk.log"))
 	ts.Check(err)
@@ -71,7 +72,7 @@ type conversation struct {
 func (c *conversation) line(line string) string {
 	switch {
 	case strings.HasPrefix(line, "> "):
-		text := strings.NewReplacer(`"$ASK"`, c.ask, `"$CURSOR"`, c.cursor).Replace(line[2:])
+		text := strings.NewReplacer(`"$ASK"`, cmp.Or(c.ask, "null"), `"$CURSOR"`, cmp.Or(c.cursor, "null")).Replace(line[2:])
 		if _, err := io.WriteString(c.in, text+"\n"); err != nil {
 			return "! " + err.Error()
 		}
