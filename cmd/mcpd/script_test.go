@@ -46,10 +46,21 @@ func (all tests) Run() int {
 //	audited PATH N        writes an audit log of N calls
 //	manager INTERVAL      listens as systemd does, which waits so long for signs of life
 //	told MESSAGE...       wants the next messages to it to be these, but for signs of life
+//	talk FILE [flags...]  plays a conversation with mcpd serve --stdio, and prints it as it went
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "../../testdata/script") }
+
+// TestSeeds runs every scenario of testdata/seeds: the examples of the documents that mcpd
+// grew from. Each names its document and section.
+func TestSeeds(t *testing.T) { runScripts(t, "../../testdata/seeds") }
+
+func runScripts(t *testing.T, dir string) {
+	shipped, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "../../testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -58,6 +69,7 @@ func TestScripts(t *testing.T) {
 			e.Values[holderKey{}] = h
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
+			e.Setenv("SHIPPED", shipped) // the folder of the tools and examples that are shipped
 			e.Defer(func() { h.daemon.kill(); h.behind.kill() })
 			return verbs(e)
 		},
@@ -80,6 +92,7 @@ func TestScripts(t *testing.T) {
 			"checkout": cmdCheckout,
 			"manager":  cmdManager,
 			"told":     cmdTold,
+			"talk":     cmdTalk,
 		},
 	})
 }

@@ -19,6 +19,8 @@ type Refusal struct {
 	RetryAfter time.Duration
 
 	reason error
+	// keysOnly says that the server takes API keys and no tokens.
+	keysOnly bool
 }
 
 // Error returns the reason, for the operator. It holds no credential.
@@ -42,7 +44,12 @@ func (r *Refusal) message() string {
 	case http.StatusServiceUnavailable:
 		return "the credential cannot be checked now; try again later"
 	}
-	if errors.Is(r.reason, errAbsent) {
+	switch {
+	case r.keysOnly && (errors.Is(r.reason, errAbsent) || errors.Is(r.reason, errScheme)):
+		return "this server takes API keys: send one as Authorization: Bearer KEY"
+	case r.keysOnly && errors.Is(r.reason, errNoTokens):
+		return "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"
+	case errors.Is(r.reason, errAbsent):
 		return "no credential was sent, and this server lets in nobody without one"
 	}
 	return "the credential was not accepted"

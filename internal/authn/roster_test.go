@@ -244,6 +244,34 @@ func TestTheMetadataIsThatOfTheResource(t *testing.T) {
 	}
 }
 
+// TestRefusal_keysOnly checks that a server that takes only API keys says so, and names
+// nothing that an OAuth client could begin with.
+func TestRefusal_keysOnly(t *testing.T) {
+	s := newSite(t)
+	key := s.apiKey(apikey.Record{}).Text()
+	o := s.options()
+	s.apply(Options{Keys: o.Keys})
+	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
+	const send = "this server takes API keys: send one as Authorization: Bearer KEY"
+	for _, c := range []struct{ authorization, challenge, message string }{
+		{"", `Bearer realm="mcpd"`, send},
+		{"Basic YTpi", `Bearer realm="mcpd"`, send},
+		{"Bearer eyJhbGciOiJub25lIn0.e30.", `Bearer realm="mcpd", error="invalid_token"`, "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"},
+		{"Bearer " + key[:len(key)-1] + "x", `Bearer realm="mcpd", error="invalid_token"`, "the credential was not accepted"},
+	} {
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		if c.authorization != "" {
+			r.Header.Set("Authorization", c.authorization)
+		}
+		_, _, _, err := d.Enter(r)
+		h := http.Header{}
+		status, message := d.Refuse(h, r, err)
+		if status != http.StatusUnauthorized || h.Get("WWW-Authenticate") != c.challenge || message != c.message {
+			t.Errorf("%q: %d, %s, %s", c.authorization, status, h.Get("WWW-Authenticate"), message)
+		}
+	}
+}
+
 func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{Revoked: s.clock.now()})

@@ -127,7 +127,7 @@ func bind(p identity.Principal, agent string) (identity.Principal, error) {
 
 // refuse says what to answer to a request that proves nobody, or not enough.
 func (s *set) refuse(err error) *Refusal {
-	r := &Refusal{Status: http.StatusUnauthorized, Challenge: s.refused, reason: err}
+	r := &Refusal{Status: http.StatusUnauthorized, Challenge: s.refused, reason: err, keysOnly: len(s.keys) > 0 && len(s.tokens) == 0}
 	var unavailable *unavailableError
 	var scope *scopeError
 	switch {
