@@ -36,7 +36,7 @@ type admission struct {
 	waiting        int       // calls that wait
 	refusable      int       // those of them that may be refused
 	at             time.Time // of the last change of what computes
-	grants         uint64    // turns given so far
+	grants         uint64    // calls that have begun
 }
 
 // class is what all owners together have of one of the two kinds of calls.

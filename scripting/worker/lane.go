@@ -58,7 +58,7 @@ func (l *lane) enter(ctx context.Context, patient bool) error {
 func (l *lane) enterLocked(ctx context.Context, patient bool) error {
 	now := time.Now()
 	if len(l.waiting) == 0 && l.hasRoom() {
-		l.compute(now, 1)
+		l.grant(now)
 		l.room.mu.Unlock()
 		return nil
 	}
@@ -85,6 +85,13 @@ func (l *lane) hasRoom() bool {
 	}
 	return o.computing < o.share(a.most) && l.meter.computing < o.share(l.most) &&
 		a.computing() < 2*a.most && l.class.computing < 2*l.most
+}
+
+// grant has a call compute that begins. The caller holds mu.
+func (l *lane) grant(now time.Time) {
+	l.compute(now, 1)
+	l.room.grants++
+	l.owner.granted = l.room.grants
 }
 
 // compute notes that so many calls more compute. The caller holds mu.
@@ -214,11 +221,9 @@ func (l *lane) begin(now time.Time) {
 	l.waiting[0] = turn{}
 	l.waiting = l.waiting[1:]
 	l.line(t, -1)
-	l.compute(now, 1)
+	l.grant(now)
 	l.meter.ended()
 	l.turns++
-	l.room.grants++
-	l.owner.granted = l.room.grants
 	t.come <- nil
 }
 

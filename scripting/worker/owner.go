@@ -14,7 +14,7 @@ type owner struct {
 	computing      int
 	waiting        int
 	refusable      int    // those that wait and may be refused
-	granted        uint64 // the number of its last turn
+	granted        uint64 // the number of its last call that has begun
 	offences       offences
 
 	// inProcess counts the calls that have a process, and placed is the number of the last
