@@ -181,6 +181,13 @@ func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	return stdio.Serve(ctx, f.mcp, peer, in, out, f.options.Grace)
 }
 
+// RefuseStdio answers the first requests of a client over a pair of streams, in the place
+// of a front that could not be made: each gets an error with the message why. It waits for
+// them for a bounded time.
+func RefuseStdio(ctx context.Context, in io.Reader, out io.Writer, why string) error {
+	return stdio.Refuse(ctx, in, out, why)
+}
+
 func (f *Front) runStdio(ctx context.Context) error {
 	if f.options.In == nil || f.options.Out == nil {
 		return errors.New("run stdio: the options name no streams")

@@ -25,6 +25,8 @@ type callFlags struct {
 	url     string
 	keyFile string
 	raw     bool
+	// answers are those of --answer.
+	answers []string
 }
 
 func newCall(e env) *cobra.Command {
@@ -37,10 +39,16 @@ serve would do, and prints the result. With --url it calls a running server.
 
 A value is text where the tool's schema wants a string, and JSON elsewhere. What
 the tool logs goes to standard error, and so does which images and other content
-stand beside a result that is printed; --raw prints them.`,
+stand beside a result that is printed; --raw prints them.
+
+A call that wants an approval, or asks its user, a model or for folders, asks at the
+terminal. --answer KEY=JSON answers from the command line: true and false agree and
+refuse, an object fills in a form, a text is a model's, a list holds URIs of folders.
+Where neither answers, the call fails, and names the keys.`,
 		Example: `  mcpd call add a=2 b=3
   mcpd call get_customer --json '{"customer_id": "C-1042"}'
-  mcpd call add a=2 b=3 --url http://127.0.0.1:8080`,
+  mcpd call add a=2 b=3 --url http://127.0.0.1:8080
+  mcpd call wipe disk=sda --answer approval=true`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("name a tool: mcpd call TOOL [NAME=VALUE...]; mcpd list shows them")
@@ -61,6 +69,7 @@ stand beside a result that is printed; --raw prints them.`,
 	f.addArguments(cmd, "a tool")
 	cmd.ValidArgsFunction = completeTools(e, &f.files, &f)
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
+	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "answer what the call asks under KEY with `KEY=JSON`")
 	return cmd
 }
 
@@ -99,23 +108,29 @@ func (f *callFlags) checkJSON(cmd *cobra.Command) error {
 
 // callFiles calls a tool of the files, as the user who types.
 func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
-	result, err := f.run(ctx, e, "mcpd-call", func(s *engine.Snapshot) (request engine.Request, err error) {
+	answers, err := answersOf(e, f.answers)
+	if err != nil {
+		return err
+	}
+	result, err := f.run(ctx, e, "mcpd-call", answers, func(s *engine.Snapshot) (request engine.Request, err error) {
 		var schema json.RawMessage
 		if known := s.Tool(tool); known != nil {
 			schema = known.Metadata().InputSchema
 		}
-		request.Name = tool
+		request.Name, request.Can = tool, engine.Capabilities{Form: true, URL: true, Sample: true, Roots: true}
 		request.Arguments, err = argumentsOf(f.args, pairs, schema)
 		return request, err
 	})
 	if err != nil {
 		return err
 	}
+	answers.tellUnused(e)
 	return printAnswer(e, f.answerOf(result), f.raw)
 }
 
-// run loads the files and runs a request, as the user who types.
-func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*engine.Snapshot) (engine.Request, error)) (engine.Result, error) {
+// run loads the files and runs a request, as the user who types. What the request asks is
+// answered by answers; nil where it can ask nothing.
+func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answers, make func(*engine.Snapshot) (engine.Request, error)) (engine.Result, error) {
 	logger, err := f.log.open(e)
 	if err != nil {
 		return engine.Result{}, err
@@ -139,6 +154,14 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, make func(*eng
 	}
 	request.Caller, request.Emit = callerOf(e, agent), printer{e}
 	result := s.Execute(ctx, request)
+	for result.Ask != nil {
+		responses, err := answers.to(result.Ask.Requests)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		request.Resume = &engine.Resume{State: result.Ask.State, Responses: responses}
+		result = s.Execute(ctx, request)
+	}
 	if result.Err != nil {
 		err = quiet.tell(ctx, result.Err.Message)
 	}
@@ -156,12 +179,19 @@ func callerOf(e env, agent string) identity.Caller {
 
 // answer is what came of a call, as the REST wire shows it (RFC section 13).
 type answer struct {
+	Ask     *askedJSON      `json:"ask,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Content json.RawMessage `json:"content,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
 	Trace   string          `json:"trace,omitempty"`
+}
+
+// askedJSON is what a call over the REST wire wants to know.
+type askedJSON struct {
+	Requests []engine.AskRequest `json:"requests"`
+	State    string              `json:"state"`
 }
 
 // answerOf returns what came of a call of the files. People are told where a body

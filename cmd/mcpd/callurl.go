@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mcpd/mcpd/engine"
 )
 
 // maxAnswer is the most bytes of a server's answer that call reads.
@@ -36,15 +38,43 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{"tool": tool, "arguments": arguments, "agent": map[string]any{"agent_id": "mcpd-call"}})
+	answers, err := answersOf(e, f.answers)
 	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
+		return err
 	}
-	var a answer
-	if err := server.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a); err != nil {
-		return f.unanswered(e, err)
+	request := map[string]any{
+		"tool": tool, "arguments": arguments, "agent": map[string]any{"agent_id": "mcpd-call"}, "can": []string{"form", "url", "sample", "roots"},
 	}
-	return printAnswer(e, a, f.raw)
+	for {
+		a, err := server.execute(ctx, request)
+		if err != nil {
+			return f.unanswered(e, err)
+		}
+		if a.Ask == nil {
+			answers.tellUnused(e)
+			return printAnswer(e, a, f.raw)
+		}
+		responses, err := answers.to(a.Ask.Requests)
+		if err != nil {
+			return err
+		}
+		request["state"], request["answers"] = a.Ask.State, responses
+	}
+}
+
+// execute makes one leg of a call. A server of before calls could ask over this wire is
+// asked without.
+func (r remote) execute(ctx context.Context, request map[string]any) (a answer, err error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return a, fmt.Errorf("encode request: %w", err)
+	}
+	err = r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
+	if _, can := request["can"]; can && err == nil && a.Error == string(engine.InvalidInput) && strings.HasPrefix(a.Message, "body has an unknown member") {
+		delete(request, "can")
+		return r.execute(ctx, request)
+	}
+	return a, err
 }
 
 // remote is a server that runs.

@@ -29,8 +29,8 @@ type env struct {
 	environ []string
 	// colour says that stderr is a terminal whose user has not asked for plain text.
 	colour bool
-	// screen says that stdout is a terminal.
-	screen bool
+	// screen says that stdout is a terminal, and typed that stdin is one.
+	screen, typed bool
 	// self is the path of this program and name the name that it was started by;
 	// self is empty where it cannot be found.
 	self, name string
@@ -82,6 +82,7 @@ func processEnv() env {
 		lookup: os.LookupEnv, environ: os.Environ(),
 		colour:  !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 		screen:  term.IsTerminal(int(os.Stdout.Fd())),
+		typed:   term.IsTerminal(int(os.Stdin.Fd())),
 		signals: processSignals, manager: manager, pid: os.Getpid(),
 		now: time.Now,
 		disk: disk{

@@ -71,7 +71,7 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 		}
 		return r.print(e, f.raw, show)
 	}
-	result, err := f.run(ctx, e, "mcpd-prompt", func(*engine.Snapshot) (engine.Request, error) {
+	result, err := f.run(ctx, e, "mcpd-prompt", nil, func(*engine.Snapshot) (engine.Request, error) {
 		return engine.Request{Kind: engine.Prompts, Name: name, Arguments: arguments}, nil
 	})
 	if err != nil {

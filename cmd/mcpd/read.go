@@ -49,7 +49,7 @@ func read(ctx context.Context, e env, f *callFlags, uri string) error {
 		}
 		return r.print(e, f.raw, printContents)
 	}
-	result, err := f.run(ctx, e, "mcpd-read", func(*engine.Snapshot) (engine.Request, error) {
+	result, err := f.run(ctx, e, "mcpd-read", nil, func(*engine.Snapshot) (engine.Request, error) {
 		return engine.Request{Kind: engine.Resources, Name: uri}, nil
 	})
 	if err != nil {

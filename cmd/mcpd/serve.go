@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/watch"
 	"github.com/mcpd/mcpd/scripting/worker"
@@ -31,6 +32,9 @@ type serveFlags struct {
 	grace    time.Duration
 	executor string
 	control  controlFlag
+	// began says that clients are served, problems is what a load has found before.
+	began    bool
+	problems diag.List
 }
 
 func newServe(e env) *cobra.Command {
@@ -69,27 +73,34 @@ second one ends the process at once, with exit code 1.`,
 }
 
 func runServe(e env, f *serveFlags) error {
+	err := f.check()
+	if err != nil {
+		return f.refuse(e, err, err)
+	}
+	e.beginLate()
+	logger, err := f.log.open(e)
+	if err != nil {
+		return f.refuse(e, err, err)
+	}
+	err = f.serve(e, logger)
+	left := err
+	var exit *exitError
+	if f.log.forMachines() && errors.As(err, &exit) {
+		logger.Error("mcpd ends", slog.String("error", exit.text))
+		left = &exitError{code: exit.code}
+	}
+	return f.refuse(e, err, left)
+}
+
+// check refuses values of flags that have none of the forms that they may.
+func (f *serveFlags) check() error {
 	if f.grace < 0 {
 		return usage("--grace takes a time that is not negative")
 	}
 	if f.executor != executorWorker && f.executor != executorInline {
 		return usage("--executor takes worker or inline")
 	}
-	if err := checkListenAddress(f.listen); err != nil {
-		return err
-	}
-	e.beginLate()
-	logger, err := f.log.open(e)
-	if err != nil {
-		return err
-	}
-	err = f.serve(e, logger)
-	var exit *exitError
-	if f.log.forMachines() && errors.As(err, &exit) {
-		logger.Error("mcpd ends", slog.String("error", exit.text))
-		return &exitError{code: exit.code}
-	}
-	return err
+	return checkListenAddress(f.listen)
 }
 
 // checkListenAddress refuses a value of --listen that has none of the forms that it may.
@@ -144,6 +155,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		logger.Info("there is no operator's file; no operator's policies apply", slog.String("config", f.files.config))
 	}
 	if err := f.load(ctx, e, s); err != nil {
+		f.problems = s.Status().Problems
 		return errors.Join(err, watcher.Close())
 	}
 	if err := f.checkState(e, s); err != nil {
@@ -165,6 +177,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	})
 	stopBeside := o.run(ctx, watcher, reload)
 	if f.stdio {
+		f.began = true
 		listens.Store(true)
 		o.opened("stdio")
 	}

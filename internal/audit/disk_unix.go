@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -39,9 +40,23 @@ func lock(name string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s%s: %w", name, holder(f), err), f.Close())
+	}
+	// The id is for people whom another process tells that it cannot have the file.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
 	}
 	return f, nil
+}
+
+// holder names the process that has locked a file, as far as the file says.
+func holder(f *os.File) string {
+	var text [20]byte
+	n, _ := f.ReadAt(text[:], 0)
+	if pid, err := strconv.Atoi(string(text[:n])); err == nil && pid > 0 {
+		return fmt.Sprintf(" is held by process %d", pid)
+	}
+	return ""
 }
 
 // checkPrivate refuses a file that others may read or write.

@@ -16,7 +16,7 @@ func (c *call) converse(ctx context.Context, r *Request) Response {
 		if response.Ask == nil || response.Err != nil {
 			return response
 		}
-		if response.Err = c.mayAsk(r, response.Ask); response.Err != nil || c.era == modern {
+		if response.Err = MayAsk(r, response.Ask); response.Err != nil || c.era == modern {
 			return response
 		}
 		if c.emitter != nil {
@@ -28,9 +28,9 @@ func (c *call) converse(ctx context.Context, r *Request) Response {
 	}
 }
 
-// mayAsk makes sure that a client is asked for nothing that it has not
+// MayAsk makes sure that a client is asked for nothing that it has not
 // declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
-func (c *call) mayAsk(r *Request, a *Ask) *CallError {
+func MayAsk(r *Request, a *Ask) *CallError {
 	needs, ok := a.needs()
 	if !ok || r.Argument != "" {
 		return &CallError{Code: ExecutionError, Message: "the call asks for what no client can be asked"}

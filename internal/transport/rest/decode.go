@@ -9,8 +9,8 @@ import (
 )
 
 // decode reads {"tool","arguments","agent"} of a body that has passed the JSON
-// gate. Names are matched exactly, as no two decoders agree on more. The error
-// is a [*mcp.CallError].
+// gate, and {"can","state","answers"} of one whose client may be asked. Names are
+// matched exactly, as no two decoders agree on more. The error is a [*mcp.CallError].
 func decode(body []byte) (call, error) {
 	s := scan{text: body}
 	if s.space(); s.at >= len(body) || body[s.at] != '{' {
@@ -34,6 +34,12 @@ func decode(body []byte) (call, error) {
 			c.arguments = orNil(value)
 		case "agent":
 			c.agent = orNil(value)
+		case "can":
+			c.can = orNil(value)
+		case "state":
+			c.state = orNil(value)
+		case "answers":
+			c.answers = orNil(value)
 		default:
 			return call{}, bad("body", "has an unknown member; it takes tool, arguments and agent")
 		}

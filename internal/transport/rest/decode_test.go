@@ -58,7 +58,7 @@ func BenchmarkExecute(b *testing.B) {
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		typical, `{"tool":"a"}`, ` { "agent" : {"agent_id":"x"} , "tool" : "\u0061" } `, `{"tool":"a","arguments":null}`,
-		`{"tool":1}`, `[]`, `{"a":[1,{"b":"}"}],"tool":"x"}`, `{"Tool":"a"}`, `{"tool":"a","arguments":{"x":-1.5e3,"y":[true,null]}}`,
+		`{"tool":"a","can":["form"],"state":"s","answers":{"k":{"a":[1]}}}`, `{"tool":1}`, `[]`, `{"a":[1,{"b":"}"}],"tool":"x"}`, `{"Tool":"a"}`, `{"tool":"a","arguments":{"x":-1.5e3,"y":[true,null]}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -100,6 +100,7 @@ func decodeSlowly(body []byte) (c call, ok bool) {
 			c.arguments = value
 		case name == "agent":
 			c.agent = value
+		case name == "can", name == "state", name == "answers":
 		default:
 			return call{}, false
 		}

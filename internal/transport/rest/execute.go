@@ -42,7 +42,12 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers *heade
 		writeError(w, callError(err))
 		return
 	}
-	request := mcp.Request{Name: call.tool, Arguments: call.arguments, Trace: mcp.TraceOf(r.Header)}
+	can, resume, err := call.asked()
+	if err != nil {
+		writeError(w, callError(err))
+		return
+	}
+	request := mcp.Request{Name: call.tool, Arguments: call.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
 	claim, err := call.claim(headers)
 	if err != nil {
 		request.Declined = callError(err)
@@ -53,15 +58,21 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers *heade
 	setHeader(w, headerRequestID, caller.Agent.RequestID)
 	request.Caller = caller
 	response := h.backend.Call(r.Context(), request)
+	if response.Err == nil && response.Ask != nil {
+		response.Err = mcp.MayAsk(&request, response.Ask)
+	}
 	if err := pass.Holds(); err != nil {
 		h.turnAway(w, r, err)
 		return
 	}
-	if response.Err != nil {
+	switch {
+	case response.Err != nil:
 		writeError(w, response.Err)
-		return
+	case response.Ask != nil:
+		writeAsk(w, response.Ask)
+	default:
+		writeResult(w, response)
 	}
-	writeResult(w, response)
 }
 
 // isPlainJSON reports whether the headers announce JSON that is not encoded.
@@ -134,6 +145,9 @@ type call struct {
 	tool      string
 	arguments json.RawMessage // nil when there are none
 	agent     json.RawMessage // nil when it claims none
+	// can is what its client may be asked, and state and answers are of what it was asked;
+	// each is nil when the body does not say.
+	can, state, answers json.RawMessage
 }
 
 // claim returns what the body claims of the agent joined with what the headers do; nothing

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+)
+
+// maxTyped bounds what a person types, in bytes.
+const maxTyped = 1 << 20
+
+// dialog asks the person at the terminal. What is shown is the text of others: it cannot
+// steer the terminal, and each line of it is indented.
+type dialog struct {
+	in  *bufio.Reader
+	out io.Writer
+}
+
+func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr} }
+
+// errOver says that the person has ended the input.
+var errOver = errors.New("the input has ended")
+
+// ask asks one thing. Who ends the input instead refuses.
+func (d *dialog) ask(r engine.AskRequest) (json.RawMessage, error) {
+	var answer json.RawMessage
+	var err error
+	switch r.Method {
+	case methodElicit:
+		answer, err = d.elicit(r)
+	case methodSample:
+		answer, err = d.sample(r)
+	case methodRoots:
+		answer, err = d.roots(r)
+	default:
+		err = errOver
+	}
+	if errors.Is(err, errOver) {
+		d.say("\n")
+		return json.RawMessage(`{"action":"cancel"}`), nil
+	}
+	return answer, err
+}
+
+func (d *dialog) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
+
+// shown returns text of others as it is shown behind an indent. Characters that a person
+// does not see, such as those of no width, show: an answer is given to what is read.
+func shown(text string) string {
+	return diag.PrintableLines(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text), "  ")
+}
+
+// line reads what is typed until the end of the line.
+func (d *dialog) line(prompt string) (string, error) {
+	d.say("%s ", prompt)
+	return d.read()
+}
+
+func (d *dialog) read() (string, error) {
+	var typed []byte
+	for {
+		piece, err := d.in.ReadSlice('\n')
+		if typed = append(typed, piece...); len(typed) > maxTyped {
+			return "", findings("what was typed is longer than %d bytes", maxTyped)
+		}
+		switch {
+		case err == nil:
+			return strings.TrimRight(string(typed), "\r\n"), nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case len(typed) > 0:
+			return string(typed), nil
+		default:
+			return "", errOver
+		}
+	}
+}
+
+// confirm asks until the answer is yes or no.
+func (d *dialog) confirm(question string) (bool, error) {
+	for {
+		typed, err := d.line(question + " [y/n]")
+		if err != nil {
+			return false, err
+		}
+		if yes, err := yesOrNo(strings.TrimSpace(typed)); err == nil {
+			return yes, nil
+		}
+	}
+}
+
+// elicit has a form filled in, or has the person go to a page.
+func (d *dialog) elicit(r engine.AskRequest) (json.RawMessage, error) {
+	form, err := formOf(r.Params)
+	if err != nil {
+		return nil, err
+	}
+	d.say("The call asks (%s):\n  %s\n", shown(r.Key), shown(form.message))
+	question, content := "Do you agree?", map[string]any{}
+	switch {
+	case form.mode == "url":
+		d.say("  Open this page only if you trust it: %s\n", shown(form.url))
+		question = "Have you done so?"
+	case len(form.fields) > 0:
+		question = "Send this answer?"
+		for _, f := range form.fields {
+			if err := d.field(&f, content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	yes, err := d.confirm(question)
+	switch {
+	case err != nil:
+		return nil, err
+	case !yes:
+		return json.RawMessage(declined), nil
+	case form.mode == "url":
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}
+	return json.Marshal(map[string]any{"action": "accept", "content": content})
+}
+
+// field asks for one member of a form until it has a value that fits, or none where it
+// needs none.
+func (d *dialog) field(f *field, content map[string]any) error {
+	about := f.Type
+	if f.Format != "" {
+		about += ", " + f.Format
+	}
+	if !f.required {
+		about += ", optional"
+	}
+	d.say("  %s (%s)", shown(f.name), shown(about))
+	for _, text := range []string{f.Title, f.Description} {
+		if text != "" {
+			d.say(": %s", shown(text))
+		}
+	}
+	d.say("\n")
+	for i, c := range f.choices() {
+		d.say("    %d  %s  %s\n", i+1, shown(c.Const), shown(c.Title))
+	}
+	prompt := "  >"
+	if f.Default != nil {
+		prompt = fmt.Sprintf("  [%s] >", shown(string(f.Default)))
+	}
+	for {
+		typed, err := d.line(prompt)
+		if err != nil {
+			return err
+		}
+		switch {
+		case typed == "" && f.Default != nil:
+			content[f.name] = f.Default
+			return nil
+		case typed == "" && !f.required:
+			return nil
+		case typed == "" && f.Type != "string":
+			d.say("  a value is required\n")
+			continue
+		}
+		value, err := f.value(typed)
+		if err == nil {
+			content[f.name] = value
+			return nil
+		}
+		d.say("  %s\n", err)
+	}
+}
+
+// sample has the person answer for a model.
+func (d *dialog) sample(r engine.AskRequest) (json.RawMessage, error) {
+	var params struct {
+		SystemPrompt string
+		Messages     []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(r.Params, &params); err != nil {
+		return nil, fmt.Errorf("read what is asked: %w", err)
+	}
+	d.say("The call asks a model (%s):\n", shown(r.Key))
+	if params.SystemPrompt != "" {
+		d.say("  system: %s\n", shown(params.SystemPrompt))
+	}
+	for _, m := range params.Messages {
+		d.say("  %s: %s\n", shown(m.Role), shown(messageText(m.Content)))
+	}
+	d.say("Paste an answer, and end it with a line that holds a dot alone; a dot at once refuses.\n")
+	var lines []string
+	for {
+		line, err := d.read()
+		switch {
+		case errors.Is(err, errOver) && lines != nil:
+		case err != nil:
+			return nil, err
+		case line != ".":
+			lines = append(lines, line)
+			continue
+		}
+		if text := strings.Join(lines, "\n"); strings.TrimSpace(text) != "" {
+			return sampled(text), nil
+		}
+		return json.RawMessage(declined), nil
+	}
+}
+
+// messageText returns what a message for a model says: its text, or its JSON.
+func messageText(content json.RawMessage) string {
+	var block struct {
+		Type string
+		Text string
+	}
+	if json.Unmarshal(content, &block) == nil && block.Type == "text" {
+		return block.Text
+	}
+	const most = 2000
+	if len(content) > most {
+		return strings.ToValidUTF8(string(content[:most]), "") + "…"
+	}
+	return string(content)
+}
+
+// roots lets the call know the current folder, or nothing.
+func (d *dialog) roots(r engine.AskRequest) (json.RawMessage, error) {
+	folder, err := filepath.Abs(".")
+	if err != nil {
+		return nil, fmt.Errorf("find the current folder: %w", err)
+	}
+	d.say("The call asks which folders it may know (%s).\n", shown(r.Key))
+	yes, err := d.confirm(fmt.Sprintf("Tell it the current folder, %s?", shown(folder)))
+	if err != nil {
+		return nil, err
+	}
+	if !yes {
+		return json.RawMessage(declined), nil
+	}
+	uri := (&url.URL{Scheme: "file", Path: filepath.ToSlash(folder)}).String()
+	return rootsOf([]any{map[string]any{"uri": uri, "name": filepath.Base(folder)}})
+}
