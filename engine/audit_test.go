@@ -27,6 +27,7 @@ type line struct {
 	Outcome   string          `json:"outcome"`
 	DeniedBy  string          `json:"denied_by"`
 	Arguments json.RawMessage `json:"arguments"`
+	Captured  json.RawMessage `json:"gen_ai.tool.call.arguments"`
 	Depth     int             `json:"depth"`
 	Declined  bool            `json:"declined"`
 	Limited   bool            `json:"limited"`

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -194,21 +197,15 @@ func decodeVars(raw json.RawMessage, s *shape) (map[string]any, error) {
 }
 
 // typeNumbers replaces the numbers in value, which is changed in place: those
-// that the shape calls integers by int64, all others by float64.
+// that the shape calls integers by int64, all others by float64. An integer that these do
+// not hold exactly becomes one that does, or one that no expression can read.
 func typeNumbers(value any, s *shape) any {
 	if s == nil {
 		s = anything()
 	}
 	switch v := value.(type) {
 	case json.Number:
-		if i, err := v.Int64(); err == nil && s.cel.Kind() == types.IntKind {
-			return i
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return nil
-		}
-		return f
+		return typedNumber(v, s.cel.Kind())
 	case []any:
 		for i, item := range v {
 			v[i] = typeNumbers(item, s.items)
@@ -223,4 +220,30 @@ func typeNumbers(value any, s *shape) any {
 		}
 	}
 	return value
+}
+
+// typedNumber returns a number for a place of a kind.
+func typedNumber(n json.Number, kind types.Kind) any {
+	i, err := n.Int64()
+	if err == nil && kind == types.IntKind {
+		return i
+	}
+	f, tooLarge := n.Float64()
+	switch {
+	case tooLarge != nil:
+		return nil
+	case len(n) <= 15 || strings.ContainsAny(n.String(), ".eE"):
+		return f
+	case kind != types.IntKind && strconv.FormatFloat(f, 'f', -1, 64) == n.String():
+		return f // as JavaScript writes it
+	}
+	exact, ok := new(big.Int).SetString(n.String(), 10)
+	rounded, _ := big.NewFloat(f).Int(nil)
+	switch {
+	case !ok || exact.Cmp(rounded) == 0 && kind != types.IntKind:
+		return f
+	case err == nil && kind != types.DoubleKind:
+		return i
+	}
+	return exact
 }

@@ -74,3 +74,37 @@ func TestResultsThatWouldBeLongToDecodeAreRefused(t *testing.T) {
 		t.Error(diff, err)
 	}
 }
+
+// TestResult_numbersAreExact holds what a policy sees of a result against the digits that
+// the client is sent.
+func TestResult_numbersAreExact(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"},"x":{}}}`)
+	for _, row := range []struct {
+		deny, result string
+		want         Outcome
+	}{
+		{"result.i == 9007199254740992", `{"i":9007199254740993}`, Allow},
+		{"result.i == 9007199254740993", `{"i":9007199254740993}`, Deny},
+		{"result.x == 9007199254740993", `{"x":9007199254740993}`, Deny},
+		{"result.x == 9007199254740992", `{"x":9007199254740993}`, Allow},
+		{"result.n > 0.0", `{"n":1152921504606847000}`, Deny},
+		{"result.n < 0.0", `{"n":1152921504606847000}`, Allow},
+		{"result.n < 0.0", `{"n":1e300}`, Allow},
+		// What CEL cannot hold denies.
+		{"result.n < 0.0", `{"n":9007199254740993}`, Deny},
+		{"result.i < 0", `{"i":123456789012345678901}`, Deny},
+		{"result.x == 5", `{"x":123456789012345678901}`, Deny},
+	} {
+		p, diags := newEnv(t).Compile(judging("has(result.i) && result.i != result.i || "+row.deny), Tool{Name: "x", Schema: schema, Result: schema})
+		if p == nil {
+			t.Fatal(diags)
+		}
+		result, err := p.Result(json.RawMessage(row.result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Decide(t.Context(), Input{Result: result}); got.Outcome != row.want {
+			t.Errorf("%s of %s: %v, want %v", row.deny, row.result, got, row.want)
+		}
+	}
+}

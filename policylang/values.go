@@ -2,6 +2,7 @@ package policylang
 
 import (
 	"encoding/json"
+	"math/big"
 	"reflect"
 
 	"github.com/google/cel-go/common/types"
@@ -28,6 +29,8 @@ func (a *adapter) NativeToValue(value any) ref.Val {
 		return types.Double(v)
 	case int64:
 		return types.Int(v)
+	case *big.Int:
+		return types.NewErr("an integer beyond int64")
 	case nil:
 		return types.NullValue
 	case json.Number:

@@ -27,6 +27,8 @@ type decoder struct {
 	values int
 	// freeze makes every object and array immutable; nil leaves them as they are.
 	freeze goja.Callable
+	// big says where a number is a BigInt, of the value that is being read.
+	big *bigints
 	// stopped reports whether the call is over; nil means that there is none.
 	stopped func() bool
 }
@@ -183,7 +185,10 @@ func (d *decoder) member() (string, goja.Value, error) {
 		return "", nil, d.unexpected()
 	}
 	d.at++
+	outer := d.big
+	d.big = outer.member(name)
 	v, err := d.value()
+	d.big = outer
 	return name, v, err
 }
 
@@ -229,6 +234,9 @@ func (d *decoder) array() (*goja.Object, error) {
 		return d.rt.NewArray(), nil
 	}
 	var items []any
+	outer := d.big
+	d.big = outer.item()
+	defer func() { d.big = outer }()
 	for {
 		v, err := d.value()
 		if err != nil {

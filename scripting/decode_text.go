@@ -15,6 +15,12 @@ func (d *decoder) number() (goja.Value, error) {
 		return nil, d.unexpected()
 	}
 	text := d.src[start:d.at]
+	if d.big != nil && d.big.here {
+		if v, ok := d.bigint(text); ok {
+			return v, nil
+		}
+		return nil, d.fail("no integer")
+	}
 	if len(text) < 16 && !strings.ContainsAny(text, ".eE") && text != "-0" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return d.rt.ToValue(n), err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"github.com/dop251/goja"
 )
@@ -23,6 +24,8 @@ type encoder struct {
 	// may be a long one: a member is looked for along all prototypes.
 	stopped func() bool
 	layout  layout
+	// bigints writes a BigInt as the integer that it is.
+	bigints bool
 	// awaited refuses promises, of which JSON has no more than {}.
 	awaited bool
 }
@@ -98,7 +101,7 @@ func (e *encoder) primitive(v goja.Value) (bool, error) {
 	case bool:
 		e.out = strconv.AppendBool(e.out, x)
 	case *big.Int:
-		return false, &encodeError{"", "a BigInt cannot be written as JSON"}
+		return true, e.bigint(x)
 	default:
 		if !goja.IsNull(v) {
 			return false, nil
@@ -106,6 +109,18 @@ func (e *encoder) primitive(v goja.Value) (bool, error) {
 		e.out = append(e.out, "null"...)
 	}
 	return true, nil
+}
+
+// bigint writes a BigInt where integers of any size are read.
+func (e *encoder) bigint(b *big.Int) error {
+	switch {
+	case !e.bigints:
+		return &encodeError{"", "a BigInt cannot be written as JSON; write String(value)"}
+	case b.BitLen() > maxBigIntBits || len(strings.TrimPrefix(b.Text(10), "-")) > maxBigInt:
+		return &encodeError{"", "a BigInt of more than 308 digits cannot be written as JSON"}
+	}
+	e.out = b.Append(e.out, 10)
+	return nil
 }
 
 func (e *encoder) number(v goja.Value, f float64) {

@@ -59,7 +59,7 @@ func TestHostileResultsEndInABoundedFailure(t *testing.T) {
 		{"bytes", `return new TextEncoder().encode("a")`, `failure Thrown: the result cannot be returned: it is bytes; return content.image, content.audio or content.resource of them, or Array.from(bytes)`},
 		{"a buffer", `return new ArrayBuffer(8)`, `failure Thrown: the result cannot be returned: it is bytes; return content.image, content.audio or content.resource of them, or Array.from(bytes)`},
 		{"bytes within a value", `return { a: new Uint8Array([7]) }`, `{"a":{"0":7}}`},
-		{"a BigInt", `return [1n]`, `failure Thrown: the result cannot be returned: a BigInt cannot be written as JSON`},
+		{"a BigInt", `return [1n]`, `failure Thrown: the result cannot be returned: a BigInt cannot be written as JSON; write String(value)`},
 		{"recursion in a getter", `const o = { get a() { return this.a } }; return o`, `failure Limit: calls nest deeper than 1000`},
 		{"a polluted prototype", `Object.prototype.toJSON = () => 7; return { a: 1 }`, `7`},
 		{"a getter that ends the array", `const a = [{ get x() { a.length = 1; return 1 } }, 2, 3]; return a`, `[{"x":1},null,null]`},

@@ -105,7 +105,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		c.checkShape(function)
 	}
 	p := &Program{
-		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars,
+		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars, bigints: bigintsAt(c.src.BigInts),
 		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
 		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
 	}

@@ -156,7 +156,7 @@ func (r *run) global(name string) (goja.Value, error) {
 func (r *run) makeGlobal(name string) (goja.Value, error) {
 	switch name {
 	case "input":
-		return r.data(r.call.Input, false)
+		return r.inputData()
 	case "event":
 		return r.data(r.call.Input, true)
 	case "agent":
@@ -171,6 +171,15 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		return r.makeEnv()
 	}
 	return r.makeObject(name), nil
+}
+
+// inputData returns what the body is given.
+func (r *run) inputData() (goja.Value, error) {
+	if len(r.call.Input) == 0 {
+		return r.rt.NewObject(), nil
+	}
+	d := decoder{rt: r.rt, src: string(r.call.Input), big: r.program.bigints}
+	return d.document()
 }
 
 // given returns a member of what the call was given, which is read once.

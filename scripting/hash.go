@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash"
+	"strconv"
 )
 
 // hashSource hashes everything that is known before imports are read.
@@ -18,6 +19,10 @@ func (c *compilation) hashSource() {
 	if len(s.Members) > 0 {
 		members, _ := json.Marshal(s.Members)
 		c.hashPart(string(members))
+	}
+	if len(s.BigInts) > 0 || s.BigIntResult {
+		places, _ := json.Marshal(s.BigInts)
+		c.hashPart(string(places) + strconv.FormatBool(s.BigIntResult))
 	}
 	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
 	for _, part := range []string{s.Text.File(), s.Path} {

@@ -74,7 +74,7 @@ func TestMistakesInAnOperationOnKeptValuesAreToldAtOnce(t *testing.T) {
 		{`kv.notes.put("a", () => 1)`, `failure Thrown: kv.notes: the value must be something that JSON holds; use null, or delete the key`},
 		{`kv.notes.put("a", { b: ["😀".slice(0, 1)] })`, `failure Thrown: kv.notes: the value holds half of a character, as text that was cut may; keep whole characters`},
 		{`kv.notes.cas("a", "\udc00", 1)`, `failure Thrown: kv.notes: what is expected holds half of a character, as text that was cut may; keep whole characters`},
-		{`kv.notes.put("a", 1n)`, `failure Thrown: a BigInt cannot be written as JSON`},
+		{`kv.notes.put("a", 1n)`, `failure Thrown: a BigInt cannot be written as JSON; write String(value)`},
 		{`kv.notes.put("a", 1, 60)`, `failure Thrown: kv.notes: the options must be an object`},
 		{`kv.notes.put("a", 1, { expires: 1 })`, `failure Thrown: kv.notes: there is no option expires; there are ttl and ifAbsent`},
 		{`kv.notes.put("a", 1, { ttl: "1h" })`, `failure Thrown: kv.notes: ttl must be a number of milliseconds`},

@@ -126,7 +126,7 @@ func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 	if goja.IsUndefined(v) {
 		return nil
 	}
-	out, err := r.json(v)
+	out, err := r.encoded(v, true)
 	if err != nil {
 		panic(r.throwable(err))
 	}

@@ -33,6 +33,7 @@ type Program struct {
 	// that nothing has.
 	names    *toolNames
 	missing  map[string]string
+	bigints  *bigints
 	vars     json.RawMessage
 	origin   origin
 	source   Source

@@ -21,13 +21,16 @@ type wireProgram struct {
 	Members  []Member        `json:",omitempty"`
 	Vars     json.RawMessage `json:",omitempty"`
 	Inputs   []string
-	Files    map[string]string // what it imports
+	BigInts  []string `json:",omitempty"`
+	// BigIntResult is that of [Source].
+	BigIntResult bool              `json:",omitempty"`
+	Files        map[string]string // what it imports
 }
 
 // MarshalBinary returns the program as bytes, for another process.
 func (p *Program) MarshalBinary() ([]byte, error) {
 	s := p.source
-	w := wireProgram{p.hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, map[string]string{}}
+	w := wireProgram{p.hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, s.BigInts, s.BigIntResult, map[string]string{}}
 	for path, text := range p.imported {
 		w.Files[path] = text.Body()
 	}
@@ -46,7 +49,7 @@ func (p *Program) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("decode a program: %w", err)
 	}
 	src := Source{
-		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs,
+		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs, BigInts: w.BigInts, BigIntResult: w.BigIntResult,
 		Import: func(path string) ([]byte, error) {
 			body, ok := w.Files[path]
 			if !ok {

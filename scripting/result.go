@@ -76,7 +76,7 @@ func (r *run) read(value goja.Value) (*Result, error) {
 		// As JSON it would be an object with a member for each byte.
 		return nil, errBytes
 	}
-	out, err := r.json(value)
+	out, err := r.encoded(value, r.program.source.BigIntResult)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,12 @@ func (r *run) read(value goja.Value) (*Result, error) {
 }
 
 // json returns the value as JSON, nil for undefined.
-func (r *run) json(value goja.Value) ([]byte, error) {
+func (r *run) json(value goja.Value) ([]byte, error) { return r.encoded(value, false) }
+
+// encoded is [run.json] where a BigInt may be an integer.
+func (r *run) encoded(value goja.Value, bigints bool) ([]byte, error) {
 	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
-	e.awaited = true
+	e.awaited, e.bigints = true, bigints
 	wrote, err := e.encode(value)
 	if err != nil || !wrote {
 		return nil, err
@@ -157,7 +160,7 @@ func (r *run) readRich(rich structured) (*Result, error) {
 	}
 	result := &Result{Kind: Content, Content: content}
 	if rich.value != nil {
-		result.JSON, err = r.json(rich.value)
+		result.JSON, err = r.encoded(rich.value, r.program.source.BigIntResult)
 	}
 	return result, err
 }

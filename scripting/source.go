@@ -61,6 +61,12 @@ type Source struct {
 	// Inputs are the names of the members of input, or of params where there is
 	// no input. Nil means that they are not known, and turns their check off.
 	Inputs []string
+	// BigInts are where in the input an integer is a BigInt: JSON pointers, with * for
+	// every item of an array and every member that no pointer names.
+	BigInts []string
+	// BigIntResult says that a BigInt in the result is an integer. In any other result it
+	// is a mistake.
+	BigIntResult bool
 	// Import returns the bytes of a file that the body imports, by its path
 	// relative to the tools folder, slash-separated and cleaned. What it is
 	// asked for is what the program depends on. Nil means that nothing can be

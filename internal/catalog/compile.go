@@ -160,7 +160,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	if closed {
 		src.Inputs = names
 	}
-	item.InputNames = names
+	item.InputNames, src.BigInts, src.BigIntResult = names, def.BigInts, len(def.BigIntOutput) > 0
 	body := k.body(src, def.Run, def.Grant)
 	if def.Cache != nil && body != nil {
 		body = k.cached(def, body)
@@ -181,7 +181,7 @@ func itemOf(def *hclfile.Tool) *Item {
 		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
 		Task:     Task{TTL: def.TaskTTL, Required: def.Task == hclfile.TaskRequired, AskFirst: def.AskFirst},
 		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
-		Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
+		Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
 	}
 	if def.HasDescription {
 		item.Description = &def.Description
@@ -192,9 +192,9 @@ func itemOf(def *hclfile.Tool) *Item {
 // schemas compiles the schemas of a tool, and the inputs that the server fills in.
 func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 	var more diag.List
-	item.Input, problems = schema.Compile(def.Input, def.InputRange, def.InputOrigin)
+	item.Input, problems = schema.CompileFor(schema.Reader{Numbers: schema.ForScripts, BigInts: def.BigInts}, def.Input, def.InputRange, def.InputOrigin)
 	if def.Output != nil {
-		item.Output, more = schema.Compile(def.Output, def.OutputRange, def.OutputOrigin)
+		item.Output, more = schema.CompileFor(schema.Reader{BigInts: def.BigIntOutput}, def.Output, def.OutputRange, def.OutputOrigin)
 		problems = append(problems, more...)
 	}
 	for _, from := range def.From {

@@ -54,6 +54,9 @@ type Item struct {
 	Input  *schema.Schema // of tools and prompts; nil when it has mistakes
 	Output *schema.Schema // nil when no output is declared, or when it has mistakes
 	From   []From
+	// Declared is the schema of the arguments with the types that JSON Schema has no name
+	// for; nil where Input says everything.
+	Declared json.RawMessage
 	// InputNames are the names of all inputs that callers may give.
 	InputNames []string
 	// PolicySchema is the schema of the arguments as policies see them: with

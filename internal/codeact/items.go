@@ -133,6 +133,6 @@ func (m *maker) prompt() {
 
 // compiled compiles a schema of our own, which is sound.
 func compiled(text string) *schema.Schema {
-	s, _ := schema.Compile(json.RawMessage(text), diag.Range{}, nil)
+	s, _ := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, json.RawMessage(text), diag.Range{}, nil)
 	return s
 }

@@ -178,6 +178,9 @@ func ownName(t catalog.ToolName, prefix string) string {
 // tool returns what is told of a tool.
 func (n names) tool(e *catalog.Entry) codemode.Tool {
 	t := codemode.Tool{Name: e.Name, Title: e.Title, Input: e.Input.Raw(), ReadOnly: e.ReadOnly, Destructive: e.Destructive}
+	if e.Declared != nil {
+		t.Input = e.Declared
+	}
 	if e.Description != nil {
 		t.Description = *e.Description
 	}

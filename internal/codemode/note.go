@@ -83,11 +83,11 @@ func alone(n *node) *node {
 func constraints(n *node) []string {
 	var c []string
 	add := func(name string, format string) {
-		if m := n.member(name); m != nil && (m.kind == numberKind || m.kind == textKind) {
+		if m := n.member(name); m != nil && !isSafe(n, m) && (m.kind == numberKind || m.kind == textKind) {
 			c = append(c, fmt.Sprintf(format, shorten(m)))
 		}
 	}
-	if n.say("type") == "integer" {
+	if t := n.say("type"); t == "integer" || t == "bigint" {
 		c = append(c, "integer")
 	}
 	add("minimum", ">= %s")
@@ -117,6 +117,11 @@ func constraints(n *node) []string {
 		c = append(c, "deprecated")
 	}
 	return c
+}
+
+// isSafe reports whether m is a bound of integers that every number of TypeScript has.
+func isSafe(n, m *node) bool {
+	return n.say("type") == "integer" && strings.TrimPrefix(m.raw, "-") == "9007199254740991"
 }
 
 // shorten returns a value that is no list or object for a comment.

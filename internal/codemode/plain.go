@@ -61,6 +61,8 @@ func (p *printer) primitive(n *node, name string, at spot) shape {
 		return shape{text: name}
 	case "integer":
 		return shape{text: "number"}
+	case "bigint":
+		return unite(shape{text: "number"}, shape{text: "bigint"})
 	case "object":
 		return p.object(n, at)
 	case "array":

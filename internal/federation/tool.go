@@ -108,7 +108,7 @@ func schemas(item *catalog.Item, said members) (err error) {
 
 // compiled compiles a schema, or says what is wrong with it.
 func compiled(what string, raw []byte) (*schema.Schema, error) {
-	s, problems := schema.Compile(raw, diag.Range{}, nil)
+	s, problems := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, raw, diag.Range{}, nil)
 	for _, p := range problems {
 		if p.Severity == diag.Error {
 			return nil, fmt.Errorf("its %s does not do: %s", what, p.Summary)

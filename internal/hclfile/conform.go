@@ -53,7 +53,7 @@ func hasKind(v cty.Value, k kind) bool {
 		return t == cty.String
 	case numberKind:
 		return t == cty.Number
-	case integerKind:
+	case integerKind, bigintKind:
 		return t == cty.Number && v.AsBigFloat().IsInt()
 	case boolKind:
 		return t == cty.Bool
@@ -66,7 +66,7 @@ func hasKind(v cty.Value, k kind) bool {
 
 // describeValue names the type of v as the opposite of what is wanted.
 func describeValue(v cty.Value, wanted kind) string {
-	if wanted == integerKind && !v.IsNull() && v.Type() == cty.Number {
+	if (wanted == integerKind || wanted == bigintKind) && !v.IsNull() && v.Type() == cty.Number {
 		return "a fraction"
 	}
 	return typeOf(v)
@@ -82,7 +82,7 @@ func asKind(v cty.Value, wanted kind) string {
 		return "write it in quotes"
 	case numberKind:
 		return "write digits, without quotes"
-	case integerKind:
+	case integerKind, bigintKind:
 		return "write a whole number, without quotes"
 	case boolKind:
 		return "write true or false, without quotes"

@@ -29,8 +29,8 @@ type constraint struct {
 var constraintList = []constraint{
 	{name: "format", keyword: "format", kinds: []kind{stringKind}},
 	{name: "pattern", keyword: "pattern", kinds: []kind{stringKind}},
-	{name: "min", keyword: "minimum", kinds: []kind{numberKind, integerKind}},
-	{name: "max", keyword: "maximum", kinds: []kind{numberKind, integerKind}},
+	{name: "min", keyword: "minimum", kinds: []kind{numberKind, integerKind, bigintKind}},
+	{name: "max", keyword: "maximum", kinds: []kind{numberKind, integerKind, bigintKind}},
 	{name: "min_length", keyword: "minLength", kinds: []kind{stringKind}, count: true},
 	{name: "max_length", keyword: "maxLength", kinds: []kind{stringKind}, count: true},
 	{name: "min_items", keyword: "minItems", kinds: []kind{listKind}, count: true},
@@ -65,6 +65,7 @@ func (d *decoder) constraints(b *hclsyntax.Block, f *field) {
 		}
 	}
 	d.contradictions(b, &l)
+	d.unsafe(b, f, &l)
 	d.samples(b, f, &l)
 	f.keywords = append(f.keywords, found...)
 }
@@ -111,7 +112,7 @@ func insteadOf(name string, k kind) string {
 		return fmt.Sprintf("write %s_length", side)
 	case listKind:
 		return fmt.Sprintf("write %s_items", side)
-	case numberKind, integerKind:
+	case numberKind, integerKind, bigintKind:
 		return "write " + side
 	default:
 		return ""
@@ -158,6 +159,44 @@ func (d *decoder) contradictions(b *hclsyntax.Block, l *bounds) {
 			d.fail("contradiction", d.f.rng(b.Body.Attributes["max"+suffix].Expr.Range()),
 				fmt.Sprintf("%q is smaller than %q, so that no value is allowed", "max"+suffix, "min"+suffix), "correct one of the two",
 				diag.Note{Range: d.f.rng(first.Expr.Range()), Message: fmt.Sprintf("%q is set here", "min"+suffix)})
+		}
+	}
+}
+
+// safeInteger is the largest integer that a body in JavaScript keeps, as the smallest is
+// its negative.
+var safeInteger = cty.NumberIntVal(1<<53 - 1)
+
+// unsafe reports bounds of an argument that no integer of JavaScript is within, and
+// listed values that are none.
+func (d *decoder) unsafe(b *hclsyntax.Block, f *field, l *bounds) {
+	if f.typ.kind != integerKind || !d.inInput {
+		return
+	}
+	const detail = "write type = bigint, or type = string"
+	for _, name := range []string{"min", "max"} {
+		v, set := l.numbers[name]
+		if set && (name == "min" && v.GreaterThan(safeInteger).True() || name == "max" && v.LessThan(safeInteger.Negate()).True()) {
+			d.fail("contradiction", d.f.rng(b.Body.Attributes[name].Expr.Range()), "no value is allowed: an integer goes from -9007199254740991 to 9007199254740991", detail)
+		}
+	}
+	for _, name := range []string{"enum", "default"} {
+		attr := b.Body.Attributes[name]
+		if attr == nil {
+			continue
+		}
+		v, ok := d.eval.value(attr.Expr)
+		if !ok {
+			continue
+		}
+		values := []cty.Value{v}
+		if name == "enum" && hasKind(v, listKind) {
+			values = v.AsValueSlice()
+		}
+		for i, v := range values {
+			if hasKind(v, integerKind) && v.Absolute().GreaterThan(safeInteger).True() {
+				d.fail("contradiction", d.f.rng(itemExpr(attr.Expr, i).Range()), "the value is beyond what an integer can be: -9007199254740991 to 9007199254740991", detail)
+			}
 		}
 	}
 }

@@ -15,6 +15,8 @@ type decoder struct {
 	f        *File
 	eval     *evaluator
 	problems diag.List
+	// inInput says that the fields being read are those of what a body is given.
+	inInput bool
 }
 
 func newDecoder(f *File, s Scope) *decoder {

@@ -92,6 +92,12 @@ type Tool struct {
 	// Sensitive and SensitiveOutput are JSON pointers into the arguments and
 	// the result.
 	Sensitive, SensitiveOutput []string
+	// BigInts and BigIntOutput are where integers may have any size: JSON pointers into
+	// the arguments, computed ones too, and the result, with * for every item of a list and
+	// every value of a map. Declared is Input with the type bigint named there, for those
+	// who declare it in a language that has one; nil when there is none.
+	BigInts, BigIntOutput []string
+	Declared              json.RawMessage
 
 	Run Body
 	// DryRun answers in the place of Run in a rehearsal; nil where nothing does.

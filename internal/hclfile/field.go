@@ -130,7 +130,7 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 		d.fail("bad-value", d.f.rng(where), "this is not the name of an HTTP header", "use letters, digits and - as in \"Region\"")
 		return
 	}
-	if f.typ != nil && (f.typ.kind == listKind || f.typ.kind == mapKind || f.typ.kind == objectKind || f.typ.kind == anyKind) {
+	if f.typ != nil && (f.typ.kind == listKind || f.typ.kind == mapKind || f.typ.kind == objectKind || f.typ.kind == anyKind || f.typ.kind == bigintKind) {
 		d.fail("wrong-constraint", d.f.rng(where), fmt.Sprintf("%s cannot travel in a header", f.typ.describe()),
 			"only a string, number, integer or bool can")
 		return

@@ -54,7 +54,7 @@ func appendItems(b []byte, v cty.Value, open, end byte) []byte {
 }
 
 // plainBits is the size up to which a whole number is written without exponent.
-const plainBits = 128
+const plainBits = 512
 
 // appendNumber appends a number: whole ones to the digit, others as the
 // nearest float64.

@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
@@ -16,6 +17,9 @@ type schemaWriter struct {
 	out []byte
 	// place notes the origin of the part at a JSON pointer; it may be nil.
 	place func(pointer string, where hcl.Range)
+	// safe bounds integers to those that JavaScript keeps, and named writes bigint where
+	// JSON Schema has integer.
+	safe, named bool
 }
 
 // origins returns a place function that fills a map.
@@ -93,14 +97,51 @@ func (w *schemaWriter) field(f *field, pointer string) {
 	w.typeName(f.typ, pointer)
 	for _, k := range f.keywords {
 		w.note(pointer+"/"+k.name, k.where)
-		w.raw(k.name, k.value)
+		w.raw(k.name, w.narrowed(f.typ, k))
 	}
+	w.bounds(f.typ, f.keywords)
 	if f.fields != nil {
 		w.fields(f.fields, pointer, false)
 	} else {
 		w.structure(f.typ, pointer)
 	}
 	w.out = append(w.out, '}')
+}
+
+// The bounds of integers that JavaScript keeps.
+const (
+	leastSafe = "-9007199254740991"
+	mostSafe  = "9007199254740991"
+)
+
+// bounds writes those of the bounds of an integer that its file does not.
+func (w *schemaWriter) bounds(t *valueType, written []keyword) {
+	if !w.safe || t.kind != integerKind {
+		return
+	}
+	for _, bound := range []struct{ name, value string }{{"minimum", leastSafe}, {"maximum", mostSafe}} {
+		if !slices.ContainsFunc(written, func(k keyword) bool { return k.name == bound.name }) {
+			w.raw(bound.name, []byte(bound.value))
+		}
+	}
+}
+
+// narrowed returns the value of a keyword: of a bound that is wider than an integer can
+// be, the bound of integers.
+func (w *schemaWriter) narrowed(t *valueType, k keyword) []byte {
+	if !w.safe || t.kind != integerKind || k.name != "minimum" && k.name != "maximum" {
+		return k.value
+	}
+	f, err := strconv.ParseFloat(string(k.value), 64)
+	switch {
+	case err != nil:
+		return k.value
+	case k.name == "minimum" && f < -(1<<53-1):
+		return []byte(leastSafe)
+	case k.name == "maximum" && f > 1<<53-1:
+		return []byte(mostSafe)
+	}
+	return k.value
 }
 
 // typeName writes the member "type"; the type any has none.
@@ -111,6 +152,10 @@ func (w *schemaWriter) typeName(t *valueType, pointer string) {
 		return
 	case boolKind:
 		name = "boolean"
+	case bigintKind:
+		if !w.named {
+			name = "integer"
+		}
 	case listKind:
 		name = "array"
 	case mapKind:
@@ -146,6 +191,7 @@ func (w *schemaWriter) valueType(t *valueType, pointer string, fallback cty.Valu
 	if fallback != cty.NilVal {
 		w.raw("default", appendJSON(nil, fallback))
 	}
+	w.bounds(t, nil)
 	w.structure(t, pointer)
 	w.out = append(w.out, '}')
 }
@@ -172,6 +218,30 @@ func schemaOf(t *valueType) json.RawMessage {
 	w := schemaWriter{}
 	w.valueType(t, "", cty.NilVal)
 	return w.out
+}
+
+// bigintPointers returns where in a value that has the given fields integers may have any
+// size, as [Tool.BigInts] has it.
+func bigintPointers(fields []*field, pointer string) []string {
+	var found []string
+	for _, f := range fields {
+		found = append(found, bigintsOf(f.typ, pointer+"/"+f.name)...)
+	}
+	return found
+}
+
+func bigintsOf(t *valueType, pointer string) []string {
+	switch t.kind {
+	case bigintKind:
+		return []string{pointer}
+	case listKind, mapKind:
+		return bigintsOf(t.elem, pointer+"/*")
+	}
+	var found []string
+	for _, a := range t.attrs {
+		found = append(found, bigintsOf(a.typ, pointer+"/"+a.name)...)
+	}
+	return found
 }
 
 // sensitivePointers returns the JSON pointers, into the value, of all fields

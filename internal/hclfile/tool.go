@@ -74,7 +74,11 @@ func (d *decoder) members(b *hclsyntax.Block, blockType string) []*field {
 func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 	var sent []*field
 	headers := named{}
-	for _, f := range d.members(b, "input") {
+	d.inInput = true
+	all := d.members(b, "input")
+	d.inInput = false
+	t.BigInts = bigintPointers(all, "")
+	for _, f := range all {
 		if f.from != nil {
 			t.From = append(t.From, From{Name: f.name, Expr: *f.from, Schema: d.fromSchema(f), Range: d.f.rng(f.head)})
 			continue
@@ -95,9 +99,14 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 	}
 	open = open || d.f.left.vague[b.Body]
 	if t.Input == nil {
-		w := schemaWriter{place: d.origins(t.InputOrigin)}
+		w := schemaWriter{place: d.origins(t.InputOrigin), safe: true}
 		w.object(sent, "", open)
 		t.Input = w.out
+		if len(t.BigInts) > 0 {
+			declared := schemaWriter{safe: true, named: true}
+			declared.object(sent, "", open)
+			t.Declared = declared.out
+		}
 		t.Sensitive = sensitivePointers(sent, "")
 	}
 }
@@ -113,7 +122,7 @@ func (f *field) keywordRange(name string) hcl.Range {
 
 // fromSchema returns the schema of an input that is computed.
 func (d *decoder) fromSchema(f *field) json.RawMessage {
-	w := schemaWriter{}
+	w := schemaWriter{safe: true}
 	w.field(f, "")
 	return w.out
 }
@@ -148,4 +157,5 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *Tool) {
 	w.object(fields, "", false)
 	t.Output = w.out
 	t.SensitiveOutput = sensitivePointers(fields, "")
+	t.BigIntOutput = bigintPointers(fields, "")
 }

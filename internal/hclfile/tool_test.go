@@ -100,7 +100,7 @@ func TestInputsBecomeASchemaInDeclaredOrder(t *testing.T) {
 	want := `{"type":"object","properties":{` +
 		`"s":{"type":"string","title":"Name","description":"Who","x-mcp-header":"Region","default":"C-1","enum":["C-1","C-2"],"examples":["C-2"],"format":"hostname","pattern":"^C","minLength":1,"maxLength":9},` +
 		`"n":{"type":"number","minimum":0.5,"maximum":1000},` +
-		`"l":{"type":"array","minItems":1,"maxItems":2,"uniqueItems":true,"items":{"type":"object","additionalProperties":{"type":"integer"}}},` +
+		`"l":{"type":"array","minItems":1,"maxItems":2,"uniqueItems":true,"items":{"type":"object","additionalProperties":{"type":"integer","minimum":-9007199254740991,"maximum":9007199254740991}}},` +
 		`"o":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"boolean","default":true},"c":{"type":"object","properties":{"d":{}},"required":["d"],"additionalProperties":false}},"required":["a"],"additionalProperties":false},` +
 		`"f":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"object","properties":{"deep":{}},"additionalProperties":false}},"required":["z","a"],"additionalProperties":false},` +
 		`"g":{"type":"object","properties":{"secret.part":{"type":"string"}},"required":["secret.part"],"additionalProperties":false}},` +

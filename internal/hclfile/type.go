@@ -18,6 +18,7 @@ const (
 	stringKind  kind = "string"
 	numberKind  kind = "number"
 	integerKind kind = "integer"
+	bigintKind  kind = "bigint"
 	boolKind    kind = "bool"
 	listKind    kind = "list"
 	mapKind     kind = "map"
@@ -65,11 +66,11 @@ func (t *valueType) describe() string {
 }
 
 // typeWords are the names that a type may be written with, for did-you-mean.
-var typeWords = []string{"any", "string", "number", "integer", "bool", "list", "map", "object"}
+var typeWords = []string{"any", "string", "number", "integer", "bigint", "bool", "list", "map", "object"}
 
 // otherWords are names that other languages have for our types.
 var otherWords = map[string]string{
-	"int": "integer", "int64": "integer", "float": "number", "double": "number", "boolean": "bool", "str": "string",
+	"int": "integer", "int64": "integer", "uint64": "bigint", "long": "bigint", "decimal": "string", "float": "number", "double": "number", "boolean": "bool", "str": "string",
 	"text": "string", "array": "list(T)", "set": "list(T) with unique = true", "tuple": "list(T)", "dict": "map(T)",
 	"null": "required = false", "date": "string with format = \"date\"", "datetime": "string with format = \"date-time\"",
 }
@@ -107,7 +108,7 @@ func (d *decoder) typeWord(x *hclsyntax.ScopeTraversalExpr) *valueType {
 		return nil
 	}
 	switch k := kind(word); k {
-	case anyKind, stringKind, numberKind, integerKind, boolKind:
+	case anyKind, stringKind, numberKind, integerKind, bigintKind, boolKind:
 		return &valueType{kind: k, where: x.SrcRange}
 	case listKind, mapKind:
 		d.badType(x.SrcRange, fmt.Sprintf("the type %s needs the type of what it holds", word), fmt.Sprintf("write %s(string)", word))
@@ -125,7 +126,7 @@ func (d *decoder) unknownType(word string, where hcl.Range) {
 		detail = "write " + other
 	}
 	if detail == "" {
-		detail = "the types are string, number, integer, bool, any, list(T), map(T) and object({…})"
+		detail = "the types are string, number, integer, bigint, bool, any, list(T), map(T) and object({…})"
 	}
 	d.badType(where, fmt.Sprintf("there is no type %q", clip(word)), detail)
 }
@@ -137,7 +138,7 @@ func (d *decoder) typeCall(x *hclsyntax.FunctionCallExpr) *valueType {
 	case "optional":
 		d.badType(x.Range(), "optional() can stand only for an attribute of object({…})", "write required = false in the block instead")
 		return nil
-	case anyKind, stringKind, numberKind, integerKind, boolKind:
+	case anyKind, stringKind, numberKind, integerKind, bigintKind, boolKind:
 		d.badType(x.Range(), fmt.Sprintf("the type %s takes no arguments", x.Name), "write "+x.Name)
 		return nil
 	default:

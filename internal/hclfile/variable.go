@@ -91,6 +91,10 @@ func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 			typed = false
 		}
 	}
+	if len(bigintsOf(t, "")) > 0 {
+		d.badType(b.Body.Attributes["type"].Expr.Range(), "a variable cannot be a bigint", "write type = string; BigInt(vars.NAME) reads it in a body")
+		t, typed = &valueType{kind: anyKind}, false
+	}
 	v.Type = schemaOf(t)
 	if typed {
 		v.typ = t

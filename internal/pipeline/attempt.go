@@ -91,10 +91,13 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Er
 		denied.DeniedBy = ByFrom
 		return denied
 	}
-	args, text, violations := x.entry.Input.Args(x.req.Arguments, extra)
+	args, violations := x.entry.Input.Decode(x.req.Arguments, extra)
 	if len(violations) > 0 {
 		return invalidInput(x.entry.Item, violations)
 	}
-	x.args, x.input = args, text
+	x.args, x.input = args.Value, args.Text
+	if args.Sent != nil {
+		x.req.Arguments = args.Sent // for the audit log and hooks, which must see the same numbers
+	}
 	return nil
 }

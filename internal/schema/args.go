@@ -1,13 +1,27 @@
 package schema
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
 
 // usualDepth is how deep most values go.
 const usualDepth = 4
 
-// Args decodes, completes and validates the arguments of a call. It returns
-// the decoded value, its JSON text, and at most 50 violations ordered by path;
-// when there are any, value and text are nil.
+// Arguments are the arguments of a call.
+type Arguments struct {
+	// Value is the arguments decoded, and Text their JSON: with defaults and what the
+	// server supplies.
+	Value map[string]any
+	Text  []byte
+	// Sent is what the caller sent with the numbers that Text has, nil where they are the
+	// same.
+	Sent []byte
+}
+
+// Decode decodes, completes and validates the arguments of a call. There are at most 50
+// violations, ordered by path; with any, the arguments are empty.
 //
 // raw is the text that the caller sent, which has passed a gate; nothing, or
 // white space alone, stands for {}. Members that are absent and have a default are added:
@@ -17,36 +31,64 @@ const usualDepth = 4
 // itself, under names that the caller must not use. They are not part of the
 // schema and not validated here.
 //
-// In value, a number is an int64 where the schema says integer and a float64
-// everywhere else; an integer that no int64 holds is a violation. The text is
-// raw with additions written into it, and is raw itself when there are none.
-func (s *Schema) Args(raw []byte, extra map[string]any) (value map[string]any, text []byte, v []Violation) {
+// In Value, a number is an int64 where the schema says integer and a float64
+// everywhere else; beyond int64, an integer that may have any size is a *big.Int. Text
+// holds the same numbers: it is raw with additions written into it and with the numbers
+// that are rounded or written as no integer is, and it is raw itself when there are none.
+func (s *Schema) Decode(raw []byte, extra map[string]any) (Arguments, []Violation) {
 	if len(bytes.TrimLeft(raw, " \t\r\n")) == 0 {
 		raw = []byte("{}")
 	}
-	d := decoder{data: raw, fill: true, room: roomForDefaults, path: make(location, 0, usualDepth)}
+	d := decoder{
+		data: raw, fill: true, room: roomForDefaults, path: make(location, 0, usualDepth), numbers: s.numbers, contextual: s.contextual != nil,
+	}
 	decoded, ok := d.document(s.guide)
 	if !ok {
-		return nil, nil, []Violation{{Message: d.flaw}}
+		return Arguments{}, []Violation{{Message: d.flaw}}
 	}
-	faults := s.faults(decoded, len(raw), true)
-	for _, path := range d.unheld {
-		faults = append(faults, fault{path: path, message: unheld})
-	}
-	value, ok = decoded.(map[string]any)
+	faults := d.withRefused(s.faults(decoded, len(raw), true))
+	value, ok := decoded.(map[string]any)
 	if !ok {
-		return nil, nil, append(violations(faults), notArguments(faults, decoded)...)
+		return Arguments{}, append(violations(faults), notArguments(faults, decoded)...)
 	}
 	if len(extra) > 0 {
 		faults = append(faults, d.supply(value, extra)...)
 	}
 	if len(faults) > 0 {
-		return nil, nil, violations(faults)
+		return Arguments{}, violations(faults)
 	}
-	if len(d.patches) > 0 {
-		raw = splice(raw, d.patches)
+	a := Arguments{Value: value, Text: splice(raw, d.allPatches())}
+	if len(d.rewritten) > 0 {
+		a.Sent = splice(raw, d.rewritten)
 	}
-	return value, raw, nil
+	return a, nil
+}
+
+// Args is [Schema.Decode] for those who do not need what was sent.
+func (s *Schema) Args(raw []byte, extra map[string]any) (value map[string]any, text []byte, v []Violation) {
+	a, v := s.Decode(raw, extra)
+	return a.Value, a.Text, v
+}
+
+// withRefused adds the numbers that the arguments cannot hold, but for those that the
+// schema refuses anyway.
+func (d *decoder) withRefused(faults []fault) []fault {
+	for _, refused := range d.refused {
+		if !slices.ContainsFunc(faults, func(f fault) bool { return f.path == refused.path }) {
+			faults = append(faults, refused)
+		}
+	}
+	return faults
+}
+
+// allPatches returns what is to be changed in the text, in the order of the places.
+func (d *decoder) allPatches() []patch {
+	if len(d.rewritten) == 0 {
+		return d.patches
+	}
+	all := append(slices.Clone(d.patches), d.rewritten...)
+	slices.SortStableFunc(all, func(a, b patch) int { return cmp.Compare(a.at, b.at) })
+	return all
 }
 
 // notArguments is the violation of a value that is no object, where the schema
@@ -75,7 +117,7 @@ func (d *decoder) supply(arguments map[string]any, extra map[string]any) []fault
 			faults = append(faults, fault{path: at, message: "cannot be written as JSON"})
 			continue
 		}
-		d.patches = append(d.patches, patch{at: brace, first: len(arguments) == 0, text: text})
+		d.patches = append(d.patches, patch{at: brace, joined: len(arguments) > 0, text: text})
 		arguments[name] = extra[name]
 	}
 	return faults

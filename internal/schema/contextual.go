@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -67,7 +69,7 @@ type measure struct{ values, numbers, text int }
 func (m *measure) add(v any) {
 	m.values++
 	switch v := v.(type) {
-	case int64, float64:
+	case int64, float64, *big.Int:
 		m.numbers++
 	case string:
 		m.text += len(v)
@@ -102,7 +104,7 @@ func (d *document) compileContextual() *contextual {
 		}
 	}
 	compiler := newCompiler()
-	err := compiler.AddResource(address, d.value)
+	err := compiler.AddResource(address, withoutBig(d.value))
 	if err == nil {
 		if c.schema, err = compiler.Compile(address); err == nil {
 			return &c
@@ -110,6 +112,27 @@ func (d *document) compileContextual() *contextual {
 	}
 	d.failContextual(err)
 	return nil
+}
+
+// withoutBig returns decoded JSON with large integers as the other validator takes them.
+func withoutBig(v any) any {
+	switch v := v.(type) {
+	case *big.Int:
+		return json.Number(v.String())
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = withoutBig(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, value := range v {
+			object[name] = withoutBig(value)
+		}
+		return object
+	}
+	return v
 }
 
 // correctSchema is what to do about a mistake that only the message explains.

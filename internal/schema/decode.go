@@ -8,21 +8,29 @@ const roomForDefaults = 256 << 10
 // safe from what has not.
 const deepest = 256
 
-// A decoder reads one JSON text as nil, bool, float64, int64, string, []any and
-// map[string]any, the way a guide says, and notes what the guide adds to it.
+// A decoder reads one JSON text as nil, bool, float64, int64, *big.Int, string, []any
+// and map[string]any, the way a guide says, and notes what the guide adds to it.
 type decoder struct {
 	data []byte
 	at   int
-	// exact makes every integer that fits an int64.
+	// exact makes an integer of every number that is one.
 	exact bool
+	// lenient rounds what a float64 does not hold, and refuses nothing.
+	lenient bool
+	// numbers is what the reader of the arguments can hold, and contextual says that the
+	// other validator holds them against the schema.
+	numbers    Numbers
+	contextual bool
 	// fill adds the defaults of members that are absent, as far as there is room.
 	fill    bool
 	room    int
 	patches []patch
 	// path is where the value being read stands.
 	path location
-	// unheld are the places of integers that no int64 holds.
-	unheld []string
+	// refused are the numbers that the arguments cannot hold, and rewritten those that
+	// stand otherwise in their text.
+	refused   []fault
+	rewritten []patch
 	// flaw says why the text could not be read.
 	flaw string
 }
@@ -81,7 +89,7 @@ func (d *decoder) value(g *guide) (any, bool) {
 	case 'n':
 		return nil, d.word("null")
 	}
-	return d.number(g != nil && g.integer)
+	return d.number(g)
 }
 
 func (d *decoder) word(w string) bool {
@@ -203,7 +211,7 @@ func (d *decoder) close(object map[string]any, g *guide) bool {
 			if d.room -= len(m.text); d.room < 0 {
 				return d.fail(tooLong)
 			}
-			d.patches = append(d.patches, patch{at: d.at, first: len(object) == 0, text: m.text})
+			d.patches = append(d.patches, patch{at: d.at, joined: len(object) > 0, text: m.text})
 			object[m.name] = m.value()
 		}
 	}

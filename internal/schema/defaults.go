@@ -50,12 +50,12 @@ func (c *completion) complete(m *guidedMember) bool {
 		return false
 	}
 	c.state[m] = visiting
-	plain := decoder{data: m.fallback}
+	plain := decoder{data: m.fallback, lenient: true}
 	value, _ := plain.document(m.guide)
 	if !c.within(value, m.guide) {
 		return false
 	}
-	full := decoder{data: m.fallback, fill: true, room: roomForDefaults}
+	full := decoder{data: m.fallback, fill: true, room: roomForDefaults, numbers: c.document.reader.Numbers}
 	value, ok := full.document(m.guide)
 	if !ok {
 		return c.refuse(m)
@@ -64,7 +64,11 @@ func (c *completion) complete(m *guidedMember) bool {
 	if !c.document.fits(m, value) {
 		return true
 	}
-	m.fallback = splice(m.fallback, full.patches)
+	if len(full.refused) > 0 {
+		c.document.fail(m.part.at+"/default", codeDefault, "the default does not fit its schema: it "+full.refused[0].message, "correct the default or its schema")
+		return true
+	}
+	m.fallback = splice(m.fallback, full.allPatches())
 	if c.room -= len(m.fallback); c.room < 0 {
 		return c.refuse(m)
 	}

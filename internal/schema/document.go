@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -20,6 +21,7 @@ const (
 type document struct {
 	problems
 	dialect dialect
+	reader  Reader
 	value   any
 	root    *part
 	// parts are by JSON pointer, and listed in the order in which they were found.
@@ -116,6 +118,9 @@ func (d *document) add(value any, at, base string) *part {
 // finish makes the guides and the rules.
 func (d *document) finish() *Schema {
 	s := &Schema{guide: d.guideTo(d.root)}
+	for _, pointer := range d.reader.BigInts {
+		s.guide.markBig(strings.Split(pointer, "/")[1:])
+	}
 	if d.contextual == "" {
 		s.node = d.build(d.root)
 	} else {

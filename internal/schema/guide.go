@@ -5,9 +5,10 @@ import "encoding/json"
 // A guide says what decoding needs to know of a part of the schema. A nil
 // guide knows nothing. Guides may form circles; they are fixed once compiled.
 type guide struct {
-	// integer says that a number here is an integer, to be held exactly.
-	integer bool
-	members map[string]*guidedMember
+	// integer says that a number here is an integer, to be held exactly, big that it may
+	// have any size, and number that the schema speaks of a number that may have a fraction.
+	integer, big, number bool
+	members              map[string]*guidedMember
 	// fills are the members that have a default, by name.
 	fills []*guidedMember
 	// rest guides the members that are not declared.
@@ -48,7 +49,7 @@ func (m *guidedMember) value() any {
 	if m.scalar != nil || string(m.fallback) == "null" {
 		return m.scalar
 	}
-	d := decoder{data: m.fallback}
+	d := decoder{data: m.fallback, lenient: true}
 	v, _ := d.value(m.guide)
 	return v
 }

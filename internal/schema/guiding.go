@@ -16,7 +16,7 @@ func (d *document) guideTo(p *part) *guide {
 	p.guide = g
 	members := map[string]*guidedMember{}
 	for _, same := range p.together() {
-		g.integer = g.integer || same.integer()
+		g.integer, g.number = g.integer || same.integer(), g.number || typesOf(same.keys["type"])&numberType != 0
 		for _, s := range same.subs["properties"] {
 			if members[s.name] == nil {
 				members[s.name] = &guidedMember{name: s.name, part: s.part, guide: d.guideTo(s.part), fallback: s.part.fallback()}
@@ -88,6 +88,20 @@ func besideNull(alternatives []sub) *part {
 func (p *part) integer() bool {
 	t := typesOf(p.keys["type"])
 	return t&integerType != 0 && t&numberType == 0
+}
+
+// markBig says that integers at a place may have any size.
+func (g *guide) markBig(place []string) {
+	switch {
+	case g == nil:
+	case len(place) == 0:
+		g.big = true
+	case g.members[place[0]] != nil:
+		g.members[place[0]].guide.markBig(place[1:])
+	case place[0] == "*":
+		g.items.markBig(place[1:])
+		g.rest.markBig(place[1:])
+	}
 }
 
 // fallback returns the default of a part, or of what it refers to.

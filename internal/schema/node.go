@@ -1,5 +1,7 @@
 package schema
 
+import "math/big"
+
 // A node is the rules of one part of a schema. Nodes may form circles through
 // references; they are fixed once compiled.
 type node struct {
@@ -54,6 +56,8 @@ func (n *node) checkKind(v any, r *run) bool {
 	case string:
 		return n.text == nil || n.text.check(v, r)
 	case int64:
+		return n.number == nil || n.number.check(v, r)
+	case *big.Int:
 		return n.number == nil || n.number.check(v, r)
 	case float64:
 		return n.number == nil || n.number.check(v, r)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// A numberRule is what a number must be. Its limits are int64, float64 or nil
-// for none; a value is either of the first two.
+// A numberRule is what a number must be. Its limits are int64, float64, *big.Int
+// or nil for none; a value is one of the first three.
 type numberRule struct {
 	min, max, above, below, step any
 }
@@ -41,12 +41,19 @@ func numeral(v any) string {
 		return strconv.FormatInt(v, 10)
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
+	case *big.Int:
+		return v.String()
 	}
 	return ""
 }
 
 // compare compares two numbers exactly.
 func compare(a, b any) int {
+	_, one := a.(*big.Int)
+	_, other := b.(*big.Int)
+	if one || other {
+		return compareBig(a, b)
+	}
 	switch a := a.(type) {
 	case int64:
 		if b, ok := b.(int64); ok {
@@ -60,6 +67,15 @@ func compare(a, b any) int {
 		return cmp.Compare(a, b.(float64))
 	}
 	return 0
+}
+
+// compareBig compares two numbers of which one is larger than an int64.
+func compareBig(a, b any) int {
+	x, y := rational(a), rational(b)
+	if x == nil || y == nil {
+		return 0
+	}
+	return x.Cmp(y)
 }
 
 // edge is the least float64 above every int64.

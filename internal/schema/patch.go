@@ -5,21 +5,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 )
 
-// A patch is a member to write into a JSON text before the closing brace of
-// an object.
+// A patch is a text to write into a JSON text: a member before the closing brace of an
+// object, or a number in the place of another.
 type patch struct {
-	at int // the place of the brace
-	// first says that the object has no member before this one.
-	first bool
-	text  []byte // "name":value
+	at int
+	// length is how many bytes are replaced.
+	length int
+	// joined says that the object has a member before this one.
+	joined bool
+	text   []byte
 }
 
 // splice returns text with the patches, which are in the order of their
-// places, written into it.
+// places, written into it: text itself when there are none.
 func splice(text []byte, patches []patch) []byte {
+	if len(patches) == 0 {
+		return text
+	}
 	size := len(text)
 	for _, p := range patches {
 		size += len(p.text) + 1
@@ -28,11 +34,11 @@ func splice(text []byte, patches []patch) []byte {
 	from := 0
 	for _, p := range patches {
 		out = append(out, text[from:p.at]...)
-		if !p.first {
+		if p.joined {
 			out = append(out, ',')
 		}
 		out = append(out, p.text...)
-		from = p.at
+		from = p.at + p.length
 	}
 	return append(out, text[from:]...)
 }
@@ -55,6 +61,8 @@ func appendJSON(b []byte, value any) ([]byte, error) {
 		return strconv.AppendBool(b, v), nil
 	case int64:
 		return strconv.AppendInt(b, v, 10), nil
+	case *big.Int:
+		return v.Append(b, 10), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return b, fmt.Errorf("write a number as JSON: it is not finite")

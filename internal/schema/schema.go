@@ -18,6 +18,8 @@ type Schema struct {
 	// node holds the rules, unless the schema needs the other validator.
 	node       *node
 	contextual *contextual
+	// numbers is which numbers arguments may hold.
+	numbers Numbers
 	// sure is what Sure reports.
 	sure bool
 }
@@ -32,7 +34,22 @@ type Schema struct {
 // chains of references without end or of a size that would make validation
 // slow, and defaults that do not fit their own schema.
 func Compile(raw json.RawMessage, whole diag.Range, origin Origin) (*Schema, diag.List) {
+	return CompileFor(Reader{}, raw, whole, origin)
+}
+
+// Reader is who reads the values that fit a schema.
+type Reader struct {
+	// Numbers is which numbers it can hold. Results may hold any.
+	Numbers Numbers
+	// BigInts are where integers may have any size: JSON pointers into the value, with *
+	// for every item of an array and every member that is not declared.
+	BigInts []string
+}
+
+// CompileFor is [Compile] for a reader of the values.
+func CompileFor(reader Reader, raw json.RawMessage, whole diag.Range, origin Origin) (*Schema, diag.List) {
 	d := read(raw, whole, origin)
+	d.reader = reader
 	if !d.list.HasErrors() && d.checkCircles() {
 		d.checkWork()
 	}
@@ -43,7 +60,7 @@ func Compile(raw json.RawMessage, whole diag.Range, origin Origin) (*Schema, dia
 	if d.list.HasErrors() {
 		return nil, d.list.Sort()
 	}
-	s.raw = raw
+	s.raw, s.numbers = raw, reader.Numbers
 	return s, d.list.Sort()
 }
 
@@ -54,7 +71,7 @@ func (s *Schema) Raw() json.RawMessage { return s.raw }
 // most 50 violations, ordered by path; none means that the value is valid.
 // Defaults play no part, and integers may have any size.
 func (s *Schema) Value(raw []byte) []Violation {
-	d := decoder{data: raw, path: make(location, 0, usualDepth)}
+	d := decoder{data: raw, lenient: true, path: make(location, 0, usualDepth)}
 	v, ok := d.document(s.guide)
 	if !ok {
 		return []Violation{{Message: d.flaw}}

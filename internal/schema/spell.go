@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/binary"
 	"math"
+	"math/big"
 )
 
 // spell returns bytes that are the same for equal values and differ for
@@ -26,7 +27,12 @@ func appendSpelling(b []byte, v any) []byte {
 		if v == math.Trunc(v) && v >= -edge && v < edge {
 			return appendSpelling(b, int64(v))
 		}
+		if r := rational(v); r != nil && r.IsInt() {
+			return appendSpelling(b, r.Num())
+		}
 		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v))
+	case *big.Int:
+		return appendSpelledText(append(b, 'b'), v.String())
 	case string:
 		return appendSpelledText(append(b, '"'), v)
 	case []any:

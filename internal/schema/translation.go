@@ -124,15 +124,15 @@ func each(at string, names []string, words func(string) string) []fault {
 func simple(e jsonschema.ErrorKind) string {
 	switch k := e.(type) {
 	case *kind.Minimum:
-		return fmt.Sprintf(atLeast, decimal(k.Want))
+		return fmt.Sprintf(atLeast, inDigits(k.Want))
 	case *kind.Maximum:
-		return fmt.Sprintf(atMost, decimal(k.Want))
+		return fmt.Sprintf(atMost, inDigits(k.Want))
 	case *kind.ExclusiveMinimum:
-		return fmt.Sprintf(greaterThan, decimal(k.Want))
+		return fmt.Sprintf(greaterThan, inDigits(k.Want))
 	case *kind.ExclusiveMaximum:
-		return fmt.Sprintf(lessThan, decimal(k.Want))
+		return fmt.Sprintf(lessThan, inDigits(k.Want))
 	case *kind.MultipleOf:
-		return fmt.Sprintf(multipleOf, decimal(k.Want))
+		return fmt.Sprintf(multipleOf, inDigits(k.Want))
 	case *kind.MinLength:
 		return count(k.Want, leastText, "character")
 	case *kind.MaxLength:
@@ -174,8 +174,8 @@ func counted(e jsonschema.ErrorKind) string {
 	return notAllowed
 }
 
-// decimal returns a number in digits.
-func decimal(r *big.Rat) string {
+// inDigits returns a number in digits.
+func inDigits(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= 20 {
 		return r.Num().String()
 	}

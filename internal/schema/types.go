@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math"
+	"math/big"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ func typeOf(v any) types {
 	switch v := v.(type) {
 	case bool:
 		return booleanType
-	case int64:
+	case int64, *big.Int:
 		return integerType
 	case float64:
 		if v == math.Trunc(v) {

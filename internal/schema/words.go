@@ -31,7 +31,12 @@ const (
 	excluded    = "is of a kind that the schema excludes"
 	ambiguous   = "fits more than one of the alternatives that the schema offers; it must fit exactly one"
 	unheld      = "must be an integer from -9223372036854775808 to 9223372036854775807"
-	tooCostly   = "takes too long to check against the schema; send a smaller or simpler value"
+	// What is wrong with numbers that the arguments cannot hold.
+	unsafeInteger = "must be an integer from -9007199254740991 to 9007199254740991"
+	tooLarge      = "is larger than any number"
+	notBigInt     = "must be an integer of at most 308 digits"
+	imprecise     = "has more digits than a number keeps; round it, or send it as a string where that is allowed"
+	tooCostly     = "takes too long to check against the schema; send a smaller or simpler value"
 )
 
 // count says a limit on a count of things.
