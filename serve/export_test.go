@@ -4,7 +4,7 @@ import "github.com/mcpd/mcpd/internal/transport/gate"
 
 // Routes returns the patterns of all routes.
 func (f *Front) Routes() (patterns []string) {
-	for _, r := range f.routes(gate.NewRoom(0)) {
+	for _, r := range f.routes(gate.NewBudget(0), gate.NewBudget(0)) {
 		patterns = append(patterns, r.pattern)
 	}
 	return patterns

@@ -21,16 +21,17 @@ type route struct {
 }
 
 // routes returns all that there is over HTTP. Messages that are no bodies of requests
-// share the room. Who answers lets callers in by the door itself, but for what is
-// open to all: the probes, the metadata, and the pages to which users come back.
-func (f *Front) routes(room *gate.Room) []route {
+// share the budget of bodies, and all answers share one. Who answers lets callers in by
+// the door itself, but for what is open to all: the probes, the metadata, and the pages
+// to which users come back.
+func (f *Front) routes(bodies, answers *gate.Budget) []route {
 	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
-	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Room: room, Logger: log})
-	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted})
+	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Answers: answers, Logger: log})
+	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted, Answers: answers})
 	metadata := http.HandlerFunc(f.access.metadata)
 	all := []route{
-		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Room: gate.NewRoom(0), Logger: log})},
-		{"/ws", websocket.New(f.mcp, websocket.Options{Door: who, Room: room, Logger: log})},
+		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Answers: answers, Logger: log})},
+		{"/ws", websocket.New(f.mcp, websocket.Options{Door: who, Messages: bodies, Answers: answers, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},
 		{"/messages", messages},

@@ -106,7 +106,7 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 		return nil, err
 	}
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
-	for _, r := range f.routes(door.Room()) {
+	for _, r := range f.routes(door.Bodies(), gate.NewBudget(0)) {
 		if mux.Handle(r.pattern, r.handler); r.pattern == endpointPath {
 			endpoint = r.handler
 		}

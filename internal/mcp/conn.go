@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -18,8 +19,13 @@ type Conn struct {
 	origin origin
 }
 
+// ErrCrowded says that there is no room for a frame until its client has read those
+// before it.
+var ErrCrowded = errors.New("there is no room for the message")
+
 // Connect takes on a client. send sends one frame whole; it is called from many
-// goroutines. It returns an error when the client is gone. [Conn.Close] must be
+// goroutines. It returns an error when the client is gone, and [ErrCrowded] for a frame
+// that it has no room for: a short answer is sent then instead. [Conn.Close] must be
 // called in the end. Connect returns nil when the server is draining.
 func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 	if !s.work.begin() {
@@ -181,9 +187,9 @@ func (c *Conn) finish(b *batch, r Reply) {
 }
 
 func (c *Conn) answer(r Reply) {
-	if !r.Frame.IsZero() {
-		// The transport that fails to send ends the connection.
-		_ = c.origin.emit(r.Frame)
+	if !r.Frame.IsZero() && errors.Is(c.origin.emit(r.Frame), ErrCrowded) {
+		// The transport that fails to send otherwise ends the connection.
+		_ = c.origin.emit(r.Crowded().Frame)
 	}
 	if r.Last {
 		c.work.end()

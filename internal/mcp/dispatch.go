@@ -30,6 +30,15 @@ func refuse(id []byte, f *fault) Reply {
 	return Reply{Frame: errorFrame(id, &f.RPCError), Refusal: f.refusal}
 }
 
+// Crowded returns what is to be sent in place of a reply that there is no room for, in
+// at most 2 KiB. It names the request, unless the reply is that to a batch.
+func (r Reply) Crowded() Reply {
+	f := newFault(codeInternal, Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second")
+	refused := refuse(r.Frame.id(), f)
+	refused.Last = r.Last
+	return refused
+}
+
 // pending is a message that may be a request that was accepted: then it waits
 // to be served.
 type pending struct {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"io"
 	"strconv"
 )
@@ -40,6 +41,30 @@ func (f Frame) Append(dst []byte) []byte {
 func (f Frame) String() string { return string(f.Append(nil)) }
 
 const openFrame = `{"jsonrpc":"2.0"`
+
+// id returns the id of a response, as it was sent; nil where there is none, and for the
+// answer to a batch.
+func (f Frame) id() []byte {
+	rest, ok := bytes.CutPrefix(f.head, []byte(openFrame+`,"id":`))
+	if !ok || len(rest) == 0 {
+		return nil
+	}
+	end := 0
+	if rest[0] == '"' {
+		for end = 1; end < len(rest) && rest[end] != '"'; end++ {
+			if rest[end] == '\\' {
+				end++
+			}
+		}
+		end++
+	} else {
+		end = bytes.IndexByte(rest, ',')
+	}
+	if end < 0 || end > len(rest) {
+		return nil
+	}
+	return rest[:end]
+}
 
 // notification returns a notification. params are the members of its params object.
 func notification(method string, params []byte) Frame {

@@ -18,14 +18,16 @@ import (
 
 // Options bound how a response is written. Each must be set but the pointers.
 type Options struct {
-	// WriteTimeout is how long a client may take to receive one message. A
-	// slower one is dropped.
+	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
+	// of a longer one. A slower one is dropped.
 	WriteTimeout time.Duration
 	// KeepAlive is how long a stream may be silent before a comment is sent on it.
 	KeepAlive time.Duration
-	// Room bounds the answers that wait for their clients to read them; nil
+	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
-	Room *gate.Room
+	Answers *gate.Budget
+	// Client is whom they count for.
+	Client gate.Client
 	// Logger is told of clients that are dropped as they do not read.
 	Logger *slog.Logger
 	// Transport is what the log calls the transport.
@@ -44,13 +46,13 @@ type Answer struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control http.ResponseController
+	outlet  *gate.Outlet
 	options Options
 	cancel  func()        // ends the request when its client is gone
 	body    io.ReadCloser // of the request, where the answer may be late
 
 	mu       sync.Mutex
 	streams  bool
-	limited  bool // a write deadline is set
 	finished bool
 	late     bool        // the handler goes on when the response has ended
 	err      error       // of the first write that failed
@@ -62,8 +64,15 @@ var errFinished = errors.New("the response has ended")
 // New returns the response that w writes. cancel is called when the client is
 // gone, or takes too long.
 func New(w http.ResponseWriter, o Options, cancel func()) *Answer {
-	return &Answer{w: w, control: *http.NewResponseController(w), options: o, cancel: cancel}
+	return &Answer{
+		w: w, control: *http.NewResponseController(w), outlet: gate.NewOutlet(w, o.Answers, o.Client, o.WriteTimeout),
+		options: o, cancel: cancel,
+	}
 }
+
+// Cut has writing fail from now on, so that the connection ends. It does not wait, and
+// must not be called any more once the handler has returned.
+func (a *Answer) Cut() { a.outlet.Cut() }
 
 // Begin makes the response a stream at once.
 func (a *Answer) Begin() {
@@ -72,10 +81,19 @@ func (a *Answer) Begin() {
 	_ = a.write(func(io.Writer) error { return nil })
 }
 
-// Send sends one message before the result.
+// Send sends one message before the result. It fails, and so ends the connection, where
+// there is no room for the message to wait for its turn.
 func (a *Answer) Send(f mcp.Frame) error {
+	held := f.Len() > gate.Buffered
+	if held && !a.outlet.Hold(f.Len()) {
+		a.cancel()
+		return gate.ErrCrowded
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if held {
+		defer a.outlet.Release(f.Len())
+	}
 	return a.event("", f)
 }
 
@@ -145,8 +163,8 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 		return a.err
 	}
 	a.open()
-	a.limit()
-	if a.err = piece(a.w); a.err == nil {
+	a.outlet.Renew()
+	if a.err = piece(a.outlet); a.err == nil {
 		a.err = a.flush()
 	}
 	if a.err != nil {
@@ -202,12 +220,6 @@ func (a *Answer) flush() error {
 	return nil
 }
 
-// limit gives the client its time for the next write.
-func (a *Answer) limit() {
-	a.limited = true
-	_ = a.control.SetWriteDeadline(time.Now().Add(a.options.WriteTimeout))
-}
-
 // Finish ends the response with the reply. Nothing is written after it, and a
 // response that has ended stays as it is.
 func (a *Answer) Finish(r mcp.Reply) {
@@ -221,8 +233,7 @@ func (a *Answer) finish(r mcp.Reply) {
 	if a.finished {
 		return
 	}
-	r, give := a.within(r)
-	defer give()
+	r = a.within(r)
 	lapsed := a.options.Pass.Holds()
 	switch {
 	case !a.streams && lapsed != nil:
@@ -236,28 +247,18 @@ func (a *Answer) finish(r mcp.Reply) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	if a.limited {
-		// The connection may carry other requests, which have times of their own.
-		_ = a.control.SetWriteDeadline(time.Time{})
+	if !a.late {
+		a.outlet.End()
 	}
 }
 
-// buffered is how much net/http keeps back until the handler returns, in bytes:
-// an answer that is no longer waits for its client after that alone, as long as
-// the connection lets it.
-const buffered = 2 << 10
-
 // within returns the reply, or what is said in its place where there is no room
 // for it to wait until the client has read it.
-func (a *Answer) within(r mcp.Reply) (_ mcp.Reply, give func()) {
-	if a.options.Room == nil || r.Frame.Len() <= buffered {
-		return r, func() {}
+func (a *Answer) within(r mcp.Reply) mcp.Reply {
+	if r.Frame.Len() <= gate.Buffered || a.outlet.Hold(r.Frame.Len()) {
+		return r
 	}
-	share := a.options.Room.Share()
-	if !share.Take(r.Frame.Len()) {
-		return mcp.Refuse(mcp.Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more"), func() {}
-	}
-	return r, share.Give
+	return r.Crowded()
 }
 
 // plain answers without a stream. The caller holds mu.
@@ -275,12 +276,13 @@ func (a *Answer) plain(r mcp.Reply) {
 	if r.RetryAfter > 0 {
 		retryafter.Set(a.w.Header(), r.RetryAfter)
 	}
-	if r.Frame.Len() <= buffered {
+	if r.Frame.Len() <= gate.Buffered {
 		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame, a.late)
 		return
 	}
-	a.limit()
-	err := writeJSON(a.w, statusOf(r.Refusal), r.Frame, true)
+	a.outlet.Renew()
+	writeHead(a.w, statusOf(r.Refusal), r.Frame, true)
+	_, err := r.Frame.WriteTo(a.outlet)
 	if err == nil {
 		err = a.flush()
 	}

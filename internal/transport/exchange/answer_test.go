@@ -23,16 +23,16 @@ func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestAnAnswerForWhichThereIsNoRoomIsLost has the room taken by another answer.
-func TestAnAnswerForWhichThereIsNoRoomIsLost(t *testing.T) {
-	room := gate.NewRoom(10_000)
+// TestAnswer_withoutRoom has the room taken by another answer.
+func TestAnswer_withoutRoom(t *testing.T) {
+	room := gate.NewBudget(16_000)
 	large := mcp.Refuse(mcp.Served, strings.Repeat("x", 6000))
 	answer := func() int {
 		w := httptest.NewRecorder()
-		New(w, Options{WriteTimeout: time.Hour, Room: room, Logger: slog.New(slog.DiscardHandler)}, func() {}).Finish(large)
+		New(w, Options{WriteTimeout: time.Hour, Answers: room, Logger: slog.New(slog.DiscardHandler)}, func() {}).Finish(large)
 		return w.Code
 	}
-	other := room.Share()
+	other := room.Hold(gate.Client{}, nil)
 	other.Take(6000)
 	if got := answer(); got != http.StatusServiceUnavailable {
 		t.Errorf("without room the status is %d", got)

@@ -41,7 +41,7 @@ func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
 	switch {
 	case status == http.StatusServiceUnavailable:
 		w.Header().Set("Connection", "close")
-		Crowded(w)
+		unavailable(w, "the server has no room for the body; try again in a second")
 		return nil, false
 	case status != 0:
 		w.Header().Set("Connection", "close")
@@ -51,10 +51,10 @@ func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
 	return text, true
 }
 
-// Crowded refuses a body for which there is no room.
-func Crowded(w http.ResponseWriter) {
+// unavailable answers a request that may succeed in a moment.
+func unavailable(w http.ResponseWriter, reason string) {
 	w.Header().Set("Retry-After", "1")
-	Refuse(w, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second")
+	Refuse(w, http.StatusServiceUnavailable, reason)
 }
 
 func read(r *http.Request, limit int64) (text []byte, status int, reason string) {

@@ -50,8 +50,9 @@ func (l *late) Late(r mcp.Reply) {
 	a.w.Header().Set("Connection", "close")
 	a.late = true
 	a.finish(r)
-	a.limit()
+	a.outlet.Renew()
 	a.dropped(a.flush())
+	a.outlet.End()
 	if conn, _, err := a.control.Hijack(); err == nil {
 		_ = conn.Close()
 	}

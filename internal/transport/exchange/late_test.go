@@ -73,8 +73,8 @@ func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
 
 // TestALateAnswerGivesBackTheRoomOfItsRequest while the handler goes on.
 func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
-	const room = 100
-	g, err := gate.New(gate.Options{Room: room})
+	const room = 1600
+	g, err := gate.New(gate.Options{Bodies: room})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,16 +85,16 @@ func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
-		if g.Room().Share().Take(room) {
+		if g.Bodies().Hold(gate.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes no room")
 		}
 		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).LateFor(r).Late(mcp.Refuse(mcp.Served, "too late"))
-		if share := g.Room().Share(); !share.Take(room) {
+		if !g.Bodies().Hold(gate.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes room still")
 		}
 		served = true
 	}))
-	r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader("a text"))
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(strings.Repeat("a text", room/12)))
 	r.Header.Set("Content-Type", "application/json")
 	handler.ServeHTTP(httptest.NewRecorder(), r)
 	if !served {

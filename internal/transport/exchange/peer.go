@@ -5,17 +5,32 @@ import (
 
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
-// Enter returns who sent the request, and what they go by from then on; false
-// means that the answer was written.
-func Enter(w http.ResponseWriter, r *http.Request, door authn.Door) (mcp.Peer, *authn.Pass, bool) {
+// Caller is who sent a request, once it was let in.
+type Caller struct {
+	Peer mcp.Peer
+	// Pass is what the caller goes by from then on.
+	Pass *authn.Pass
+	// Client is whom the request and its answer count for.
+	Client gate.Client
+}
+
+// Enter returns who sent the request; false means that the answer was written, and that
+// there is nobody.
+func Enter(w http.ResponseWriter, r *http.Request, door authn.Door) (*Caller, bool) {
 	principal, source, pass, err := door.Enter(r)
 	if err != nil {
 		turnAway(w, r, door, err)
-		return mcp.Peer{}, nil, false
+		return nil, false
 	}
-	return mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, pass, true
+	client, ok := gate.Enter(r, &principal)
+	if !ok {
+		unavailable(w, gate.TooManyInUse)
+		return nil, false
+	}
+	return &Caller{mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, pass, client}, true
 }
 
 // Holds reports whether who sent the request may still enter, after a body that may

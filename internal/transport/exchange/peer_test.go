@@ -20,7 +20,7 @@ func TestTheDoorSaysHowToRefuse(t *testing.T) {
 		return identity.Principal{}, &authn.Refusal{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
 	}}
 	w := httptest.NewRecorder()
-	_, _, in := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+	_, in := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 	if challenge := w.Header().Get("WWW-Authenticate"); in || w.Code != http.StatusForbidden || challenge != `Bearer error="insufficient_scope"` {
 		t.Errorf("let in: %v, status %d, challenge %q", in, w.Code, challenge)
 	}
@@ -33,10 +33,10 @@ func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", nil)
-		_, pass, _ := Enter(w, r, door)
+		caller, _ := Enter(w, r, door)
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
-		if Holds(w, r, door, pass) || w.Code != http.StatusUnauthorized {
+		if Holds(w, r, door, caller.Pass) || w.Code != http.StatusUnauthorized {
 			t.Errorf("the status is %d", w.Code)
 		}
 	})
@@ -54,9 +54,9 @@ func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, nil
 		}}
 		w := httptest.NewRecorder()
-		_, pass, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 		var ended atomic.Int64
-		o := Options{WriteTimeout: time.Second, KeepAlive: 15 * time.Second, Pass: pass}
+		o := Options{WriteTimeout: time.Second, KeepAlive: 15 * time.Second, Pass: caller.Pass}
 		a := New(w, o, func() { ended.Add(1) })
 		a.Begin()
 		revoked.Store(true)
@@ -75,8 +75,8 @@ func TestWhoMayNotEnterAnyMoreGetsNoAnswerOfALongCall(t *testing.T) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w := httptest.NewRecorder()
-		_, pass, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
-		a := New(w, Options{WriteTimeout: time.Second, KeepAlive: time.Second, Pass: pass}, func() {})
+		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		a := New(w, Options{WriteTimeout: time.Second, KeepAlive: time.Second, Pass: caller.Pass}, func() {})
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
 		a.Finish(mcp.Refuse(mcp.Unavailable, "the answer"))

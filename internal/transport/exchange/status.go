@@ -15,17 +15,22 @@ func Refuse(w http.ResponseWriter, status int, reason string) {
 // typeJSON is shared by all answers, and never written to.
 var typeJSON = []string{"application/json"}
 
-// writeJSON writes the whole response. The server tells the length of one that it
-// keeps back until the handler returns; one that is flushed tells it here.
+// writeJSON writes the whole response.
 func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) error {
+	writeHead(w, status, f, flushed)
+	_, err := f.WriteTo(w)
+	return err
+}
+
+// writeHead writes the head of a response. The server tells the length of one that it
+// keeps back until the handler returns; one that is flushed tells it here.
+func writeHead(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
 	if flushed {
 		h["Content-Length"] = []string{strconv.Itoa(f.Len())}
 	}
 	w.WriteHeader(status)
-	_, err := f.WriteTo(w)
-	return err
 }
 
 // statusOf maps a refusal to HTTP (2026-07-28 basic/transports/streamable-http,

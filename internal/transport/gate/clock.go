@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// slowTime is how long a body may make no progress: that is, bring less than 4 KiB/s.
+const slowTime = 8 * time.Second
+
 // clock ends bodies that take too long to come. Most are there at once, so that
 // it looks at what is left now and then, instead of setting a deadline for each.
 type clock struct {
@@ -45,6 +48,21 @@ func (c *clock) remove(b *boundBody) bool {
 	return ok
 }
 
+// end ends a body, unless it has come whole or was ended before.
+func (c *clock) end(b *boundBody) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.bodies[b]; ok {
+		c.cut(b, time.Now())
+	}
+}
+
+// cut has reading a body fail; mu is held, so that it hits no request but this one.
+func (c *clock) cut(b *boundBody, now time.Time) {
+	delete(c.bodies, b)
+	_ = b.deadlines.SetReadDeadline(now)
+}
+
 // look ends the bodies whose time is up. It is the function of timer, which
 // rests while there are no bodies.
 func (c *clock) look() {
@@ -52,10 +70,8 @@ func (c *clock) look() {
 	defer c.mu.Unlock()
 	now := time.Now()
 	for b := range c.bodies {
-		if now.After(b.until) {
-			delete(c.bodies, b)
-			// Under mu, so that it hits no request but this one.
-			_ = b.deadlines.SetReadDeadline(now)
+		if now.After(b.until) || b.hold.stalled(now) >= slowTime {
+			c.cut(b, now)
 		}
 	}
 	if c.armed = len(c.bodies) > 0; c.armed {

@@ -47,7 +47,7 @@ func isJSON(values []string) bool {
 // reads it before it answers, so that the connection can be used again.
 const dropTime = time.Second
 
-// bound ends the body of a request at the bounds of size, time and room.
+// bound ends the body of a request at the bounds of size, time and the budget.
 // [boundBody.leave] must be called when the request has been served.
 func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) *boundBody {
 	limit := g.bodyTime
@@ -55,9 +55,10 @@ func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) *boun
 		limit = min(limit, dropTime)
 	}
 	b := &boundBody{
-		ReadCloser: r.Body, clock: g.clock, until: time.Now().Add(limit),
-		deadlines: *http.NewResponseController(w), share: Share{room: g.room},
+		ReadCloser: r.Body, raw: r.Body, clock: g.clock, until: time.Now().Add(limit),
+		deadlines: *http.NewResponseController(w), hold: Hold{budget: g.bodies, client: clientAt(r)},
 	}
+	b.hold.owner = b
 	if r.ContentLength < 0 {
 		// Any other is as long as it says, which has been looked at.
 		b.ReadCloser = http.MaxBytesReader(w, r.Body, g.maxBody)
@@ -72,10 +73,12 @@ func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) *boun
 // behind the body is the next request, or that the client is gone.
 type boundBody struct {
 	io.ReadCloser
+	raw       io.Reader // the body without bounds
 	clock     *clock
 	until     time.Time
 	deadlines http.ResponseController
-	share     Share
+	hold      Hold
+	whole     bool // all of it was read
 	kept      bool // the room stays taken when the request has been served
 }
 
@@ -87,9 +90,12 @@ func (b *boundBody) leave() {
 		_ = b.deadlines.SetReadDeadline(b.until)
 	}
 	if !b.kept {
-		b.share.Give()
+		b.hold.Give()
 	}
 }
+
+// Cut has who reads the body give up, unless it has come whole.
+func (b *boundBody) Cut() { b.clock.end(b) }
 
 // Keep has the body of a request, which its handler has read, take its room
 // until give is called, though the request be served before. Only the handler
@@ -100,26 +106,79 @@ func Keep(r *http.Request) (give func()) {
 		return func() {}
 	}
 	b.kept = true
-	return b.share.Give
+	return b.hold.Give
 }
 
 // Leave gives back the room of a body, when its request has been served though
 // the handler goes on. Anyone may call it once the handler has read the body.
 func Leave(body io.ReadCloser) {
 	if b, ok := body.(*boundBody); ok {
-		b.share.Give()
+		b.hold.Give()
 	}
 }
 
 // Read reads from the body.
 func (b *boundBody) Read(p []byte) (int, error) {
+	b.hold.begin()
 	n, err := b.ReadCloser.Read(p)
-	if !b.share.Take(n) {
+	if !b.hold.Take(n) {
 		return 0, ErrCrowded
 	}
-	if err == io.EOF && !b.clock.remove(b) {
-		// It came whole when its time was just up.
-		_ = b.deadlines.SetReadDeadline(time.Time{})
+	b.hold.Move(n)
+	if err == io.EOF {
+		b.whole = true
+		if !b.clock.remove(b) {
+			// It came whole when its time was just up.
+			_ = b.deadlines.SetReadDeadline(time.Time{})
+		}
+		if !b.hold.Pin() {
+			return 0, ErrCrowded
+		}
+	}
+	if err != nil && b.hold.Lost() {
+		return 0, ErrCrowded
 	}
 	return n, err
+}
+
+const (
+	// lingerTime and lingerBytes bound what is read of a body after its answer, and
+	// lingerPause for how long nothing may come.
+	lingerTime  = 10 * time.Second
+	lingerBytes = 64 << 20
+	lingerPause = 2 * time.Second
+)
+
+// linger reads and drops what still comes of a body that was answered before it was read
+// to its end. Many clients read no answer before they have sent all, and would see the
+// connection reset instead of it.
+func (b *boundBody) linger(w http.ResponseWriter, r *http.Request) {
+	if b.whole || r.ProtoMajor != 1 || r.Header["Expect"] != nil || r.Header["Upgrade"] != nil || !b.clock.remove(b) && !b.hold.Lost() {
+		return // or nothing more comes
+	}
+	b.hold.Give()
+	// The server reads a part of the body itself before it sends the answer.
+	now := time.Now()
+	if before := now.Add(dropTime); before.Before(b.until) {
+		b.until = before
+	}
+	if b.deadlines.SetReadDeadline(b.until) != nil || b.deadlines.Flush() != nil {
+		return // there is no connection
+	}
+	_, _ = io.CopyN(io.Discard, &lingering{b, now.Add(lingerTime)}, lingerBytes)
+}
+
+// lingering reads what comes of a body until it ends, pauses, or takes too long.
+type lingering struct {
+	body  *boundBody
+	until time.Time
+}
+
+func (l *lingering) Read(p []byte) (int, error) {
+	next := time.Now().Add(lingerPause)
+	if l.until.Before(next) {
+		next = l.until
+	}
+	_ = l.body.deadlines.SetReadDeadline(next)
+	return l.body.raw.Read(p)
 }

@@ -31,9 +31,9 @@ type Options struct {
 	// BodyTime bounds the time that a body takes to arrive. 0 means
 	// [DefaultBodyTime].
 	BodyTime time.Duration
-	// Room bounds the messages of all clients under way together, in bytes. 0
-	// means [DefaultRoom].
-	Room int64
+	// Bodies bounds the messages of all clients under way together, in bytes. 0
+	// means [DefaultBudget].
+	Bodies int64
 	// RPC are the paths of JSON-RPC: what is refused there is told as its error,
 	// elsewhere as that of the RFC (section 14).
 	RPC []string
@@ -50,7 +50,7 @@ type Gate struct {
 	maxBody  int64
 	bodyTime time.Duration
 	tooLarge refusal
-	room     *Room
+	bodies   *Budget
 	clock    *clock
 	rpc      []string
 	returns  func(*http.Request) bool
@@ -58,7 +58,7 @@ type Gate struct {
 
 // New returns a gate. The error names every host and origin that is malformed.
 func New(o Options) (*Gate, error) {
-	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, room: NewRoom(o.Room), rpc: o.RPC, returns: o.Returns}
+	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, bodies: NewBudget(o.Bodies), rpc: o.RPC, returns: o.Returns}
 	if g.returns == nil {
 		g.returns = func(*http.Request) bool { return false }
 	}
@@ -82,9 +82,9 @@ func New(o Options) (*Gate, error) {
 	return g, errors.Join(errs...)
 }
 
-// Room returns the room that bodies share, for transports whose messages are no
-// bodies of requests, or outlive them.
-func (g *Gate) Room() *Room { return g.room }
+// Bodies returns the budget of bodies, for transports whose messages are no bodies of
+// requests.
+func (g *Gate) Bodies() *Budget { return g.bodies }
 
 // Wrap returns a handler that passes to next what may enter and refuses the
 // rest. What next reads of a body that is too large ends with a
@@ -98,15 +98,24 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			// follows for a part of this body (RFC 9112 section 6.1).
 			w.Header()["Connection"] = []string{"close"}
 		}
-		if r.Body != nil && r.Body != http.NoBody {
-			defer g.bound(w, r, no != nil).leave()
-		}
-		if no != nil {
-			no.write(w, r, slices.Contains(g.rpc, r.URL.Path))
+		if r.Body == nil || r.Body == http.NoBody {
+			g.serve(w, r, no, next)
 			return
 		}
-		next.ServeHTTP(w, r)
+		body := g.bound(w, r, no != nil)
+		defer body.leave()
+		g.serve(w, r, no, next)
+		body.linger(w, r)
 	})
+}
+
+// serve passes a request on, unless it is refused.
+func (g *Gate) serve(w http.ResponseWriter, r *http.Request, no *refusal, next http.Handler) {
+	if no != nil {
+		no.write(w, r, slices.Contains(g.rpc, r.URL.Path))
+		return
+	}
+	next.ServeHTTP(w, r)
 }
 
 // check returns why a request may not enter, or nil.

@@ -38,8 +38,10 @@ func CheckListen(address string, insecure bool) error {
 // Guard gives a server the bounds that its own fields are for: how long
 // headers and idle connections may take, and how long headers may be. It also
 // has the server pass "OPTIONS *" to its handler, and so to the gate, instead
-// of answering by itself.
+// of answering by itself, and tell a listener that [Limit] has made which of its
+// connections are in use.
 func Guard(s *http.Server) {
+	follow(s)
 	s.ReadHeaderTimeout = headerTime
 	s.IdleTimeout = idleTime
 	s.MaxHeaderBytes = maxHeaderBytes

@@ -161,7 +161,9 @@ func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
 	})
 }
 
-func TestConnectionsBeyondTheCapsAreClosed(t *testing.T) {
+// TestConnections_newOnesGetIn has idle connections fill the caps: a new one gets in, and
+// that which has been idle for longest is closed.
+func TestConnections_newOnesGetIn(t *testing.T) {
 	rows := []struct {
 		name string
 		caps Caps
@@ -173,34 +175,96 @@ func TestConnectionsBeyondTheCapsAreClosed(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := serve(t, Options{}, r.caps)
 			var open []net.Conn
-			for i := range 3 {
+			for i := range 6 {
 				open = append(open, dial(t, s))
 				if !answers(open[i]) {
 					t.Fatalf("connection %d is not served", i)
 				}
 			}
-			beyond := dial(t, s)
-			if answers(beyond) {
-				t.Error("a connection beyond the cap is served")
-			}
-			_ = beyond.Close()
-			_ = open[0].Close()
-			// The server learns of the end in its own time.
-			deadline := time.After(30 * time.Second)
-			for served := false; !served; {
-				select {
-				case <-deadline:
-					t.Fatal("no connection is served although there is room")
-				default:
+			for i, c := range open {
+				if i < 3 && answers(c) {
+					t.Errorf("connection %d is open beyond the cap", i)
 				}
-				c := dial(t, s)
-				served = answers(c)
-				open = append(open, c)
-			}
-			for _, c := range open {
 				_ = c.Close()
 			}
 		})
+	}
+}
+
+// TestConnections_largestHolderYields has one address hold most connections, and another
+// a few older ones.
+func TestConnections_largestHolderYields(t *testing.T) {
+	l := Limit(nil, Caps{Total: 64, PerAddress: 60}).(*limited)
+	var few, many []*counted
+	for range 4 {
+		few = append(few, l.enter(from(t, "10.0.0.1:1")))
+	}
+	for range 100 {
+		many = append(many, l.enter(from(t, "10.0.0.2:1")))
+	}
+	for i, c := range few {
+		if c.gone {
+			t.Errorf("connection %d of the other address was closed", i)
+		}
+	}
+	if !many[0].gone || many[99].gone || l.total != 64 {
+		t.Errorf("%d connections are open", l.total)
+	}
+}
+
+// TestConnections_inUseHaveAShare has one client use all connections that it gets.
+func TestConnections_inUseHaveAShare(t *testing.T) {
+	l := Limit(nil, Caps{}).(*limited)
+	var used []*counted
+	for range 2000 {
+		c := l.enter(from(t, "10.0.0.1:1"))
+		if c == nil {
+			t.Fatal("a connection did not get in")
+		}
+		if c.use(at("10.0.0.1")) {
+			used = append(used, c)
+		}
+	}
+	if n := len(used); n < 1000 || n > 1500 {
+		t.Errorf("one address uses %d connections", n)
+	}
+	for i := range 100 {
+		c := l.enter(from(t, "10.0.0.1:1"))
+		if c == nil || !c.use(principal("ann")) {
+			t.Fatalf("connection %d of a principal behind that address is not served", i)
+		}
+	}
+	for i := range 100 {
+		c := l.enter(from(t, "10.0.0.2:1"))
+		if c == nil || !c.use(at("10.0.0.2")) {
+			t.Fatalf("connection %d of another address is not served", i)
+		}
+	}
+	for _, c := range used[:300] {
+		c.rest()
+	}
+	if c := l.enter(from(t, "10.0.0.1:1")); !used[0].use(at("10.0.0.1")) || c == nil {
+		t.Error("a connection that was given back is not served")
+	}
+}
+
+// TestConnections_manyAddressesLeaveSomeForPrincipals has 4,000 addresses use two
+// connections each.
+func TestConnections_manyAddressesLeaveSomeForPrincipals(t *testing.T) {
+	l := Limit(nil, Caps{}).(*limited)
+	for i := range 4000 {
+		address := fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
+		for range 2 {
+			if c := l.enter(from(t, address+":1")); c != nil {
+				c.use(at(address))
+			}
+		}
+	}
+	for i := range 10 {
+		c := l.enter(from(t, "10.1.0.1:1"))
+		if c == nil || !c.use(principal("ann")) {
+			t.Fatalf("connection %d of a principal is not served", i)
+		}
 	}
 }
 
@@ -226,39 +290,18 @@ func answers(c net.Conn) bool {
 	return resp.StatusCode == passed
 }
 
-func TestACountedConnectionCountsOnce(t *testing.T) {
+func TestConnections_countOnce(t *testing.T) {
 	l := Limit(nil, Caps{Total: 1}).(*limited)
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
-	l.enter(peerOf(here))
-	c := &counted{Conn: here, leave: func() { l.leave(peerOf(here)) }}
-	if c.NetConn() != here || l.enter(peerOf(here)) {
+	c := l.enter(here)
+	if !c.use(principal("ann")) || c.NetConn() != here || l.enter(here) != nil {
 		t.Error("the cap does not hold")
 	}
 	_ = c.Close()
-	if !l.enter(peerOf(here)) || l.total != 1 {
-		t.Errorf("the count is %d after the end", l.total)
-	}
-}
-
-func TestPeersAreCountedByAddressOrNetwork(t *testing.T) {
-	rows := []struct {
-		a, b string
-		same bool
-	}{
-		{"10.0.0.1:1", "10.0.0.1:2", true},
-		{"10.0.0.1:1", "10.0.0.2:1", false},
-		{"10.0.0.1:1", "[::ffff:10.0.0.1]:1", true},
-		{"[2a00::1]:1", "[2a00::ffff:1]:1", true},
-		{"[2a00::1]:1", "[2a00:0:0:1::1]:1", false},
-	}
-	for _, r := range rows {
-		if got := peerOf(from(t, r.a)) == peerOf(from(t, r.b)); got != r.same {
-			t.Errorf("%s and %s are the same peer: %v", r.a, r.b, got)
-		}
-	}
-	if peerOf(from(t, "")).IsValid() {
-		t.Error("a peer without an address has one")
+	_ = c.Close()
+	if l.enter(here) == nil || l.total != 1 || l.inUse.used != 0 {
+		t.Errorf("the count is %d after the end, and %d are in use", l.total, l.inUse.used)
 	}
 }
 
@@ -281,6 +324,7 @@ type fakeConn struct {
 }
 
 func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
+func (c fakeConn) Close() error         { return nil }
 
 func TestWhereAnOpenServerMayListen(t *testing.T) {
 	rows := map[string]bool{

@@ -4,37 +4,45 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/retryafter"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // headerRequestID names the request in its answer, as logs do.
 const headerRequestID = "X-Request-Id"
 
-// writeTime is how long a client may take to receive an answer.
+// writeTime is how long a client may take to receive 64 KiB of an answer.
 const writeTime = 30 * time.Second
 
+// responder writes the response to one request.
+type responder struct {
+	http.ResponseWriter
+	held   *gate.Budget // answers that their clients have yet to read; nil for no bound
+	client gate.Client  // whom it counts for, once that is known
+}
+
 // writeResult answers with what a tool returned.
-func writeResult(w http.ResponseWriter, r mcp.Response) {
+func writeResult(w *responder, r mcp.Response) {
 	value := r.Value
 	if value == nil {
 		value = json.RawMessage("null")
 	}
-	body := make([]byte, 0, len(`{"result":,"content":}`)+len(value)+len(r.Content))
-	body = append(append(body, `{"result":`...), value...)
 	if r.Rich {
-		body = append(append(body, `,"content":`...), r.Content...)
+		write(w, http.StatusOK, []byte(`{"result":`), value, []byte(`,"content":`), r.Content, []byte("}"))
+		return
 	}
-	write(w, http.StatusOK, append(body, '}'))
+	write(w, http.StatusOK, []byte(`{"result":`), value, []byte("}"))
 }
 
 // writeError answers with the error of a call. It is the only place that
 // knows which status an error has on this wire.
-func writeError(w http.ResponseWriter, e *mcp.CallError) {
+func writeError(w *responder, e *mcp.CallError) {
 	status := http.StatusInternalServerError
 	var details json.RawMessage
 	switch {
@@ -58,7 +66,7 @@ func writeError(w http.ResponseWriter, e *mcp.CallError) {
 }
 
 // refuse answers a request that is none for a tool.
-func refuse(w http.ResponseWriter, status int, message string) {
+func refuse(w *responder, status int, message string) {
 	write(w, status, encodeError(mcp.InvalidInput, message, nil, ""))
 }
 
@@ -98,23 +106,42 @@ func callError(err error) *mcp.CallError {
 // setHeader sets a header whose name is in canonical form.
 func setHeader(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
 
-// buffered is how much net/http keeps back until the handler returns, in bytes.
-const buffered = 2 << 10
+// lost is what a client is told whose answer finds no room.
+var lost = mcp.CallError{
+	Code: mcp.ExecutionError, Overloaded: true, RetryAfter: time.Second,
+	Message: "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second",
+}
 
-// write sends a whole answer. A long one does not wait for its client for ever.
-func write(w http.ResponseWriter, status int, body []byte) {
+// write sends a whole answer, made of pieces. A long one is held until the client has
+// taken it, who has a time for each part of it.
+func write(w *responder, status int, pieces ...[]byte) {
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	var to io.Writer = w
+	if size > gate.Buffered {
+		outlet := gate.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
+		defer outlet.End()
+		if !outlet.Hold(size) {
+			delete(w.Header(), "Etag")
+			delete(w.Header(), "Cache-Control")
+			writeError(w, &lost)
+			return
+		}
+		outlet.Renew()
+		to = outlet
+	}
 	setHeader(w, "Content-Type", "application/json")
-	setHeader(w, "Content-Length", strconv.Itoa(len(body)))
+	setHeader(w, "Content-Length", strconv.Itoa(size))
 	setHeader(w, "X-Content-Type-Options", "nosniff")
 	if w.Header()["Cache-Control"] == nil {
 		setHeader(w, "Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	if len(body) > buffered {
-		// Where the writer knows no deadlines there is no connection to hold up.
-		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
-		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	for _, p := range pieces {
+		if _, err := to.Write(p); err != nil {
+			return // a client that is gone needs no answer
+		}
 	}
-	_, _ = w.Write(body) // a client that is gone needs no answer
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // capabilities answers GET /mcp/capabilities.
-func (h *handler) capabilities(w http.ResponseWriter, r *http.Request, headers *headers) {
+func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) {
 	caller, _, ok := h.caller(w, r, headers)
 	if !ok {
 		return

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -138,6 +139,8 @@ type discard struct{ header http.Header }
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
+
+func (discard) SetWriteDeadline(time.Time) error { return nil }
 
 func BenchmarkCapabilitiesOf1000Tools(b *testing.B) {
 	list := manyTools(b, 1000)

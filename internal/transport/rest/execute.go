@@ -16,7 +16,7 @@ import (
 )
 
 // execute answers POST /mcp/execute.
-func (h *handler) execute(w http.ResponseWriter, r *http.Request, headers *headers) {
+func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	if !isPlainJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
@@ -94,7 +94,7 @@ type rejection struct {
 	message string
 }
 
-func (r *rejection) write(w http.ResponseWriter) {
+func (r *rejection) write(w *responder) {
 	if r.status == http.StatusServiceUnavailable {
 		writeError(w, &mcp.CallError{Code: mcp.ExecutionError, Message: r.message, Overloaded: true})
 		return
@@ -106,11 +106,11 @@ func (r *rejection) write(w http.ResponseWriter) {
 const trusted = 64 << 10
 
 // read reads the body.
-func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, *rejection) {
+func (h *handler) read(w *responder, r *http.Request) ([]byte, *rejection) {
 	limit := int64(h.options.Limits.Bytes)
 	var b bytes.Buffer
 	b.Grow(int(min(max(r.ContentLength, 0), limit, trusted)) + bytes.MinRead)
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	_, err := b.ReadFrom(http.MaxBytesReader(w.ResponseWriter, r.Body, limit))
 	var over *http.MaxBytesError
 	switch {
 	case err == nil:

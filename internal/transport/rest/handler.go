@@ -3,11 +3,13 @@ package rest
 import (
 	"cmp"
 	"net/http"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // The paths that the handler serves.
@@ -25,6 +27,9 @@ type Options struct {
 	// Contradicted is told who claims to be another agent than its credential is bound
 	// to. Nil is nobody.
 	Contradicted func(mcp.Contradiction)
+	// Answers bounds the answers that wait for their clients to read them; nil stands
+	// for no bound.
+	Answers *gate.Budget
 }
 
 // methods are those of MCP that the paths stand for.
@@ -45,7 +50,8 @@ func New(b mcp.Backend, o Options) http.Handler {
 }
 
 // ServeHTTP serves one request.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ServeHTTP(to http.ResponseWriter, r *http.Request) {
+	w := &responder{ResponseWriter: to, held: h.options.Answers}
 	claim, err := mcp.AgentFromHeaders(r.Header)
 	if err != nil {
 		claim = mcp.AgentClaim{} // an id that is no id is not repeated
@@ -75,7 +81,7 @@ type headers struct {
 }
 
 // allow reports whether the method is one of those; if not, it has answered.
-func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+func allow(w *responder, r *http.Request, methods ...string) bool {
 	list := ""
 	for i, m := range methods {
 		if r.Method == m {
@@ -93,10 +99,14 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 
 // caller returns who sent a request with the headers; false means that the answer was
 // written.
-func (h *handler) caller(w http.ResponseWriter, r *http.Request, headers *headers) (identity.Caller, *authn.Pass, bool) {
+func (h *handler) caller(w *responder, r *http.Request, headers *headers) (identity.Caller, *authn.Pass, bool) {
 	principal, source, pass, err := h.options.Enter(r)
 	if err != nil {
 		h.turnAway(w, r, err)
+		return identity.Caller{}, nil, false
+	}
+	if w.client, err = h.enter(r, &principal); err != nil {
+		writeError(w, callError(err))
 		return identity.Caller{}, nil, false
 	}
 	caller := identity.Caller{Principal: principal, Source: source}
@@ -104,8 +114,17 @@ func (h *handler) caller(w http.ResponseWriter, r *http.Request, headers *header
 	return caller, pass, bound
 }
 
+// enter returns whom a request counts for.
+func (h *handler) enter(r *http.Request, p *identity.Principal) (gate.Client, error) {
+	client, ok := gate.Enter(r, p)
+	if !ok {
+		return client, &mcp.CallError{Code: mcp.ExecutionError, Message: gate.TooManyInUse, Overloaded: true, RetryAfter: time.Second}
+	}
+	return client, nil
+}
+
 // turnAway answers a request that may not enter.
-func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+func (h *handler) turnAway(w *responder, r *http.Request, err error) {
 	status, message := h.options.Refuse(w.Header(), r, err)
 	write(w, status, encodeError(mcp.PolicyDenied, message, nil, ""))
 }
@@ -113,7 +132,7 @@ func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 // bind sets the agent of a caller, which claims to be one; false means that the answer
 // was written: its credential is bound to another. The tool is the one that is called,
 // once that is known.
-func (h *handler) bind(w http.ResponseWriter, r *http.Request, caller *identity.Caller, claim mcp.AgentClaim, id, tool string) bool {
+func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, claim mcp.AgentClaim, id, tool string) bool {
 	claim.RequestID = cmp.Or(claim.RequestID, id)
 	var err error
 	if caller.Agent, err = claim.Of(&caller.Principal, ""); err != nil {

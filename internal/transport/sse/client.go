@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 )
@@ -35,12 +34,16 @@ type delivery struct {
 
 // serve serves a client until it goes, asks for shutdown, is dropped, or the
 // server drains.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, peer mcp.Peer, pass *authn.Pass) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *exchange.Caller) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := exchange.New(w, h.bounds(r, pass), cancel)
-	waiting := newOutbox()
-	conn := h.server.Connect(peer, waiting.put)
+	answer := exchange.New(w, h.bounds(r, caller), cancel)
+	waiting := newOutbox(h.options.Answers.Hold(caller.Client, answer), func() {
+		answer.Cut()
+		cancel()
+	})
+	defer waiting.hold.Give()
+	conn := h.server.Connect(caller.Peer, waiting.put)
 	if conn == nil {
 		answer.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
 		return

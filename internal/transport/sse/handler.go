@@ -18,14 +18,15 @@ type Options struct {
 	// Messages is the path that clients send their messages to, below the one
 	// that the handlers are mounted on; empty stands for "/messages".
 	Messages string
-	// WriteTimeout is how long a client may take to receive one message; 0
-	// stands for 10 s. A slower one is dropped.
+	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
+	// of a longer one; 0 stands for 10 s. A slower one is dropped.
 	WriteTimeout time.Duration
 	// KeepAlive is how long a stream may be silent before a comment is sent on
 	// it; 0 stands for 15 s.
 	KeepAlive time.Duration
-	// Room is shared by all messages under way; nil stands for one of its own.
-	Room *gate.Room
+	// Answers bounds the messages that wait for their clients to read them; nil
+	// stands for no bound.
+	Answers *gate.Budget
 	// Logger is told of clients that are dropped; nil drops it.
 	Logger *slog.Logger
 }
@@ -39,9 +40,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
-	}
-	if o.Room == nil {
-		o.Room = gate.NewRoom(0)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -73,7 +71,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
-	peer, pass, ok := exchange.Enter(w, r, h.options.Door)
+	caller, ok := exchange.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
@@ -81,8 +79,8 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		exchange.Refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	peer.Transport = "sse"
-	h.serve(w, r, peer, pass)
+	caller.Peer.Transport = "sse"
+	h.serve(w, r, caller)
 }
 
 // message hands a text to the client whose stream it belongs to.
@@ -95,7 +93,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if !exchange.Judge(w, r) {
 		return
 	}
-	peer, pass, ok := exchange.Enter(w, r, h.options.Door)
+	caller, ok := exchange.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
@@ -104,25 +102,21 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		exchange.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
 		return
 	}
-	c := h.clients.find(ids[0], peer.Principal)
+	c := h.clients.find(ids[0], caller.Peer.Principal)
 	if c == nil {
 		unknownSession(w)
 		return
 	}
 	text, ok := exchange.Read(w, r, h.server.MaxMessage())
-	if !ok || !exchange.Holds(w, r, h.options.Door, pass) {
+	if !ok || !exchange.Holds(w, r, h.options.Door, caller.Pass) {
 		return
 	}
-	share := h.options.Room.Share()
-	if !share.Take(len(text)) {
-		exchange.Crowded(w)
+	served := gate.Keep(r)
+	if reply, ok := c.deliver(r.Context(), delivery{sender: caller.Peer, text: text, served: served}); ok {
+		exchange.New(w, h.bounds(r, caller), func() {}).Finish(reply)
 		return
 	}
-	if reply, ok := c.deliver(r.Context(), delivery{sender: peer, text: text, served: share.Give}); ok {
-		exchange.New(w, h.bounds(r, pass), func() {}).Finish(reply)
-		return
-	}
-	share.Give()
+	served()
 	unknownSession(w)
 }
 
@@ -130,6 +124,9 @@ func unknownSession(w http.ResponseWriter) {
 	exchange.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
-func (h *handler) bounds(r *http.Request, pass *authn.Pass) exchange.Options {
-	return exchange.Options{Request: requestid.Of(r.Header), Pass: pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive, Logger: h.options.Logger, Transport: "sse"}
+func (h *handler) bounds(r *http.Request, c *exchange.Caller) exchange.Options {
+	return exchange.Options{
+		Request: requestid.Of(r.Header), Pass: c.Pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive,
+		Logger: h.options.Logger, Transport: "sse",
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // maxBehind is how many bytes may wait for a client before what else there is
@@ -14,6 +15,9 @@ const maxBehind = 256 << 10
 // outbox holds what is to be sent, so that a request which brings a message
 // need not wait until its answer has gone out on the stream.
 type outbox struct {
+	hold *gate.Hold // of what waits, and of what waits to be put in
+	drop func()     // ends the connection
+
 	mu      sync.Mutex
 	changed sync.Cond
 	frames  []mcp.Frame
@@ -24,20 +28,29 @@ type outbox struct {
 
 var errGone = errors.New("the client is gone")
 
-func newOutbox() *outbox {
-	o := &outbox{}
+func newOutbox(h *gate.Hold, drop func()) *outbox {
+	o := &outbox{hold: h, drop: drop}
 	o.changed.L = &o.mu
 	return o
 }
 
-// put adds a frame. It waits for a client that is far behind.
+// put adds a frame. It waits for a client that is far behind. A frame that there is no
+// room for is refused, but where a short one finds none either, the client is dropped.
 func (o *outbox) put(f mcp.Frame) error {
+	if !o.hold.Take(f.Len()) {
+		if f.Len() > gate.Buffered && !o.hold.Lost() {
+			return mcp.ErrCrowded
+		}
+		o.drop()
+		return errGone
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.bytes > maxBehind && !o.ended {
 		o.changed.Wait()
 	}
 	if o.ended {
+		o.hold.Release(f.Len())
 		return errGone
 	}
 	o.frames = append(o.frames, f)
@@ -52,6 +65,7 @@ func (o *outbox) next() (mcp.Frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes -= o.sending
+	o.hold.Release(o.sending)
 	o.sending = 0
 	o.changed.Broadcast()
 	for len(o.frames) == 0 && !o.ended {

@@ -251,7 +251,12 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 		<-finish
 		return mcptest.Text("finished")
 	}
-	web, _ := newSite(t, sse.Options{Room: gate.NewRoom(int64(len(call)))}, tool)
+	web, _ := newSite(t, sse.Options{}, tool)
+	door, err := gate.New(gate.Options{Bodies: 3 * int64(len(call)) / 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web.Config.Handler = door.Wrap(web.Config.Handler)
 	l := open(t, web)
 	l.post(call)
 	<-running

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
+	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
 // carrier is one connection that carries a stream.
@@ -16,6 +16,7 @@ type carrier struct {
 	// fixed at creation
 	stream *stream
 	answer *exchange.Answer
+	hold   *gate.Hold      // of the events that it has yet to carry
 	retry  time.Duration   // how long the client is to wait before it comes back
 	gone   <-chan struct{} // closed when the client is gone
 	cancel func()
@@ -34,12 +35,13 @@ type carrier struct {
 // newCarrier returns the response as a connection that carries a stream, from
 // the event after the one with the number on; nil when events from there on
 // are not kept any more. [carrier.carry] must be called.
-func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, pass *authn.Pass, s *stream, after int) *carrier {
+func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, caller *exchange.Caller, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &carrier{
-		at: after, stream: s, answer: exchange.New(w, h.options.answers(r, pass), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
+		at: after, stream: s, answer: exchange.New(w, h.options.answers(r, caller), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
+	c.hold = h.options.Answers.Hold(caller.Client, c.answer)
 	if !s.attach(c, after) {
 		cancel()
 		return nil
@@ -51,6 +53,7 @@ func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, pass *authn
 // stream what it is to tell; nil for the answer to a POST.
 func (c *carrier) carry(source *mcp.Stream) {
 	defer c.cancel()
+	defer c.hold.Give()
 	defer c.stream.detach(c)
 	var reply mcp.Reply
 	defer func() { c.answer.Finish(reply) }()
@@ -139,6 +142,13 @@ func (c *carrier) wake() {
 	case c.news <- struct{}{}:
 	default:
 	}
+}
+
+// drop ends the connection, for which there is no room. Its client may come back for what
+// it has missed.
+func (c *carrier) drop() {
+	c.answer.Cut()
+	c.wake()
 }
 
 // leave closes the connection.

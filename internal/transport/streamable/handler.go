@@ -15,8 +15,8 @@ import (
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
 	authn.Door
-	// WriteTimeout is how long a client may take to receive one message; 0
-	// stands for 10 s. A slower one is dropped.
+	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
+	// of a longer one; 0 stands for 10 s. A slower one is dropped.
 	WriteTimeout time.Duration
 	// KeepAlive is how long a stream may be silent before a comment is sent on
 	// it; 0 stands for 15 s.
@@ -30,9 +30,9 @@ type Options struct {
 	// Keep is how long the events of a stream are kept on which nothing
 	// happens; 0 stands for 5 minutes.
 	Keep time.Duration
-	// Room bounds the answers that wait for their clients to read them; nil
+	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
-	Room *gate.Room
+	Answers *gate.Budget
 	// Logger is told of clients that are dropped; nil stands for nobody.
 	Logger *slog.Logger
 }
@@ -59,9 +59,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// answers returns the bounds of each response to who goes by a pass.
-func (o Options) answers(r *http.Request, pass *authn.Pass) exchange.Options {
-	return exchange.Options{Request: requestid.Of(r.Header), Pass: pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive, Room: o.Room, Logger: o.Logger, Transport: "http"}
+// answers returns the bounds of each response to a caller.
+func (o Options) answers(r *http.Request, c *exchange.Caller) exchange.Options {
+	return exchange.Options{
+		Request: requestid.Of(r.Header), Pass: c.Pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive,
+		Answers: o.Answers, Client: c.Client, Logger: o.Logger, Transport: "http",
+	}
 }
 
 // The headers of the transport, in canonical form.

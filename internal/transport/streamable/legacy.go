@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 	"github.com/mcpd/mcpd/internal/transport/gate"
@@ -20,14 +19,14 @@ const headerLastEvent = "Last-Event-Id"
 // postOnSession serves a text of a legacy session. Once something was sent
 // before the answer, the client may lose the connection and come back for the
 // rest; before that, what it asked for ends with the connection.
-func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, pass *authn.Pass, text []byte, session *mcp.Session, x mcp.Exchange) {
+func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *exchange.Caller, text []byte, session *mcp.Session, x mcp.Exchange) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	s := h.newStream("p", session, cancel)
 	x.Emit = s.send
 	if s.primes {
 		x.CloseStream = s.close
 	}
-	c := h.newCarrier(w, r, pass, s, 0)
+	c := h.newCarrier(w, r, caller, s, 0)
 	give := gate.Keep(r)
 	go func() {
 		defer cancel()
@@ -45,11 +44,11 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
-	peer, pass, id, ok := h.sessionOf(w, r)
+	caller, id, ok := h.sessionOf(w, r)
 	if !ok {
 		return
 	}
-	session, refusal := h.server.Session(peer, id)
+	session, refusal := h.server.Session(caller.Peer, id)
 	if refusal != mcp.Served {
 		h.turnAway(w, r, refusal)
 		return
@@ -58,7 +57,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	s, after := h.events.find(id, last)
 	switch {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
-		c := h.newCarrier(w, r, pass, s, after)
+		c := h.newCarrier(w, r, caller, s, after)
 		if c == nil {
 			exchange.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
 			return
@@ -68,7 +67,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
 		exchange.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
-		h.listen(w, r, peer, pass, session, s, after)
+		h.listen(w, r, caller, session, s, after)
 	}
 }
 
@@ -76,8 +75,8 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 // stream that the client resumes, or on a new one when it resumes none, or one
 // that is not kept any more. What is missed then is told anew as far as it
 // still holds.
-func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, pass *authn.Pass, session *mcp.Session, s *stream, after int) {
-	source, refusal := h.server.OpenStream(r.Context(), peer, session.ID())
+func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *exchange.Caller, session *mcp.Session, s *stream, after int) {
+	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, session.ID())
 	if refusal != mcp.Served {
 		h.turnAway(w, r, refusal)
 		return
@@ -85,15 +84,15 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, peer mcp.Peer, 
 	defer source.Close()
 	var c *carrier
 	if s != nil {
-		c = h.newCarrier(w, r, pass, s, after)
+		c = h.newCarrier(w, r, caller, s, after)
 	}
 	if c == nil {
-		c = h.newCarrier(w, r, pass, h.newStream("g", session, func() {}), 0)
+		c = h.newCarrier(w, r, caller, h.newStream("g", session, func() {}), 0)
 	}
 	c.open()
 	c.carry(source)
 }
 
 func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	exchange.New(w, h.options.answers(r, nil), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+	exchange.New(w, h.options.answers(r, &exchange.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

@@ -19,12 +19,12 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	if !exchange.Judge(w, r) {
 		return
 	}
-	peer, pass, ok := exchange.Enter(w, r, h.options.Door)
+	caller, ok := exchange.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
 	text, ok := exchange.Read(w, r, h.server.MaxMessage())
-	if !ok || !exchange.Holds(w, r, h.options.Door, pass) {
+	if !ok || !exchange.Holds(w, r, h.options.Door, caller.Pass) {
 		return
 	}
 	id := r.Header.Get(headerSession)
@@ -32,16 +32,16 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		id = "" // that revision has no sessions, and ignores what names one
 	}
 	if id != "" && accepts.Events {
-		if session, refusal := h.server.Session(peer, id); refusal == mcp.Served {
-			h.postOnSession(w, r, pass, text, session, mcp.Exchange{Peer: peer, Session: id})
+		if session, refusal := h.server.Session(caller.Peer, id); refusal == mcp.Served {
+			h.postOnSession(w, r, caller, text, session, mcp.Exchange{Peer: caller.Peer, Session: id})
 			return
 		}
 	}
 	// The context ends with the connection, and with what its client has entered by.
 	ctx := deadline.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := exchange.New(w, h.options.answers(r, pass), func() { ctx.Cancel(nil) })
-	x := mcp.Exchange{Peer: peer, Session: id, Late: a.LateFor(r)}
+	a := exchange.New(w, h.options.answers(r, caller), func() { ctx.Cancel(nil) })
+	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send
 	}

@@ -15,7 +15,7 @@ func TestACallThatOutlivesItsConnectionKeepsItsRoom(t *testing.T) {
 	tool, goOn := halting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
-	door, err := gate.New(gate.Options{Room: int64(len(progressing))})
+	door, err := gate.New(gate.Options{Bodies: 8 * int64(len(progressing)) / 6})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,13 +88,17 @@ func (s *stream) put(f mcp.Frame) error {
 	if s.done {
 		return errFinished
 	}
+	if c := s.carrier; c != nil && !c.hold.Take(cost(f)) {
+		c.drop()
+	}
 	s.add(f)
 	s.wake()
 	return nil
 }
 
 // add keeps an event, and forgets the oldest ones when there are too many,
-// except for those that a connection has yet to carry; mu is held.
+// except for those that a connection has yet to carry, which has taken room for them; mu
+// is held.
 func (s *stream) add(f mcp.Frame) {
 	s.opened = true
 	s.kept = append(s.kept, f)
@@ -117,6 +121,11 @@ func (s *stream) finish(r mcp.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened && !r.Frame.IsZero() {
+		if c := s.carrier; c != nil && !c.hold.Take(cost(r.Frame)) && !c.hold.Lost() {
+			if r = r.Crowded(); !c.hold.Take(cost(r.Frame)) {
+				c.drop()
+			}
+		}
 		s.add(r.Frame)
 	}
 	s.done, s.reply = true, r
@@ -162,6 +171,9 @@ func (s *stream) attach(c *carrier, after int) bool {
 	s.carrier, s.sent, s.behind = c, after, 0
 	for _, f := range s.kept[after+1-s.first:] {
 		s.behind += cost(f)
+	}
+	if !c.hold.Take(s.behind) {
+		c.drop()
 	}
 	s.carried.Store(true)
 	return true
@@ -218,6 +230,7 @@ func (s *stream) carry(c *carrier, f mcp.Frame) {
 	if s.carrier != c {
 		return
 	}
+	c.hold.Release(cost(f))
 	if s.sent++; s.sent >= s.first {
 		s.behind -= cost(f)
 	}

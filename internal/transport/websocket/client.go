@@ -23,6 +23,8 @@ type client struct {
 	socket  *websocket.Conn
 	options Options
 	pass    *authn.Pass
+	counts  gate.Client // whom messages count for
+	unread  *gate.Hold  // of what the client has yet to read
 
 	closing atomic.Bool // no more time is given
 	partial bool        // a message has begun; only who reads touches it
@@ -37,6 +39,7 @@ const farewell = time.Second
 // serve serves the client until it goes, asks for shutdown, or the server drains.
 // A panic costs no more than the connection, as one in a handler of net/http.
 func (c *client) serve(ctx context.Context, s *mcp.Server, peer mcp.Peer) {
+	defer c.unread.Give()
 	defer c.socket.Close()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -75,17 +78,30 @@ func (c *client) receive(ctx context.Context, conn *mcp.Conn, ended func()) {
 		return nil
 	})
 	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
-		share := c.options.Room.Share()
-		text, err := c.read(share)
+		m := &message{client: c}
+		m.hold = c.options.Messages.Hold(c.counts, m)
+		text, err := c.read(m.hold)
+		if err == nil && !m.hold.Pin() {
+			err = gate.ErrCrowded
+		}
 		if err != nil {
-			share.Give()
+			m.hold.Give()
 			c.reject(err)
 			ended()
 			return nil, nil, false
 		}
-		return text, share.Give, true
+		return text, m.hold.Give, true
 	})
 }
+
+// message is one that the client sends.
+type message struct {
+	client *client
+	hold   *gate.Hold
+}
+
+// Cut has reading the message fail.
+func (m *message) Cut() { _ = m.client.socket.SetReadDeadline(time.Unix(1, 0)) }
 
 // The messages that end the connection.
 var (
@@ -94,7 +110,7 @@ var (
 )
 
 // read reads the next message, all of it within its time.
-func (c *client) read(share *gate.Share) ([]byte, error) {
+func (c *client) read(hold *gate.Hold) ([]byte, error) {
 	kind, r, err := c.socket.NextReader()
 	if err != nil {
 		return nil, err
@@ -102,10 +118,12 @@ func (c *client) read(share *gate.Share) ([]byte, error) {
 	if kind != websocket.TextMessage {
 		return nil, errBinary
 	}
-	c.extend(c.options.ReadTimeout)
 	c.partial = true
-	text, err := io.ReadAll(share.Reader(r))
+	text, err := io.ReadAll(hold.Reader(&paced{r, c, hold, time.Now().Add(c.options.ReadTimeout)}))
 	if err != nil {
+		if hold.Lost() {
+			return nil, gate.ErrCrowded
+		}
 		return nil, err
 	}
 	c.partial = false
@@ -117,6 +135,26 @@ func (c *client) read(share *gate.Share) ([]byte, error) {
 		return nil, err
 	}
 	return text, nil
+}
+
+// paced reads a message until its time is up, or until it makes no progress.
+type paced struct {
+	io.Reader
+	client *client
+	hold   *gate.Hold
+	until  time.Time
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	next := p.hold.Due()
+	if p.until.Before(next) {
+		next = p.until
+	}
+	p.client.extend(time.Until(next))
+	if p.hold.Lost() {
+		return 0, gate.ErrCrowded
+	}
+	return p.Reader.Read(b)
 }
 
 // reject tells the client why its connection ends, unless that has been told
@@ -202,9 +240,28 @@ func (c *client) sayFarewell(draining <-chan struct{}) {
 	}
 }
 
+// piece is how much of a message a client must take within the write timeout, in bytes.
+const piece = 64 << 10
+
+// reader is the client as the one who has yet to read what is sent.
+type reader client
+
+// Cut ends the connection: half a message cannot be followed by another.
+func (r *reader) Cut() { gate.Abort(r.socket.NetConn()) }
+
 // send writes one message within its time. A client that does not take it is
-// dropped: half a message cannot be followed by another.
+// dropped: half a message cannot be followed by another. A message that there is no room
+// for is refused, but where a short one finds none either, the client is dropped.
 func (c *client) send(f mcp.Frame) error {
+	n := f.Len()
+	if !c.unread.Take(n) {
+		if n > gate.Buffered && !c.unread.Lost() {
+			return mcp.ErrCrowded
+		}
+		gate.Abort(c.socket.NetConn())
+		return net.ErrClosed
+	}
+	defer c.unread.Release(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -214,19 +271,48 @@ func (c *client) send(f mcp.Frame) error {
 		c.close(websocket.ClosePolicyViolation, c.err.Error())
 		return c.err
 	}
-	_ = c.socket.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout))
-	w, err := c.socket.NextWriter(websocket.TextMessage)
-	if err == nil {
-		_, err = f.WriteTo(w)
-		err = errors.Join(err, w.Close())
-	}
-	if c.err = err; err != nil {
-		if isTimeout(err) {
+	c.err = c.write(f)
+	if c.err != nil {
+		if isTimeout(c.err) {
 			c.options.Logger.Info("a client does not take what is sent to it: it is dropped", "transport", "websocket", "waited", c.options.WriteTimeout)
 		}
 		_ = c.socket.Close()
 	}
-	return err
+	return c.err
+}
+
+// write writes a message, a long one in pieces with a time for each. mu is held.
+func (c *client) write(f mcp.Frame) error {
+	c.renew()
+	w, err := c.socket.NextWriter(websocket.TextMessage)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteTo(&pieces{w, c})
+	return errors.Join(err, w.Close())
+}
+
+// renew gives the client its time for what is written next.
+func (c *client) renew() { _ = c.socket.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout)) }
+
+// pieces writes a message in frames.
+type pieces struct {
+	io.Writer
+	client *client
+}
+
+func (p *pieces) Write(b []byte) (written int, err error) {
+	for written < len(b) {
+		n, err := p.Writer.Write(b[written:min(written+piece, len(b))])
+		written += n
+		if err != nil {
+			return written, err
+		}
+		if p.client.unread.Move(n) {
+			p.client.renew()
+		}
+	}
+	return written, nil
 }
 
 // close begins the closing handshake; the client has a moment to end it.

@@ -24,14 +24,15 @@ type Options struct {
 	// Ping is how often the client is pinged; 0 stands for 25 s. A client
 	// that is silent for twice as long is gone.
 	Ping time.Duration
-	// WriteTimeout is how long the client may take to receive one message; 0
-	// stands for 10 s.
+	// WriteTimeout is how long the client may take to receive one message, or 64 KiB
+	// of a longer one; 0 stands for 10 s.
 	WriteTimeout time.Duration
 	// ReadTimeout is how long the client may take to send one message, from its
 	// first frame to its last; 0 stands for 30 s.
 	ReadTimeout time.Duration
-	// Room is shared by all messages under way; nil stands for one of its own.
-	Room *gate.Room
+	// Messages bounds the messages of clients under way, and Answers those that wait for
+	// their clients to read them. Nil stands for no bound.
+	Messages, Answers *gate.Budget
 	// Logger is told of clients that are dropped; nil drops it.
 	Logger *slog.Logger
 }
@@ -45,9 +46,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = 30 * time.Second
-	}
-	if o.Room == nil {
-		o.Room = gate.NewRoom(0)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -91,6 +89,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	counts, ok := gate.Enter(r, &principal)
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, gate.TooManyInUse, http.StatusServiceUnavailable)
+		return
+	}
 	select {
 	case <-h.server.Draining():
 		w.Header().Set("Retry-After", "1")
@@ -104,7 +108,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
-	c := &client{socket: socket, options: h.options, pass: pass}
+	c := &client{socket: socket, options: h.options, pass: pass, counts: counts}
+	c.unread = h.options.Answers.Hold(counts, (*reader)(c))
 	// The handler returns, so that an idle connection does not hold on to what
 	// net/http has for a request, its stack above all.
 	go c.serve(context.WithoutCancel(r.Context()), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header, Transport: "websocket"})
