@@ -58,6 +58,12 @@ func (l *lab) Log(level, message string, fields json.RawMessage) {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	return newLabOf(t, password)
+}
+
+// newLabOf returns a lab whose secret has a value.
+func newLabOf(t *testing.T, value string) *lab {
+	t.Helper()
 	l := &lab{}
 	logger := slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
@@ -68,7 +74,7 @@ func newLab(t *testing.T) *lab {
 			return a
 		},
 	}))
-	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return password, name == "TOKEN" }})
+	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return value, name == "TOKEN" }})
 	store.Set([]secrets.Def{{Name: "token", Env: "TOKEN"}})
 	pool := egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger})
 	t.Cleanup(func() {

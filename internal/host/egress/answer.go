@@ -3,6 +3,7 @@ package egress
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,8 +26,13 @@ type answer struct {
 func encodeAnswer(resp *http.Response, body []byte, from *address, redact func([]byte) []byte) ([]byte, error) {
 	body = redact(body)
 	a := answer{Status: resp.StatusCode, Headers: make(map[string]string, len(resp.Header)), URL: string(redact([]byte(from.url.String())))}
-	for name, values := range resp.Header {
-		a.Headers[strings.ToLower(name)] = string(redact([]byte(strings.Join(values, ", "))))
+	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+		shown := string(redact([]byte(strings.ToLower(name))))
+		value := string(redact([]byte(strings.Join(resp.Header[name], ", "))))
+		if before, taken := a.Headers[shown]; taken {
+			value = before + ", " + value
+		}
+		a.Headers[shown] = value
 	}
 	if utf8.Valid(body) {
 		text := string(body)
