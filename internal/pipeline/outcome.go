@@ -36,7 +36,7 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	value := orNull(r.JSON)
 	if !x.entry.Output.Sure() {
 		if violations := x.entry.Output.Value(value); len(violations) > 0 {
-			return call.Result{}, x.traced(x.brokenOutput(violations))
+			return call.Result{}, x.traced(x.brokenOutput(r, violations))
 		}
 	}
 	result := call.Result{Value: value, Structured: value}
@@ -48,10 +48,14 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	return result, nil
 }
 
-func (x *execution) brokenOutput(violations []schema.Violation) *call.Error {
+func (x *execution) brokenOutput(r *scripting.Result, violations []schema.Violation) *call.Error {
 	x.spoke = true // by the names of members
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
-	return failed(call.ExecutionError, &scripting.Failure{Message: schema.Sentence(violations), Stack: at}, "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
+	wrong := schema.Sentence(violations)
+	if r.Kind == scripting.Nothing && x.entry.Upstream == "" {
+		wrong = "the body returned nothing; its last line must return an object with the declared outputs"
+	}
+	return failed(call.ExecutionError, &scripting.Failure{Message: wrong, Stack: at}, "the tool's result does not fit its output schema: %s", wrong)
 }
 
 // failure turns the way a body failed into the error of the call.
