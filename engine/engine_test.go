@@ -384,3 +384,42 @@ policy "readers" {
 		t.Error("a tool that depends on the arguments is not listed")
 	}
 }
+
+// TestReturn_forgotten names return: when the file is loaded and, where it is reached all
+// the same, when the tool is called.
+func TestReturn_forgotten(t *testing.T) {
+	const text = `
+tool "sum" {
+  input "a" { type = integer }
+  output "sum" { type = integer }
+  run = <<JS
+    const sum = input.a + 1;
+    ({ sum });
+  JS
+}
+tool "some" {
+  input "a" { type = integer }
+  output "sum" { type = integer }
+  run = "if (input.a > 1) return { sum: input.a }"
+}
+`
+	s := unloaded(t, engine.Options{Tools: files("sum.hcl", text)})
+	report, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"tools.d/sum.hcl:7:6: warning: the value of the last line is dropped, and the body returns nothing; write return before it"}
+	var got []string
+	for _, d := range report.Problems {
+		got = append(got, d.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for _, name := range []string{"sum", "some"} {
+		_, err := s.Call(t.Context(), name, map[string]any{"a": 1})
+		if err == nil || !strings.Contains(err.Error(), "the body returned nothing; its last line must return an object") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func TestNothingThatACallHoldsEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"TypeError", "INVALID_INPUT", "TypeError", "TypeError", "Error", "Error", "TypeError", `{"id":"json"}`, "INVALID_INPUT", "TypeError", "TypeError", "INVALID_INPUT", "TypeError", "{\"id\":\"\u202e\"}",
+		"TypeError", "INVALID_INPUT", "TypeError", "INVALID_INPUT", "Error", "Error", "TypeError", `{"id":"json"}`, "INVALID_INPUT", "TypeError", "TypeError", "INVALID_INPUT", "TypeError", "{\"id\":\"\u202e\"}",
 		"absent", "absent", "absent", "absent", "absent", "TOOL_NOT_FOUND", "TOOL_NOT_FOUND", "TOOL_NOT_FOUND", "TOOL_NOT_FOUND", "TOOL_NOT_FOUND", "TOOL_NOT_FOUND", "TOOL_NOT_FOUND",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {

@@ -1,13 +1,18 @@
 package engine_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
 )
@@ -276,6 +281,57 @@ policy "closed" {
 		}
 		if got != row.want {
 			t.Errorf("%s(%s) = %s, want %s", row.tool, row.arguments, got, row.want)
+		}
+	}
+}
+
+// TestNumbers_sentToUpstream holds what policies see against the bytes that a server
+// behind this one is sent.
+func TestNumbers_sentToUpstream(t *testing.T) {
+	received := make(chan json.RawMessage, 1)
+	upstream := mcp.NewServer(&mcp.Implementation{Name: "up", Version: "1"}, nil)
+	schema := json.RawMessage(`{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"}}}`)
+	upstream.AddTool(&mcp.Tool{Name: "take", InputSchema: schema}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		received <- r.Params.Arguments
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return upstream }, nil))
+	s := federated(t, upstreamAt(url), "p.hcl", `
+policy "closed" {
+  tools  = ["lab_take"]
+  deny   = "args.?i.orValue(0) == 9007199254740992 || args.?n.orValue(0.0) > 0.1 || args.?free.orValue(0) == 9007199254740992"
+  reason = "Closed"
+}`)
+	if names(s)[0] != "lab_take" {
+		t.Fatal(names(s))
+	}
+	for _, row := range []struct{ arguments, want string }{
+		{`{"i":9007199254740993,"free":[9007199254740993,18446744073709551616]}`, `{"i":9007199254740993,"free":[9007199254740993,18446744073709551616]}`},
+		{`{"i":1e3, "n":0.1000000000000000055}`, `{"i":1000, "n":0.1}`},
+		{`{"free":9007199254740993}`, `{"free":9007199254740993}`},
+		{`{"i":9007199254740992}`, "POLICY_DENIED"},
+		{`{"free":9007199254740992}`, "POLICY_DENIED"},
+		{`{"free":18446744073709551616}`, "POLICY_DENIED"}, // CEL has no such integer
+		{`{"n":9007199254740993}`, "INVALID_INPUT"},
+		{`{"i":9223372036854775808}`, "INVALID_INPUT"},
+	} {
+		request := refunds(row.arguments, nil)
+		request.Name = "lab_take"
+		got := ""
+		if result := s.Execute(t.Context(), request); result.Err != nil {
+			got = string(result.Err.Code)
+		} else {
+			got = string(<-received)
+		}
+		var compact bytes.Buffer
+		if json.Compact(&compact, []byte(row.want)) == nil {
+			row.want = compact.String()
+		}
+		if compact.Reset(); json.Compact(&compact, []byte(got)) == nil {
+			got = compact.String()
+		}
+		if got != row.want {
+			t.Errorf("%s: %s, want %s", row.arguments, got, row.want)
 		}
 	}
 }

@@ -221,7 +221,8 @@ func sendSwept(t *testing.T, s *engine.Server, name string, raw []byte) (refused
 		return true
 	}
 	result := s.Execute(t.Context(), engine.Request{Name: "echo", Arguments: raw})
-	if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout {
+	tooPrecise := result.Err != nil && result.Err.Code == engine.InvalidInput && strings.HasPrefix(name, "digits")
+	if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout && !tooPrecise {
 		t.Errorf("%s: %v", name, result.Err)
 	}
 	return result.Err != nil

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
@@ -28,6 +29,9 @@ type analysis struct {
 	members  []member
 	// assigned are the members that the body makes itself, as in log.trace = f.
 	assigned map[string]bool
+	// handed are the names whose objects others may change: they are given to functions of
+	// the body, or to a variable.
+	handed map[string]bool
 	// promised are members of what a granted object answers with, which is a
 	// promise: http.crm.get(url).text, elicit(form).content.
 	promised []member
@@ -82,7 +86,7 @@ func analyse(body ast.Node) *analysis {
 func newAnalysis() *analysis {
 	return &analysis{
 		refs: map[string]file.Idx{}, bound: map[string]bool{},
-		probed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
+		probed: map[string]bool{}, handed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
 		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{},
 	}
 }
@@ -118,6 +122,10 @@ func (a *analysis) node(n ast.Node) {
 		a.destructured(n.Left, n.Right)
 		a.unpack(n.Left, n.Right)
 		a.assigned[staticPath(n.Left)] = true
+		a.handOn(n.Right)
+		if key, ok := n.Left.(*ast.BracketExpression); ok {
+			a.handOn(key.Left)
+		}
 		if n.Operator == token.ASSIGN {
 			a.reassign(n.Left)
 		}
@@ -154,7 +162,11 @@ func (a *analysis) expression(n ast.Node) {
 		a.pattern(n, n.Pattern, n.Flags)
 	case *ast.NewExpression:
 		a.constructed(n, n.Callee, n.ArgumentList)
+		a.handOn(n.ArgumentList...)
 	case *ast.CallExpression:
+		if !keeps(n.Callee) {
+			a.handOn(n.ArgumentList...)
+		}
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
 		a.pass(n)
@@ -189,6 +201,38 @@ func (a *analysis) bracket(n *ast.BracketExpression) {
 		a.used(n.Left, "a promise has no elements")
 	}
 	a.computed = a.computed || !named(n.Member)
+}
+
+// handOn notices the names among expressions that others get to know.
+func (a *analysis) handOn(expressions ...ast.Expression) {
+	for _, e := range expressions {
+		if id, ok := e.(*ast.Identifier); ok {
+			a.handed[id.Name.String()] = true
+		}
+	}
+}
+
+// keeps reports whether a function surely leaves the objects that it is given as they are.
+func keeps(callee ast.Expression) bool {
+	switch n := callee.(type) {
+	case *ast.Identifier:
+		switch n.Name {
+		case "String", "Number", "Boolean", "structuredClone", "progress", "elicit", "sample":
+			return true
+		}
+	case *ast.DotExpression:
+		object, _, _ := strings.Cut(staticPath(n.Left), ".")
+		switch object {
+		case "JSON", "Array", "console", "log", "content", "http", "kv", "sql", "fs", "exec", "modules", "tools", "yaml", "toml", "csv":
+			return true
+		case "Object":
+			switch n.Identifier.Name {
+			case "keys", "values", "entries", "freeze", "hasOwn", "getOwnPropertyNames":
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // named reports whether a key is a literal, whose name is known.

@@ -6,6 +6,9 @@ import "github.com/dop251/goja/ast"
 func (a *analysis) binding(n *ast.Binding) {
 	a.declare(n.Target)
 	if n.Initializer != nil {
+		if _, plain := n.Target.(*ast.Identifier); plain {
+			a.handOn(n.Initializer)
+		}
 		a.destructured(n.Target, n.Initializer)
 		a.unpack(n.Target, n.Initializer)
 		a.answer(n)

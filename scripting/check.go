@@ -123,6 +123,9 @@ func written(function *ast.FunctionLiteral) []ast.Statement {
 	return block.List
 }
 
+// teller adds a diagnostic at a place of the tree.
+type teller func(d diag.Diagnostic, start, end file.Idx)
+
 // report adds a diagnostic at a place of the tree, unless the author did not write it.
 func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 	if len(c.list) >= maxReports {
@@ -134,6 +137,26 @@ func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 	}
 	d.Range = at
 	c.list = append(c.list, d)
+}
+
+// certain adds a diagnostic as [compilation.report] does, which is an error where the text
+// is otherwise sound: what is left of a line with a mistake may say something else.
+func (c *compilation) certain(d diag.Diagnostic, start, end file.Idx) {
+	d.Severity = diag.Warning
+	before := len(c.list)
+	if c.report(d, start, end); len(c.list) > before {
+		c.fatal = append(c.fatal, before)
+	}
+}
+
+// settle makes errors of what is certain, unless there are mistakes of syntax.
+func (c *compilation) settle() {
+	if len(c.patches) > 0 || slices.ContainsFunc(c.list, func(d diag.Diagnostic) bool { return d.Code == "script-syntax" }) {
+		return
+	}
+	for _, i := range c.fatal {
+		c.list[i].Severity = diag.Error
+	}
 }
 
 // checkMembers tells members of vars, input and the host objects that do not exist.
@@ -156,7 +179,11 @@ func (c *compilation) checkMembers(found *analysis) {
 			if what == "parameter" && len(c.src.Inputs) > 0 {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
-			c.checkMember(m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
+			tell := c.report
+			if c.isCertain(found, m) {
+				tell = c.certain
+			}
+			c.tellMember(tell, m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
 		case c.src.Kind == Code && c.isGroup(m.object):
 			c.checkToolOfCode(m)
 		case m.object == "tools":
@@ -170,6 +197,12 @@ func (c *compilation) checkMembers(found *analysis) {
 			}
 		}
 	}
+}
+
+// isCertain reports whether the subject can never have a member. The body may add members to an object that it hands on or assigns,
+// and a file that it imports may serve others.
+func (c *compilation) isCertain(found *analysis, m member) bool {
+	return !found.handed[m.object] && found.reassigned[m.object] == 0 && !found.reads("globalThis") && c.ownText(m.start, m.end)
 }
 
 // declares says what the members of the subject are, and how one is declared.
@@ -186,13 +219,17 @@ func (c *compilation) declares() (what, advice string) {
 }
 
 func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
+	c.tellMember(c.report, m, names, severity, code, summary, detail)
+}
+
+func (c *compilation) tellMember(tell teller, m member, names []string, severity diag.Severity, code, summary, detail string) {
 	if len(names) == 0 && isGranting(m.object) || slices.Contains(names, m.name) {
 		return // without any grant the object itself is reported
 	}
 	if guess := didYouMean(m.name, names); guess != "" {
 		detail = guess + " " + detail
 	}
-	c.report(diag.Diagnostic{
+	tell(diag.Diagnostic{
 		Severity: severity, Code: code, Summary: fmt.Sprintf(summary, m.name), Detail: detail,
 	}, m.start, m.end)
 }
@@ -208,10 +245,15 @@ func (c *compilation) granted(kind string) []string {
 	return names
 }
 
-// checkNames tells names that mean nothing. A body that asks for a name with
-// typeof knows that it may be absent.
+// checkNames tells names that mean nothing: a body can never read one. A body that asks
+// for a name with typeof knows that it may be absent, one that knows globalThis may
+// define it there, and code runs up to the name.
 func (c *compilation) checkNames(found *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
+	tell := c.certain
+	if c.src.Kind == Code || found.reads("globalThis") {
+		tell = c.report
+	}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
 		at, free := found.free(name)
 		if len(c.list) >= maxReports {
@@ -227,6 +269,8 @@ func (c *compilation) checkNames(found *analysis) {
 			d.Detail = "write " + c.subject() + "." + name
 		} else if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
+			c.report(d, at, at+file.Idx(len(name)))
+			continue
 		} else if meant := c.elsewhere(name); meant != "" {
 			d.Detail = meant
 			if c.src.Kind == Code {
@@ -237,7 +281,7 @@ func (c *compilation) checkNames(found *analysis) {
 		} else if guess := c.nearName(found, name, at, known); guess != "" {
 			d.Detail = guess
 		}
-		c.report(d, at, at+file.Idx(len(name)))
+		tell(d, at, at+file.Idx(len(name)))
 	}
 }
 

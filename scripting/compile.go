@@ -34,6 +34,9 @@ func Compile(src Source) (*Program, diag.List) {
 type compilation struct {
 	src  Source
 	list diag.List
+	// fatal are the places in list of what is an error unless there is a worse one (see
+	// [compilation.settle]).
+	fatal []int
 	// removed is what was left out of code, and text the code without it, at the
 	// same places. Of other bodies there is neither.
 	removed *leftOut

@@ -33,7 +33,7 @@ func (c *compilation) early(f features) (refused bool) {
 	if c.list.HasErrors() {
 		return true
 	}
-	c.list = nil // warnings, which are told once the body is compiled
+	c.list, c.fatal = nil, nil // warnings, which are told once the body is compiled
 	return false
 }
 

@@ -103,6 +103,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	c.checkGrowth(function.Body, found)
 	if len(c.patches) == 0 {
 		c.checkShape(function)
+		c.checkReturns(function, found)
 	}
 	p := &Program{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars, bigints: bigintsAt(c.src.BigInts),
@@ -126,6 +127,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	unfold(function.Body)
 	takes(function, p.parameters)
 	p.code = c.code(tree)
+	c.settle()
 	c.digest.Sum(p.hash[:0])
 	c.meant.Sum(p.meaning[:0])
 	return p

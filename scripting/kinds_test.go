@@ -58,13 +58,13 @@ func TestBodiesAreToldWhatTheirKindLacks(t *testing.T) {
 		{"event in a prompt", "return event.id", Prompt, nil, []string{
 			`tools.d/t.hcl:5:8 "event": error: event is not defined`, `only hooks have an event; what the body works on is input`}},
 		{"a parameter", "return params.idd", Resource, []string{"id", "name"}, []string{
-			`tools.d/t.hcl:5:15 "idd": warning: there is no parameter "idd"`, `did you mean "id"? parameters are the {variables} of the uri_template: id, name`}},
+			`tools.d/t.hcl:5:15 "idd": error: there is no parameter "idd"`, `did you mean "id"? parameters are the {variables} of the uri_template: id, name`}},
 		{"an argument of a prompt", "return input.nam", Prompt, []string{"id", "name"}, []string{
-			`tools.d/t.hcl:5:14 "nam": warning: there is no argument "nam"`, `did you mean "name"? declare it with an argument block`}},
+			`tools.d/t.hcl:5:14 "nam": error: there is no argument "nam"`, `did you mean "name"? declare it with an argument block`}},
 		{"what a completion is filled in with", "return params.x", Complete, []string{"id"}, []string{
-			`tools.d/t.hcl:5:15 "x": warning: there is no parameter "x"`, `parameters are the variables or arguments of what is completed: id`}},
+			`tools.d/t.hcl:5:15 "x": error: there is no parameter "x"`, `parameters are the variables or arguments of what is completed: id`}},
 		{"content in a completion", "return content.text('a')", Complete, nil, []string{
-			`tools.d/t.hcl:5:8 "content": warning: content is not defined`, `declare it`}},
+			`tools.d/t.hcl:5:8 "content": error: content is not defined`, `declare it`}},
 		{"what a resource has", "return [uri, params.id, agent.model, call.id, content.text('x'), progress(1)]", Resource, []string{"id"}, nil},
 	} {
 		src := ofKind(c.kind, c.body)

@@ -92,7 +92,7 @@ func TestOrdinaryCodeIsNotRefused(t *testing.T) {
 	for name, body := range map[string]string{
 		"a long concatenation":         "return " + strings.Repeat("'line' +\n", 500) + "''",
 		"many statements":              strings.Repeat("log.info('x')\n", 3000),
-		"many statements, no newline":  strings.Repeat("f(a, b + c); ", 3000) + "function f() {}",
+		"many statements, no newline":  "const a = 1, b = 2, c = 3; " + strings.Repeat("f(a, b + c); ", 3000) + "function f() {}",
 		"a large table":                "return [" + strings.Repeat("{ a: 1, b: 'x', c: [1, 2] },\n", 1500) + "]",
 		"a long method chain":          "return [1]" + strings.Repeat("\n  .map(x => x + 1)", 200),
 		"long else-if":                 strings.Repeat("if (input.a === 1) { log.info('x') } else ", 200) + "{}",

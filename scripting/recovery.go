@@ -233,7 +233,8 @@ func (r *recovery) unchecked(s spot) {
 }
 
 // withoutEchoes drops the warnings of names that are not defined from lines
-// with mistakes of syntax, of which they mostly come.
+// with mistakes of syntax, of which they mostly come, and what is said of the end of a
+// body that has such a mistake.
 func withoutEchoes(list diag.List) diag.List {
 	type line struct {
 		file string
@@ -246,6 +247,6 @@ func withoutEchoes(list diag.List) diag.List {
 		}
 	}
 	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool {
-		return d.Code == "undefined-name" && d.Severity == diag.Warning && wrong[line{d.Range.File, d.Range.Start.Line}]
+		return d.Code == noReturn && len(wrong) > 0 || d.Code == "undefined-name" && d.Severity == diag.Warning && wrong[line{d.Range.File, d.Range.Start.Line}]
 	})
 }

@@ -67,6 +67,9 @@ type Source struct {
 	// BigIntResult says that a BigInt in the result is an integer. In any other result it
 	// is a mistake.
 	BigIntResult bool
+	// MustReturn says that a body which returns nothing fails: a tool that declares outputs.
+	// One that does not say so is warned of.
+	MustReturn bool
 	// Import returns the bytes of a file that the body imports, by its path
 	// relative to the tools folder, slash-separated and cleaned. What it is
 	// asked for is what the program depends on. Nil means that nothing can be

@@ -155,7 +155,7 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
 	k.problems = c.schemas(def, item)
-	src := scripting.Source{Name: def.Name, Kind: scripting.Tool}
+	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: def.Output != nil}
 	names, closed := def.InputNames()
 	if closed {
 		src.Inputs = names

@@ -26,7 +26,7 @@ func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
 		item.Body = conversation{description: def.Description, messages: def.Messages}
 		return k.done(def.Grant, def.GrantRanges)
 	}
-	src := scripting.Source{Name: def.Name, Kind: scripting.Prompt, Inputs: item.InputNames}
+	src := scripting.Source{Name: def.Name, Kind: scripting.Prompt, MustReturn: true, Inputs: item.InputNames}
 	if src.Inputs == nil {
 		src.Inputs = []string{}
 	}

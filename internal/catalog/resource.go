@@ -40,7 +40,7 @@ func (c *compiler) resource(def *hclfile.Resource) *compiledItem {
 	case def.Content != nil:
 		item.Body, item.Steady = &stored{uri: def.URI, content: *def.Content}, true
 	case def.Run != nil:
-		src := scripting.Source{Name: def.Name, Kind: scripting.Resource, Inputs: []string{}}
+		src := scripting.Source{Name: def.Name, Kind: scripting.Resource, MustReturn: true, Inputs: []string{}}
 		item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
 	}
 	return k.done(def.Grant, def.GrantRanges)

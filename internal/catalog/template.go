@@ -44,7 +44,7 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 		item.Body = phrase{text: def.Text, mimeType: def.MIMEType}
 		return k.done(def.Grant, def.GrantRanges)
 	}
-	src := scripting.Source{Name: def.Name, Kind: scripting.Resource, Inputs: item.InputNames}
+	src := scripting.Source{Name: def.Name, Kind: scripting.Resource, MustReturn: true, Inputs: item.InputNames}
 	item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
 	return k.done(def.Grant, def.GrantRanges)
 }
@@ -75,7 +75,7 @@ func (k *compiling) completion(def *hclfile.Complete, names []string, call hclfi
 	}
 	granted := call.Grant
 	granted.Ask = nil
-	src := scripting.Source{Name: k.item.Name, Kind: scripting.Complete, Inputs: names}
+	src := scripting.Source{Name: k.item.Name, Kind: scripting.Complete, MustReturn: true, Inputs: names}
 	return shaped(k.body(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Suggestions(r)
 	})

@@ -40,7 +40,7 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	value := orNull(r.JSON)
 	if !x.entry.Output.Sure() {
 		if violations := x.entry.Output.Value(value); len(violations) > 0 {
-			broken := x.brokenOutput(violations)
+			broken := x.brokenOutput(r, violations)
 			if x.entry.Upstream == "" && onlyBlocks(r) {
 				broken.Message += "; a tool with outputs returns content beside its value: content.structured(value, blocks)"
 			}
@@ -61,10 +61,14 @@ func onlyBlocks(r *scripting.Result) bool {
 	return r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil
 }
 
-func (x *execution) brokenOutput(violations []schema.Violation) *call.Error {
+func (x *execution) brokenOutput(r *scripting.Result, violations []schema.Violation) *call.Error {
 	x.spoke = true // by the names of members
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
-	return failed(call.ExecutionError, &scripting.Failure{Message: schema.Sentence(violations), Stack: at}, "the tool's result does not fit its output schema: %s", schema.Sentence(violations))
+	wrong := schema.Sentence(violations)
+	if r.Kind == scripting.Nothing && x.entry.Upstream == "" {
+		wrong = "the body returned nothing; its last line must return an object with the declared outputs"
+	}
+	return failed(call.ExecutionError, &scripting.Failure{Message: wrong, Stack: at}, "the tool's result does not fit its output schema: %s", wrong)
 }
 
 // failure turns the way a body failed into the error of the call.

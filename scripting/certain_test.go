@@ -1,0 +1,194 @@
+package scripting
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// severities returns the severity and the summary of each diagnostic of a body.
+func severities(src Source) string {
+	_, list := Compile(src)
+	var all []string
+	for _, d := range list {
+		all = append(all, d.Severity.String()+": "+d.Summary)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestUnknownInput_severity(t *testing.T) {
+	const isError, isWarning = `error: there is no input "nmae"`, `warning: there is no input "nmae"`
+	for _, row := range []struct{ name, body, want string }{
+		{"read", "return input.nmae", isError},
+		{"with a bracket", `return input["nmae"]`, isError},
+		{"taken apart", "const { nmae } = input; return nmae", isError},
+		{"optional", "return input.nmae?.length", isError},
+		{"optional input", "return input?.nmae", isError},
+		{"with a default", `return input.nmae ?? "x"`, isError},
+		{"in a function", "const f = () => input.nmae; return f()", isError},
+		{"beside a whole input", "log.info(JSON.stringify(input)); return { input, n: input.nmae, ...input }", isError},
+		{"declared", "return input.name", ""},
+		{"made by the body", "input.nmae = 1; return input.nmae", ""},
+		{"what objects have", "return input.hasOwnProperty('name')", ""},
+		{"asked for", "return 'nmae' in input", ""},
+		{"computed", "const key = 'nmae'; return input[key]", ""},
+		{"another input", "const f = (input) => input.nmae; return f({ nmae: 1 })", ""},
+		{"assigned", "input = { nmae: 1 }; return input.nmae", isWarning},
+		{"extended", "Object.assign(input, { nmae: 1 }); return input.nmae", isWarning},
+		{"extended by a key", "const key = 'nmae'; input[key] = 1; return input.nmae", isWarning},
+		{"known by another name", "const o = input; o.nmae = 1; return input.nmae", isWarning},
+		{"handed to a function", "const fill = (o) => { o.nmae = 1 }; fill(input); return input.nmae", isWarning},
+	} {
+		for _, language := range []Language{JS, TS} {
+			src := tool(row.body)
+			src.Inputs, src.Language = []string{"name"}, language
+			if got := severities(src); got != row.want {
+				t.Errorf("%s in %v: %s, want %s", row.name, language, got, row.want)
+			}
+		}
+	}
+}
+
+func TestUnknownInput_sharedFile(t *testing.T) {
+	src := tool("import { size } from './size.js'; return size()")
+	src.Inputs = []string{"name"}
+	src.Import = importing(map[string]string{"size.js": "export const size = () => input.limit ?? 10"})
+	if got, want := severities(src), `warning: there is no input "limit"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestUndefinedName_severity(t *testing.T) {
+	const isError, isWarning = "error: totl is not defined", "warning: totl is not defined"
+	for _, row := range []struct{ name, body, want string }{
+		{"read", "const total = 1; return totl", isError},
+		{"called", "return totl()", isError},
+		{"assigned", "totl = 1; return 2", isError},
+		{"as a member of an object", "return { totl }", isError},
+		{"in a template", "return `${totl}`", isError},
+		{"in a branch", "if (input.name) { return totl } return 1", isError},
+		{"in a function that nothing calls", "const f = () => totl; return 1", isError},
+		{"the object of a member", "return totl?.x", isError},
+		{"asked for", "return typeof totl === 'undefined' ? 1 : totl", ""},
+		{"var behind it", "totl = 1; var totl; return totl", ""},
+		{"function behind it", "return totl(); function totl() { return 1 }", ""},
+		{"catch parameter", "try { throw new Error('x') } catch (totl) { return totl.message }", ""},
+		{"catch pattern", "try { throw new Error('x') } catch ({ message: totl }) { return totl }", ""},
+		{"parameter with a default", "const f = (a, totl = a) => totl; return f(1)", ""},
+		{"class", "class totl {} return new totl() instanceof totl", ""},
+		{"taken apart", "const { name: totl, ...rest } = input; return [totl, rest]", ""},
+		{"array pattern", "const [, totl = 1] = [1]; return totl", ""},
+		{"loop", "for (const totl of [1]) { log.info(totl) } return 1", ""},
+		{"label", "totl: for (;;) { break totl } return 1", ""},
+		{"member", "return input.name.totl", ""},
+		{"key", "return { totl: 1 }", ""},
+		{"named function", "return (function totl(n) { return n ? totl(n - 1) : 0 })(1)", ""},
+		{"defined on globalThis", "globalThis.totl = 1; return totl", isWarning},
+		{"code of an agent", "", ""},
+	} {
+		src := tool(row.body)
+		src.Inputs = []string{"name"}
+		if row.body == "" {
+			src, row.want = Source{Name: "t", Kind: Code, Text: inFile("totl")}, isWarning
+		}
+		if got := severities(src); got != row.want {
+			t.Errorf("%s: %s, want %s", row.name, got, row.want)
+		}
+	}
+}
+
+// TestBuiltins_complete holds the names that the check knows against those that the
+// engine defines: a name that it did not know would be an error in every body.
+func TestBuiltins_complete(t *testing.T) {
+	known := map[string]bool{}
+	for _, name := range builtins() {
+		known[name] = true
+	}
+	rt := goja.New()
+	names, err := rt.RunString("Object.getOwnPropertyNames(globalThis).join()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.SplitSeq(names.String(), ",") {
+		if !known[name] && name != "eval" {
+			t.Errorf("%s is not among the builtins", name)
+		}
+	}
+	for _, name := range builtins() {
+		if _, err := rt.RunString("(function() { return " + name + " })()"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	list := func(kind Kind) string {
+		src := tool("return Object.getOwnPropertyNames(globalThis).join()")
+		src.Kind = kind
+		return shown(runWith(t, call(compiled(t, src), `{}`), &fakeHost{}))
+	}
+	for _, kind := range []Kind{Tool, Hook, Resource, Prompt, Complete} {
+		for name := range strings.SplitSeq(strings.Trim(list(kind), `"`), ",") {
+			src := tool("return " + name)
+			src.Kind = kind
+			if _, problems := Compile(src); name != "eval" && problems.HasErrors() {
+				t.Errorf("%s in %v: %v", name, kind, problems)
+			}
+		}
+	}
+}
+
+func TestNoReturn_warning(t *testing.T) {
+	const dropped, nothing = "warning: the value of the last line is dropped, and the body returns nothing", "warning: the body returns nothing"
+	for _, row := range []struct {
+		name, body string
+		must       bool
+		want       string
+	}{
+		{"identifier", "const total = 1;\ntotal", false, dropped},
+		{"object", "({ total: 1 });", false, dropped},
+		{"template", "`total ${input.name}`", false, dropped},
+		{"sum", "input.name + 1", false, dropped},
+		{"member", "const r = await http.crm.get('/x'); r.status", false, dropped},
+		{"pure call", "input.name.split(',').map((n) => n.trim()).join()", false, dropped},
+		{"JSON", "JSON.stringify({ a: 1 })", false, dropped},
+		{"content", "content.text('a')", false, dropped},
+		{"return without a value", "if (!input.name) return;\ninput.name", false, dropped},
+		{"return of an inner function", "const f = () => { return 1 }; f()", false, dropped},
+		{"outputs and no return", "const total = 1; log.info(total)", true, nothing},
+		{"outputs and a request", "await http.crm.post('/x', {})", true, nothing},
+		{"outputs and an inner return", "[1].forEach((x) => { return x }); for (const x of [1]) log.info(x)", true, nothing},
+		{"outputs and a dropped value", "({ total: 1 })", true, dropped},
+		{"returns", "return 1", true, ""},
+		{"returns in a branch", "if (input.name) { return { a: 1 } }\nlog.info('x')", true, ""},
+		{"throws", "throw new ToolError('no')", true, ""},
+		{"throws within", "const fail = () => { throw new Error('x') }; fail()", true, ""},
+		{"request", "await http.crm.post('/x', {})", false, ""},
+		{"log", "log.info('x')", false, ""},
+		{"log and a call", "for (const x of [1]) { log.info(x) }\n[1].forEach((x) => log.info(x))", false, ""},
+		{"short circuit", "input.name && log.info('x')", false, ""},
+		{"empty", "", false, ""},
+		{"comment", "// nothing", false, ""},
+		{"declaration", "const a = 1;", false, ""},
+		{"assignment", "input.name = 1", false, ""},
+		{"wait", "await new Promise(() => {})", false, ""},
+		{"timer", "setTimeout(() => {}, 1)", false, ""},
+	} {
+		for _, language := range []Language{JS, TS} {
+			src := tool(row.body)
+			src.Inputs, src.Language, src.MustReturn = []string{"name"}, language, row.must
+			if got := severities(src); got != row.want {
+				t.Errorf("%s in %v: %s, want %s", row.name, language, got, row.want)
+			}
+		}
+	}
+	src := tool("const total = 1;\ntotal")
+	if _, list := Compile(src); len(list) != 1 || told(src, list)[0] != `tools.d/t.hcl:6:1 "total": `+dropped || list[0].Severity != diag.Warning {
+		t.Errorf("told %v", told(src, list))
+	}
+	hook := tool("event.tool")
+	hook.Kind = Hook
+	if got := severities(hook); got != "" {
+		t.Errorf("a hook: %s", got)
+	}
+}

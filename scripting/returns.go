@@ -1,0 +1,119 @@
+package scripting
+
+import (
+	"slices"
+
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// noReturn is the code of the warning about a body that returns nothing.
+const noReturn = "no-return"
+
+// checkReturns warns of a body that returns no value although it must, or whose last
+// statement is a value that nothing takes. A body that has an effect may return nothing.
+func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysis) {
+	if c.src.Kind == Hook || c.src.Kind == Code || c.list.HasErrors() {
+		return
+	}
+	statements := written(function)
+	if len(statements) == 0 || leaves(statements) {
+		return
+	}
+	last := statements[len(statements)-1]
+	expression, _ := last.(*ast.ExpressionStatement)
+	if expression != nil && (isValue(expression.Expression) || !c.acts(expression.Expression, found)) {
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: noReturn, Summary: "the value of the last line is dropped, and the body returns nothing",
+			Detail: "write return before it",
+		}, expression.Expression.Idx0(), expression.Expression.Idx1())
+		return
+	}
+	if c.src.MustReturn {
+		at := last.Idx0()
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing", Detail: "its result must be " + c.mustBe() + "; write return and the value",
+		}, at, at+1)
+	}
+}
+
+// mustBe says what the result of the body must be.
+func (c *compilation) mustBe() string {
+	switch c.src.Kind {
+	case Resource:
+		return "the content of the resource"
+	case Prompt:
+		return "the messages of the prompt"
+	case Complete:
+		return "the list of what fits"
+	}
+	return "an object with the declared outputs"
+}
+
+// leaves reports whether the statements return a value, or whether anything in them throws.
+func leaves(statements []ast.Statement) bool {
+	found, inner := false, 0
+	var look func(ast.Node)
+	look = func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral, *ast.ClassLiteral:
+			inner++
+			children(n, look)
+			inner--
+			return
+		case *ast.ReturnStatement:
+			found = found || n.Argument != nil && inner == 0
+		case *ast.ThrowStatement:
+			found = true
+		}
+		if !found {
+			children(n, look)
+		}
+	}
+	for _, s := range statements {
+		look(s)
+	}
+	return found
+}
+
+// isValue reports whether an expression does nothing but have a value.
+func isValue(n ast.Expression) bool {
+	switch n := n.(type) {
+	case *ast.StringLiteral, *ast.NumberLiteral, *ast.BooleanLiteral, *ast.NullLiteral, *ast.RegExpLiteral, *ast.Identifier, *ast.TemplateLiteral,
+		*ast.ArrayLiteral, *ast.ObjectLiteral, *ast.DotExpression, *ast.BracketExpression:
+		return true
+	case *ast.BinaryExpression:
+		return isValue(n.Right) // a && act() is a statement
+	case *ast.ConditionalExpression:
+		return isValue(n.Consequent) && isValue(n.Alternate)
+	}
+	return false
+}
+
+// acts reports whether a body that ends with an expression may have an effect: whether it
+// reaches an object of the host that has any, or waits.
+func (c *compilation) acts(last ast.Expression, found *analysis) bool {
+	switch last.(type) {
+	case *ast.AwaitExpression, *ast.AssignExpression:
+		return true
+	}
+	for name := range found.refs {
+		switch name {
+		case c.subject(), "agent", "call", "vars", "env", "uri", "value", "content", "JSON", "RegExp", "crypto", "dates", "numbers", "csv", "toml", "yaml",
+			"URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "atob", "btoa":
+			continue
+		}
+		if slices.Contains(globalsOf(&c.src, c.names()), name) {
+			return true
+		}
+	}
+	return found.reads("globalThis")
+}
+
+// ownText reports whether a place is in the body itself, not in a file that it imports.
+func (c *compilation) ownText(start, end file.Idx) bool {
+	at, ok := c.origin.between(int(start)-1, int(end)-1)
+	return ok && at.File == c.src.Text.File()
+}
