@@ -20,14 +20,17 @@ func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
 type readiness struct {
 	Ready bool `json:"ready"`
 	// Status is for people: "healthy", or what is wrong.
-	Status       string    `json:"status"`
-	Revision     string    `json:"revision"`
-	AgeSeconds   float64   `json:"age_seconds"`
-	Tools        int       `json:"tools"`
-	Resources    int       `json:"resources"`
-	Templates    int       `json:"templates"`
-	Prompts      int       `json:"prompts"`
-	Synchronized bool      `json:"synchronized"`
+	Status       string  `json:"status"`
+	Revision     string  `json:"revision"`
+	AgeSeconds   float64 `json:"age_seconds"`
+	Tools        int     `json:"tools"`
+	Resources    int     `json:"resources"`
+	Templates    int     `json:"templates"`
+	Prompts      int     `json:"prompts"`
+	Synchronized bool    `json:"synchronized"`
+	// ProblemCount is how many problems there are, for everybody; Problems are for callers
+	// who may enter.
+	ProblemCount int       `json:"problem_count"`
 	Problems     diag.List `json:"problems"`
 	// RestartNeeded says that the operator's file asks for what only a restart
 	// brings about.
@@ -44,7 +47,7 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	answer := readiness{
 		Ready: status.Ready(), Status: status.Health(), Revision: status.Revision,
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
-		Synchronized: status.Synchronized, Problems: status.Problems, RestartNeeded: status.RestartNeeded,
+		Synchronized: status.Synchronized, ProblemCount: len(status.Problems), Problems: status.Problems, RestartNeeded: status.RestartNeeded,
 	}
 	if answer.Problems == nil || !f.access.knows(r) {
 		answer.Problems = diag.List{} // lines of files are for those who may enter

@@ -42,7 +42,7 @@ func (f *Front) routes(bodies, answers *gate.Budget) []route {
 		{authn.MetadataPath, metadata},
 		{authn.MetadataPath + "/", metadata},
 		{"/oauth/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { takeBack(w, r, returns(r)) })},
-		{"/", http.HandlerFunc(notFound)},
+		{"/", http.HandlerFunc(root)},
 	}
 	if metrics := f.engine.Metrics(); metrics != nil {
 		all = append(all, route{"/metrics", f.access.watchers(metrics)})

@@ -148,7 +148,7 @@ func listedBy(result json.RawMessage) (lines []line, next map[string]any) {
 		return nil, nil
 	}
 	for _, o := range slices.Concat(page.Resources, page.ResourceTemplates, page.Prompts) {
-		lines = append(lines, line{cmp.Or(o.URI, o.URITemplate, o.Name), summaryOf(cmp.Or(o.Description, o.Title)), o.Arguments})
+		lines = append(lines, line{address: cmp.Or(o.URI, o.URITemplate, o.Name), summary: summaryOf(cmp.Or(o.Description, o.Title)), arguments: o.Arguments})
 	}
 	if page.NextCursor != "" {
 		next = map[string]any{"cursor": page.NextCursor}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func newList(e env) *cobra.Command {
 		Short: "List the tools, resources and prompts in the files",
 		Long: `List prints what callers may ask for: tools and prompts by their names, and
 resources and templates by their URIs, each with the first line of what it says
-of itself. With names or URIs it prints these alone.`,
+of itself. With names or URIs it prints these alone, with their arguments.`,
 		Example: `  mcpd list
   mcpd list add runbook://restart
   mcpd list --json --tools ./other-tools`,
@@ -49,7 +50,7 @@ func list(cmd *cobra.Command, e env, f *files, names []string, asJSON bool) erro
 	if asJSON {
 		return printJSON(e.text(), all.rows())
 	}
-	return all.print(e)
+	return all.print(e, len(names) > 0)
 }
 
 // listing is what a snapshot offers, or a part of it, in bytewise order of the
@@ -126,6 +127,8 @@ type line struct {
 	address, summary string
 	// arguments are those of a prompt, or the variables of a template.
 	arguments []engine.Argument
+	// schema is that of the arguments of a tool.
+	schema json.RawMessage
 }
 
 // lines are those of the tools, the resources, the templates and the prompts.
@@ -136,12 +139,12 @@ func (l *listing) lines() [][]line {
 		if m.Description != nil {
 			description = *m.Description
 		}
-		groups[0] = append(groups[0], line{address: m.Name, summary: summaryOf(description)})
+		groups[0] = append(groups[0], line{address: m.Name, summary: summaryOf(description), schema: m.InputSchema})
 	}
 	for _, offers := range [][]engine.OfferMetadata{l.resources, l.templates, l.prompts} {
 		var group []line
 		for _, m := range offers {
-			group = append(group, line{m.Address, summaryOf(cmp.Or(m.Description, m.Title)), m.Arguments})
+			group = append(group, line{address: m.Address, summary: summaryOf(cmp.Or(m.Description, m.Title)), arguments: m.Arguments})
 		}
 		groups = append(groups, group)
 	}
@@ -149,8 +152,8 @@ func (l *listing) lines() [][]line {
 }
 
 // print prints a line for each thing, and a heading above each group when there
-// are several.
-func (l *listing) print(e env) error {
+// are several. In detail its arguments stand below each line.
+func (l *listing) print(e env, detail bool) error {
 	var out strings.Builder
 	groups := l.lines()
 	several := len(slices.DeleteFunc(slices.Clone(groups), func(g []line) bool { return len(g) == 0 })) > 1
@@ -170,6 +173,9 @@ func (l *listing) print(e env) error {
 		}
 		for _, line := range group {
 			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-*s  %s", width, line.address, line.summary), " "))
+			if detail {
+				line.writeArguments(&out)
+			}
 		}
 	}
 	_, err := fmt.Fprint(e.stdout, out.String())

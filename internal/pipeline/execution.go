@@ -115,9 +115,12 @@ func (x *execution) settle(ctx context.Context, result call.Result, err *call.Er
 	if err := x.account(ctx, result); err != nil {
 		result = call.Result{Err: err}
 	}
-	if result.Err != nil {
+	switch {
+	case result.Err != nil:
 		x.pipeline.failedCalls.Add(1)
-		x.logFailure(ctx, result.Err)
+		x.logEnd(ctx, result.Err)
+	case result.Ask == nil:
+		x.logEnd(ctx, nil)
 	}
 	result.Revision, result.CallID = x.catalog.Revision, x.id
 	x.fireLast(ctx, result)

@@ -15,8 +15,20 @@ func (x *execution) logUnkept(ctx context.Context, err error) {
 		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("cause", err.Error()))
 }
 
-// logFailure tells the operator what the caller is not told.
-func (x *execution) logFailure(ctx context.Context, err *call.Error) {
+// logEnd is one line for each call that has ended: for one that failed what its caller is
+// not told, for one that has a result at the level debug. It costs nothing where the
+// operator reads no such lines.
+func (x *execution) logEnd(ctx context.Context, err *call.Error) {
+	logger, level := x.pipeline.options.Logger, slog.LevelDebug
+	switch {
+	case err != nil && err.Cause != nil:
+		level = slog.LevelWarn
+	case err != nil:
+		level = slog.LevelInfo
+	}
+	if !logger.Enabled(ctx, level) {
+		return
+	}
 	called := x.req.Name
 	switch {
 	case x.entry != nil:
@@ -24,20 +36,28 @@ func (x *execution) logFailure(ctx context.Context, err *call.Error) {
 	case x.req.Kind == call.Resources:
 		called = "" // what nothing has may be made of such values, too
 	}
+	caller := &x.req.Caller
 	attrs := []slog.Attr{
 		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),
-		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("code", string(err.Code)),
+		slog.String("request_id", caller.Agent.RequestID), slog.String("principal", caller.Principal.ID),
+	}
+	if caller.Principal.Issuer != "" {
+		attrs = append(attrs, slog.String("issuer", caller.Principal.Issuer))
 	}
 	if parent := x.place.Parent(); parent != "" {
 		attrs = append(attrs, slog.String("parent_id", parent))
 	}
+	if err == nil {
+		attrs = append(attrs, slog.Duration("took", x.pipeline.options.Now().Sub(x.began)))
+		logger.LogAttrs(ctx, level, "a call succeeded", attrs...)
+		return
+	}
+	attrs = append(attrs, slog.String("code", string(err.Code)))
 	if err.DeniedBy != "" {
 		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
 	}
-	level := slog.LevelInfo
-	if cause := err.Cause; cause != nil {
-		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("cause", x.hidden(cause.Error())))
+	if err.Cause != nil {
+		attrs = append(attrs, slog.String("cause", x.hidden(err.Cause.Error())))
 	}
-	x.pipeline.options.Logger.LogAttrs(ctx, level, "a call failed", attrs...)
+	logger.LogAttrs(ctx, level, "a call failed", attrs...)
 }

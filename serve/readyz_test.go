@@ -1,0 +1,64 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// TestReadyz_countsProblemsForEverybody: their texts are for callers with a credential.
+func TestReadyz_countsProblemsForEverybody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	key, err := apikey.Add(path, apikey.Record{Name: "ada", Principal: "ada", Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
+	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
+	s, err := engine.New(engine.Options{Name: "test", CheckTool: serve.CheckTool, CheckAuth: serve.CheckAuth, Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := serve.New(s, serve.Options{})
+	defer func() { _ = front.Shutdown(t.Context()) }()
+	handler, err := front.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(when, credential string, count, texts int) {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/readyz", nil)
+		if credential != "" {
+			r.Header.Set("Authorization", "Bearer "+credential)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		var got struct {
+			Count    int               `json:"problem_count"`
+			Problems []json.RawMessage `json:"problems"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Count != count || len(got.Problems) != texts {
+			t.Errorf("%s: %v %s", when, err, w.Body)
+		}
+	}
+	want("in order", "", 0, 0)
+	tools["t.hcl"] = &fstest.MapFile{Data: []byte("tool \"a\" {\n  rum = 1\n  desciption = 2\n}"), Mode: 0o644}
+	_, err = s.Reload(t.Context(), engine.Change{Paths: []string{"t.hcl"}})
+	mistakes, isList := err.(diag.List)
+	if !isList {
+		t.Fatal(err)
+	}
+	want("a stranger", "", len(mistakes), 0)
+	want("a wrong key", "mcpd_nobody", len(mistakes), 0)
+	want("ada", key.Text(), len(mistakes), len(mistakes))
+}
