@@ -5,24 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/apikey/keytest"
 	"github.com/mcpd/mcpd/serve"
 )
 
 // TestReadyz_countsProblemsForEverybody: their texts are for callers with a credential.
 func TestReadyz_countsProblemsForEverybody(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "keys.json")
-	key, err := apikey.Add(path, apikey.Record{Name: "ada", Principal: "ada", Created: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, path := keytest.Valid(t)
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
 	s, err := engine.New(engine.Options{Name: "test", CheckTool: serve.CheckTool, CheckAuth: serve.CheckAuth, Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
@@ -59,6 +53,6 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("a stranger", "", len(mistakes), 0)
-	want("a wrong key", "mcpd_nobody", len(mistakes), 0)
-	want("ada", key.Text(), len(mistakes), len(mistakes))
+	want("a wrong key", keytest.Unknown(), len(mistakes), 0)
+	want("ci", key, len(mistakes), len(mistakes))
 }

@@ -31,7 +31,7 @@ const maxAsked = 100
 type answers struct {
 	given map[string]json.RawMessage // of --answer, by the keys
 	used  map[string]bool
-	asked int // how often the call has asked
+	asked int     // how often the call has asked
 	talk  *dialog // nil where no person can be asked
 }
 
