@@ -74,7 +74,7 @@ type requestJSON struct {
 
 // writeAsk answers with what the call wants to know. The client calls again, with the same
 // arguments, the state and its answers.
-func writeAsk(w http.ResponseWriter, a *mcp.Ask) {
+func writeAsk(w *responder, a *mcp.Ask) {
 	made := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
 	for i, r := range a.Requests {
 		made.Requests[i] = requestJSON{r.Key, r.Method, r.Params}
