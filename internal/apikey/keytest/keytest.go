@@ -37,3 +37,17 @@ func Valid(t testing.TB) (key, path string) {
 
 // Unknown returns a key that is well formed and in no file.
 func Unknown() string { return apikey.New().Text() }
+
+// Valid returns a key of each principal, and the path of the file of keys that says so.
+func Valid(t testing.TB, principals ...string) (keys map[string]string, path string) {
+	t.Helper()
+	path, keys = filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
+	for _, p := range principals {
+		k, err := apikey.Add(path, apikey.Record{Name: p, Principal: p, Created: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[p] = k.Text()
+	}
+	return keys, path
+}

@@ -1,0 +1,360 @@
+package serve_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/apikey/keytest"
+	"github.com/mcpd/mcpd/serve"
+)
+
+const (
+	// victims is how many calls the client makes that an attack must not harm.
+	victims = 113
+	// largeResult is how long the result of the tool "large" is, in bytes.
+	largeResult = 3 << 20
+)
+
+// attackers is how many connections an attack opens: as in the report, or 10,000 with
+// MCPD_LONG.
+func attackers(few int) int {
+	if os.Getenv("MCPD_LONG") != "" {
+		return 10_000
+	}
+	return few
+}
+
+// flooded is a server under attack.
+type flooded struct {
+	*daemon
+	t       *testing.T
+	address string
+
+	mu   sync.Mutex
+	open []net.Conn // of the attack
+}
+
+// floodSite runs a server with two tools, and with auth blocks.
+func floodSite(t *testing.T, auths string) *flooded {
+	t.Helper()
+	tools := fmt.Sprintf("tool \"small\" {\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  run = \"return 'x'.repeat(%d)\"\n}\n", largeResult)
+	s, err := engine.New(engine.Options{
+		Name: "test", Logger: slog.New(slog.DiscardHandler), CheckTool: serve.CheckTool,
+		Tools:  fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(auths), Mode: 0o644}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
+	front := serve.New(s, serve.Options{Address: "127.0.0.1:0", Grace: time.Second, OnListen: func(a net.Addr) { listening <- a }})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { ended <- front.Run(ctx) }()
+	f := &flooded{t: t, daemon: &daemon{stop: stop, ended: ended}}
+	select {
+	case at := <-listening:
+		f.address, f.url = at.String(), "http://"+at.String()
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.relent()
+		stop()
+		<-ended
+	})
+	return f
+}
+
+// dial opens a connection of the attack, from an address of the loopback network.
+func (f *flooded) dial(from string) net.Conn {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Minute}
+	c, err := d.Dial("tcp", f.address)
+	if err != nil {
+		return nil // what the server does not take is no harm
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = append(f.open, c)
+	return c
+}
+
+// relent ends the attack.
+func (f *flooded) relent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.open {
+		_ = c.Close()
+	}
+	f.open = nil
+}
+
+// attack opens n connections, 32 at a time.
+func (f *flooded) attack(n int, one func(i int)) {
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range 32 {
+		group.Go(func() {
+			for i := range next {
+				one(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+}
+
+// begin sends a request with what of its body is sent at once, and reads nothing.
+func (f *flooded) begin(from, path, key string, length int, body []byte) {
+	c := f.dial(from)
+	if c == nil {
+		return
+	}
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\n", path, f.address, length)
+	if key != "" {
+		head += "X-Api-Key: " + key + "\r\n"
+	}
+	if path == "/mcp" {
+		head += "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: large\r\n"
+	}
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(c, head+"\r\n"); err == nil {
+		_, _ = c.Write(body)
+	}
+}
+
+// judge has a client call the tool, over connections of its own, and fails unless 99 % of
+// the calls succeed. With MCPD_LONG it also compares how long they take with quiet.
+func (f *flooded) judge(tool, key string, quiet time.Duration) time.Duration {
+	f.t.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	var failed []string
+	var times []time.Duration
+	calls := victims
+	if tool == "large" {
+		calls /= 5
+	}
+	for i := range calls {
+		if i%4 == 0 {
+			client.CloseIdleConnections()
+		}
+		began := time.Now()
+		if wrong := f.call(client, tool, key); wrong != "" {
+			failed = append(failed, wrong)
+		}
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	p99 := times[len(times)*99/100]
+	if len(failed)*100 > calls {
+		f.t.Errorf("%d of %d calls failed, the first with %s", len(failed), calls, failed[0])
+	}
+	if quiet > 0 {
+		f.t.Logf("p99 of %s: %s quiet, %s under attack", tool, quiet, p99)
+		if os.Getenv("MCPD_LONG") != "" && p99 > 2*quiet+5*time.Millisecond {
+			f.t.Errorf("the p99 is %s, and %s without the attack", p99, quiet)
+		}
+	}
+	return p99
+}
+
+// call calls the tool, and returns what went wrong.
+func (f *flooded) call(client *http.Client, tool, key string) string {
+	r, err := http.NewRequest(http.MethodPost, f.url+"/mcp/execute", strings.NewReader(`{"tool":"`+tool+`"}`))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("X-Api-Key", key)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err.Error()
+	}
+	if answer.StatusCode != http.StatusOK || tool == "large" && len(text) < largeResult {
+		return fmt.Sprintf("%d %.200s", answer.StatusCode, text)
+	}
+	return ""
+}
+
+// scene is who attacks whom.
+type scene struct {
+	name         string
+	auths        string
+	from         []string // the addresses of the attack; the victim is at 127.0.0.1
+	attacker     string   // the key of the attack
+	victim, also string   // keys: of the victim, and of the file
+}
+
+// scenes are all that must not matter to the victim.
+func scenes(t *testing.T) []scene {
+	keys, path := keytest.Valid(t, "ann", "mallory")
+	demanded := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", path)
+	many := []string{}
+	for i := 2; i < 66; i++ {
+		many = append(many, fmt.Sprintf("127.0.0.%d", i))
+	}
+	here, there := []string{"127.0.0.1"}, []string{"127.0.0.2"}
+	all := []scene{
+		{name: "another principal behind the same address", auths: demanded, from: here, attacker: keys["mallory"], victim: keys["ann"]},
+		{name: "an unknown key behind the same address", auths: demanded, from: here, attacker: keytest.Unknown(), victim: keys["ann"]},
+		{name: "strangers behind the same address", auths: demanded + "auth \"anonymous\" \"all\" {}\n", from: here, victim: keys["ann"]},
+	}
+	if runtime.GOOS == "linux" { // elsewhere the loopback network has one address
+		all = append(all,
+			scene{name: "another address", from: there},
+			scene{name: "64 other addresses", from: many},
+			scene{name: "a principal at another address", auths: demanded, from: there, attacker: keys["mallory"], victim: keys["ann"]},
+		)
+	}
+	return all
+}
+
+// TestFlood_unfinishedBodies has an attacker hold bodies of 4 MB open, all but their last
+// byte sent, and then smaller ones.
+func TestFlood_unfinishedBodies(t *testing.T) {
+	for _, s := range scenes(t) {
+		t.Run(s.name, func(t *testing.T) {
+			f := floodSite(t, s.auths)
+			quiet := f.judge("small", s.victim, 0)
+			body := bytes.Repeat([]byte(" "), 4_000_000)
+			f.attack(attackers(107), func(i int) {
+				length := len(body)
+				if i >= 63 {
+					length >>= min(i-62, 8)
+				}
+				f.begin(s.from[i%len(s.from)], "/mcp/execute", s.attacker, length, body[:length-1])
+			})
+			f.judge("small", s.victim, quiet)
+			f.judge("large", s.victim, 0)
+		})
+	}
+}
+
+// TestFlood_idleConnections has an attacker hold connections on which nothing, or half a
+// header, was sent.
+func TestFlood_idleConnections(t *testing.T) {
+	for _, s := range scenes(t) {
+		t.Run(s.name, func(t *testing.T) {
+			f := floodSite(t, s.auths)
+			quiet := f.judge("small", s.victim, 0)
+			f.attack(attackers(1100), func(i int) {
+				if c := f.dial(s.from[i%len(s.from)]); c != nil && i%2 == 0 {
+					_, _ = io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+f.address+"\r\n")
+				}
+			})
+			f.judge("small", s.victim, quiet)
+		})
+	}
+}
+
+// TestFlood_openStreams has an attacker open streams over HTTP+SSE, which are in use.
+func TestFlood_openStreams(t *testing.T) {
+	for _, s := range scenes(t) {
+		t.Run(s.name, func(t *testing.T) {
+			f := floodSite(t, s.auths)
+			quiet := f.judge("small", s.victim, 0)
+			f.attack(attackers(1600), func(i int) {
+				c := f.dial(s.from[i%len(s.from)])
+				if c == nil {
+					return
+				}
+				head := "GET /sse HTTP/1.1\r\nHost: " + f.address + "\r\nAccept: text/event-stream\r\n"
+				if s.attacker != "" {
+					head += "X-Api-Key: " + s.attacker + "\r\n"
+				}
+				_ = c.SetDeadline(time.Now().Add(time.Minute))
+				_, _ = io.WriteString(c, head+"\r\n")
+				_, _ = bufio.NewReader(c).ReadString('\n') // the status
+			})
+			f.judge("small", s.victim, quiet)
+		})
+	}
+}
+
+// unread are the ways to ask for a large result and not to read it.
+var unread = map[string]func(f *flooded, from, key string){
+	"rest": func(f *flooded, from, key string) {
+		body := []byte(`{"tool":"large"}`)
+		f.begin(from, "/mcp/execute", key, len(body), body)
+	},
+	"streamable": func(f *flooded, from, key string) {
+		body := []byte(request(metaModern, largeCall("large")))
+		f.begin(from, "/mcp", key, len(body), body)
+	},
+	"websocket": func(f *flooded, from, key string) {
+		dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
+			if c := f.dial(from); c != nil {
+				return c, nil
+			}
+			return nil, net.ErrClosed
+		}}
+		header := http.Header{}
+		if key != "" {
+			header.Set("X-Api-Key", key)
+		}
+		socket, _, err := dialer.Dial("ws://"+f.address+"/ws", header)
+		if err != nil {
+			return
+		}
+		for range 4 { // all of which one connection holds
+			_ = socket.WriteMessage(websocket.TextMessage, []byte(request(metaModern, largeCall("large"))))
+		}
+	},
+}
+
+func largeCall(tool string) call { return call{tool, "{}"} }
+
+// TestFlood_unreadAnswers has an attacker ask for large results and read none. The victim
+// reads as large ones, and what the server holds stays within its bound.
+func TestFlood_unreadAnswers(t *testing.T) {
+	for transport, ask := range unread {
+		for _, s := range scenes(t) {
+			t.Run(transport+"/"+s.name, func(t *testing.T) {
+				f := floodSite(t, s.auths)
+				f.judge("small", s.victim, 0)
+				f.attack(min(attackers(160), 900), func(i int) { ask(f, s.from[i%len(s.from)], s.attacker) })
+				f.judge("small", s.victim, 0)
+				held := heldBytes()
+				t.Logf("%d MiB are held", held>>20)
+				if held > 300<<20 {
+					t.Errorf("%d MiB are held", held>>20)
+				}
+			})
+		}
+	}
+}
+
+// heldBytes returns how much memory is in use that is no garbage.
+func heldBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
