@@ -102,6 +102,7 @@ var layout = map[string][]string{
 	"testdata/federation/peer": {"engine", "identity", "serve", "internal/grant", "internal/upstream"},
 	"examples/exampletest":     {"engine", "scripting"},
 	"examples/observability":   {"internal/telemetry", "internal/yaml"},
+	"examples/embed":           {"engine", "serve", "identity", "scripting", "scripting/worker"},
 	"examples/...":             {"engine", "serve", "identity"},
 }
 

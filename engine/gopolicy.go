@@ -26,13 +26,39 @@ func Deny(reason string) Decision { return Decision{reason: reason} }
 // are a copy, complete with defaults. A policy that panics denies.
 type Policy func(agent identity.Agent, tool string, args map[string]any) Decision
 
+// PolicyInput is what a [CallerPolicy] decides about. Later versions may add members.
+type PolicyInput struct {
+	// Caller is a copy. A principal that nothing was proved about is [identity.Anonymous].
+	Caller identity.Caller
+	// Tool is the name of the tool, or KIND:NAME of what is none, as "resource:NAME".
+	Tool string
+	// Args are a copy, complete with defaults.
+	Args map[string]any
+}
+
+// CallerPolicy is a Go policy that is told who calls. It is asked when a [Policy] is. One
+// that panics denies.
+type CallerPolicy func(in PolicyInput) Decision
+
 // ask runs the policy on a copy of the arguments.
-func (p Policy) ask(agent identity.Agent, tool string, args map[string]any) (allowed bool, reason string, err error) {
+func (p Policy) ask(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
+	return decided(func() Decision { return p(caller.Agent.Clone(), tool, identity.CloneValue(args).(map[string]any)) })
+}
+
+// ask runs the policy on copies of what it is told.
+func (p CallerPolicy) ask(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
+	return decided(func() Decision {
+		return p(PolicyInput{Caller: caller.Explicit().Clone(), Tool: tool, Args: identity.CloneValue(args).(map[string]any)})
+	})
+}
+
+// decided returns what a policy decides, which may panic.
+func decided(policy func() Decision) (allowed bool, reason string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			allowed, reason, err = false, "", fmt.Errorf("go policy panicked: %v", cause)
 		}
 	}()
-	decision := p(agent, tool, identity.CloneValue(args).(map[string]any))
+	decision := policy()
 	return decision.allowed, decision.reason, nil
 }

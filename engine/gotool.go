@@ -28,7 +28,8 @@ type ToolOptions struct {
 	Labels map[string]string
 }
 
-// Func is a tool written in Go. agent is who the caller claims to be. A
+// Func is a tool written in Go. agent is who the caller claims to be;
+// [CallerFromContext] tells who was proved to call. A
 // function that ignores ctx past its timeout is left behind, not stopped: the
 // caller gets TIMEOUT while the function runs on.
 type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (Out, error)

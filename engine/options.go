@@ -111,7 +111,10 @@ type Options struct {
 	// known of one are its tools in the file of LockPath.
 	Offline bool
 
-	// Executor runs the bodies of files. Nil means [scripting.Inline]. The server closes it.
+	// Executor runs the bodies of files. Nil means [scripting.Inline], of which [New] warns
+	// when there may be files: a body then runs in this process, and can end or hang it.
+	// Package scripting/worker has an executor that keeps bodies in processes of their own.
+	// A program that trusts its files names [scripting.Inline] here. The server closes it.
 	Executor scripting.Executor
 	// Programs runs what agents write, where the operator's file has a codeact block. Nil
 	// means Executor if that is [scripting.Staffed], and else that each program is refused:
@@ -127,6 +130,8 @@ type Options struct {
 	Supervisor []string
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
+	// CallerPolicies are told the principal, too. They are asked in order, after Policies.
+	CallerPolicies []CallerPolicy
 	// Limits has the limit blocks of the files counted by a store of the program, which
 	// several servers may share. Nil counts in the memory of this server.
 	Limits *SharedLimits
@@ -205,7 +210,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
-		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
+		Trial: o.Trial, GoPolicies: len(o.Policies) + len(o.CallerPolicies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)
@@ -225,9 +230,12 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 
 // policies returns the policies as the pipeline asks them.
 func (o Options) policies() []pipeline.Policy {
-	asked := make([]pipeline.Policy, len(o.Policies))
-	for i, policy := range o.Policies {
-		asked[i] = policy.ask
+	asked := make([]pipeline.Policy, 0, len(o.Policies)+len(o.CallerPolicies))
+	for _, policy := range o.Policies {
+		asked = append(asked, policy.ask)
+	}
+	for _, policy := range o.CallerPolicies {
+		asked = append(asked, policy.ask)
 	}
 	return asked
 }

@@ -74,13 +74,14 @@ type Server struct {
 
 // New returns a server. It reads no files: [Server.Load] does.
 func New(o Options) (*Server, error) {
+	unisolated := o.Executor == nil && (o.Tools != nil || o.Config != nil)
 	o = o.withDefaults()
 	switch {
 	case o.Name == "":
 		return nil, errors.New("new server: the name is empty")
 	case o.Transport != "http" && o.Transport != "stdio":
 		return nil, fmt.Errorf("new server: transport %q is neither http nor stdio", o.Transport)
-	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }):
+	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }), slices.ContainsFunc(o.CallerPolicies, func(p CallerPolicy) bool { return p == nil }):
 		return nil, errors.New("new server: a policy is nil")
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
@@ -89,6 +90,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
+	o.CallerPolicies = slices.Clone(o.CallerPolicies)
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	watch, err := o.observe()
 	if err != nil {
@@ -115,6 +117,9 @@ func New(o Options) (*Server, error) {
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {
 		watch.metrics.Collect(s.stats)
+	}
+	if unisolated {
+		o.Logger.Warn("bodies run in this process", slog.String("set", "engine.Options.Executor"), slog.String("see", "docs/embedding.md"))
 	}
 	return s, nil
 }

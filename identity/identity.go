@@ -85,3 +85,16 @@ type Caller struct {
 	Agent     Agent     `json:"agent"`
 	Source    Source    `json:"-"`
 }
+
+// Explicit returns the caller with [Anonymous] in the place of a principal that nothing says
+// anything about, and [AnonymousAgent] in that of an agent without a name: programs that
+// make calls themselves may leave both out.
+func (c Caller) Explicit() Caller {
+	if p := &c.Principal; p.ID == "" && p.Issuer == "" && (p.Kind == "" || p.Kind == KindAnonymous) {
+		c.Principal = Anonymous()
+	}
+	if c.Agent.AgentID == "" {
+		c.Agent.AgentID = AnonymousAgent
+	}
+	return c
+}

@@ -108,7 +108,7 @@ func serveStorm(t *testing.T, keys bool) storm {
 	if keys {
 		config += "auth \"api_key\" \"people\" {}\n"
 	}
-	timeout := "5s" // else a machine that is slow today fails calls that wait for nothing
+	timeout := "2s" // else a machine that is slow today fails calls that wait for nothing
 	if os.Getenv("MCPD_LONG") != "" {
 		timeout = "1s"
 	}

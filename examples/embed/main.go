@@ -1,32 +1,40 @@
-// Command embed serves a tool in Go and tools in files from one binary.
+// Command embed serves a tool in Go and tools in files from one binary. The bodies of the
+// files run in processes of their own, which the command starts of itself.
 package main
 
 import (
 	"context"
 	"embed"
 	"log"
+	"os"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )
 
 //go:embed *.hcl
 var files embed.FS
 
-func track(_ context.Context, agent identity.Agent, in struct{ ID string }) (map[string]string, error) {
-	return map[string]string{"state": in.ID + " is on its way to " + agent.AgentID}, nil
+func track(ctx context.Context, agent identity.Agent, in struct{ ID string }) (map[string]string, error) {
+	caller, _ := engine.CallerFromContext(ctx)
+	return map[string]string{"state": in.ID + " is on its way to " + agent.AgentID, "principal": caller.Principal.ID}, nil
 }
 
-func named(agent identity.Agent, _ string, _ map[string]any) engine.Decision {
-	if agent.AgentID == identity.AnonymousAgent {
+func named(in engine.PolicyInput) engine.Decision {
+	if in.Caller.Agent.AgentID == identity.AnonymousAgent {
 		return engine.Deny("say who you are")
 	}
 	return engine.Allow()
 }
 
-func run(ctx context.Context, o serve.Options) error {
-	server, err := engine.New(engine.Options{Name: "shop", Tools: files, Policies: []engine.Policy{named}})
+func run(ctx context.Context, self string, o serve.Options) error {
+	bodies, err := worker.NewExecutor(worker.Options{}, self, "embed", "worker")
+	if err != nil {
+		return err
+	}
+	server, err := engine.New(engine.Options{Name: "shop", Tools: files, Executor: bodies, CallerPolicies: []engine.CallerPolicy{named}})
 	if err != nil {
 		return err
 	}
@@ -36,4 +44,16 @@ func run(ctx context.Context, o serve.Options) error {
 	return serve.New(server, o).Run(ctx)
 }
 
-func main() { log.Fatal(run(context.Background(), serve.Options{})) }
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "worker" {
+		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(run(context.Background(), self, serve.Options{}))
+}

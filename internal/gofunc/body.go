@@ -27,6 +27,7 @@ func (b Body[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting
 	if err != nil {
 		return scripting.Outcome{}, err
 	}
+	ctx = &called{ctx, i.Caller}
 	if i.Late == nil {
 		return b.fn.RunApart(ctx, i.Caller.Agent.Clone(), in)
 	}

@@ -92,7 +92,7 @@ func (x *execution) askGo(place int, facts policylang.Input) *call.Error {
 
 func (x *execution) answersOfGo() *call.Error {
 	for _, policy := range x.pipeline.options.Policies {
-		allowed, reason, err := policy(x.req.Caller.Agent.Clone(), x.policyName(), x.args)
+		allowed, reason, err := policy(&x.req.Caller, x.policyName(), x.args)
 		switch {
 		case err != nil:
 			denied := failed(call.PolicyDenied, err, "denied: a policy failed")

@@ -60,9 +60,9 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Policy is a policy that is written in Go. The arguments are a copy. Unless it
+// Policy is a policy that is written in Go. It changes nothing of what it is given. Unless it
 // allows, the caller is told the reason; an error, which denies, is the operator's to know.
-type Policy func(agent identity.Agent, name string, args map[string]any) (allowed bool, reason string, err error)
+type Policy func(caller *identity.Caller, name string, args map[string]any) (allowed bool, reason string, err error)
 
 // Hook is a hook that is written in Go: it runs in line, on a copy of the event.
 type Hook func(ctx context.Context, event call.Event)
