@@ -23,7 +23,8 @@ func Deny(reason string) Decision { return Decision{reason: reason} }
 
 // Policy is a Go policy. It is asked before every execution, after the
 // policies of the operator's file and before those of tool files. The arguments
-// are a copy, complete with defaults. A policy that panics denies.
+// are a copy, complete with defaults: integers are int64, and *big.Int beyond that where
+// the tool takes them; other numbers are float64. A policy that panics denies.
 type Policy func(agent identity.Agent, tool string, args map[string]any) Decision
 
 // PolicyInput is what a [CallerPolicy] decides about. Later versions may add members.

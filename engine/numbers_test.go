@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 )
 
 // numberPlaces are the places of one call that hold a number, as the caller, CEL and the
@@ -333,5 +334,47 @@ policy "closed" {
 		if got != row.want {
 			t.Errorf("%s: %s, want %s", row.arguments, got, row.want)
 		}
+	}
+}
+
+// TestNumbers_toldByServer holds what `from` gives a body against what policies see.
+func TestNumbers_toldByServer(t *testing.T) {
+	var inGo []any
+	tool := func(name, inputType, from string) string {
+		return fmt.Sprintf("tool %q {\n  input \"v\" {\n    type = %s\n    from = \"%s\"\n  }\n  run = \"return typeof input.v + ' ' + String(input.v)\"\n}\n", name, inputType, from)
+	}
+	s := server(t, engine.Options{
+		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
+			if b, ok := args["b"].(*big.Int); ok {
+				b.SetInt64(0) // of its own copy
+			}
+			inGo = append(inGo, args["v"])
+			return engine.Allow()
+		}},
+		Tools: files("n.hcl", tool("safe", "integer", "9007199254740991")+tool("unsafe", "integer", "9007199254740993")+tool("free", "any", "9007199254740993")+
+			tool("large", "bigint", "9007199254740993")+tool("listed", "list(integer)", "[9007199254740993]")+
+			"tool \"go\" {\n  input \"b\" { type = bigint }\n  run = \"return String(input.b)\"\n}\n"),
+	})
+	for _, row := range []struct{ tool, arguments, want string }{
+		{"safe", `{}`, `"number 9007199254740991"`},
+		{"unsafe", `{}`, "POLICY_DENIED"},
+		{"free", `{}`, "POLICY_DENIED"},
+		{"listed", `{}`, "POLICY_DENIED"},
+		{"large", `{}`, `"bigint 9007199254740993"`},
+		{"go", `{"b":123456789012345678901234567890}`, `"123456789012345678901234567890"`},
+	} {
+		request := refunds(row.arguments, nil)
+		request.Name = row.tool
+		result := s.Execute(t.Context(), request)
+		got := string(result.Value)
+		if result.Err != nil {
+			got = string(result.Err.Code)
+		}
+		if got != row.want {
+			t.Errorf("%s: %s, want %s", row.tool, got, row.want)
+		}
+	}
+	if want := []any{int64(9007199254740991), int64(9007199254740993), nil}; fmt.Sprint(inGo) != fmt.Sprint(want) {
+		t.Errorf("Go sees %v, want %v", inGo, want)
 	}
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"maps"
+	"math/big"
 	"slices"
 )
 
@@ -37,6 +38,8 @@ func CloneValue(value any) any {
 			cloned[i] = CloneValue(item)
 		}
 		return cloned
+	case *big.Int:
+		return new(big.Int).Set(value)
 	default:
 		return value
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"hash"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
@@ -200,11 +201,22 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 	for _, from := range def.From {
 		expr, more := c.found.env.CompileFrom(from.Expr.Text, from.Schema)
 		problems = append(problems, more...)
-		compiled, more := schema.Compile(from.Schema, from.Range, nil)
+		reader := schema.Reader{Numbers: schema.ForScripts, BigInts: inMember(def.BigInts, from.Name)}
+		compiled, more := schema.CompileFor(reader, from.Schema, from.Range, nil)
 		problems = append(problems, more...)
 		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled})
 	}
 	return problems
+}
+
+// inMember returns those of the pointers that lead into a member, from there.
+func inMember(pointers []string, member string) (inner []string) {
+	for _, pointer := range pointers {
+		if rest, ok := strings.CutPrefix(pointer, "/"+member); ok && (rest == "" || rest[0] == '/') {
+			inner = append(inner, rest)
+		}
+	}
+	return inner
 }
 
 func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {

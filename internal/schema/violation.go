@@ -37,6 +37,10 @@ func (s *Schema) Fits(value any) error {
 	if violations := s.Value(text); len(violations) > 0 {
 		return errors.New(Sentence(violations))
 	}
+	d := decoder{data: text, path: make(location, 0, usualDepth), numbers: s.numbers, contextual: s.contextual != nil}
+	if _, ok := d.document(s.guide); ok && len(d.refused) > 0 {
+		return errors.New(Sentence(violations(d.refused)))
+	}
 	return nil
 }
 

@@ -34,7 +34,7 @@ const (
 	// What is wrong with numbers that the arguments cannot hold.
 	unsafeInteger = "must be an integer from -9007199254740991 to 9007199254740991"
 	tooLarge      = "is larger than any number"
-	notBigInt     = "must be an integer of at most 308 digits"
+	notBigInt     = "must be an integer of at most 308 digits, and without an exponent"
 	imprecise     = "has more digits than a number keeps; round it, or send it as a string where that is allowed"
 	tooCostly     = "takes too long to check against the schema; send a smaller or simpler value"
 )
