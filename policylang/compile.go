@@ -38,6 +38,8 @@ type compiler struct {
 	// asked are the arguments, dotted, whose presence was asked for so far.
 	asked map[string]bool
 	diags diag.List
+	// whole are the complaints of what a from expression reads whole.
+	whole []func()
 }
 
 // owner is what a text belongs to, such as policy "p", and where that stands.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -32,6 +35,11 @@ func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.L
 			want = b.shape(result, 0)
 		}
 		c.checkFits(body, want)
+		for _, report := range c.whole {
+			if !c.diags.HasErrors() {
+				report()
+			}
+		}
 	}
 	if c.diags.HasErrors() {
 		return nil, c.diags
@@ -41,12 +49,16 @@ func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.L
 
 // checkFits complains of an expression whose type the input cannot have.
 func (c *compiler) checkFits(x *expression, want *shape) {
-	if fits(x.result, want.cel) {
-		return
+	members := membersOf(strings.TrimPrefix(x.result.TypeName(), "@"))
+	if fits(x.result, want.cel) || members != "" && want.cel.Kind() == types.StructKind {
+		return // of an object beside another one, noteWhole tells better
 	}
 	detail := "change the input's type, or convert the value"
 	if want.cel.Kind() == types.StringKind {
 		detail = "turn it into a string with string(...)"
+	}
+	if members != "" {
+		detail = "use its members: " + members
 	}
 	c.report(x.places, 0, len(x.text.Body()), problem{
 		code:    codeResult,
@@ -72,6 +84,51 @@ func fits(got, want *types.Type) bool {
 		return fits(got.Parameters()[1], want.Parameters()[1])
 	}
 	return true
+}
+
+// noteWhole notes the variables that are no values which JSON has, where an expression does
+// not read a member of them.
+func (c *compiler) noteWhole(at *places, tree ast.Expr) {
+	owners := map[int64]bool{} // the operands of members
+	visit(tree, func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			owners[e.AsSelect().Operand().ID()] = true
+		case ast.CallKind:
+			if call := e.AsCall(); call.FunctionName() == operators.OptSelect {
+				owners[call.Args()[0].ID()] = true
+			}
+		}
+	})
+	visit(tree, func(e ast.Expr) {
+		if e.Kind() != ast.IdentKind || owners[e.ID()] {
+			return
+		}
+		name := strings.TrimPrefix(e.AsIdent(), ".")
+		if members := membersOf(name); members != "" {
+			start, end := at.extent(e)
+			c.whole = append(c.whole, func() {
+				c.report(at, start, end, problem{
+					code: codeResult, summary: fmt.Sprintf("an input cannot have the whole of %q as its value", name),
+					detail: "use its members: " + members,
+				})
+			})
+		}
+	})
+}
+
+// membersOf returns the members of a set of facts, "" for what is none.
+func membersOf(name string) string {
+	var members []string
+	for _, set := range factSets() {
+		if set.name != name {
+			continue
+		}
+		for _, f := range set.facts {
+			members = append(members, name+"."+f.name)
+		}
+	}
+	return strings.Join(members, ", ")
 }
 
 // Eval returns the value: nil, bool, int64, float64, string, []any or

@@ -47,12 +47,20 @@ func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
 
 const fromSource = `an input cannot tell how the call came in: "source" is for policies, limits and hooks`
 
+const wholePrincipal = `an input cannot have the whole of "principal" as its value`
+
 func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 	tests := []struct{ name, expr, schema, want string }{
 		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, and this is an integer"},
 		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, and this is a list of strings"},
 		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, and this is a timestamp"},
 		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, and this is an object"},
+		{"a fact set as any value", "principal", "", wholePrincipal},
+		{"a fact set by its absolute name", ".principal", "", wholePrincipal},
+		{"a fact set in a list", "[principal]", "", wholePrincipal},
+		{"a fact set in a map", "{'p': principal}", `{"type":"object"}`, wholePrincipal},
+		{"a fact set in a branch", "principal.id == 'ada' ? dyn(principal) : dyn(1)", "", wholePrincipal},
+		{"another fact set", "agent", "", `an input cannot have the whole of "agent" as its value`},
 		{"the arguments", "args.amount", `{"type":"number"}`, `there is no "args" here`},
 		{"the address", "source.ip", `{"type":"string"}`, fromSource},
 		{"the listener in part of an expression", "principal.id == 'ada' ? 'x' : source.listener", `{"type":"string"}`, fromSource},

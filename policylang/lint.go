@@ -28,6 +28,8 @@ func (c *compiler) lint(x *expression, tree *ast.AST) {
 	switch {
 	case x.role == roleWhen:
 		c.when = tree.Expr()
+	case x.role == roleFrom:
+		c.noteWhole(x.places, tree.Expr())
 	case x.role == roleAllow:
 		c.lintAllow(x, tree.Expr())
 	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"] && !asksFor(tree.Expr(), isVerified):

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/wildcard"
 )
 
 var (
@@ -29,7 +28,7 @@ func leafOf(c *tls.ConnectionState) *x509.Certificate {
 
 // principalOf returns who holds a certificate that was verified, by the first of
 // the methods that allows one of its names.
-func principalOf(leaf *x509.Certificate, methods []CertificateOptions, now time.Time) (identity.Principal, error) {
+func principalOf(leaf *x509.Certificate, methods []certificateMethod, now time.Time) (identity.Principal, error) {
 	if now.After(leaf.NotAfter) {
 		return identity.Principal{}, errCertificateTime
 	}
@@ -41,33 +40,13 @@ func principalOf(leaf *x509.Certificate, methods []CertificateOptions, now time.
 		}
 		sum := sha256.Sum256(leaf.Raw)
 		p := identity.Principal{
-			ID: names[at], Kind: identity.KindCertificate, Issuer: leaf.Issuer.String(), Scopes: []string{}, Groups: []string{},
+			ID: names[at].text, Kind: identity.KindCertificate, Issuer: leaf.Issuer.String(), Scopes: []string{}, Groups: []string{},
 			Claims: map[string]any{"serial": leaf.SerialNumber.Text(16), "fingerprint": hex.EncodeToString(sum[:])},
 		}
-		if m.Agent {
+		if m.agent {
 			p.Agent = p.ID
 		}
 		return p, nil
 	}
 	return identity.Principal{}, errCertificateName
-}
-
-// namesOf returns the alternative names of a certificate (RFC 5280 section
-// 4.2.1.6): URIs, then hosts, then mail addresses. A common name is none: nothing
-// says what it is a name of.
-func namesOf(leaf *x509.Certificate) []string {
-	var names []string
-	for _, u := range leaf.URIs {
-		names = append(names, u.String())
-	}
-	names = append(names, leaf.DNSNames...)
-	return append(names, leaf.EmailAddresses...)
-}
-
-// allows reports whether the name of a certificate may enter.
-func (o CertificateOptions) allows(name string) bool {
-	if name == "" || name == identity.AnonymousAgent {
-		return false
-	}
-	return len(o.Allow) == 0 || slices.ContainsFunc(o.Allow, func(pattern string) bool { return wildcard.Matches(pattern, name) })
 }

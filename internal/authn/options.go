@@ -60,8 +60,10 @@ type TokenOptions struct {
 // CertificateOptions let the holders of client certificates in, which the
 // connection has verified; see [NewTLS].
 type CertificateOptions struct {
-	// Allow are patterns of names, in which * matches any run of characters. Empty
-	// means every name.
+	// Allow are patterns of names, in which * matches any run of characters. An entry
+	// matches names of one type: the one before it, as in "uri:", "dns:", "email:" and
+	// "ip:", or else that of its form. "*" and an empty list mean every name that is no
+	// IP address.
 	Allow []string
 	// Agent binds the certificate to the agent of its name.
 	Agent bool

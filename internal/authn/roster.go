@@ -141,7 +141,7 @@ type building struct {
 }
 
 func (b *building) build(o Options) (*set, error) {
-	s := &set{certificates: slices.Clone(o.Certificates), peers: slices.Clone(o.Peers), anonymous: o.Anonymous, open: o.Open, now: b.roster.now}
+	s := &set{peers: slices.Clone(o.Peers), anonymous: o.Anonymous, open: o.Open, now: b.roster.now}
 	var wrong []error
 	for _, k := range o.Keys {
 		file, err := b.file(k.File)
@@ -150,6 +150,13 @@ func (b *building) build(o Options) (*set, error) {
 			continue
 		}
 		s.keys = append(s.keys, file)
+	}
+	for _, c := range o.Certificates {
+		method, err := certificateMethodOf(c)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("names of client certificates: %w", err))
+		}
+		s.certificates = append(s.certificates, method)
 	}
 	for _, t := range o.Tokens {
 		t, err := t.withDefaults()

@@ -22,7 +22,7 @@ var (
 type set struct {
 	keys         []*keyFile
 	tokens       []*tokenMethod
-	certificates []CertificateOptions
+	certificates []certificateMethod
 	peers        []PeerOptions
 	anonymous    bool
 	open         bool

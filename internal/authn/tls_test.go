@@ -336,7 +336,7 @@ func TestFilesOfTLSMustBeGoodAtTheStart(t *testing.T) {
 
 func TestACommonNameIsNoName(t *testing.T) {
 	leaf := certtest.New(t).Issue(t, "root", "spiffe://fleet/a").Leaf
-	p, err := principalOf(leaf, []CertificateOptions{{Allow: []string{"root"}}}, time.Now())
+	p, err := principalOf(leaf, []certificateMethod{methodFor(t, "root")}, time.Now())
 	if err == nil {
 		t.Errorf("it is %v", p)
 	}
