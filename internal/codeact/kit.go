@@ -2,6 +2,7 @@ package codeact
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -178,6 +179,7 @@ func ownName(t catalog.ToolName, prefix string) string {
 // tool returns what is told of a tool.
 func (n names) tool(e *catalog.Entry) codemode.Tool {
 	t := codemode.Tool{Name: e.Name, Title: e.Title, Input: e.Input.Raw(), ReadOnly: e.ReadOnly, Destructive: e.Destructive}
+	t.Fits = func(arguments json.RawMessage) bool { return len(e.Input.Value(arguments)) == 0 }
 	if e.Description != nil {
 		t.Description = *e.Description
 	}
