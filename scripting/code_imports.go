@@ -17,69 +17,76 @@ const maxShownImport = 200
 // ImportRemoved is the code of the warning that an import of code was left out.
 const ImportRemoved = "import-removed"
 
-// leftOut is the search for the import statements of code: those of JavaScript,
-// calls of require that are the whole of a declaration, and those of Python. It
-// works on tokens, so that it finds none in strings, templates, comments and
-// regular expressions.
+// leftOut is the search for the imports of code: statements of JavaScript and of Python,
+// declarations that are nothing but calls of require and import(), and import() and
+// import.meta elsewhere. It works on tokens, so that it finds none in strings, templates,
+// comments and regular expressions.
 type leftOut struct {
 	tokens []lexeme
-	at     int
-	// removed are the statements that were found.
-	removed []module
+	// comments are those of Python behind and within import statements.
+	comments []module
+	at       int
+	// removed are what was found, in order.
+	removed []leftOutPart
 	// fence is the one around all of the code, nil where there is none.
 	fence *fence
 	// names are the words in them, among which are the names that they declare.
 	names map[string]bool
 }
 
-// withoutImports returns a text in which import statements are empty ones, and
-// what was found. What cannot be cut into tokens is left to others to tell.
+// leftOutPart is a part of code, and what stands in its place.
+type leftOutPart struct {
+	module
+	instead string
+}
+
+// What stands in the place of an import. An expression is [nothing] where that fits, which is
+// also a type. Arguments that call something go on to be called, by [anything], which is as
+// long as the word import.
+const (
+	emptyStatement = ";"
+	nothing        = "undefined"
+	anything       = "Object"
+)
+
+// withoutImports returns a text in which import statements are empty ones, and import() and
+// import.meta are values that nothing is known of, and what was found. No other byte changes
+// its place. What cannot be cut into tokens is left to others to tell.
 func withoutImports(text string) (string, *leftOut) {
 	found := &leftOut{names: map[string]bool{}}
 	if len(text) > MaxBody || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
 		return text, found
 	}
-	outside := outerTokens(text)
-	found.tokens = outside
-	for found.at = range outside {
-		if n := len(found.removed); n > 0 && outside[found.at].start < found.removed[n-1].end {
+	found.tokens, found.comments = importTokens(text)
+	for found.at = range found.tokens {
+		if n := len(found.removed); n > 0 && found.tokens[found.at].start < found.removed[n-1].end {
 			continue
 		}
 		if end := found.statement(); end > found.at {
 			found.remove(end)
+		} else {
+			found.expression(text)
 		}
 	}
 	var b strings.Builder
 	from := 0
 	for _, m := range found.removed {
 		b.WriteString(text[from:m.start])
-		b.WriteString(emptied(text[m.start:m.end]))
+		b.WriteString(emptied(text[m.start:m.end], m.instead))
 		from = m.end
 	}
 	b.WriteString(text[from:])
 	return b.String(), found
 }
 
-// outerTokens cuts a text into tokens, as far as that goes, but for those within
-// brackets where no import has any.
-func outerTokens(text string) []lexeme {
-	l := lexer{src: text}
-	var tokens []lexeme
-	for t := l.next(); t.kind != tokenEnd; t = l.next() {
-		if len(l.braces) <= 1 {
-			tokens = append(tokens, t)
-		}
-	}
-	return tokens
-}
-
-// emptied returns an empty statement of as many bytes, with the same ends of lines.
-func emptied(s string) string {
+// emptied returns what stands instead of a text, in as many bytes and with the same ends of
+// lines.
+func emptied(s, instead string) string {
 	out := []byte(s)
-	out[0] = ';'
-	for i, c := range out[1:] {
-		if c != '\n' && c != '\r' {
-			out[i+1] = ' '
+	copy(out, instead)
+	for i := len(instead); i < len(out); i++ {
+		if out[i] != '\n' && out[i] != '\r' {
+			out[i] = ' '
 		}
 	}
 	return string(out)
@@ -96,26 +103,53 @@ func (i *leftOut) token(n int) lexeme {
 // statement returns where the import statement ends that begins at the present
 // token: the position behind its last, or that of the token where none begins.
 func (i *leftOut) statement() int {
-	t := i.token(i.at)
-	begins := i.at == 0 || t.newline || i.token(i.at-1).kind == tokenSemicolon || i.token(i.at-1).text == "}"
+	t, before := i.token(i.at), lexeme{kind: tokenSemicolon}
+	if i.at > 0 {
+		before = i.token(i.at - 1)
+	}
+	begins := t.newline || before.kind == tokenSemicolon || before.text == "}" || before.text == "{"
 	switch {
 	case !begins || t.member:
 		return i.at
-	case t.kind == tokenKeyword && t.text == "import":
-		if end := i.ofJavaScript(i.at + 1); end > 0 {
-			return i.ended(end)
+	case i.loads(i.at) > 0:
+		if wantsValue(before) {
+			return i.at
 		}
-		return i.ended(i.modulesOfPython(i.at + 1))
+		return i.ended(i.loads(i.at))
+	case t.kind == tokenKeyword && t.text == "import":
+		for _, end := range []int{i.ofJavaScript(i.at + 1), i.modulesOfPython(i.at + 1), i.lineOf(i.at + 1)} {
+			if end = i.ended(end); end > i.at {
+				return end
+			}
+		}
 	case t.kind == tokenWord && t.text == "from":
-		return i.ended(i.fromOfPython(i.at + 1))
+		if end := i.ended(i.fromOfPython(i.at + 1)); end > i.at {
+			return end
+		}
+		return i.ended(i.fromLine(i.at + 1))
 	case declares(t):
 		return i.ended(i.requires(i.at + 1))
+	case t.text == "require" && !wantsValue(before):
+		return i.ended(i.required(i.at))
 	}
 	return i.at
 }
 
-// ended returns the end of a statement, with its semicolon, if it ends there: on
-// its line, or with that. 0 stands for none.
+// wantsValue reports whether an expression, or a value, has to follow a token.
+func wantsValue(t lexeme) bool {
+	switch t.kind {
+	case tokenOperator, tokenComma:
+		return true
+	case tokenOpen:
+		return t.text != "{"
+	case tokenKeyword:
+		return t.text != "else" && t.text != "do"
+	}
+	return t.text == "await"
+}
+
+// ended returns the end of a statement, with its semicolon, if it ends there: on its line, or
+// with that, or with the block around it. 0 stands for none.
 func (i *leftOut) ended(end int) int {
 	t := i.token(end)
 	switch {
@@ -123,17 +157,58 @@ func (i *leftOut) ended(end int) int {
 		return i.at
 	case t.kind == tokenSemicolon && !t.newline:
 		return end + 1
-	case t.newline || t.kind == tokenEnd:
+	case t.kind == tokenEnd, t.text == "}":
+		return end
+	case t.newline && (t.kind != tokenOperator || t.text == "++" || t.text == "--" || t.text == "!" || t.text == "~") && t.kind != tokenComma && !i.takes(t):
 		return end
 	}
 	return i.at
+}
+
+// takes reports whether a token on the next line takes what stands before it as its own: a
+// value is called, or read from, or compared.
+func (i *leftOut) takes(t lexeme) bool {
+	value := i.tokens[i.at].text != "import" || i.token(i.at+1).text == "("
+	return value && (t.text == "(" || t.text == "[" || t.text[0] == '`' || t.text == "in" || t.text == "instanceof")
+}
+
+// lineOf returns where the line ends of an import that is none of those that are known: no
+// other statement begins with that word. 0 where a bracket opens there, or where the word is
+// a value.
+func (i *leftOut) lineOf(at int) int {
+	if t := i.token(at); t.text == "." || t.text == "(" || t.text == ":" || t.text == "=" {
+		return 0
+	}
+	for ; ; at++ {
+		switch t := i.token(at); {
+		case t.newline, t.kind == tokenEnd, t.kind == tokenSemicolon, t.text == "}":
+			return at
+		case t.kind == tokenOpen, t.kind == tokenClose:
+			return 0
+		}
+	}
+}
+
+// fromLine is [leftOut.lineOf] for from x import: 0 where the word import is missing.
+func (i *leftOut) fromLine(at int) int {
+	for ; ; at++ {
+		t := i.token(at)
+		switch {
+		case t.newline:
+			return 0
+		case t.text == "import" && !t.member:
+			return i.lineOf(at + 1)
+		case t.kind != tokenWord && (t.kind != tokenOperator || strings.Trim(t.text, ".") != ""):
+			return 0
+		}
+	}
 }
 
 // ofJavaScript returns where "y", x from "y", or x = require("y") ends; 0 where
 // there is none of them.
 func (i *leftOut) ofJavaScript(at int) int {
 	if isString(i.token(at)) {
-		return i.attributes(at + 1)
+		return i.renamed(i.attributes(at + 1))
 	}
 	if i.token(at).kind == tokenWord && i.token(at+1).text == "=" {
 		return i.requires(at)
@@ -168,19 +243,113 @@ func (i *leftOut) attributes(at int) int {
 	return 0
 }
 
-// requires returns where declarations end that call require and nothing else.
+// requires returns where declarations end that call require, or import(), and nothing else.
 func (i *leftOut) requires(at int) int {
 	for n := 0; n < maxRequired; n++ {
-		if at = i.target(at); at == 0 || i.token(at).text != "=" || i.token(at+1).text != "require" ||
-			i.token(at+2).text != "(" || !isString(i.token(at+3)) || i.token(at+4).text != ")" {
+		if at = i.target(at); at == 0 || i.token(at).text != "=" {
 			return 0
 		}
-		if at += 5; i.token(at).kind != tokenComma {
-			return at
+		end := i.required(at + 1)
+		if end == 0 {
+			end = i.loads(at + 1)
 		}
-		at++
+		if end == 0 || i.token(end).kind != tokenComma {
+			return end
+		}
+		at = end + 1
 	}
 	return 0
+}
+
+// required returns the position behind require("y"); 0 where there is none.
+func (i *leftOut) required(at int) int {
+	if i.token(at).text == "require" && i.token(at+1).text == "(" && isString(i.token(at+2)) && i.token(at+3).text == ")" {
+		return at + 4
+	}
+	return 0
+}
+
+// loads returns the position behind import(x), or await import(x); 0 where there is none, or
+// where x calls something, which is to be called.
+func (i *leftOut) loads(at int) int {
+	if t := i.token(at); t.text == "await" && !t.member {
+		at++
+	}
+	if !i.isImportCall(at) {
+		return 0
+	}
+	end, calls := i.closed(at + 1)
+	if calls {
+		return 0
+	}
+	return end
+}
+
+// isImportCall reports whether import( stands there.
+func (i *leftOut) isImportCall(at int) bool {
+	t := i.token(at)
+	return t.kind == tokenKeyword && t.text == "import" && !t.member && i.token(at+1).text == "("
+}
+
+// closed returns the position behind the bracket that closes the one at a token, 0 for none,
+// and whether something is called within.
+func (i *leftOut) closed(at int) (end int, calls bool) {
+	for depth := 0; i.token(at).kind != tokenEnd; at++ {
+		t := i.token(at)
+		switch {
+		case t.kind == tokenOpen && t.text[0] == '}': // between two holes of a template
+		case t.kind == tokenOpen:
+			calls = calls || depth > 0 && t.text[0] != '[' && (t.text[0] != '`' || tagged(i.token(at-1)))
+			depth++
+		case t.kind == tokenClose:
+			depth--
+		case t.text[0] == '`', t.text == "await", t.text == "yield", t.text == "=":
+			calls = calls || depth > 0 && (t.text[0] != '`' || tagged(i.token(at-1)))
+		}
+		if depth == 0 {
+			return at + 1, calls
+		}
+	}
+	return 0, calls
+}
+
+// tagged reports whether a template behind a token is an argument of it.
+func tagged(before lexeme) bool {
+	return before.kind == tokenWord || before.kind == tokenOperand || before.kind == tokenClose
+}
+
+// expression leaves import() and import.meta out where they are a part of a statement.
+func (i *leftOut) expression(text string) {
+	t := i.token(i.at)
+	if t.kind != tokenKeyword || t.text != "import" || t.member {
+		return
+	}
+	switch next := i.token(i.at + 1); {
+	case next.text == "." && i.token(i.at+2).text == "meta":
+		i.replace(i.at+3, anything)
+	case next.text == "(":
+		end, calls := i.closed(i.at + 1)
+		switch {
+		case end == 0, i.token(end).text == "{" && !i.token(end).newline: // a method of that name
+		case calls:
+			i.removed = append(i.removed, leftOutPart{module{t.start, t.end}, anything})
+		case canHold(text[t.start:i.tokens[end-1].end], nothing):
+			i.replace(end, nothing)
+		default:
+			i.replace(end, anything)
+		}
+	}
+}
+
+// canHold reports whether a text has room for another one in its first line.
+func canHold(text, other string) bool {
+	end := strings.IndexAny(text, "\r\n")
+	return len(text) >= len(other) && (end < 0 || end >= len(other))
+}
+
+// replace notes that something stands in the place of the tokens up to one.
+func (i *leftOut) replace(end int, instead string) {
+	i.removed = append(i.removed, leftOutPart{module{i.tokens[i.at].start, i.tokens[end-1].end}, instead})
 }
 
 // target returns the position behind a name or a pattern in braces.
@@ -210,7 +379,11 @@ func (i *leftOut) remove(end int) {
 			i.names[t.text] = true
 		}
 	}
-	i.removed = append(i.removed, module{i.tokens[i.at].start, i.tokens[end-1].end})
+	i.replace(end, emptyStatement)
+	m := &i.removed[len(i.removed)-1]
+	for ; len(i.comments) > 0 && (end >= len(i.tokens) || i.comments[0].start < i.tokens[end].start); i.comments = i.comments[1:] {
+		m.end = max(m.end, i.comments[0].end)
+	}
 }
 
 // isString reports whether the token is a string.

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -31,19 +32,61 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 		{"import os\nfrom tools import a\nimport x\nfrom 'y'", []string{"import os", "from tools import a", "import x\nfrom 'y'"}},
 		{"f(); import os; g()", []string{"import os;"}},
 		{"function f() {\n  import os\n}", []string{"import os"}},
-		{"import os # comment", nil},
+		{"import os # comment", []string{"import os # comment"}},
+		{"import os as x # it's y\nf()", []string{"import os as x # it's y"}},
+		{"import os; # c\nf()", []string{"import os; # c"}},
+		{"import os;f() # c", []string{"import os;"}},
+		{"import os#c\nimport sys\nf()", []string{"import os#c", "import sys"}},
+		{"from x import a # \"c\nf()", []string{"from x import a # \"c"}},
+		{"from x import ( # first\n  a, # don't\n  b as c,\n  # `last\n) # e\nf()", []string{"from x import ( # first\n  a, # don't\n  b as c,\n  # `last\n) # e"}},
+		{"from x import a, \\\n  b\nimport os, \\\r\n  sys\nf()", []string{"from x import a, \\\n  b", "import os, \\\r\n  sys"}},
+		{"from . import a # b\nfrom .c import d\nfrom ... import e", []string{"from . import a # b", "from .c import d", "from ... import e"}},
+		{"import a.b as c, d.e as f", []string{"import a.b as c, d.e as f"}},
+		{"from __future__ import annotations", []string{"from __future__ import annotations"}},
+		{"import type A from 'y'\nimport { type B, C } from 'y'\nimport type * as D from 'z'", []string{"import type A from 'y'", "import { type B, C } from 'y'", "import type * as D from 'z'"}},
+		{"import defer * as ns from 'x'\nimport source x from 'y'", []string{"import defer * as ns from 'x'", "import source x from 'y'"}},
+		{"import 'x' as y", []string{"import 'x' as y"}},
+		{"if (a) { b(() => { import os }) }", []string{"import os"}},
+		{"try { import os } catch {}", []string{"import os"}},
+		{"import('os')\nawait import(\"x\");f()", []string{"import('os')", "await import(\"x\");"}},
+		{"const os = await import('os'), { a, b: c } = await import(\"fs\");f()", []string{"const os = await import('os'), { a, b: c } = await import(\"fs\");"}},
+		{"const m = await import(`./${name}.js`)\nlet n = import(a + '.js')", []string{"const m = await import(`./${name}.js`)", "let n = import(a + '.js')"}},
+		{"const a = require('a'), b = await import('b')", []string{"const a = require('a'), b = await import('b')"}},
+		{"import('a').then(m => m.f())", []string{"import('a')"}},
+		{"import('a')\n  .then(m => m.f())", []string{"import('a')"}},
+		{"const x =\n  await import('a')", []string{"const x =\n  await import('a')"}},
+		{"x =\n  await import('a')", []string{"import('a')"}},
+		{"const x = (await import('a')).default", []string{"import('a')"}},
+		{"const [a, b] = await Promise.all([import('a'), import(b)])", []string{"import('a')", "import(b)"}},
+		{"`${await import('x')} import('y')`", []string{"import('x')"}},
+		{"if (a)\n  await import('x')\nelse\n  import('y')", []string{"await import('x')", "import('y')"}},
+		{"return\nimport('x')", []string{"import('x')"}},
+		{"f(import(await get_name()))\nconst m = await import(name())", []string{"import", "import"}},
+		{"import(\n  'a'\n)\nf(import(\n'a'))", []string{"import(\n  'a'\n)", "import(\n'a')"}},
+		{"let a: import('fs').Stats", []string{"import('fs')"}},
+		{"f(import.meta.url)\nimport.meta.env", []string{"import.meta", "import.meta"}},
+		{"require('x')\nawait f()", []string{"require('x')"}},
+		{"const fs = require('fs')\n  .promises", nil},
+		{"a.import('x')\nb?.import(\"y\")\nclass C { import(x) { return x } }\nconst o = { import(x) { return x } }", nil},
+		{"# import os\n", nil},
+		{"class A {\n  #from = 1\n  #import = 2\n}", nil},
+		{"const from = 1\nfrom\n(f())", nil},
+		{"const s = 'a\\\nimport os\\\n'", nil},
+		{"// import os as x\n/*\nfrom x import (a,\n b)\nimport('os')\n*/\n`\nimport('os')\nimport os # x\n${a}\nfrom x import (a, b)\n`", nil},
+		{"\"import('os')\"\n'await import(\"x\")';\n/import('os')/", nil},
 		{"// import os\n/* import os\nimport x from 'y' */\n\"import os\"\n'import x'\n`\nimport os\nfrom a import b\n`\n/import os/", nil},
 		{"`${a}\nimport os\n`", nil},
 		{"x = `\nconst fs = require('fs')\n`", nil},
-		{"await import('x')\nimport.meta\nimport('y')", nil},
+		{"await import('x')\nimport.meta\nimport('y')", []string{"await import('x')", "import.meta", "import('y')"}},
 		{"const fs = require('fs').promises\nconst g = require(name)\nf(require('x'))\nconst h = require('h') + 1", nil},
-		{"import\nos", nil},
-		{"import os sys", nil},
+		{"import\nos", []string{"import"}},
+		{"import os sys", []string{"import os sys"}},
+		{"import os as", []string{"import os as"}},
 		{"from = 5\nfrom.import\nfrom", nil},
 		{"a.import\nb.from", nil},
 		{"({ import: 1, from: 2 })", nil},
 		{"import { a from 'y'", nil},
-		{"from x import", nil},
+		{"from x import", []string{"from x import"}},
 		{"from x import (a, b", nil},
 	} {
 		got, found := withoutImports(c.code)
@@ -52,7 +95,7 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 		for _, m := range found.removed {
 			text := c.code[m.start:m.end]
 			removed = append(removed, text)
-			want = want[:m.start] + emptied(text) + want[m.end:]
+			want = want[:m.start] + emptied(text, m.instead) + want[m.end:]
 		}
 		if diff := cmp.Diff(c.want, removed); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", c.code, diff)
@@ -81,10 +124,65 @@ func TestAnImportThatIsLeftOutIsReported(t *testing.T) {
 	}
 }
 
+// TestImports_runAndKeepPlaces runs code with imports of every form: none keeps it from
+// being run, and what is wrong further on is told at its place.
+func TestImports_runAndKeepPlaces(t *testing.T) {
+	for _, statement := range []string{
+		"import os", "import os as x", "import os # x", "import os as x # it's `x", "import a.b as c", "from x import (a, # b\n  b)", "from x import a, \\\n  b", "import 'x';", "import type { A } from 'y'",
+		"import('os')", "await import(\"os\")", "const os = await import('os')", "const { a } = await import('os'), b = require('b')", "const n = 'x', m = await import(n)",
+		"await Promise.all([import('a'), import('b')])", "if (await import('x')) { }", "let os; try { os = await import('os') } catch {}", "let s: import('fs').Stats", "f = import.meta.url", "import ü from 'ß'",
+		"async function g() {\n  import os\n  return await import('ß')\n}",
+	} {
+		if got := runCode(t, statement+"\nawait search_web({ query: 'a' })").Ended; !strings.HasPrefix(got, `[{"title":"a"}`) {
+			t.Errorf("%q: %s", statement, got)
+		}
+		lines := strings.Count(statement, "\n")
+		for _, row := range []struct{ code, want string }{
+			{statement + "\n  const b = ;", fmt.Sprintf("%d:13", lines+2)},
+			{statement + "\n  nothing_there", fmt.Sprintf("%d:3", lines+2)},
+		} {
+			src := codeOf(row.code)
+			p, list := Compile(src)
+			got := ""
+			for _, d := range list {
+				if d.Severity == diag.Error {
+					got = fmt.Sprintf("%d:%d", d.Range.Start.Line, d.Range.Start.Column)
+				}
+			}
+			if p != nil {
+				if f := runWith(t, call(p, ``), toolHost()).Failure; f != nil && len(f.Stack) > 0 {
+					got = fmt.Sprintf("%d:%d", f.Stack[0].Range.Start.Line, f.Stack[0].Range.Start.Column)
+				}
+			}
+			if got != row.want {
+				t.Errorf("%q: the mistake is told at %s, want %s", row.code, got, row.want)
+			}
+		}
+	}
+	for code, want := range map[string]string{
+		"import os; const b = ;":                           "1:22",
+		"import ü from 'ß'; const b = ;":                   "1:30",
+		"f(import('ß')); const b = ;":                      "1:27",
+		"import os; # c\nawait import('x'); ;;const b = ;": "2:32",
+	} {
+		_, list := Compile(codeOf(code))
+		got := ""
+		for _, d := range list {
+			if d.Severity == diag.Error {
+				got = fmt.Sprintf("%d:%d", d.Range.Start.Line, d.Range.Start.Column)
+			}
+		}
+		if got != want {
+			t.Errorf("%q: the mistake is told at %s, want %s", code, got, want)
+		}
+	}
+}
+
 // What is left out keeps its place: no other byte changes, and no line moves.
 func FuzzImports(f *testing.F) {
 	for _, seed := range []string{
 		"import os\nfrom x import (a,\n b)\nimport {a} from 'y';", "const x = require('y')\n`${import os}`", "from . import a\nimport a, b as c", "import \"y\" with {", "/*", "import ü from 'ß'",
+		"import os # it's\nfrom x import (a, # b\n c) # d", "import a, \\\n b", "const a = await import(`${import(b())}`)", "import.meta.x;import(\n)", "f(import(import(a)), (import('x')", "}${import(`",
 	} {
 		f.Add(seed)
 	}
@@ -98,7 +196,7 @@ func FuzzImports(f *testing.F) {
 			if m.start < from || m.end <= m.start || m.end > len(text) {
 				t.Fatalf("%q: the removed %v", text, found.removed)
 			}
-			if got[from:m.start] != text[from:m.start] || strings.Trim(got[m.start:m.end], "; \r\n") != "" {
+			if got[from:m.start] != text[from:m.start] || strings.Trim(strings.TrimPrefix(got[m.start:m.end], m.instead), " \r\n") != "" {
 				t.Fatalf("%q becomes %q", text, got)
 			}
 			from = m.end

@@ -16,7 +16,7 @@ import (
 
 // TestReadyz_countsProblemsForEverybody: their texts are for callers with a credential.
 func TestReadyz_countsProblemsForEverybody(t *testing.T) {
-	key, path := keytest.Valid(t)
+	keys, path := keytest.Valid(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
 	s, err := engine.New(engine.Options{Name: "test", CheckTool: serve.CheckTool, CheckAuth: serve.CheckAuth, Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
@@ -54,5 +54,5 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 	}
 	want("a stranger", "", len(mistakes), 0)
 	want("a wrong key", keytest.Unknown(), len(mistakes), 0)
-	want("ci", key, len(mistakes), len(mistakes))
+	want("ci", keys["ci"], len(mistakes), len(mistakes))
 }

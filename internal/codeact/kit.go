@@ -2,6 +2,7 @@ package codeact
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -181,6 +182,7 @@ func (n names) tool(e *catalog.Entry) codemode.Tool {
 	if e.Declared != nil {
 		t.Input = e.Declared
 	}
+	t.Fits = func(arguments json.RawMessage) bool { return len(e.Input.Value(arguments)) == 0 }
 	if e.Description != nil {
 		t.Description = *e.Description
 	}

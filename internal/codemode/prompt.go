@@ -36,10 +36,6 @@ The following tools are pre-imported and available for use:
 `
 	closing = `IMPORTANT: Do NOT write import statements. All tools are already available.
 Simply call the functions directly by name.
-
-Example:
-const results = await search_web({ query: "python async", max_results: 5 });
-const content = await read_file({ path: "/workspace/config.json" });
 `
 	manner = `How code is written here:
 - A tool is called with one object: await name({ ... }). Every tool is also there by its full name: await tools["any-name"]({ ... }).
@@ -54,23 +50,25 @@ const content = await read_file({ path: "/workspace/config.json" });
 )
 
 // Prompt returns the system prompt for agents that write code: what RFC 003 says, the
-// declarations of the tools, and how code is written here. Tools that the caller may
+// declarations of the tools, an example of calls of some of them, and how code is written
+// here. Tools that the caller may
 // not use are not to be handed to it.
 func Prompt(tools []Tool, o Options) string {
+	calls := example(tools)
 	for d := Full; ; d++ {
-		text := prompt(tools, d, o)
+		text := prompt(tools, calls, d, o)
 		if o.Budget <= 0 || d == NamesOnly || Tokens(text) <= o.Budget {
 			return text
 		}
 	}
 }
 
-func prompt(tools []Tool, d Detail, o Options) string {
+func prompt(tools []Tool, example string, d Detail, o Options) string {
 	parts := []string{opening, catalogue(tools, d)}
 	if gone := missing(d, o.Search); gone != "" {
 		parts = append(parts, gone)
 	}
-	parts = append(parts, closing, manner+o.Limits.told())
+	parts = append(parts, closing+example, manner+o.Limits.told())
 	return strings.Join(parts, "\n")
 }
 

@@ -1,6 +1,7 @@
 package codemode
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -18,14 +19,14 @@ func TestThePromptOfASmallCatalogue(t *testing.T) {
 func TestABudgetTakesDetailFromAllToolsAlike(t *testing.T) {
 	catalogue := smallCatalogue()
 	for d, name := range []string{"full.md", "without_constraints.md", "without_members.md", "without_results.md", "first_sentences.md", "without_arguments.md", "names_only.md"} {
-		want := prompt(catalogue, Detail(d), Options{Search: true})
+		want := prompt(catalogue, example(catalogue), Detail(d), Options{Search: true})
 		if Detail(d) > Full {
 			holdGolden(t, name, want)
 		}
 		if got := Prompt(catalogue, Options{Search: true, Budget: Tokens(want)}); got != want {
 			t.Errorf("a budget of just the tokens of %s gives another:\n%s", name, got)
 		}
-		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
+		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, example(catalogue), min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
 			t.Errorf("a budget of one token less than %s does not give the next:\n%s", name, got)
 		}
 	}
@@ -65,8 +66,7 @@ func TestTheSentencesOfTheRFCStandInEveryPrompt(t *testing.T) {
 			"You are writing JavaScript code that will be executed.\n",
 			"The following tools are pre-imported and available for use:\n\n",
 			"\nIMPORTANT: Do NOT write import statements. All tools are already available.\n",
-			"Simply call the functions directly by name.\n\n",
-			"Example:\nconst results = await search_web({ query: \"python async\", max_results: 5 });\nconst content = await read_file({ path: \"/workspace/config.json\" });\n",
+			"Simply call the functions directly by name.\n",
 		} {
 			var found bool
 			if _, rest, found = strings.Cut(rest, sentence); !found {
@@ -94,6 +94,94 @@ func TestOneToolIsDeclaredAsInThePrompt(t *testing.T) {
 		}
 		if m := mistakes(declared); m != "" {
 			t.Error(m)
+		}
+	}
+}
+
+func TestPrompt_exampleOfItsTools(t *testing.T) {
+	object := func(properties, required string) json.RawMessage {
+		return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `]}`)
+	}
+	one := func(schema string) []Tool { return []Tool{{Name: "fetch_it", Input: object(`"a":`+schema, `"a"`)}} }
+	call := func(value string) string {
+		return "\nExample:\nconst results = await fetch_it({ a: " + value + " });\n"
+	}
+	yes := truth(true)
+	for name, row := range map[string]struct {
+		tools []Tool
+		want  string
+	}{
+		"none":         {nil, ""},
+		"of the RFC":   {[]Tool{smallCatalogue()[0], smallCatalogue()[1]}, "\nExample:\nconst results = await read_file({ path: \"/workspace/config.json\" });\nconst content = await search_web({ query: \"python async\" });\n"},
+		"no arguments": {[]Tool{{Name: "now", Input: object("", "")}}, "\nExample:\nconst results = await now({});\n"},
+		"arguments first": {[]Tool{{Name: "a", Input: object("", "")}, {Name: "b", Input: object(`"n":{"type":"integer"}`, `"n"`)}},
+			"\nExample:\nconst results = await b({ n: 5 });\nconst content = await a({});\n"},
+		"reads before others": {[]Tool{{Name: "a", Input: object("", ""), Destructive: yes}, {Name: "b", Input: object("", "")}, {Name: "c", Input: object("", ""), ReadOnly: yes}},
+			"\nExample:\nconst results = await c({});\nconst content = await b({});\n"},
+		"destroys alone":  {[]Tool{{Name: "a", Input: object("", ""), Destructive: yes}}, "\nExample:\nconst results = await a({});\n"},
+		"other names":     {[]Tool{{Name: "crm-get", Group: "crm", Member: "get-it", Input: object("", "")}, {Name: "any.name", Input: object("", "")}}, "\nExample:\nconst results = await crm[\"get-it\"]({});\nconst content = await tools[\"any.name\"]({});\n"},
+		"taken variables": {[]Tool{{Name: "results", Input: object("", "")}, {Name: "first", Input: object("", "")}}, "\nExample:\nconst content = await first({});\nconst second = await results({});\n"},
+
+		"const":               {one(`{"const":{"b":[1,null]}}`), call("{ b: [1, null] }")},
+		"enum":                {one(`{"enum":["x\ny","z"]}`), call(`"z"`)},
+		"pattern":             {one(`{"type":"string","pattern":"^(C|D)-[0-9]{4}\\b.?$"}`), call(`"C-1111"`)},
+		"pattern and name":    {one(`{"type":"string","pattern":"^[a-z]+$"}`), call(`"value"`)},
+		"pattern of too much": {one(`{"type":"string","pattern":"^[0-9]{100}$"}`), ""},
+		"no such pattern":     {one(`{"type":"string","pattern":"^(?=x)"}`), ""},
+		"format":              {one(`{"type":"string","format":"date-time"}`), call(`"2025-01-31T09:30:00Z"`)},
+		"length":              {one(`{"type":"string","minLength":8,"maxLength":9}`), call(`"xxxxxxxx"`)},
+		"too long":            {one(`{"type":"string","minLength":80}`), ""},
+		"minimum":             {one(`{"type":"integer","minimum":100}`), call("100")},
+		"between":             {one(`{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":0.5}`), call("0.25")},
+		"multiple":            {one(`{"type":"integer","minimum":100,"multipleOf":7}`), call("105")},
+		"no number":           {one(`{"type":"integer","minimum":3,"maximum":2}`), ""},
+		"boolean":             {one(`{"type":"boolean"}`), call("true")},
+		"list":                {one(`{"type":"array","items":{"type":"string"},"minItems":2}`), call(`["value", "value"]`)},
+		"empty list":          {one(`{"type":"array","items":false}`), call(`[]`)},
+		"object":              {one(`{"type":"object","properties":{"b-c":{"type":"boolean"}},"required":["b-c"]}`), call(`{ "b-c": true }`)},
+		"anyOf":               {one(`{"anyOf":[{"type":"integer","minimum":2,"maximum":1},{"type":"null"}]}`), call("null")},
+		"reference":           {[]Tool{{Name: "fetch_it", Input: json.RawMessage(`{"type":"object","$defs":{"x":{"type":"integer"}},"properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"]}`)}}, call("5")},
+		"circle":              {[]Tool{{Name: "fetch_it", Input: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`)}}, ""},
+		"prototype":           {[]Tool{{Name: "fetch_it", Input: object(`"__proto__":{"type":"string"}`, `"__proto__"`)}}, ""},
+		"what is not known":   {one(`{"type":"string","not":{"const":"value"}}`), ""},
+		"no schema":           {[]Tool{{Name: "fetch_it", Input: json.RawMessage(`true`)}}, ""},
+		"many members":        {[]Tool{{Name: "fetch_it", Input: object(strings.TrimSuffix(strings.Repeat(`"a":{"type":"string"},`, 40), ","), `"a"`)}}, call(`"value"`)},
+	} {
+		if got := example(row.tools); got != row.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, row.want)
+		}
+		if text := Prompt(row.tools, Options{}); strings.Contains(text, "\nExample:") != (row.want != "") {
+			t.Errorf("%s: the prompt is\n%s", name, text)
+		}
+	}
+	// What fits is for who knows the whole schema to say.
+	hard := one(`{"type":"string","examples":["one","two"]}`)
+	hard[0].Fits = func(arguments json.RawMessage) bool { return string(arguments) == `{"a":"one"}` }
+	if got := example(hard); got != call(`"one"`) {
+		t.Errorf("a value that fits: %q", got)
+	}
+	hard[0].Fits = func(json.RawMessage) bool { return false }
+	if got := example(hard); got != "" {
+		t.Errorf("a value that does not fit: %q", got)
+	}
+}
+
+func TestPrompt_exampleIsBounded(t *testing.T) {
+	for _, tools := range [][]Tool{hostileCatalogue(), catalogueOf(500)} {
+		text := example(tools)
+		if len(text) > maxExamples*(maxCall+40) {
+			t.Errorf("the example has %d bytes", len(text))
+		}
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "const ") && line != "\n" && line != "Example:\n" {
+				t.Errorf("a line is %q", line)
+			}
+		}
+		if tools := slices.Clone(tools); true {
+			slices.Reverse(tools)
+			if got := example(tools); got != text {
+				t.Errorf("the order of tools changes the example:\n%s\n%s", text, got)
+			}
 		}
 	}
 }

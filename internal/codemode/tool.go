@@ -26,6 +26,9 @@ type Tool struct {
 	Input, Output json.RawMessage
 	// ReadOnly and Destructive are the annotations of MCP, nil where nothing is said.
 	ReadOnly, Destructive *bool
+	// Fits reports whether arguments fit the schema. Nil knows only schemas whose keywords
+	// are those that examples are made for.
+	Fits func(arguments json.RawMessage) bool
 }
 
 // Call returns the expression that is the tool's function, as the declarations of

@@ -24,17 +24,6 @@ func Revoked(t testing.TB) (key, path string) {
 	return k.Text(), path
 }
 
-// Valid returns a key of the principal "ci", and the path of the file of keys that has it.
-func Valid(t testing.TB) (key, path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "keys.json")
-	k, err := apikey.Add(path, apikey.Record{Name: "ci", Principal: "ci", Created: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k.Text(), path
-}
-
 // Unknown returns a key that is well formed and in no file.
 func Unknown() string { return apikey.New().Text() }
 
