@@ -57,6 +57,11 @@ type Event struct {
 	Outcome string `json:"outcome,omitempty"`
 	// Err is set at Failed.
 	Err *Error `json:"error,omitempty"`
+	// CancelledBy says, at Failed, who had the call end: "client", "connection",
+	// "session" or "server"; empty when nobody did. CancelReason is why: of a client, its
+	// own words, with what is secret or not seen taken out of them; it may be empty.
+	CancelledBy  string `json:"cancelled_by,omitempty"`
+	CancelReason string `json:"cancel_reason,omitempty"`
 	// Duration is the time since the call began; set at End and Failed.
 	Duration time.Duration `json:"-"`
 	// Revision names the snapshot that serves the call.

@@ -53,6 +53,9 @@ type Request struct {
 	Debug bool
 	// Resume goes on with a call that has asked; nil when the call begins.
 	Resume *Resume
+	// Cancelled tells of the cause of the context of the call who had it end, and why;
+	// nil, or an empty By, is for causes of which nothing is known.
+	Cancelled func(cause error) Cancellation
 	// Late receives the result, from another goroutine, when the call ends while
 	// a tool in Go that ignores its ctx holds the one that makes the call: the call
 	// then returns once the tool has, with what is Left. It must not wait for that.
@@ -60,6 +63,18 @@ type Request struct {
 	// return in time.
 	Late Answerer
 }
+
+// Cancellation says who had a call end before it had a result, and why (see [Event]). The
+// reason may be any text.
+type Cancellation struct{ By, Reason string }
+
+// The values of [Cancellation.By].
+const (
+	CancelledByClient     = "client"
+	CancelledByConnection = "connection"
+	CancelledBySession    = "session"
+	CancelledByServer     = "server"
+)
 
 // Emitter receives what a tool tells its caller before the result. Its methods
 // may be called from any goroutine until the call returns, and must not block.

@@ -32,6 +32,8 @@ type (
 	Resume = call.Resume
 	// Emitter receives what a tool tells its caller before the result.
 	Emitter = call.Emitter
+	// Cancellation says who had a call end before it had a result, and why.
+	Cancellation = call.Cancellation
 	// Answerer receives the result of a call.
 	Answerer = call.Answerer
 	// HookEvent is what a hook is told.
@@ -54,6 +56,14 @@ const (
 	ViaCode   = call.ViaCode
 	ViaTool   = call.ViaTool
 	ViaTest   = call.ViaTest
+)
+
+// Who can have a call end.
+const (
+	CancelledByClient     = call.CancelledByClient
+	CancelledByConnection = call.CancelledByConnection
+	CancelledBySession    = call.CancelledBySession
+	CancelledByServer     = call.CancelledByServer
 )
 
 // The codes of the RFC.

@@ -28,7 +28,7 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 			`tools.d/t.hcl:5:9 "tol": warning: call has no member "tol"`, `did you mean "tool"? there is id, tool, via, deadline, depth, parent`}},
 		{"the event of a hook", "log.warn(event.err.code)", Hook, []string{
 			`tools.d/t.hcl:5:16 "err": warning: event has no member "err"`,
-			`did you mean "error"? there is kind, phase, tool, uri, call_id, root_id, leg, outcome, cached, via, depth, parent, parent_id, principal, agent, arguments, result, error, duration_ms, revision`}},
+			`did you mean "error"? there is kind, phase, tool, uri, call_id, root_id, leg, outcome, cached, via, depth, parent, parent_id, principal, agent, arguments, result, error, cancelled_by, cancel_reason, duration_ms, revision`}},
 		{"a request without its grant", "return http.get('/x')", Tool, []string{
 			`tools.d/t.hcl:5:13 "get": error: http.get is not granted`,
 			`requests are made through a grant: write http.crm.get(...); granted is crm`}},

@@ -70,7 +70,7 @@ func httpMethods() []string { return []string{"get", "post", "put", "patch", "de
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
 	return []string{
-		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "cached", "via", "depth", "parent", "parent_id", "principal", "agent", "arguments", "result", "error", "duration_ms", "revision",
+		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "cached", "via", "depth", "parent", "parent_id", "principal", "agent", "arguments", "result", "error", "cancelled_by", "cancel_reason", "duration_ms", "revision",
 	}
 }
 

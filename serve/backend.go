@@ -119,6 +119,7 @@ func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
 	request := engine.Request{
 		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
 		Can: capabilities(r.Can), Trace: engine.Trace(r.Trace), Declined: declined(r.Declined),
+		Cancelled: cancellation,
 	}
 	if r.Resume != nil {
 		request.Resume = resumeOf(r.Resume)

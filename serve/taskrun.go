@@ -28,7 +28,7 @@ func (r runner) Run(ctx context.Context, leg tasks.Leg) tasks.Outcome {
 	if err := json.Unmarshal(leg.Body, &body); err != nil {
 		return failedTask(&mcp.CallError{Code: mcp.ExecutionError, Message: "what the server kept of the call cannot be read"})
 	}
-	request := engine.Request{Kind: engine.Tools, Name: leg.Tool, Arguments: body.Arguments, Caller: leg.Caller, Can: body.Can}
+	request := engine.Request{Kind: engine.Tools, Name: leg.Tool, Arguments: body.Arguments, Caller: leg.Caller, Can: body.Can, Cancelled: cancellation}
 	if leg.Resume != nil {
 		request.Resume = &engine.Resume{State: leg.Resume.State, Responses: leg.Resume.Responses}
 	}

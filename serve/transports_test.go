@@ -153,7 +153,17 @@ func overSSE(t *testing.T, front *serve.Front) func(call) outcome {
 // openSSE opens a stream. next returns what its events say, nil at its end.
 func openSSE(t *testing.T, url string) (next func() []byte, endpoint string) {
 	t.Helper()
-	response, err := http.Get(url + "/sse")
+	return openSSEWith(context.Background(), t, url)
+}
+
+// openSSEWith is openSSE for a stream that ends with ctx.
+func openSSEWith(ctx context.Context, t *testing.T, url string) (next func() []byte, endpoint string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,11 @@ type wire struct {
 	// send sends one message. Over HTTP it returns when the response has begun; that
 	// of a call is not waited for.
 	send func(text string)
+	// close closes the connection, and over HTTP those of the requests under way.
+	close func()
+	// session is the id of the session over HTTP; empty elsewhere.
+	session string
+	url     string
 	// messages are those of the server. It is closed when the transport ends.
 	messages chan []byte
 }
@@ -89,15 +94,15 @@ func openHTTPWire(t *testing.T, front *serve.Front) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	var streams sync.WaitGroup
 	t.Cleanup(func() { cancel(); streams.Wait() })
-	session := ""
+	w.url, w.close = url, cancel
 	w.send = func(text string) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header = joined(http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}, mirrored(text))
-		if session != "" && r.Header.Get("Mcp-Protocol-Version") == "" {
-			r.Header.Set("Mcp-Session-Id", session)
+		if w.session != "" && r.Header.Get("Mcp-Protocol-Version") == "" {
+			r.Header.Set("Mcp-Session-Id", w.session)
 		}
 		took := make(chan string, 1)
 		streams.Go(func() {
@@ -118,7 +123,7 @@ func openHTTPWire(t *testing.T, front *serve.Front) *wire {
 			return
 		}
 		if id := <-took; id != "" {
-			session = id
+			w.session = id
 		}
 	}
 	return w
@@ -157,7 +162,10 @@ func (w *wire) events(body io.Reader) {
 
 func openSSEWire(t *testing.T, front *serve.Front) *wire {
 	url, w := listen(t, front), newWire(t)
-	events, endpoint := openSSE(t, url)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	w.close = cancel
+	events, endpoint := openSSEWith(ctx, t, url)
 	go func() {
 		defer close(w.messages)
 		for message := events(); message != nil; message = events() {
@@ -175,7 +183,8 @@ func openSocketWire(t *testing.T, front *serve.Front) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	w.close = func() { conn.Close() }
+	t.Cleanup(w.close)
 	go func() {
 		defer close(w.messages)
 		for {
@@ -203,6 +212,13 @@ func openStdioWire(t *testing.T, front *serve.Front) *wire {
 		ended <- front.Stdio(context.Background(), in, out)
 		out.Close()
 	}()
+	// A client that is gone reads nothing any more either.
+	gone := false
+	w.close = func() {
+		gone = true
+		input.Close()
+		output.Close()
+	}
 	go func() {
 		defer close(w.messages)
 		lines := bufio.NewReader(output)
@@ -216,7 +232,7 @@ func openStdioWire(t *testing.T, front *serve.Front) *wire {
 	}()
 	t.Cleanup(func() {
 		input.Close()
-		if err := <-ended; err != nil {
+		if err := <-ended; err != nil && !gone {
 			t.Errorf("stdio: %v", err)
 		}
 	})

@@ -57,7 +57,7 @@ func (l *Line) call() *Call {
 		Revision: l.text("revision"), Definition: l.text("definition"), TraceID: l.text("trace_id"), SpanID: l.text("span_id"),
 		Outcome: l.text("outcome"), DeniedBy: l.text("denied_by"), Limited: l.member("limited") == true,
 		Cached: l.member("cached") == true, Declined: l.member("declined") == true,
-		Message: l.text("error.message"), Approval: l.approval(),
+		Message: l.text("error.message"), CancelledBy: l.text("cancelled_by"), CancelReason: l.text("cancel_reason"), Approval: l.approval(),
 	}}
 	c.Name = l.text(nameMember(c.Kind))
 	c.Duration = time.Duration(l.number("duration_ms") * float64(time.Millisecond))

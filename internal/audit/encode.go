@@ -124,6 +124,8 @@ func (e *encoder) outcome(r *Record, now time.Time) {
 		e.text("error.type", r.Outcome)
 	}
 	e.said("error.message", r.Message)
+	e.text("cancelled_by", r.CancelledBy)
+	e.said("cancel_reason", r.CancelReason)
 	e.text("denied_by", r.DeniedBy)
 	e.flag("limited", r.Limited)
 	e.flag("declined", r.Declined)

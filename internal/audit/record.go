@@ -57,6 +57,8 @@ type Record struct {
 	Duration time.Duration
 	// Message is that of the error, as its caller saw it.
 	Message string
+	// CancelledBy says who had the call end, "" where nobody did, and CancelReason why.
+	CancelledBy, CancelReason string
 }
 
 // Event says what is written down of what is no call, such as a reload.

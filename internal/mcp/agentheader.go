@@ -79,14 +79,14 @@ func clientName(info []byte) string {
 		}
 	}
 	if len(name) == 0 || len(version) == 0 {
-		return clip(string(name))
+		return fitName(string(name))
 	}
-	return clip(string(name) + "/" + string(version))
+	return fitName(string(name) + "/" + string(version))
 }
 
-// clip makes what a client calls itself fit for an agent's id: within its
+// fitName makes what a client calls itself fit for an agent's id: within its
 // bound, and without control characters.
-func clip(name string) string {
+func fitName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1

@@ -22,10 +22,21 @@ func (c *call) converse(ctx context.Context, r *Request) Response {
 		if c.emitter != nil {
 			c.emitter.out.settle()
 		}
+		state := response.Ask.State
 		if r.Resume, response.Err = c.ask(ctx, response.Ask); response.Err != nil {
+			if ctx.Err() != nil {
+				c.abandon(ctx, r, state, response.Err)
+			}
 			return response
 		}
 	}
+}
+
+// abandon has the backend take note of a call that was cancelled while its client was
+// asked: it is not gone on with.
+func (c *call) abandon(ctx context.Context, r *Request, state string, why *CallError) {
+	r.Resume, r.Declined = &Resume{State: state}, why
+	c.server.backend.Call(ctx, *r)
 }
 
 // MayAsk makes sure that a client is asked for nothing that it has not

@@ -90,7 +90,7 @@ func (p *pending) serve() Reply {
 // reply returns the reply that a result or a fault is.
 func (p *pending) reply(r *result, f *fault) Reply {
 	switch {
-	case p.ctx.Err() != nil && context.Cause(p.ctx) == errCancelled, r == nil && f == nil:
+	case isCancelled(p.ctx), r == nil && f == nil:
 		return Reply{}
 	case f != nil:
 		refused := p.refuse(f)
@@ -156,7 +156,7 @@ func (s *Server) notified(o *origin, m *message) {
 		o.session.ready.Store(true)
 	case m.method == "notifications/cancelled" && o.calls != nil:
 		if id := member(m.params, "requestId"); len(id) > 0 {
-			o.calls.cancel(id)
+			o.calls.cancel(id, member(m.params, "reason"))
 		}
 	}
 }

@@ -4,17 +4,43 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/deadline"
 )
 
 // maxInflight bounds the requests that one client has under way at once.
 const maxInflight = 256
 
-// errCancelled is the cause of a context that the client cancelled by
+// Cancelled is the cause of a context that the client cancelled by
 // notifications/cancelled: its request is not answered any more.
-var errCancelled = errors.New("cancelled by the client")
+type Cancelled struct {
+	// Reason is what the client says of it, cut where it is long; it may be empty.
+	Reason string
+}
+
+// Error does not tell the reason, which may be any text.
+func (c *Cancelled) Error() string { return "cancelled by the client" }
+
+// ErrSessionEnded is the cause of a context that ended with its session: its
+// request is not answered any more either.
+var ErrSessionEnded = errors.New("the session has ended")
+
+// maxReason bounds what is kept of the reason of a cancellation, in bytes.
+const maxReason = clip.Least
+
+// isCancelled reports whether the client waits for no answer to the request of a
+// context.
+func isCancelled(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	cause := context.Cause(ctx)
+	_, cancelled := errors.AsType[*Cancelled](cause)
+	return cancelled || errors.Is(cause, ErrSessionEnded)
+}
 
 // inflight knows the requests of one client that are under way, so that the
 // client can cancel them by id.
@@ -51,22 +77,24 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 	}, nil
 }
 
-// cancel ends the request with the id; an unknown id is none of anybody's business.
-func (f *inflight) cancel(id []byte) {
+// cancel ends the request with the id; an unknown id is ignored. reason is a JSON
+// value, and counts where it is a string.
+func (f *inflight) cancel(id, reason []byte) {
 	f.mu.Lock()
 	call := f.byID[idKey(id)]
 	f.mu.Unlock()
 	if call != nil {
-		call.Cancel(errCancelled)
+		said, _ := text(reason)
+		call.Cancel(&Cancelled{Reason: strings.Clone(clip.Text(said, maxReason))})
 	}
 }
 
-// cancelAll ends all requests.
+// cancelAll ends all requests, with their session.
 func (f *inflight) cancelAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, call := range f.byID {
-		call.Cancel(errCancelled)
+		call.Cancel(ErrSessionEnded)
 	}
 }
 

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -27,8 +28,9 @@ func TestTheEndOfARequestIsNoneOfTheNextWithItsID(t *testing.T) {
 	if calls.len() != 1 || first.Err() == nil || second.Err() != nil {
 		t.Errorf("%d requests, the first: %v, the second: %v", calls.len(), first.Err(), second.Err())
 	}
-	calls.cancel(id)
-	if cause := context.Cause(second); !errors.Is(cause, errCancelled) {
+	calls.cancel(id, []byte(`"enough"`))
+	cause := context.Cause(second)
+	if c, ok := errors.AsType[*Cancelled](cause); !ok || c.Reason != "enough" || strings.Contains(cause.Error(), "enough") {
 		t.Errorf("the second cannot be cancelled: %v", cause)
 	}
 }

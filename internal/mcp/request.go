@@ -24,9 +24,9 @@ type Request struct {
 	// or null. A completion has {"value": what was typed, "params": what is
 	// already filled in}. A resource has none.
 	Arguments json.RawMessage
-	// Declined is why the call is not made: the backend counts it like any other that
-	// fails, and answers with this or with its own reason to refuse it. Nil when it is to
-	// be made.
+	// Declined is why the call is not made, or not gone on with: the backend counts it
+	// like any other that fails, and answers with this or with its own reason to refuse
+	// it. Nil when it is to be made.
 	Declined *CallError
 	Caller   identity.Caller
 	Trace    Trace

@@ -114,7 +114,7 @@ func TestCallsEndWithTheirSession(t *testing.T) {
 	defer end()
 	s.remove(n)
 	s.remove(n)
-	if context.Cause(ctx) != errCancelled {
+	if context.Cause(ctx) != ErrSessionEnded {
 		t.Errorf("the call goes on: %v", context.Cause(ctx))
 	}
 }
@@ -158,7 +158,7 @@ func TestRequestsAreCancelledByID(t *testing.T) {
 				t.Fatal(f)
 			}
 			defer end()
-			calls.cancel([]byte(test.cancelled))
+			calls.cancel([]byte(test.cancelled), nil)
 			if got := ctx.Err() != nil; got != test.want {
 				t.Errorf("cancelled: %v", got)
 			}

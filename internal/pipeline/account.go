@@ -33,6 +33,7 @@ func (x *execution) account(ctx context.Context, result call.Result) *call.Error
 	r := x.record()
 	r.Approval = x.approvalOf(result)
 	r.Duration, r.Cached, r.Declined, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, x.declined, audit.OutcomeOK
+	r.CancelledBy, r.CancelReason = x.cancelled.By, x.cancelled.Reason
 	switch {
 	case result.Err != nil:
 		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.recordedMessage(result.Err)

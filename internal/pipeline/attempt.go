@@ -19,6 +19,10 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if x.entry == nil {
 		return call.Result{}, x.notFound(ctx)
 	}
+	if x.req.Declined != nil && ctx.Err() != nil {
+		x.declined = true
+		return call.Result{}, canceled(ctx) // while its client was asked
+	}
 	facts := x.facts()
 	if err := x.decideEarly(ctx, facts); err != nil {
 		return call.Result{}, err

@@ -76,6 +76,8 @@ type execution struct {
 	// args and input are the same arguments, decoded and as JSON, once they are valid.
 	args  map[string]any
 	input []byte
+	// cancelled says who had the call end, and why; it is empty while nobody had.
+	cancelled call.Cancellation
 	// hide takes sensitive arguments out of what the body writes.
 	hide redact.Text
 }
@@ -111,6 +113,7 @@ func (x *execution) through(ctx context.Context, refused *call.Error) call.Resul
 func (x *execution) settle(ctx context.Context, result call.Result, err *call.Error) call.Result {
 	if err != nil {
 		result = call.Result{Err: err}
+		x.noteCancellation(ctx, err)
 	}
 	if err := x.account(ctx, result); err != nil {
 		result = call.Result{Err: err}
@@ -150,6 +153,7 @@ func (x *execution) Late(ctx context.Context, reason error) {
 		err = failed(call.ExecutionError, reason, "the %s failed inside the server", x.entry.Kind)
 	case !errors.Is(reason, context.DeadlineExceeded):
 		err = canceled(ctx)
+		x.noteCancellation(ctx, err)
 	}
 	result := x.settle(context.WithoutCancel(ctx), call.Result{}, err)
 	x.leave()

@@ -46,7 +46,7 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 func (x *execution) fireLast(ctx context.Context, result call.Result) {
 	switch {
 	case result.Err != nil:
-		x.fire(ctx, call.Event{Phase: call.Failed, Err: result.Err})
+		x.fire(ctx, call.Event{Phase: call.Failed, Err: result.Err, CancelledBy: x.cancelled.By, CancelReason: x.cancelled.Reason})
 	case result.Ask != nil:
 		x.fire(ctx, call.Event{Phase: call.End, Outcome: "input_required"})
 	case x.rehearsed():

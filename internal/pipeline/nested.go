@@ -38,6 +38,7 @@ func (x *execution) nest(ctx context.Context, request call.Request, p *plan, app
 	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
 		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
+	request.Cancelled = x.req.Cancelled
 	inner := x.pipeline.begin(x.catalog, request)
 	inner.audit, inner.plan, inner.deaf, inner.approved = x.audit, p, x.asksNobody(), approved
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)

@@ -180,7 +180,7 @@ func (t *Tasks) Cancel(p identity.Principal, id string) error {
 		return nil
 	})
 	if end := t.legs[id]; err == nil && end != nil {
-		end(errCancelled)
+		end(ErrCancelled)
 	}
 	if err == nil {
 		t.answered(id)

@@ -35,8 +35,10 @@ func (t *Tasks) mayBegin(leg *Leg) error {
 
 // Why a leg is ended before its time.
 var (
-	errCancelled = errors.New("the client cancelled the task")
-	errStopped   = errors.New("the server is shutting down")
+	// ErrCancelled is the cause where the client has cancelled the task, and ErrStopped
+	// where the server shuts down.
+	ErrCancelled = errors.New("the client cancelled the task")
+	ErrStopped   = errors.New("the server is shutting down")
 	errExpired   = errors.New("the time to live of the task is over")
 )
 
@@ -150,7 +152,7 @@ func (t *Tasks) Close(ctx context.Context) error {
 	t.mu.Lock()
 	t.running.StartDrain()
 	for _, end := range t.legs {
-		end(errStopped)
+		end(ErrStopped)
 	}
 	t.mu.Unlock()
 	err := t.wait(ctx)

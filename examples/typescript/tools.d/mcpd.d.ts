@@ -66,6 +66,9 @@ declare const event: Readonly<{
   result?: any;
   /** At an error only. */
   error?: { code: string; message: string; details?: any };
+  /** At the error of a call that was cancelled. */
+  cancelled_by?: "client" | "connection" | "session" | "server";
+  cancel_reason?: string;
   /** Not at the start. */
   duration_ms?: number;
   revision: string;

@@ -1,0 +1,317 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// waitTools are a tool that waits for its end, and one whose body waits in it.
+const waitTools = `
+tool "wait" {
+  task    = "optional"
+  timeout = "5m"
+  input "pin" {
+    type      = string
+    default   = "0000"
+    sensitive = true
+  }
+  run = "log.info('a body ran'); await new Promise(done => setTimeout(done, 300_000));"
+}
+tool "asks" {
+  timeout = "5m"
+  allow {
+    ask { elicit = true }
+  }
+  run = "await elicit('who', { message: 'who?', schema: { type: 'object', properties: { name: { type: 'string' } } } });"
+}
+tool "outer" {
+  timeout = "5m"
+  allow {
+    call { tools = ["wait"] }
+  }
+  run = "await tools.wait({});"
+}
+`
+
+// cancelScene is a server with an audit log whose calls are cancelled.
+type cancelScene struct {
+	t     *testing.T
+	front *serve.Front
+	path  string // of the audit log
+	log   synced
+	began chan bool
+	ended chan engine.HookEvent
+}
+
+// newCancelScene returns a server that gives calls some time at its shutdown.
+func newCancelScene(t *testing.T, grace time.Duration) *cancelScene {
+	t.Helper()
+	s := &cancelScene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), began: make(chan bool, 100), ended: make(chan engine.HookEvent, 100)}
+	e, err := engine.New(engine.Options{
+		Name: "test", CheckTool: serve.CheckTool,
+		Logger: slog.New(slog.NewJSONHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Hooks: []engine.Hook{func(_ context.Context, event engine.HookEvent) {
+			if event.Phase == engine.Start {
+				s.began <- true
+			} else {
+				s.ended <- event
+			}
+		}},
+		Tools:  fstest.MapFS{"t.hcl": {Data: []byte(waitTools), Mode: 0o644}},
+		Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "audit {\n  path = %q\n  mode = \"strict\"\n}\n", s.path), Mode: 0o644}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.front = serve.New(e, serve.Options{Grace: grace})
+	t.Cleanup(func() { _ = s.front.Shutdown(context.Background()) }) // calls may be cut off
+	return s
+}
+
+// cancellation is what is told of one.
+type cancellation struct{ By, Reason string }
+
+// check waits for the end of one call, and holds what its hook, the audit log and
+// the log say of it to what is wanted.
+func (s *cancelScene) check(want cancellation) {
+	s.t.Helper()
+	var e engine.HookEvent
+	select {
+	case e = <-s.ended:
+	case <-time.After(patience):
+		s.t.Fatal("the call does not end")
+	}
+	got := map[string]cancellation{"hook": {e.CancelledBy, e.CancelReason}}
+	if e.Phase != engine.Failed || e.Err.Code != engine.ExecutionError || e.Err.Message != "the call was canceled" {
+		s.t.Errorf("the call has ended with %s, %v", e.Phase, e.Err)
+	}
+	lines, err := os.ReadFile(s.path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range bytes.Lines(lines) {
+		var record struct {
+			Kind     string
+			Call     string `json:"call_id"`
+			By       string `json:"cancelled_by"`
+			Reason   string `json:"cancel_reason"`
+			Declined bool
+		}
+		decode(s.t, line, &record)
+		if record.Kind == "outcome" && record.Call == e.CallID {
+			got["audit"] = cancellation{record.By, record.Reason}
+		}
+	}
+	for line := range strings.Lines(s.log.String()) {
+		var record struct {
+			Level, Msg string
+			Call       string `json:"call_id"`
+			Request    string `json:"request_id"`
+			By         string `json:"cancelled_by"`
+			Reason     string `json:"cancel_reason"`
+		}
+		decode(s.t, []byte(line), &record)
+		if record.Msg == "call cancelled" && record.Call == e.CallID && record.Level == "DEBUG" && record.Request == e.Caller.Agent.RequestID {
+			got["log"] = cancellation{record.By, record.Reason}
+		}
+	}
+	if diff := cmp.Diff(map[string]cancellation{"hook": want, "audit": want, "log": want}, got); diff != "" {
+		s.t.Errorf("the cancellation (-want +got)\n%s", diff)
+	}
+}
+
+// callWait is a call of a tool in the session eras, or else the modern one.
+func callWait(id int, tool, arguments string, modern bool) string {
+	meta := ""
+	if modern {
+		meta = metaModern
+	}
+	return messageOf(id, mcptest.Request{Method: "tools/call", Params: fmt.Sprintf(`"name":%q,"arguments":%s`, tool, arguments)}, meta)
+}
+
+// TestCancellation_reason cancels calls by notifications/cancelled on every wire
+// that has it.
+func TestCancellation_reason(t *testing.T) {
+	text := func(s string) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	const filler = "all work and no play "
+	for _, w := range wires {
+		for _, modern := range []bool{false, true} {
+			if modern && w.name == "HTTP" {
+				continue // its clients close the stream
+			}
+			t.Run(fmt.Sprintf("%s/modern=%t", w.name, modern), func(t *testing.T) {
+				t.Parallel()
+				s := newCancelScene(t, patience)
+				wire := w.open(t, s.front)
+				if !modern {
+					wire.answer(0, initialize)
+					wire.send(ready)
+				}
+				long := strings.Repeat(filler, 1000)
+				for i, row := range []struct{ reason, want string }{
+					{`"User navigated away"`, "User navigated away"},
+					{text("two\nlines \x1b[31m\u202ered"), `two lines \x1b[31m\u202ered`},
+					{text("my PIN is 4711-0815"), "my PIN is [sensitive]"},
+					{text(long), long[:1021] + "…"},
+					{`{"not":"a text"}`, ""}, {`""`, ""}, {`null`, ""},
+				} {
+					id := i + 1
+					wire.send(callWait(id, "wait", `{"pin":"4711-0815"}`, modern))
+					<-s.began
+					wire.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, row.reason))
+					s.check(cancellation{"client", row.want})
+				}
+				wire.send(callWait(20, "outer", `{}`, modern))
+				<-s.began
+				<-s.began
+				wire.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":20,"reason":"no more"}}`)
+				s.check(cancellation{"client", "no more"}) // of the inner call
+				s.check(cancellation{"client", "no more"})
+				wire.send(callWait(21, "wait", `{}`, modern))
+				<-s.began
+				wire.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":21}}`)
+				s.check(cancellation{"client", ""})
+				if text := s.log.String(); strings.Contains(text, "4711-0815") {
+					t.Errorf("the log holds a sensitive value:\n%s", text)
+				}
+			})
+		}
+	}
+}
+
+// TestCancellation_whileAsked cancels calls, and closes their connection, while
+// their clients have been asked something.
+func TestCancellation_whileAsked(t *testing.T) {
+	able := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
+	for _, w := range wires {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newCancelScene(t, time.Nanosecond)
+			wire := w.open(t, s.front)
+			wire.answer(0, able)
+			wire.send(ready)
+			for id, end := range []func(){
+				func() {
+					wire.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"never mind"}}`)
+				},
+				func() { wire.close() },
+			} {
+				if w.name == "HTTP" && id > 0 {
+					continue // a client that has a stream may come back to it for a minute
+				}
+				wire.send(callWait(id+1, "asks", `{}`, false))
+				for asked := false; !asked; {
+					asked = strings.Contains(string(wire.next()), "elicitation/create")
+				}
+				if e := <-s.ended; e.Outcome != "input_required" {
+					t.Errorf("the first leg ends with %+v", e)
+				}
+				end()
+				s.check([]cancellation{{"client", "never mind"}, {"connection", "the connection was closed"}}[id])
+			}
+		})
+	}
+}
+
+// TestCancellation_connection closes the connection under a call.
+func TestCancellation_connection(t *testing.T) {
+	for _, w := range wires {
+		for _, modern := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/modern=%t", w.name, modern), func(t *testing.T) {
+				t.Parallel()
+				s := newCancelScene(t, time.Nanosecond)
+				wire := w.open(t, s.front)
+				if !modern {
+					wire.answer(0, initialize)
+					wire.send(ready)
+				}
+				wire.send(callWait(1, "wait", `{}`, modern))
+				<-s.began
+				wire.close()
+				s.check(cancellation{"connection", "the connection was closed"})
+			})
+		}
+	}
+	t.Run("REST", func(t *testing.T) {
+		t.Parallel()
+		s := newCancelScene(t, patience)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, listen(t, s.front)+"/mcp/execute", strings.NewReader(`{"tool":"wait","arguments":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		gone := make(chan error, 1)
+		go func() {
+			_, err := http.DefaultClient.Do(r)
+			gone <- err
+		}()
+		<-s.began
+		cancel()
+		if err := <-gone; err == nil {
+			t.Error("the call was answered")
+		}
+		s.check(cancellation{"connection", "the connection was closed"})
+	})
+}
+
+// TestCancellation_session ends the session under a call.
+func TestCancellation_session(t *testing.T) {
+	s := newCancelScene(t, patience)
+	wire := openHTTPWire(t, s.front)
+	wire.answer(0, initialize)
+	wire.send(ready)
+	wire.send(callWait(1, "wait", `{}`, false))
+	<-s.began
+	r, err := http.NewRequest(http.MethodDelete, wire.url+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", wire.session)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	s.check(cancellation{"session", "the session has ended"})
+}
+
+// TestCancellation_task cancels a task, and shuts the server down under another.
+func TestCancellation_task(t *testing.T) {
+	s := newCancelScene(t, time.Nanosecond)
+	c := taskClient{t, listen(t, s.front)}
+	made := c.call("wait", "{}")
+	<-s.began
+	c.send("tasks/cancel", made.ID, fmt.Sprintf(`"taskId":%q`, made.ID))
+	s.check(cancellation{"client", ""})
+	c.call("wait", "{}")
+	<-s.began
+	_ = s.front.Shutdown(context.Background()) // which says that a call was cut
+	s.check(cancellation{"server", "the server is shutting down"})
+}
