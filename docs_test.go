@@ -72,6 +72,42 @@ func TestNoPageHoldsBothSidesOfAMerge(t *testing.T) {
 	}
 }
 
+// TestGoBlocks_areCodeThatRuns: every go block of a page is a part of a file that is compiled
+// and run by its tests.
+func TestGoBlocks_areCodeThatRuns(t *testing.T) {
+	files, err := filepath.Glob("engine/example_*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := ""
+	for _, file := range append(files, "examples/embed/main.go") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code += string(text)
+	}
+	found := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocksOf(string(text)) {
+			if b.info != "go" {
+				continue
+			}
+			found++
+			if !strings.Contains(code, b.text) {
+				t.Errorf("%s:%d: the block is in no file that is compiled", page, b.line)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there is no go block")
+	}
+}
+
 // pages returns the Markdown files that are held to the rules. Decisions are
 // records of their day and are not.
 func pages(t *testing.T) []string {

@@ -31,6 +31,7 @@ var ofNoRequest = map[string]string{
 	"engine the files have more warnings; mcpd status shows them":                                      aLoad,
 	"engine the audit block has changed; restart mcpd to make it take effect":                          aLoad,
 	"engine dropped the token of a user":                                                               anOperator,
+	"engine bodies run in this process":                                                                aServer,
 	"engine what happens to the server cannot be written down":                                         aServer,
 	"internal/limitstore the store of the limits has not taken a place back, which ends by itself":     aServer,
 	"internal/audit the audit log is written, and its upkeep fails":                                    aServer,

@@ -13,7 +13,7 @@ import (
 
 // osPackages may touch the process: its arguments, environment, standard
 // streams and signals. What stands in testdata is no part of the program.
-var osPackages = []string{"cmd/mcpd"}
+var osPackages = []string{"cmd/mcpd", "examples/embed"}
 
 // ofTheProcess are the names of package os, and the packages, that stand for
 // the process.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/serve"
 )
 
 // callers are those that requests give, and as Go code sees them.
@@ -81,7 +80,7 @@ func TestCallerFromContext_outsideOfCall(t *testing.T) {
 
 // TestCallerFromContext_nested: a Go tool that a body calls has the caller of the client.
 func TestCallerFromContext_nested(t *testing.T) {
-	s := unloaded(t, engine.Options{CheckTool: serve.CheckTool, Tools: files("t.hcl", `
+	s := unloaded(t, engine.Options{Tools: files("t.hcl", `
 tool "outer" {
   allow {
     call { tools = ["who"] }

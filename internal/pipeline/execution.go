@@ -28,6 +28,7 @@ type execution struct {
 	root   string
 	leg    int32
 	gone   bool // the call has left the server
+	placed bool // it has a place among those that may run at once
 	cached bool // the result is that of another call
 	spoke  bool // the error is in the words of the body
 	// declined says that the call is not made, and that its policies have no part in it.
@@ -86,11 +87,11 @@ type execution struct {
 // after ctx does. Hooks fire exactly twice: at the start, and at the end or for
 // the error.
 func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
-	running := p.inFlight.Begin()
+	p.inFlight.Begin()
 	serving, loadErr := p.options.Catalog(ctx)
 	x := p.begin(serving, req)
 	x.audit = p.options.Audit()
-	return x.through(ctx, x.admit(running, loadErr))
+	return x.through(ctx, x.admit(loadErr))
 }
 
 // through takes the call through the pipeline between its hooks; refused is why it
@@ -140,6 +141,9 @@ func (x *execution) leave() {
 	x.gone = true
 	if x.charges != nil {
 		x.pipeline.options.Limits.Release(x.charges)
+	}
+	if x.placed {
+		x.pipeline.places.End(x.owner)
 	}
 	x.pipeline.inFlight.End()
 }

@@ -30,8 +30,10 @@ type Pipeline struct {
 	prefix  string // what call ids begin with
 	seed    maphash.Seed
 
-	sequence           atomic.Uint64
-	inFlight           lanes.Calls
+	sequence atomic.Uint64
+	inFlight lanes.Calls
+	// places are those of the calls that were not refused for want of one.
+	places             lanes.Shares
 	calls, failedCalls atomic.Uint64
 }
 

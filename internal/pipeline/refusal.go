@@ -26,13 +26,14 @@ const (
 )
 
 // admit refuses calls that the server has no room or no snapshot for.
-func (x *execution) admit(running int64, loadErr error) *call.Error {
+func (x *execution) admit(loadErr error) *call.Error {
 	switch {
 	case loadErr != nil:
 		return failed(call.ExecutionError, loadErr, unloadedMessage)
 	case x.pipeline.inFlight.Draining():
 		return &call.Error{Code: call.ExecutionError, Message: drainingMessage, RetryAfter: time.Second, Overloaded: true}
-	case running > int64(x.catalog.Concurrency()):
+	}
+	if x.placed = x.pipeline.places.Begin(x.owner, x.catalog.Concurrency()); !x.placed {
 		return overloaded()
 	}
 	return nil
