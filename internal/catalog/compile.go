@@ -202,7 +202,7 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 		problems = append(problems, more...)
 		compiled, more := schema.Compile(from.Schema, from.Range, nil)
 		problems = append(problems, more...)
-		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled})
+		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled, Text: from.Expr.Text})
 	}
 	return problems
 }
