@@ -27,7 +27,13 @@ type Key struct {
 	env  *Env
 	name string
 	body *expression
+	// ofCaller says that the key reads principal.id.
+	ofCaller bool
 }
+
+// OfCaller reports whether the key tells callers apart by principal.id, which callers of
+// another kind or issuer may have too.
+func (k *Key) OfCaller() bool { return k.ofCaller }
 
 // CompileKey compiles a key for one tool: against the schema of its arguments.
 // For a nil tool, which is for limits that cover none, these are not known. The
@@ -56,7 +62,8 @@ func (e *Env) compileKey(src KeySource, t *Tool, s *scope) (*Key, diag.List) {
 	if c.diags.HasErrors() {
 		return nil, c.diags
 	}
-	return &Key{env: e, name: src.Limit, body: body}, c.diags
+	_, ofCaller := Reads(src.Text, "principal", "id")
+	return &Key{env: e, name: src.Limit, body: body, ofCaller: ofCaller}, c.diags
 }
 
 // Eval returns the key of a call. Whatever keeps it from being evaluated is an

@@ -114,3 +114,19 @@ func TestAKeyCostsOneAllocation(t *testing.T) {
 		t.Errorf("a key allocates %v times", got)
 	}
 }
+
+func TestReads(t *testing.T) {
+	for expr, want := range map[string]bool{
+		"principal.id": true, "principal . id == 'a'": true, ".principal.id": true, "[principal.id]": true, "(principal.id)": true,
+		"x == .principal.id": true, "dyn(principal).id": true, "principal.?id": true, "true || principal.id == ''": true,
+		"principal.issuer": false, "args.principal.id": false, "'principal.id'": false, "principal.claims.id": false, "f().principal.id": false,
+		"// principal.id\ntrue": false, "args.id": false, "": false, "agent.agent_id == 'principal.id'": false,
+	} {
+		if _, got := Reads(*inFile(expr), "principal", "id"); got != want {
+			t.Errorf("%s: %v, want %v", expr, got, want)
+		}
+	}
+	if at, _ := Reads(*inFile("true && principal.id == 'a'"), "principal", "id"); at.End.Column-at.Start.Column != len("principal.id") {
+		t.Errorf("it is read at %v", at)
+	}
+}

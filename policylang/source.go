@@ -123,3 +123,38 @@ func (s Source) mayReadTool() bool {
 func mayReadArgs(t diag.Text) bool {
 	return len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")
 }
+
+// Reads returns where an expression first reads a member of a variable, such as
+// principal.id, or the variable as a whole. It looks at the words of the text alone.
+func Reads(t diag.Text, variable, member string) (at diag.Range, reads bool) {
+	tokens, _ := gate(t.Body())
+	word := func(i int) string {
+		if i < 0 || i >= len(tokens) {
+			return ""
+		}
+		return t.Body()[tokens[i].start:tokens[i].end]
+	}
+	for i, first := range tokens {
+		if first.kind != tokenIdent || word(i) != variable || word(i-1) == "." && i > 1 && isOperand(tokens[i-2], word(i-2)) {
+			continue
+		}
+		last := first
+		if word(i+1) == "." {
+			next := i + 2
+			if word(next) == "?" {
+				next++
+			}
+			if word(next) != member {
+				continue
+			}
+			last = tokens[next]
+		}
+		return t.Range(first.start, last.end), true
+	}
+	return diag.Range{}, false
+}
+
+// isOperand reports whether a dot behind a token leads to a member of it.
+func isOperand(t token, word string) bool {
+	return t.kind == tokenIdent || word == ")" || word == "]" || word == "}" || word == "?"
+}

@@ -3,9 +3,12 @@ package catalog
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/policylang"
 )
 
 // addAccess takes in who may enter and what is written down of them, with paths that
@@ -118,4 +121,61 @@ func within(folder, path string) string {
 		return path
 	}
 	return filepath.Join(folder, filepath.FromSlash(path))
+}
+
+// checkIDs warns of rules and inputs that tell callers apart by principal.id alone where
+// several auth blocks may give the same id to different callers.
+func (k *linker) checkIDs(config *hclfile.Config) {
+	var names []string
+	taken := map[string]bool{}
+	for _, auth := range config.Auths {
+		from := auth.Kind
+		switch {
+		case auth.Kind == "anonymous":
+			continue
+		case auth.Tokens != nil:
+			from += " " + auth.Tokens.Issuer
+		}
+		if !taken[from] {
+			taken[from] = true
+			names = append(names, strconv.Quote(auth.Name))
+		}
+	}
+	if len(names) < 2 {
+		return
+	}
+	blocks := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	warn := func(what string, texts ...*diag.Text) {
+		var id diag.Range
+		reads := false
+		for _, text := range texts {
+			if text == nil {
+				continue
+			}
+			if _, issuer := policylang.Reads(*text, "principal", "issuer"); issuer {
+				return
+			}
+			if at, found := policylang.Reads(*text, "principal", "id"); found && !reads {
+				id, reads = at, true
+			}
+		}
+		if reads {
+			k.found.report(diag.List{{
+				Severity: diag.Warning, Code: "ambiguous-principal", Range: id,
+				Summary: fmt.Sprintf("%s tells callers apart by principal.id alone, and the auth blocks %s may give two callers the same id", what, blocks),
+				Detail:  "compare principal.issuer too: the URL of the identity provider, the issuer of the certificate, or '' for API keys and local users",
+			}})
+		}
+	}
+	for _, policies := range [][]hclfile.Policy{config.Policies, k.found.policies} {
+		for i := range policies {
+			p := &policies[i]
+			warn(fmt.Sprintf("policy %q", p.Name), textOf(p.When), textOf(p.Allow), textOf(p.Deny), textOf(p.Approval))
+		}
+	}
+	for _, item := range k.found.items {
+		for i := range item.From {
+			warn(fmt.Sprintf("the input %q", item.From[i].Name), &item.From[i].Text)
+		}
+	}
 }

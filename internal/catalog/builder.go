@@ -246,6 +246,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
 	}
+	found.report(b.tree.Shared())
 	if found.config.Server.Mode == hclfile.Production {
 		found.report(b.config.Foreign())
 		found.report(b.tree.Foreign())

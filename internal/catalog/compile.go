@@ -204,7 +204,7 @@ func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
 		reader := schema.Reader{Numbers: schema.ForScripts, BigInts: inMember(def.BigInts, from.Name)}
 		compiled, more := schema.CompileFor(reader, from.Schema, from.Range, nil)
 		problems = append(problems, more...)
-		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled})
+		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled, Text: from.Expr.Text})
 	}
 	return problems
 }

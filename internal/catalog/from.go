@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -12,6 +13,8 @@ type From struct {
 	Name   string
 	Expr   *policylang.Expr
 	Schema *schema.Schema
+	// Text is the expression as it was written.
+	Text diag.Text
 }
 
 // Told returns the values of the inputs that the server tells, and no caller. An

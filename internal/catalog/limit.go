@@ -31,6 +31,11 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 		if err != nil {
 			return nil, l.Name, err
 		}
+		if l.key.OfCaller() {
+			// Another kind of credential, or another issuer, may have the same id.
+			p := &facts.Caller.Principal
+			text = string(p.Kind) + "\x00" + p.Issuer + "\x00" + text
+		}
 		charges[i].Key = ratelimit.Key(text)
 	}
 	return charges, "", nil

@@ -192,3 +192,37 @@ limit "apart" {
 		t.Errorf("a key that cannot be evaluated: limit %q, error %v", name, err)
 	}
 }
+
+// TestLimitKey_principalsOfOneID counts callers of other kinds and issuers apart, where the
+// key reads their id.
+func TestLimitKey_principalsOfOneID(t *testing.T) {
+	tools := files(map[string]string{"t.hcl": limited + `
+limit "caller" {
+  key  = "principal.id"
+  rate = "1/s"
+}
+limit "tenant" {
+  key  = "string(principal.claims.tenant)"
+  rate = "1/s"
+}
+`, "data/one.txt": "1"})
+	built := New(Options{Tools: tools}).Build(Change{All: true}, nil)
+	if len(built.Problems) > 0 {
+		t.Fatal(built.Problems)
+	}
+	callers, tenants := map[string]bool{}, map[string]bool{}
+	for _, p := range []identity.Principal{
+		{ID: "ada", Kind: identity.KindKey}, {ID: "ada", Kind: identity.KindLocal}, {ID: "ada", Kind: identity.KindToken, Issuer: "https://a.example"},
+		{ID: "ada", Kind: identity.KindToken, Issuer: "https://b.example"}, {ID: "bob", Kind: identity.KindKey}, {ID: "ada", Kind: identity.KindKey},
+	} {
+		p.Claims = map[string]any{"tenant": "acme"}
+		charges, name, err := built.Catalog.Entry(Tools, "a").Charges(t.Context(), policylang.Input{Caller: identity.Caller{Principal: p}})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		callers[charges[0].Key], tenants[charges[1].Key] = true, true
+	}
+	if len(callers) != 5 || len(tenants) != 1 {
+		t.Errorf("5 callers have %d keys, and their tenant %d", len(callers), len(tenants))
+	}
+}

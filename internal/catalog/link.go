@@ -50,6 +50,7 @@ func (b *Builder) link(found *build, registered, federated []*Item) *Catalog {
 	entries, share := k.distinct()
 	k.addPolicies(entries)
 	k.addLimits(entries)
+	k.checkIDs(config)
 	entries = k.leave(entries)
 	k.addOwnLimits(entries)
 	k.addHooks(entries)

@@ -26,8 +26,8 @@ type unit struct {
 	decoded *decoded
 	// staged is what the file defines with other values of variables, by stages.
 	staged map[string]**decoded
-	// foreign says that the file is another user's.
-	foreign bool
+	// foreign says that the file is another user's, shared that its group may write it.
+	foreign, shared bool
 }
 
 // ref is a file that a definition reads. A missing one is remembered as such.
@@ -37,8 +37,8 @@ type ref struct {
 	err   error
 	// used is the last load that read the file for what it serves.
 	used uint64
-	// foreign says that the file is another user's.
-	foreign bool
+	// foreign says that the file is another user's, shared that its group may write it.
+	foreign, shared bool
 }
 
 // read reads a tool file. It keeps before when the content is unchanged, and
@@ -49,7 +49,7 @@ func (t *Tree) read(name string, before *unit) {
 		delete(t.units, name)
 		return
 	}
-	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), foreign: foreign(info)}
+	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), foreign: foreign(info), shared: writableByGroup(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
 		u.parsed = diag.List{{
@@ -59,7 +59,7 @@ func (t *Tree) read(name string, before *unit) {
 		}}
 	}
 	if before != nil && before.hash == u.hash {
-		before.foreign = u.foreign
+		before.foreign, before.shared = u.foreign, u.shared
 		t.units[name] = before
 		return
 	}
@@ -112,7 +112,7 @@ func (t *Tree) open(name string) *ref {
 	default:
 		var info fs.FileInfo
 		r.bytes, info, r.err = content(t.fsys, name, maxReferenced)
-		r.foreign = foreign(info)
+		r.foreign, r.shared = foreign(info), writableByGroup(info)
 	}
 	if t.held += len(r.bytes); t.held > maxHeld {
 		t.held -= len(r.bytes)

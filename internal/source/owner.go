@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"path"
 	"slices"
 
@@ -25,6 +26,38 @@ func (t *Tree) Foreign() diag.List {
 		names[i] = t.display(names[i])
 	}
 	return ofOthers(names)
+}
+
+// Shared warns of the folders and files that this load has read and that their group may
+// write: its members decide what mcpd runs. One warning is about all of them.
+func (t *Tree) Shared() diag.List {
+	names := slices.Clone(t.shared)
+	for name, u := range t.units {
+		if u.shared {
+			names = append(names, name)
+		}
+	}
+	for _, name := range t.used() {
+		if t.refs[name].shared {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	for i := range names {
+		names[i] = t.display(names[i])
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	summary := "this is writable by its group"
+	if more := len(names) - 1; more > 0 {
+		summary = fmt.Sprintf("this and %d more of what is loaded are writable by their groups", more)
+	}
+	return diag.List{{
+		Severity: diag.Warning, Code: "writable-by-group", Range: diag.Range{File: names[0]}, Summary: summary,
+		Detail: "run chmod -R g-w on the folder: who may write here decides what mcpd runs",
+	}}
 }
 
 // Foreign is [Tree.Foreign] for the operator's file, the values beside it and their

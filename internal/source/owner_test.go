@@ -142,3 +142,50 @@ func TestALinkIsAsItsTargetIs(t *testing.T) {
 		t.Errorf("of a file of another's behind a link, %d are told", n)
 	}
 }
+
+// TestTreeShared_groupWritable has real files, folders and referenced files with the modes.
+func TestTreeShared_groupWritable(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name string, mode os.FileMode) {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(toolText("a")), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree := source.New(os.DirFS(folder), "tools.d")
+	warned := func(want ...string) {
+		t.Helper()
+		tree.Update(nil, true)
+		if _, _, err := tree.Open("named.txt"); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range tree.Shared() {
+			got = append(got, p.Severity.String()+" "+p.Code+" "+p.Range.File+": "+p.Summary)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	write("a.hcl", 0o644)
+	write("sub/b.hcl", 0o600)
+	write("named.txt", 0o640)
+	warned()
+	write("a.hcl", 0o664)
+	warned("warning writable-by-group tools.d/a.hcl: this is writable by its group")
+	write("named.txt", 0o664)
+	if err := os.Chmod(filepath.Join(folder, "sub"), 0o775); err != nil {
+		t.Fatal(err)
+	}
+	warned("warning writable-by-group tools.d/a.hcl: this and 2 more of what is loaded are writable by their groups")
+	write("a.hcl", 0o644)
+	write("named.txt", 0o644)
+	warned("warning writable-by-group tools.d/sub: this is writable by its group")
+}

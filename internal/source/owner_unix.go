@@ -18,3 +18,6 @@ func foreign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }
+
+// writableByGroup reports whether all members of a file's group may write it.
+func writableByGroup(info fs.FileInfo) bool { return info != nil && info.Mode().Perm()&0o020 != 0 }

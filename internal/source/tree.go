@@ -47,8 +47,8 @@ type Tree struct {
 	looked, deep int
 	// problems are those of the folder itself: of names, links and rights.
 	problems diag.List
-	// foreign are the folders that are another user's.
-	foreign []string
+	// foreign are the folders that are another user's, shared those that their group may write.
+	foreign, shared []string
 	// warnings are those of hidden files, by path.
 	warnings map[string]diag.Diagnostic
 
@@ -93,7 +93,7 @@ func (t *Tree) rescan() {
 	old := t.units
 	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
 	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
-	t.foreign = nil
+	t.foreign, t.shared = nil, nil
 	t.full, t.linked, t.looked, t.deep = false, false, 0, 0
 	if t.fsys == nil {
 		return
@@ -121,6 +121,9 @@ func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
 		}
 		if foreign(info) {
 			t.foreign = append(t.foreign, folder)
+		}
+		if writableByGroup(info) && !mounted {
+			t.shared = append(t.shared, folder)
 		}
 	}
 	for _, entry := range entries {
