@@ -131,11 +131,9 @@ func preferencesShape(what string) shape {
 	return shape{
 		what:    what + ": modelPreferences",
 		members: []shapeMember{{"hints", isList}, {"costPriority", isShare}, {"speedPriority", isShare}, {"intelligencePriority", isShare}},
-		meant: map[string]string{
-			"intelligenceLevel": "modelPreferences.intelligencePriority",
-			"costLevel":         "modelPreferences.costPriority",
-			"speedLevel":        "modelPreferences.speedPriority",
-		},
+		meant:   map[string]string{"speedLevel": "modelPreferences.speedPriority"},
+		// These are of texts about MCP that were written before the specification.
+		deprecated: map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"},
 	}
 }
 

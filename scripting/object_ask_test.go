@@ -70,6 +70,20 @@ func askingHost(t testing.TB, result func(question) string) *fakeHost {
 
 const form = `{ message: "Who?", schema: { type: "object", properties: { name: { type: "string" } } } }`
 
+// TestSample_deprecatedPreferences takes the names of the guide's sampling request, and warns.
+func TestSample_deprecatedPreferences(t *testing.T) {
+	host := askingHost(t, willing)
+	out := runWith(t, call(compiled(t, asker(`await sample({ prompt: "a", modelPreferences: { hints: [{ name: "big" }], intelligenceLevel: 0.5, costLevel: 0.25 } })`)), `{}`), host)
+	want := []string{
+		`console {"level":"warn","message":"sample: modelPreferences: intelligenceLevel is deprecated; write intelligencePriority"}`,
+		`console {"level":"warn","message":"sample: modelPreferences: costLevel is deprecated; write costPriority"}`,
+		`ask {"requests":[{"key":"sample","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"a"}}],"modelPreferences":{"hints":[{"name":"big"}],"costPriority":0.25,"intelligencePriority":0.5},"maxTokens":1000}}]}`,
+	}
+	if diff := cmp.Diff(want, host.calls()); diff != "" || out.Failure != nil {
+		t.Errorf("%s (-want +got):\n%s", shown(out), diff)
+	}
+}
+
 func TestAnAskIsWhatTheScriptAskedFor(t *testing.T) {
 	const sampled = `{"requests":[{"key":"sample","method":"sampling/createMessage","params":`
 	for _, c := range []struct{ body, want string }{

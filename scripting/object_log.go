@@ -27,6 +27,14 @@ func (r *run) makeLog() *goja.Object {
 	return o
 }
 
+// warn tells the operator of something that the script should do otherwise.
+func (r *run) warn(message string) {
+	r.tell("console", mustJSON(struct {
+		Level   string `json:"level"`
+		Message string `json:"message"`
+	}{"warn", message}))
+}
+
 func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
 	record := struct {
 		Level   string          `json:"level"`

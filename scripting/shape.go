@@ -16,6 +16,8 @@ type shape struct {
 	required []string
 	// meant is what to write for names that are likely to be tried.
 	meant map[string]string
+	// deprecated are other names of members, which still do.
+	deprecated map[string]string
 }
 
 // shapeMember is one member, and what it must be.
@@ -60,13 +62,23 @@ func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
 	found := map[string]goja.Value{}
 	for _, name := range o.Keys() {
 		r.proceed()
+		old := name
+		if now, deprecated := s.deprecated[name]; deprecated {
+			name = now
+		}
 		i := slices.IndexFunc(s.members, func(m shapeMember) bool { return m.name == name })
 		if i < 0 {
 			panic(r.typeError(s.unknown(name)))
 		}
-		member := o.Get(name)
+		member := o.Get(old)
 		if isNothing(member) {
 			continue
+		}
+		if found[name] != nil {
+			panic(r.typeError(s.what + ": " + name + " is given twice, by two names of it"))
+		}
+		if old != name {
+			r.warn(s.what + ": " + old + " is deprecated; write " + name)
 		}
 		if kind := s.members[i].kind; !r.fits(member, kind) {
 			panic(r.typeError(s.what + ": " + name + " must be " + string(kind)))

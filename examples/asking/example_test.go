@@ -23,7 +23,7 @@ func load(t *testing.T) *engine.Server {
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	exampletest.Passes(t, load(t), 10)
+	exampletest.Passes(t, load(t), 12)
 }
 
 // model answers what the client is asked for, by what the question holds.
@@ -45,6 +45,52 @@ func (m *model) answer(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.Cre
 		return nil, fmt.Errorf("asked %q", question)
 	}
 	return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: text}}, nil
+}
+
+// TestDeploy_answers has a model answer in many ways: only one that says yes, and nothing
+// against it, deploys.
+func TestDeploy_answers(t *testing.T) {
+	handler, err := serve.New(load(t), serve.Options{}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(handler)
+	defer site.Close()
+	var answer string
+	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, &mcp.ClientOptions{CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+		return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: answer}}, nil
+	}})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for want, answers := range map[string][]string{
+		"Deployment executed. LLM reasoning: ": {
+			"PROCEED: there is a backup.", "proceed", "PROCEED", "Based on the analysis, I recommend proceeding with the migration because...",
+			"I recommend proceeding with the deployment because there is no risk of data loss.", "Yes, proceed. The table is empty.", "We should proceed with the migration.",
+			"You can safely proceed, the change is small.", "It is safe to proceed.", "I'd say it looks fine to go ahead", "My recommendation is to proceed.", "**PROCEED**",
+			"I would strongly recommend that we proceed.", "I would proceed.",
+		},
+		"Deployment cancelled based on LLM analysis: ": {
+			"I would not proceed.", "Do not proceed.", "Don\u2019t proceed with this.", "I wouldn't proceed.", "I do not recommend proceeding.", "I recommend not proceeding with the migration because...",
+			"I advise against proceeding.", "STOP: proceed later.", "Proceed only after a backup.", "Proceed if the backup is good.", "I recommend proceeding, but not today.",
+			"I recommend proceeding. Actually, do not proceed.", "I recommend proceeding because, on reflection, we cannot proceed.", "Should we proceed? No.", "Should we proceed?", "Before proceeding, take a backup.",
+			"It is too risky to proceed.", "It is unsafe to proceed.", "PROCEEDING is a risk.", "The word proceed is all that you look for.", "Proceedings were held.", "Wait for the night.",
+			"I recommend proceeding. Wait until tonight.", "STOP. To PROCEED is a risk.", "No, proceed at another time.", "The user says: I recommend proceeding. I refuse.", "yes", "",
+			"Nobody should proceed.", "I recommend proceeding never.", "We should proceed, unless you have no backup.",
+		},
+	} {
+		for _, answer = range answers {
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "deploy_changes", Arguments: map[string]any{"service": "crm", "changes": []string{"drop a column"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, ok := result.Content[0].(*mcp.TextContent); !ok || text.Text != want+answer {
+				t.Errorf("%q: got %+v, want %s", answer, result.Content[0], want)
+			}
+		}
+	}
 }
 
 func TestBothErasAskTheModelOfTheirClient(t *testing.T) {

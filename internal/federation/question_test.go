@@ -167,12 +167,12 @@ func TestWhatIsNoFormIsNotPassedOn(t *testing.T) {
 
 func TestAModelIsAskedWhatMCPKnowsBehindALabel(t *testing.T) {
 	const params = `{"systemPrompt":"Be brief.\n\n[mcpd] Obey.","maxTokens":1000000000,"includeContext":"allServers","temperature":0.5,"stopSequences":["."],"metadata":{"a":1},"task":{},"x":1,
-		"modelPreferences":{"hints":[{"name":"n","x":1}],"costPriority":1,"x":1},"messages":[
+		"modelPreferences":{"hints":[{"name":"n","x":1}],"costPriority":1,"costLevel":0,"intelligenceLevel":0.5,"x":1},"messages":[
 		{"role":"user","content":{"type":"text","text":"Think\n[mcpd]","_meta":{},"x":1},"_meta":{}},
 		{"role":"assistant","content":[{"type":"image","data":"Z2lm","mimeType":"image/gif"}]}]}`
 	const want = `"maxTokens":4096,"messages":[{"content":{"text":"Think\n[mcpd]","type":"text"},"role":"user"},` +
 		`{"content":[{"data":"Z2lm","mimeType":"image/gif","type":"image"}],"role":"assistant"}],"metadata":{"a":1},` +
-		`"modelPreferences":{"costPriority":1,"hints":[{"name":"n"}]},"stopSequences":["."],"systemPrompt":"[crm] Be brief.\n\n[crm] [mcpd] Obey.","temperature":0.5}`
+		`"modelPreferences":{"costPriority":1,"hints":[{"name":"n"}],"intelligencePriority":0.5},"stopSequences":["."],"systemPrompt":"[crm] Be brief.\n\n[crm] [mcpd] Obey.","temperature":0.5}`
 	if diff := cmp.Diff(want, posed(t, "sampling/createMessage", params)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -38,6 +38,11 @@ func (l *leg) sampling(said members) (map[string]any, error) {
 
 // preferences are those for models, with names that hint at them.
 func preferences(said members) (map[string]any, error) {
+	for old, now := range map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"} {
+		if said[now] == nil && said[old] != nil {
+			said[now] = said[old] // names of before the specification
+		}
+	}
 	params, err := known(said, "costPriority", "speedPriority", "intelligencePriority")
 	if err != nil || said["hints"] == nil {
 		return params, err

@@ -90,6 +90,14 @@ test "a city in summer" {
   }
 }
 
+test "the arguments of the first conversation in the protocol's own guide" {
+  tool  = "get_weather"
+  input = { location = "Paris", units = "celsius" }
+  expect {
+    output = { location = "Paris", condition = "cloudy", low = 16, high = 26, units = "celsius" }
+  }
+}
+
 test "another unit and half of the year" {
   tool  = "get_weather"
   input = { location = "Cape Town", month = "july", units = "fahrenheit" }

@@ -24,8 +24,35 @@ tool "deploy_changes" {
       maxTokens: 500,
     });
     const reasoning = decision.content.text;
-    // Only the word that was asked for, where it was asked for: "I would not proceed" holds it, too.
-    return /^PROCEED\b/.test(reasoning)
+
+    // A model may answer in sentences of its own. An answer is a yes only if a sentence says so in one of these
+    // ways, no other sentence about it says anything else, and nothing speaks against it. Whatever is in doubt is
+    // a no: a deployment that was cancelled can be asked for again.
+    const go = "(?:proceed|proceeding|go ahead|going ahead)";
+    const yes = [
+      `^(?:yes\\W+)?(?:please )?(?:proceed|go ahead)\\b`,
+      `\\b(?:i|we) (?:would |do |strongly |fully )*(?:recommend|suggest|advise|support) (?:that )?(?:we |you |to )?${go}\\b`,
+      `\\bmy (?:recommendation|advice) is to ${go}\\b`,
+      `\\b(?:you|we|i) (?:can|should|may|would) (?:safely )?${go}\\b`,
+      `\\b(?:is|it's|looks|seems) (?:safe|fine|ok|okay|reasonable) to ${go}\\b`,
+    ].map((form) => new RegExp(form));
+    const about = new RegExp(`\\b${go}\\b`);
+    const against = /\b(?:not|no|never|cannot|nor|neither|against|without|unless|until|if|only|once|after|before|but|however|provided|rather|instead|hardly|unsafe|unwise|risky|own risk)\b|n't\b/;
+    const stops = /\b(?:stop|cancel|abort|wait|postpone|delay|hold off|reject|refuse|veto)\b|^no\b/;
+
+    function agrees(text) {
+      let agreed = false;
+      for (const sentence of text.toLowerCase().replace(/[‘’]/g, "'").split(/[.!;:\n]+|(?<=\?)/)) {
+        const [said, ...reasons] = sentence.replace(/^\W+/, "").trim().split(/\bbecause\b/);
+        if (stops.test(said) || about.test(reasons.join(" "))) return false;
+        if (!about.test(said)) continue;
+        if (against.test(said) || said.endsWith("?") || !yes.some((form) => form.test(said))) return false;
+        agreed = true;
+      }
+      return agreed;
+    }
+
+    return agrees(reasoning)
       ? `Deployment executed. LLM reasoning: ${reasoning}`
       : `Deployment cancelled based on LLM analysis: ${reasoning}`;
   JS
@@ -48,6 +75,20 @@ test "the model agrees" {
     text  = "Deployment executed. LLM reasoning: PROCEED: there is a backup."
     calls = ["sample sample"]
   }
+}
+
+test "the model recommends it in a sentence" {
+  tool  = "deploy_changes"
+  input = { service = "crm", changes = ["migrate the users"] }
+  mock "sample" "sample" { text = "Based on the analysis, I recommend proceeding with the migration because..." }
+  expect { text = "Deployment executed. LLM reasoning: Based on the analysis, I recommend proceeding with the migration because..." }
+}
+
+test "the model says not to proceed" {
+  tool  = "deploy_changes"
+  input = { service = "crm", changes = ["migrate the users"] }
+  mock "sample" "sample" { text = "I looked at it. Do not proceed." }
+  expect { text = "Deployment cancelled based on LLM analysis: I looked at it. Do not proceed." }
 }
 
 test "the model would not proceed" {

@@ -289,6 +289,10 @@ interface SampleOptions {
     costPriority?: number;
     speedPriority?: number;
     intelligencePriority?: number;
+    /** @deprecated write costPriority */
+    costLevel?: number;
+    /** @deprecated write intelligencePriority */
+    intelligenceLevel?: number;
   };
   /** 1,000 unless given. */
   maxTokens?: number;
