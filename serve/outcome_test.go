@@ -162,8 +162,9 @@ func (l *hookLog) take() []string {
 }
 
 // TestTheSameCallHasTheSameOutcomeOnEveryTransport makes 240 calls of every
-// kind over each transport: code, message, value and hook events are the same,
-// and nothing that a script can see tells which transport carried it.
+// kind over each transport: code, message, value, hook events, audit records and
+// spans are the same but for [mayDiffer], and nothing that a script can see tells
+// which transport carried it.
 func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 	calls := outcomeCalls()
 	if len(calls) < 240 {
@@ -174,16 +175,25 @@ func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 		Hooks   []string
 	}
 	var want []record
+	var wantRecords, wantSpans []string
 	for i, open := range transports {
 		t.Run(open.name, func(t *testing.T) {
-			var log hookLog
-			client := open.connect(t, newFront(t, &log))
+			v := newEvidence(t, outcomeTools)
+			addGoTools(t, v.server)
 			var got []record
-			for _, c := range calls {
-				got = append(got, record{client(c), log.take()})
-			}
+			t.Run("calls", func(t *testing.T) { // whose client goes before the server does
+				client := open.connect(t, v.serve())
+				for _, c := range calls {
+					got = append(got, record{client(c), v.take()})
+				}
+			})
+			v.close()
+			records, spans := v.records(), v.spans()
 			if i == 0 {
-				want = got
+				want, wantRecords, wantSpans = got, records, spans
+				if len(records) != len(calls) || len(spans) < len(calls) {
+					t.Errorf("%d calls have %d records and %d spans", len(calls), len(records), len(spans))
+				}
 				checkSpread(t, calls, func(i int) outcome { return got[i].Outcome })
 				return
 			}
@@ -191,6 +201,12 @@ func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 				if diff := cmp.Diff(want[j], got[j]); diff != "" {
 					t.Errorf("%s %s: %s and %s differ (-first +this)\n%s", calls[j].tool, calls[j].args, transports[0].name, open.name, diff)
 				}
+			}
+			if diff := cmp.Diff(wantRecords, records); diff != "" {
+				t.Errorf("the records of %s and %s differ (-first +this)\n%s", transports[0].name, open.name, diff)
+			}
+			if diff := cmp.Diff(wantSpans, spans); diff != "" {
+				t.Errorf("the spans of %s and %s differ (-first +this)\n%s", transports[0].name, open.name, diff)
 			}
 		})
 	}

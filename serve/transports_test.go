@@ -52,17 +52,23 @@ func overREST(t *testing.T, front *serve.Front) func(call) outcome {
 	return func(c call) outcome {
 		body := fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s}`, c.tool, c.args, agentClaim)
 		_, answer := post(t, url+"/mcp/execute", body, nil)
-		var wire struct {
-			Result         json.RawMessage
-			Error, Message string
-			Trace          string
-		}
-		decode(t, answer, &wire)
-		if wire.Error != "" {
-			return outcome{Code: wire.Error, Message: wire.Message, Trace: wire.Trace, NamesFile: namesFile(answer)}
-		}
-		return outcome{Value: textual(wire.Result), NamesFile: namesFile(answer)}
+		return readREST(t, answer)
 	}
+}
+
+// readREST reads the answer to POST /mcp/execute.
+func readREST(t *testing.T, answer []byte) outcome {
+	t.Helper()
+	var wire struct {
+		Result         json.RawMessage
+		Error, Message string
+		Trace          string
+	}
+	decode(t, answer, &wire)
+	if wire.Error != "" {
+		return outcome{Code: wire.Error, Message: wire.Message, Trace: wire.Trace, NamesFile: namesFile(answer)}
+	}
+	return outcome{Value: textual(wire.Result), NamesFile: namesFile(answer)}
 }
 
 // textual returns a value as MCP would show it: a string is its own text.

@@ -52,6 +52,8 @@ type execution struct {
 	audit *audit.Log
 	// span is that of the call, which does nothing where nothing is traced.
 	span telemetry.Span
+	// script is that of the body, once it runs.
+	script telemetry.Span
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
@@ -159,6 +161,7 @@ func (x *execution) Late(ctx context.Context, reason error) {
 		err = canceled(ctx)
 		x.noteCancellation(ctx, err)
 	}
+	x.script.End() // the function may go on for ever
 	result := x.settle(context.WithoutCancel(ctx), call.Result{}, err)
 	x.leave()
 	x.req.Late.Answer(result)

@@ -61,14 +61,14 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 	defer bounded.Cancel(nil)
 	x.place.Ends(bounded.Cancel)
 	invocation := x.invocation(pause)
-	script := x.span.Child("script")
-	invocation.Host.Span = script
+	x.script = x.span.Child("script")
+	invocation.Host.Span = x.script
 	if x.mocks == nil {
 		invocation.Host.Metrics = x.pipeline.options.Metrics
 	}
 	began := x.pipeline.options.Now()
-	outcome, err := x.body.Run(script.In(bounded), invocation)
-	script.End()
+	outcome, err := x.body.Run(x.script.In(bounded), invocation)
+	x.script.End()
 	if input, ok := errors.AsType[*gofunc.InputError](err); ok {
 		return call.Result{}, invalidInput(x.entry.Item, []schema.Violation{{Path: input.Path, Message: input.Reason()}})
 	}

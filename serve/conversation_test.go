@@ -1,0 +1,383 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/serve"
+)
+
+const conversationTools = `
+tool "asks" {
+  timeout = "5m"
+  allow {
+    ask {
+      elicit = true
+      sample = true
+      roots  = true
+    }
+  }
+  input "what" { type = string }
+  run = <<JS
+    const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    const message = { role: "user", content: { type: "text", text: "a name?" } };
+    switch (input.what) {
+      case "form": return (await elicit("who", { message: "who?", schema })).content.name;
+      case "sample": return (await sample("name", { messages: [message], maxTokens: 10 })).content.text;
+      case "roots": return (await roots("roots")).map(r => r.uri).join();
+      case "all": {
+        const got = await ask({ a: elicit.form({ message: "who?", schema }), b: sample.message({ messages: [message], maxTokens: 10 }), c: roots.list() });
+        return [got.a.content.name, got.b.content.text, got.c.length].join(" ");
+      }
+      case "twice": {
+        const first = (await elicit("first", { message: "who?", schema })).content.name;
+        return first + (await elicit("second", { message: "after " + first + "?", schema })).content.name;
+      }
+    }
+  JS
+}
+tool "wipe" {
+  timeout = "5m"
+  input "disk" { type = string }
+  run = "return 'wiped ' + input.disk;"
+}
+policy "wipes_are_approved" {
+  tools             = ["wipe"]
+  requires_approval = "args.disk != 'scratch'"
+  reason            = "all is lost"
+}
+tool "wait" {
+  timeout = "5m"
+  run     = "await new Promise(done => setTimeout(done, 300_000));"
+}
+`
+
+// conversation is a call and what its client answers to what it is asked.
+type conversation struct {
+	name string
+	call
+	// refuses has the client decline, or cancel, what it is asked; "" accepts.
+	refuses string
+}
+
+var conversations = []conversation{
+	{"form", call{"asks", `{"what":"form"}`}, ""},
+	{"form declined", call{"asks", `{"what":"form"}`}, "decline"},
+	{"form cancelled", call{"asks", `{"what":"form"}`}, "cancel"},
+	{"sample", call{"asks", `{"what":"sample"}`}, ""},
+	{"roots", call{"asks", `{"what":"roots"}`}, ""},
+	{"all at once", call{"asks", `{"what":"all"}`}, ""},
+	{"one after the other", call{"asks", `{"what":"twice"}`}, ""},
+	{"approval", call{"wipe", `{"disk":"sda"}`}, ""},
+	{"approval declined", call{"wipe", `{"disk":"sda"}`}, "decline"},
+	{"no approval needed", call{"wipe", `{"disk":"scratch"}`}, ""},
+}
+
+// answerTo is what the client of a conversation answers to a request of the server.
+func (c conversation) answerTo(method string, params json.RawMessage) string {
+	switch {
+	case method == "sampling/createMessage":
+		return `{"role":"assistant","content":{"type":"text","text":"Bob"},"model":"m-1","stopReason":"endTurn"}`
+	case method == "roots/list":
+		return `{"roots":[{"uri":"file:///a","name":"a"},{"uri":"file:///b"}]}`
+	case c.refuses != "":
+		return fmt.Sprintf(`{"action":%q}`, c.refuses)
+	}
+	content := `{"name":"Ann"}`
+	var form struct {
+		RequestedSchema struct {
+			Properties map[string]struct{ Type string }
+		}
+	}
+	if json.Unmarshal(params, &form) == nil && form.RequestedSchema.Properties["name"].Type == "" {
+		filled := map[string]any{} // the form of an approval
+		for name, property := range form.RequestedSchema.Properties {
+			filled[name] = map[string]any{"boolean": true, "string": "x"}[property.Type]
+		}
+		encoded, _ := json.Marshal(filled) // plain data always encodes
+		content = string(encoded)
+	}
+	return `{"action":"accept","content":` + content + `}`
+}
+
+// talk makes a call and answers what it is asked. asked is what that was, in order by the
+// rounds, each of which may come in any order.
+type talk func(c conversation) (asked []string, o outcome)
+
+// speaker is a client that talks, and cancels the call that it has under way.
+type speaker struct {
+	talk   talk
+	start  func(c call)
+	cancel func(reason string)
+}
+
+// speakers are the clients of all transports and eras.
+var speakers = []struct {
+	name string
+	open func(*testing.T, *serve.Front) speaker
+}{
+	{"REST", restSpeaker},
+	{"legacy HTTP", legacySpeaker(openHTTPWire)}, {"modern HTTP", modernSpeaker(openHTTPWire, true)},
+	{"legacy HTTP+SSE", legacySpeaker(openSSEWire)}, {"modern HTTP+SSE", modernSpeaker(openSSEWire, false)},
+	{"legacy WebSocket", legacySpeaker(openSocketWire)}, {"modern WebSocket", modernSpeaker(openSocketWire, false)},
+	{"legacy stdio", legacySpeaker(openStdioWire)}, {"modern stdio", modernSpeaker(openStdioWire, false)},
+}
+
+// question returns a request of the server as it is compared.
+func question(t *testing.T, method string, params json.RawMessage) string {
+	if len(params) == 0 {
+		params = json.RawMessage(`{}`)
+	}
+	return method + " " + normal(t, params, map[string]string{})
+}
+
+func requestOf(c call) mcptest.Request {
+	return mcptest.Request{Method: "tools/call", Name: c.tool, Params: fmt.Sprintf(`"name":%q,"arguments":%s`, c.tool, c.args)}
+}
+
+// cancelledBy returns the notification that cancels a request.
+func cancelledBy(id int, reason string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%q}}`, id, reason)
+}
+
+// legacySpeaker is asked by requests in the midst of its calls.
+func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *serve.Front) speaker {
+	return func(t *testing.T, front *serve.Front) speaker {
+		w, id := open(t, front), 0
+		w.answer(0, strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{},"sampling":{},"roots":{}}`, 1))
+		w.send(ready)
+		start := func(c call) {
+			id++
+			w.send(messageOf(id, requestOf(c), metaAgent))
+		}
+		return speaker{start: start, cancel: func(reason string) { w.send(cancelledBy(id, reason)) }, talk: func(c conversation) (asked []string, o outcome) {
+			start(c.call)
+			for {
+				message := w.next()
+				var m struct {
+					ID     json.RawMessage
+					Method string
+					Params json.RawMessage
+				}
+				decode(t, message, &m)
+				switch {
+				case m.Method != "" && m.ID != nil:
+					asked = append(asked, question(t, m.Method, m.Params))
+					w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, c.answerTo(m.Method, m.Params)))
+				case m.Method == "" && string(m.ID) == fmt.Sprint(id):
+					return asked, read(t, message)
+				}
+			}
+		}}
+	}
+}
+
+// modernSpeaker is asked by the results of its calls, and makes them again. It cancels by
+// closing the connection where nothing else does.
+func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(*testing.T, *serve.Front) speaker {
+	meta := strings.Replace(metaModern, `Capabilities":{}`, `Capabilities":{"elicitation":{},"sampling":{},"roots":{}}`, 1)
+	return func(t *testing.T, front *serve.Front) speaker {
+		w, id := open(t, front), 0
+		talk := func(c conversation) (asked []string, o outcome) {
+			for more := ""; ; {
+				id++
+				message := w.answer(id, messageOf(id, requestOf(c.call), meta+more))
+				var m struct {
+					Result struct {
+						ResultType    string
+						InputRequests map[string]struct {
+							Method string
+							Params json.RawMessage
+						}
+						RequestState string
+					}
+				}
+				if decode(t, message, &m); m.Result.ResultType != "input_required" {
+					return asked, read(t, message)
+				}
+				answers := map[string]json.RawMessage{}
+				for key, r := range m.Result.InputRequests {
+					asked = append(asked, question(t, r.Method, r.Params))
+					answers[key] = json.RawMessage(c.answerTo(r.Method, r.Params))
+				}
+				encoded, err := json.Marshal(answers)
+				if err != nil {
+					t.Fatal(err)
+				}
+				more = fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, encoded, m.Result.RequestState)
+			}
+		}
+		start := func(c call) {
+			id++
+			w.send(messageOf(id, requestOf(c), meta))
+		}
+		cancel := func(reason string) { w.send(cancelledBy(id, reason)) }
+		if closes {
+			cancel = func(string) { w.close() }
+		}
+		return speaker{talk, start, cancel}
+	}
+}
+
+// restSpeaker is asked by answers, as a modern client is.
+func restSpeaker(t *testing.T, front *serve.Front) speaker {
+	url := listen(t, front)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	body := func(c call, more string) string {
+		return fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s,"can":["form","sample","roots"]%s}`, c.tool, c.args, agentClaim, more)
+	}
+	return speaker{
+		talk: func(c conversation) (asked []string, o outcome) {
+			for more := ""; ; {
+				_, answer := post(t, url+"/mcp/execute", body(c.call, more), nil)
+				var m struct {
+					Ask *struct {
+						Requests []struct {
+							Key, Method string
+							Params      json.RawMessage
+						}
+						State string
+					}
+				}
+				if decode(t, answer, &m); m.Ask == nil {
+					return asked, readREST(t, answer)
+				}
+				answers := map[string]json.RawMessage{}
+				for _, r := range m.Ask.Requests {
+					asked = append(asked, question(t, r.Method, r.Params))
+					answers[r.Key] = json.RawMessage(c.answerTo(r.Method, r.Params))
+				}
+				encoded, err := json.Marshal(answers)
+				if err != nil {
+					t.Fatal(err)
+				}
+				more = fmt.Sprintf(`,"state":%q,"answers":%s`, m.Ask.State, encoded)
+			}
+		},
+		start: func(c call) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp/execute", strings.NewReader(body(c, "")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				if response, err := http.DefaultClient.Do(r); err == nil {
+					response.Body.Close()
+					t.Error("the call was answered")
+				}
+			}()
+			t.Cleanup(func() { <-done })
+		},
+		cancel: func(string) { cancel() },
+	}
+}
+
+// TestConversations_sameOnEveryTransport has clients of all transports and eras asked for
+// forms, samples, roots and approvals, and cancel a call: what they are asked, what comes of
+// it, and what hooks, the audit log and spans tell are the same, but for [mayDiffer] and for
+// how a client cancels.
+func TestConversations_sameOnEveryTransport(t *testing.T) {
+	type record struct {
+		Name    string
+		Asked   []string
+		Outcome outcome
+		Events  []string
+	}
+	type all struct {
+		Records      []record
+		Audit, Spans []string
+	}
+	var want all
+	for i, open := range speakers {
+		t.Run(open.name, func(t *testing.T) {
+			v := newEvidence(t, conversationTools)
+			var got all
+			t.Run("calls", func(t *testing.T) { // whose client goes before the server does
+				client := open.open(t, v.serve())
+				for _, c := range conversations {
+					asked, outcome := client.talk(c)
+					slices.Sort(asked)
+					got.Records = append(got.Records, record{c.name, asked, outcome, v.take()})
+				}
+				client.start(call{"wait", `{}`})
+				v.until(t, func(events []string) bool { return len(events) == 1 })
+				client.cancel("no more")
+				v.until(t, func(events []string) bool { return len(events) == 2 })
+				got.Records = append(got.Records, record{Name: "cancelled", Events: v.take()})
+			})
+			v.close()
+			got.Audit, got.Spans = v.records(), v.spans()
+			closes := open.name == "REST" || open.name == "modern HTTP"
+			for _, lines := range [][]string{got.Records[len(got.Records)-1].Events, got.Audit} {
+				lines[len(lines)-1] = cancelledAlike(t, lines[len(lines)-1], closes)
+			}
+			if i == 0 {
+				want = got
+				checkConversations(t, got.Records[0].Outcome, len(got.Audit), len(got.Spans))
+				for _, r := range got.Records[:len(conversations)] {
+					if r.Outcome.Code == "INVALID_INPUT" || r.Name != "no approval needed" && len(r.Asked) == 0 {
+						t.Errorf("%s: asked %q, %+v", r.Name, r.Asked, r.Outcome)
+					}
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s and %s differ (-first +this)\n%s", speakers[0].name, open.name, diff)
+			}
+		})
+	}
+}
+
+// checkConversations makes sure that there was something to compare.
+func checkConversations(t *testing.T, first outcome, records, spans int) {
+	t.Helper()
+	if first.Value != "Ann" && first.Value != `"Ann"` || records <= len(conversations) || spans <= len(conversations) {
+		t.Errorf("%+v, %d records, %d spans", first, records, spans)
+	}
+}
+
+// cancelledAlike checks what is said of a call that was cancelled, and takes out how: by a
+// notification with a reason where the wire has one, and else by closing the connection.
+func cancelledAlike(t *testing.T, line string, closes bool) string {
+	t.Helper()
+	said := `"cancel_reason":"no more","cancelled_by":"client",`
+	if closes {
+		said = `"cancel_reason":"the connection was closed","cancelled_by":"connection",`
+	}
+	before, after, found := strings.Cut(line, said)
+	if !found {
+		t.Errorf("%s lacks %s", line, said)
+	}
+	return before + after
+}
+
+// until waits until the events since they were taken last are as wanted.
+func (v *evidence) until(t *testing.T, want func(events []string) bool) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		v.mu.Lock()
+		is, told := want(v.events), v.told
+		v.mu.Unlock()
+		if is {
+			return
+		}
+		select {
+		case <-told:
+		case <-timeout:
+			t.Fatal("the calls do not end")
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// mayDiffer are the members of hook events, audit records and spans that may differ
+// between two transports that carry the same call. All other members are compared.
+var mayDiffer = map[string]string{
+	"time": "when", "duration_ms": "how long it took",
+	"seq": "the chain of the log", "prev": "the chain of the log", "mac": "the chain of the log",
+	"listener": "where the call came in", "client.address": "where the call came in", "mcp.session.id": "the session, which modern calls and REST have not",
+	"request_id": "each HTTP request, and each leg of a modern call, is a request of its own", "mcpd.request.id": "as request_id",
+}
+
+// areIDs are members whose values are made up anew for each call, or with a key of the
+// log. Which of them are equal is compared.
+var areIDs = []string{"call_id", "root_id", "parent_id", "trace_id", "span_id", "digest", "asked"}
+
+// evidence is what calls leave behind on one server: hook events, audit records and spans.
+type evidence struct {
+	t       *testing.T
+	server  *engine.Server
+	front   *serve.Front
+	path    string // of the audit log
+	console synced
+
+	mu     sync.Mutex
+	events []string
+	told   chan bool         // closed, and made anew, with each event
+	names  map[string]string // of ids in events
+}
+
+// newEvidence returns a server of a file of tools that writes down all there is.
+func newEvidence(t *testing.T, tools string) *evidence {
+	t.Helper()
+	v := &evidence{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), told: make(chan bool), names: map[string]string{}}
+	s, err := engine.New(engine.Options{
+		Name: "test", CheckTool: serve.CheckTool, Hooks: []engine.Hook{v.hook},
+		Telemetry: &engine.Telemetry{Console: &v.console},
+		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+		Tools:     fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+		Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path    = \"audit.jsonl\"\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+		// The files are the same for all transports, and so is their revision.
+		ConfigPath: filepath.Join(filepath.Dir(v.path), "mcpd.hcl"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.server = s
+	return v
+}
+
+// serve loads the files and serves them.
+func (v *evidence) serve() *serve.Front {
+	v.t.Helper()
+	if _, err := v.server.Load(v.t.Context()); err != nil {
+		v.t.Fatal(err)
+	}
+	v.front = serve.New(v.server, serve.Options{})
+	v.t.Cleanup(func() { v.close() })
+	return v.front
+}
+
+// close ends the server, which writes the last records and spans.
+func (v *evidence) close() {
+	if err := v.front.Shutdown(context.Background()); err != nil {
+		v.t.Errorf("shut down: %v", err)
+	}
+}
+
+func (v *evidence) hook(_ context.Context, e engine.HookEvent) {
+	encoded, err := json.Marshal(e)
+	if err != nil {
+		v.t.Error(err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.events = append(v.events, normal(v.t, encoded, v.names))
+	close(v.told)
+	v.told = make(chan bool)
+}
+
+// take returns the events since it was called last.
+func (v *evidence) take() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	events := v.events
+	v.events = nil
+	return events
+}
+
+// records returns the outcomes in the audit log of a server that was closed.
+func (v *evidence) records() (all []string) {
+	text, err := os.ReadFile(v.path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	names := map[string]string{}
+	for line := range bytes.Lines(text) {
+		if bytes.Contains(line, []byte(`"kind":"outcome"`)) {
+			all = append(all, normal(v.t, line, names))
+		}
+	}
+	return all
+}
+
+// spans returns the spans of a server that was closed, each with its attributes and the
+// names of those around it, in alphabetical order.
+func (v *evidence) spans() (all []string) {
+	type span struct {
+		Name       string         `json:"name"`
+		ID         string         `json:"span_id"`
+		Parent     string         `json:"parent_id"`
+		Attributes map[string]any `json:"attributes"`
+		Status     any            `json:"status"`
+		Kind       any            `json:"kind"`
+	}
+	var spans []span
+	byID := map[string]span{}
+	for lines := json.NewDecoder(strings.NewReader(v.console.String())); lines.More(); {
+		var s span
+		if err := lines.Decode(&s); err != nil {
+			v.t.Fatal(err)
+		}
+		spans, byID[s.ID] = append(spans, s), s
+	}
+	for _, s := range spans {
+		path := s.Name
+		for up, ok := byID[s.Parent]; ok; up, ok = byID[up.Parent] {
+			path = up.Name + " > " + path
+		}
+		attributes, err := json.Marshal(cleaned(s.Attributes, map[string]string{}))
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%s %v %v %s", path, s.Kind, s.Status, attributes))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// normal returns a JSON object without what may differ, with its members in order, and with
+// ids by the order in which they came.
+func normal(t *testing.T, text []byte, names map[string]string) string {
+	var value map[string]any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Errorf("%v in %s", err, text)
+	}
+	encoded, err := json.Marshal(cleaned(value, names))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(encoded)
+}
+
+func cleaned(value any, names map[string]string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range sortedNames(value) {
+			id, isText := value[name].(string)
+			switch {
+			case mayDiffer[name] != "":
+				delete(value, name)
+			case isText && id != "" && (slices.Contains(areIDs, name) || strings.HasSuffix(name, ".call.id")):
+				if names[id] == "" {
+					names[id] = fmt.Sprintf("id %d", len(names)+1)
+				}
+				value[name] = names[id]
+			default:
+				value[name] = cleaned(value[name], names)
+			}
+		}
+	case []any:
+		for i := range value {
+			value[i] = cleaned(value[i], names)
+		}
+	}
+	return value
+}
+
+func sortedNames(object map[string]any) []string {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
