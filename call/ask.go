@@ -12,6 +12,9 @@ type Capabilities struct {
 	// Sample is for messages of the client's model, SampleTools for those with tools.
 	Sample, SampleTools bool
 	Roots               bool
+	// NoApproval says that nobody approves calls there, though forms are filled in: a call
+	// that wants an approval is denied, as by a client that cannot be asked.
+	NoApproval bool
 }
 
 // Ask says that a call waits for its client: it has ended for now, and holds

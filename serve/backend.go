@@ -181,7 +181,7 @@ func declined(e *mcp.CallError) *engine.CallError {
 }
 
 func capabilities(can mcp.Capabilities) engine.Capabilities {
-	return engine.Capabilities{Form: can.Form, URL: can.URL, Sample: can.Sample, SampleTools: can.SampleTools, Roots: can.Roots}
+	return engine.Capabilities{Form: can.Form, URL: can.URL, Sample: can.Sample, SampleTools: can.SampleTools, Roots: can.Roots, NoApproval: can.NoApproval}
 }
 
 func resumeOf(r *mcp.Resume) *engine.Resume {

@@ -57,6 +57,26 @@ func answersOf(e env, pairs []string) (*answers, error) {
 	return a, nil
 }
 
+// approvalKey is the key of the question whether a call is approved, and needsApproval what
+// a server says of a call that nobody was asked to approve.
+const (
+	approvalKey   = "approval"
+	needsApproval = "needs the approval of a user"
+)
+
+// approves reports whether an approval can be answered.
+func (a *answers) approves() bool { return a.talk != nil || a.given[approvalKey] != nil }
+
+// can says what a server may ask. Of an approval that nobody can give it is not to wait for
+// an answer, and its audit log says so: its key is known without asking.
+func (a *answers) can() []string {
+	can := []string{"form", "url", "sample", "roots"}
+	if a.approves() {
+		can = append(can, "approval")
+	}
+	return can
+}
+
 // to returns the answers to requests by their keys.
 func (a *answers) to(requests []engine.AskRequest) (map[string]json.RawMessage, error) {
 	if a.asked++; a.asked > maxAsked {

@@ -43,7 +43,7 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 		return err
 	}
 	request := map[string]any{
-		"tool": tool, "arguments": arguments, "agent": map[string]any{"agent_id": "mcpd-call"}, "can": []string{"form", "url", "sample", "roots"},
+		"tool": tool, "arguments": arguments, "agent": map[string]any{"agent_id": "mcpd-call"}, "can": answers.can(),
 	}
 	for {
 		a, err := server.execute(ctx, request)
@@ -52,6 +52,9 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 		}
 		if a.Ask == nil {
 			answers.tellUnused(e)
+			if a.Error == string(engine.PolicyDenied) && strings.Contains(a.Message, needsApproval) && !answers.approves() {
+				a.Message += "; approve it at a terminal, or with --answer approval=true"
+			}
 			return printAnswer(e, a, f.raw)
 		}
 		responses, err := answers.to(a.Ask.Requests)

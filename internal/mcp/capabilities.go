@@ -11,6 +11,9 @@ type Capabilities struct {
 	Roots bool
 	// Tasks says that a call of a tool may be answered with a task.
 	Tasks bool
+	// NoApproval says that nobody approves calls there, though forms are filled in. Clients
+	// of MCP cannot say that.
+	NoApproval bool
 }
 
 // capabilitiesOf reads a capabilities object, as far as the revision has the

@@ -50,7 +50,7 @@ func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Re
 	switch {
 	case x.asksNobody():
 		return call.Result{}, x.unasked(ctx, whyNested, "a call that another one makes cannot ask for it")
-	case !x.req.Can.Form:
+	case !x.req.Can.Form || x.req.Can.NoApproval:
 		return call.Result{}, x.unasked(ctx, whyClient, "the client cannot be asked for it")
 	case pause.Consent.Asked >= maxConsents:
 		return call.Result{}, x.unasked(ctx, whyChanging, "the reason that its policy gives changes each time")

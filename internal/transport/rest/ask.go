@@ -41,8 +41,11 @@ func capabilities(list json.RawMessage) (can mcp.Capabilities, err error) {
 	if list != nil && json.Unmarshal(list, &kinds) != nil {
 		return can, bad("can", "must be a list of strings")
 	}
+	can.NoApproval = len(kinds) > 0
 	for _, kind := range kinds {
 		switch kind {
+		case "approval":
+			can.Form, can.NoApproval = true, false
 		case "form":
 			can.Form = true
 		case "url":
@@ -52,7 +55,7 @@ func capabilities(list json.RawMessage) (can mcp.Capabilities, err error) {
 		case "roots":
 			can.Roots = true
 		default:
-			return can, bad("can", "holds an unknown word; it takes form, url, sample and roots")
+			return can, bad("can", "holds an unknown word; it takes approval, form, url, sample and roots")
 		}
 	}
 	return can, nil

@@ -21,7 +21,7 @@ func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
 	if got.Code != http.StatusOK || got.Body.String() != want {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
-	if !f.got.Can.Form || !f.got.Can.Roots || f.got.Can.URL || f.got.Can.Sample {
+	if !f.got.Can.Form || !f.got.Can.Roots || f.got.Can.URL || f.got.Can.Sample || !f.got.Can.NoApproval {
 		t.Errorf("the client can be asked %+v", f.got.Can)
 	}
 	for _, body := range []string{`{"tool":"get_customer"}`, `{"tool":"get_customer","can":["sample"]}`} {
