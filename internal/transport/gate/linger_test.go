@@ -73,7 +73,7 @@ func pipeBody(t *testing.T, length int) (body net.Conn, answer chan int, ended f
 	return client, answer, ended
 }
 
-// TestBodies_minimumRate sends bodies of 400 KiB at a steady rate, and one that begins fast
+// TestBodies_minimumRate sends bodies of 100 KiB at a steady rate, and one that begins fast
 // and then drips.
 func TestBodies_minimumRate(t *testing.T) {
 	const length = 100 << 10
@@ -91,7 +91,9 @@ func TestBodies_minimumRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				body, answer, ended := pipeBody(t, length)
+				sent := make(chan struct{})
 				go func() {
+					defer close(sent)
 					_, _ = io.WriteString(body, strings.Repeat(" ", row.first))
 					for left := length - row.first; left > 0; left -= row.each {
 						time.Sleep(time.Second)
@@ -107,6 +109,7 @@ func TestBodies_minimumRate(t *testing.T) {
 					t.Errorf("it was held for %s", took)
 				}
 				_ = body.Close()
+				<-sent
 				ended()
 			})
 		})
