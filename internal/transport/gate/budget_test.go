@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,8 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -282,4 +286,33 @@ func TestBodies_shareOneBudget(t *testing.T) {
 	if got := send("10.0.0.1:2", strings.NewReader("1234567890")); got != passed {
 		t.Errorf("room was not given back: status %d", got)
 	}
+}
+
+// TestBudget_returnsMemoryAfterAFlood holds 128 MiB, and looks a while later for what the
+// process keeps of them.
+func TestBudget_returnsMemoryAfterAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(0)
+		var holds []*Hold
+		var flood [][]byte
+		for i := range 32 {
+			h := b.Hold(principal(fmt.Sprint(i)), nil)
+			if !h.Take(4 * mib) {
+				t.Fatal("there is no room")
+			}
+			holds, flood = append(holds, h), append(flood, bytes.Repeat([]byte("x"), 4*mib))
+		}
+		runtime.KeepAlive(flood)
+		for _, h := range holds {
+			h.Give()
+		}
+		holds, flood = nil, nil
+		time.Sleep(2 * trimDelay)
+		synctest.Wait()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if kept := m.HeapIdle - m.HeapReleased; kept > 32*mib || m.HeapInuse > 64*mib {
+			t.Errorf("%d MiB are kept, and %d in use", kept/mib, m.HeapInuse/mib)
+		}
+	})
 }
