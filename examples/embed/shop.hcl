@@ -3,6 +3,7 @@
 tool "price_order" {
   description = "Adds up the prices of an order in cents. Returns {total}."
   read_only   = true
+  timeout     = "10s"
 
   input "prices" {
     type      = list(integer)
