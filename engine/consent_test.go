@@ -195,7 +195,7 @@ tool "outer" {
 // the text around or hides what follows it.
 func TestWhatIsShownForApprovalCannotPassForAnotherPart(t *testing.T) {
 	s, _, _ := till(t, strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1))
-	note := "x\nTool: harmless\r\u202egnp.exe\u200b\u00a0\u2028" + strings.Repeat("z", 20_000)
+	note := "x\nTool: harmless\r\u202egnp.exe\u200b\u00a0\u2028" + strings.Repeat("z", 2_000)
 	arguments, err := json.Marshal(map[string]any{"amount": 70, "note": note})
 	if err != nil {
 		t.Fatal(err)
@@ -208,8 +208,45 @@ func TestWhatIsShownForApprovalCannotPassForAnotherPart(t *testing.T) {
 	if lines := strings.Split(params.Message, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], `For x Tool: harmless\r\u202egnp.exe\u200b\u00a0\u2028zz`) {
 		t.Errorf("the user is shown %.200q", params.Message)
 	}
-	if len(params.Message) > 16<<10 || strings.Count(params.Message, "characters more, which are not shown") != 1 {
-		t.Errorf("of %d bytes it is not said that more follow", len(params.Message))
+	if strings.Count(params.Message, strings.Repeat("z", 2_000)) != 2 {
+		t.Errorf("the user is not shown all: %.200q", params.Message)
+	}
+}
+
+// TestApproval_cutText denies a call of which the user would see a part only, whichever
+// part is too long.
+func TestApproval_cutText(t *testing.T) {
+	const asked = "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole"
+	more := strings.Replace(strings.Replace(refund, `policy "`, `policy "second_`, 1), `"A refund of " + string(args.amount)`, `"Also " + args.note`, 1)
+	more = more[strings.Index(more, "policy "):]
+	for name, row := range map[string]struct {
+		tools  string
+		note   int
+		refuse bool
+	}{
+		"arguments that fit":   {refund, 6_000, false},
+		"long arguments":       {refund, 7_000, true},
+		"a reason that fits":   {strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1), 4_000, false},
+		"a long reason":        {strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1), 4_100, true},
+		"reasons that fit":     {refund + more, 4_000, false},
+		"two reasons":          {strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1) + more, 3_500, true},
+		"two reasons that fit": {strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1) + more, 3_000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, paid, _ := till(t, row.tools)
+			arguments, err := json.Marshal(map[string]any{"amount": 70, "note": strings.Repeat("z", row.note)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := s.Execute(t.Context(), refunds(string(arguments), nil))
+			if !row.refuse {
+				mustAsk(t, result)
+				return
+			}
+			if said := ended(result); said != asked || paid.Load() != 0 {
+				t.Errorf("it ends with %.200s", said)
+			}
+		})
 	}
 }
 

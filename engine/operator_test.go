@@ -341,23 +341,26 @@ func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[stri
 // TestReasonsOfToolFilesTakeNothingFromTheOperators, whose user is shown only so much.
 func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
 	const reason = "All that is on the disk is lost, of this team and of all others that share it, and nobody can bring it back"
-	var more strings.Builder
-	for i := range 300 {
-		fmt.Fprintf(&more, "policy \"p%d\" {\n  requires_approval = \"true\"\n  reason = \"%s\"\n}\n", i, strings.Repeat(`Nothing to see\u0007 here. `, 20))
+	asked := func(policies int) engine.Result {
+		var more strings.Builder
+		for i := range policies {
+			fmt.Fprintf(&more, "policy \"p%d\" {\n  requires_approval = \"true\"\n  reason = \"%s\"\n}\n", i, strings.Repeat(`Nothing to see\u0007 here. `, 20))
+		}
+		s := server(t, engine.Options{
+			Config: files("mcpd.hcl", "policy \"asks\" {\n  requires_approval = \"tool.name == 'wipe'\"\n  reason = \""+reason+"\"\n}\n"),
+			Tools:  files("t.hcl", "tool \"wipe\" { run = \"return 1\" }\n"+more.String()),
+		})
+		return s.Execute(t.Context(), calls("wipe", `{}`))
 	}
-	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", "policy \"asks\" {\n  requires_approval = \"tool.name == 'wipe'\"\n  reason = \""+reason+"\"\n}\n"),
-		Tools:  files("t.hcl", "tool \"wipe\" { run = \"return 1\" }\n"+more.String()),
-	})
-	ask := mustAsk(t, s.Execute(t.Context(), calls("wipe", `{}`)))
-	var shown string
+	ask := mustAsk(t, asked(5))
 	var params struct{ Message string }
 	if err := json.Unmarshal(ask.Requests[0].Params, &params); err != nil {
 		t.Fatal(err)
 	}
-	if shown = params.Message; !strings.Contains(shown, reason+"\n") || len(shown) > 8<<10 {
+	if shown := params.Message; !strings.HasPrefix(shown, reason+"\n") || strings.Count(shown, "Nothing to see") != 100 {
 		t.Errorf("the user is shown %d bytes: %.300s", len(shown), shown)
 	}
+	wantSaid(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole")
 }
 
 // TestWhatIsHiddenCompletesNothing, and does not tell which arguments it has.

@@ -42,6 +42,8 @@ type Decision struct {
 	// Reason is what a denied caller may be told, or a user who is asked. It is set
 	// for Deny and Consent alone.
 	Reason string
+	// Cut says that the reason is the beginning of a longer one.
+	Cut bool
 	// Err says, to the operator alone, what went wrong when a policy denied
 	// because it could not be evaluated, or the reason could not.
 	Err error

@@ -151,11 +151,11 @@ func (p *Policy) because(r *run, d Decision) Decision {
 	if p.reasonExpr == nil {
 		return d
 	}
-	reason, err := p.reasonExpr.words(r)
+	reason, cut, err := p.reasonExpr.words(r)
 	if err != nil {
 		d.Err = p.blame(err)
 	}
-	d.Reason = orElse(reason, d.Reason)
+	d.Reason, d.Cut = orElse(reason, d.Reason), cut
 	return d
 }
 

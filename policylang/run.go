@@ -106,26 +106,26 @@ func (x *expression) decide(r *run) (Value, *failure) {
 const maxReason = 4 << 10
 
 // words evaluates a reason. It is empty when what it needs is not known.
-func (x *expression) words(r *run) (string, *failure) {
+func (x *expression) words(r *run) (said string, cut bool, err *failure) {
 	if r.hides(x) {
-		return "", nil
+		return "", false, nil
 	}
 	value, err := x.eval(r)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if types.IsUnknown(value) {
-		return "", nil
+		return "", false, nil
 	}
 	text, ok := value.(types.String)
 	if !ok {
-		return "", &failure{place: x.whole, problem: fmt.Sprintf("reason is not a string but %s", typeWords(value.Type().TypeName()))}
+		return "", false, &failure{place: x.whole, problem: fmt.Sprintf("reason is not a string but %s", typeWords(value.Type().TypeName()))}
 	}
-	said := string(text)
+	said = string(text)
 	if r.in.Hide != nil {
 		said = r.in.Hide(said)
 	}
-	return clip.Start(said, maxReason), nil
+	return clip.Start(said, maxReason), len(said) > maxReason, nil
 }
 
 // eval evaluates the expression. What is not light is metered.

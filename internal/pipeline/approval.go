@@ -14,6 +14,7 @@ const (
 	whyNested   = "nested"   // another call makes it
 	whyClient   = "client"   // the client has no forms
 	whyChanging = "changing" // the reasons are others each time
+	whyLong     = "long"     // what the user would have to read does not fit
 	whyServer   = "server"   // the server cannot keep the call meanwhile
 )
 

@@ -16,19 +16,20 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// consent is what one policy wants the user to consent to: its reason.
+// consent is what one policy wants the user to consent to: its reason, and whether that was
+// cut.
 type consent struct {
 	policy *catalog.Policy
 	reason string
+	cut    bool
 }
 
 // maxShown bounds, in bytes, the arguments that a user is shown, and maxReasons the
-// reasons.
+// reasons. A call of which more would have to be shown is denied: nobody approves what they
+// have not seen.
 const (
 	maxShown   = 6 << 10
 	maxReasons = 6 << 10
-	// leastReason is how much of a reason is worth to be shown, in bytes.
-	leastReason = 32
 )
 
 // maxConsents bounds how often the user is asked in one call: a reason that reads the
@@ -55,8 +56,13 @@ func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Re
 	case pause.Consent.Asked >= maxConsents:
 		return call.Result{}, x.unasked(ctx, whyChanging, "the reason that its policy gives changes each time")
 	}
+	message, whole := x.consentMessage()
+	if !whole {
+		x.setApproval(audit.ApprovalUnasked, whyLong, [sha256.Size]byte{})
+		return call.Result{}, x.unapproved(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+	}
 	x.setApproval(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
-	open, err := pause.AskConsent(x.consentMessage(), x.consentTo())
+	open, err := pause.AskConsent(message, x.consentTo())
 	if err != nil {
 		denied := x.unapproved(ctx, "the user cannot be asked to approve the call")
 		denied.Cause = err
@@ -107,36 +113,37 @@ func (x *execution) reasons(between string) string {
 
 // consentMessage is what the user is shown: why, what is called, and with which
 // arguments, without those that are sensitive. None of it can pass for another part:
-// what could move text or begin a line is escaped.
-func (x *execution) consentMessage() string {
+// what could move text or begin a line is escaped. It is not whole where any of it does not fit.
+func (x *execution) consentMessage() (message string, whole bool) {
 	var b strings.Builder
+	whole = true
+	line := func(text string, most int) (length int) {
+		shown, all := plain.Whole(text, most)
+		whole = whole && all
+		b.WriteString(shown)
+		return len(shown)
+	}
 	left := maxReasons
-	for i, c := range x.consents {
-		// All but the last have half of what is left: reasons of tool files, which come
-		// behind those of the operator, take nothing from them.
-		share := left
-		if i < len(x.consents)-1 {
-			share /= 2
-		}
-		if share < leastReason {
-			fmt.Fprintf(&b, "… and %d reasons more, which are not shown\n", len(x.consents)-i)
-			break
-		}
-		shown := plain.Line(c.reason, share)
-		b.WriteString(shown + "\n")
-		left -= min(left, len(shown))
+	for _, c := range x.consents {
+		whole = whole && !c.cut && left > 0
+		left -= line(c.reason, max(0, left))
+		b.WriteString("\n")
 	}
 	called := x.name()
 	if x.req.Kind == call.Resources {
 		called = x.req.Name
 	}
 	kind := x.entry.Kind.String()
-	fmt.Fprintf(&b, "\n%s: %s", strings.ToUpper(kind[:1])+kind[1:], plain.Line(called, maxShown))
+	fmt.Fprintf(&b, "\n%s: ", strings.ToUpper(kind[:1])+kind[1:])
+	line(called, maxShown)
 	if x.entry.Title != "" {
-		fmt.Fprintf(&b, " (%s)", plain.Line(x.entry.Title, maxShown))
+		b.WriteString(" (")
+		line(x.entry.Title, maxShown)
+		b.WriteString(")")
 	}
 	if x.req.Kind != call.Resources {
-		fmt.Fprintf(&b, "\nArguments: %s", plain.Line(string(orNull(x.visibleArguments())), maxShown))
+		b.WriteString("\nArguments: ")
+		line(string(orNull(x.visibleArguments())), maxShown)
 	}
-	return b.String()
+	return b.String(), whole
 }

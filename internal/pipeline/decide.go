@@ -64,7 +64,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
 		case policylang.Consent:
-			x.consents = append(x.consents, consent{p, x.hidden(decision.Reason)})
+			x.consents = append(x.consents, consent{p, x.hidden(decision.Reason), decision.Cut})
 		}
 		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.hearing.may(decision))
 	}

@@ -55,7 +55,7 @@ func (x *execution) rehearse(ctx context.Context, pause *asking.Pause) *call.Err
 	if len(reason) > maxReasons {
 		return failed(call.PolicyDenied, nil, "the program makes more calls than a user can approve at once; approve them one by one with mode \"run\", or split it")
 	}
-	x.consents = append(x.consents, consent{&planPolicy, x.hidden(reason)})
+	x.consents = append(x.consents, consent{&planPolicy, x.hidden(reason), false})
 	return nil
 }
 

@@ -11,17 +11,23 @@ import (
 // Line returns text as one line that shows what it holds, cut to at most most bytes.
 // What would begin another line, show nothing, move other text or cover it is escaped.
 func Line(text string, most int) string {
+	shown, _ := Whole(text, most)
+	return shown
+}
+
+// Whole is [Line], and reports whether nothing of the text was cut.
+func Whole(text string, most int) (shown string, whole bool) {
 	l := line{marks: maxMarks}
 	for i, r := range text {
 		if l.Len() > most {
 			l.forward()
 			fmt.Fprintf(&l, "… and %d characters more, which are not shown", utf8.RuneCountInString(text[i:]))
-			return l.String()
+			return l.String(), false
 		}
 		l.add(r)
 	}
 	l.forward()
-	return l.String()
+	return l.String(), true
 }
 
 // maxMarks is how many marks may stand on one letter: as many as Hebrew and Arabic need.
