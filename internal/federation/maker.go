@@ -118,7 +118,10 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 	}
 	key := m.key(kind, entry)
 	if held, pinned := m.held[said.text("name")]; pinned && kind == catalog.Tools {
-		key = m.key(kind, fmt.Appendf(nil, "%s %t", held.Definition(), held.Raw())) // however the server writes it
+		key = m.key(kind, held.Definition()) // however the server writes it
+		if held.Raw() {
+			key = m.key(kind, append(held.Definition(), " raw"...))
+		}
 	}
 	item := m.before[key]
 	if item == nil {
