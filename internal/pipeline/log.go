@@ -37,27 +37,28 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 		called = "" // what nothing has may be made of such values, too
 	}
 	caller := &x.req.Caller
-	attrs := []slog.Attr{
-		slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id),
-		slog.String("request_id", caller.Agent.RequestID), slog.String("principal", caller.Principal.ID),
-	}
-	if caller.Principal.Issuer != "" {
-		attrs = append(attrs, slog.String("issuer", caller.Principal.Issuer))
+	attrs := make([]slog.Attr, 0, 9)
+	attrs = append(attrs, slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id), slog.String("request_id", caller.Agent.RequestID))
+	if err != nil {
+		attrs = append(attrs, slog.String("code", string(err.Code)))
 	}
 	if parent := x.place.Parent(); parent != "" {
 		attrs = append(attrs, slog.String("parent_id", parent))
+	}
+	if err != nil && err.DeniedBy != "" {
+		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
+	}
+	if err != nil && err.Cause != nil {
+		attrs = append(attrs, slog.String("cause", x.hidden(err.Cause.Error())))
+	}
+	attrs = append(attrs, slog.String("principal", caller.Principal.ID))
+	if caller.Principal.Issuer != "" {
+		attrs = append(attrs, slog.String("issuer", caller.Principal.Issuer))
 	}
 	if err == nil {
 		attrs = append(attrs, slog.Duration("took", x.pipeline.options.Now().Sub(x.began)))
 		logger.LogAttrs(ctx, level, "a call succeeded", attrs...)
 		return
-	}
-	attrs = append(attrs, slog.String("code", string(err.Code)))
-	if err.DeniedBy != "" {
-		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
-	}
-	if err.Cause != nil {
-		attrs = append(attrs, slog.String("cause", x.hidden(err.Cause.Error())))
 	}
 	logger.LogAttrs(ctx, level, "a call failed", attrs...)
 }
