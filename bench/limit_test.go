@@ -18,10 +18,13 @@ func limitedServer(tb testing.TB, config string) *engine.Server {
 const (
 	noLimit    = "# nothing\n"
 	otherLimit = "limit \"l\" {\n  prompts = [\"*\"]\n  key = \"principal.id\"\n  rate = \"1000000/s\"\n}\n"
+	noKey      = "limit \"l\" {\n  rate = \"1000000/s\"\n  concurrency = 4\n}\n"
 	oneLimit   = "limit \"l\" {\n  key = \"principal.id\"\n  rate = \"1000000/s\"\n  concurrency = 4\n}\n"
 )
 
-func TestALimitCostsTwoAllocationsAndNoneWhereItIsNotAbout(t *testing.T) {
+// TestLimit_allocations: a limit costs nothing where it covers nothing. A key that reads
+// principal.id costs one allocation more than the count, for the issuer of the id.
+func TestLimit_allocations(t *testing.T) {
 	if raced {
 		t.Skip("pools drop things under the race detector")
 	}
@@ -33,12 +36,15 @@ func TestALimitCostsTwoAllocationsAndNoneWhereItIsNotAbout(t *testing.T) {
 			}
 		})
 	}
-	none, other, one := allocs(noLimit), allocs(otherLimit), allocs(oneLimit)
+	none, other, unkeyed, one := allocs(noLimit), allocs(otherLimit), allocs(noKey), allocs(oneLimit)
 	if other > none {
 		t.Errorf("a limit of other things costs a call %.0f allocations", other-none)
 	}
-	if one > none+2 {
-		t.Errorf("a limit costs a call %.0f allocations", one-none)
+	if unkeyed > none+2 {
+		t.Errorf("a limit costs a call %.0f allocations", unkeyed-none)
+	}
+	if one > none+3 {
+		t.Errorf("a limit by principal.id costs a call %.0f allocations", one-none)
 	}
 }
 
