@@ -78,6 +78,7 @@ func (s *Side) server() account {
 	a.encoded(grant.Told, "instructions", said.Instructions)
 	a.encoded(grant.Told, "icons", icons(said.Icons))
 	a.when(said.ExposeTraces, grant.Gives, "expose_traces")
+	a.when(said.LenientLifecycle, grant.Gives, "strict_lifecycle = false")
 	a.when(said.Mode == hclfile.Production, grant.Holds, "mode production")
 	a.when(s.deniesByDefault(), grant.Holds, "denying what no policy covers")
 	return a

@@ -29,6 +29,9 @@ func (s *Side) upstream(u hclfile.Upstream) account {
 		a.say(grant.Gives, "offer", kind)
 	}
 	a.when(u.Instructions, grant.Gives, "instructions")
+	for _, name := range u.Escape {
+		a.say(grant.Gives, "escape", name)
+	}
 	a.names(grant.Gives, "include", u.Include)
 	for _, n := range u.Exclude {
 		a.add(grant.Fact{Option: "exclude", Sense: grant.Holds, Value: n.Text, Pattern: true}, n.Range)
@@ -64,6 +67,13 @@ func (a *account) override(o hclfile.Override) {
 	say(grant.Judged, "labels", o.Labels)
 	say(grant.Judged, "limits", []any{b.Timeout, b.Memory, b.Output, b.Concurrency})
 	say(grant.Told, "text", []any{o.Title, o.Description})
+	if o.Cache == nil {
+		return
+	}
+	say(grant.Told, "cache", o.Cache.TTL)
+	if o.Cache.Scope != hclfile.CachePrincipal {
+		a.add(grant.Fact{Part: part, Option: "cache scope", Value: o.Cache.Scope}, o.Range)
+	}
 }
 
 // plainContainer returns a container without where it stands.
