@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -91,6 +92,11 @@ hook "keys" {
 	if result := s.Execute(t.Context(), engine.Request{Name: "asks", Can: engine.Capabilities{Roots: true}}); result.Ask == nil {
 		t.Fatal("the tool did not ask")
 	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Execute(cancelled, engine.Request{Name: "keys", Cancelled: func(error) engine.Cancellation {
+		return engine.Cancellation{By: engine.CancelledByClient, Reason: "enough"}
+	}})
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
