@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,12 +162,12 @@ func TestOwner_longCallsDelayNoOther(t *testing.T) {
 			return err
 		}
 		var all sync.WaitGroup
-		refused := 0
+		var refused atomic.Int64
 		for range 32 {
 			all.Go(func() {
 				for range 200 {
 					if err := run(1, time.Second, 10*time.Second); err != nil {
-						refused++ // one goroutine at a time runs
+						refused.Add(1)
 						time.Sleep(100 * time.Millisecond)
 					}
 				}
@@ -184,8 +185,8 @@ func TestOwner_longCallsDelayNoOther(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if refused < 1000 {
-			t.Errorf("%d calls were refused of an owner whose calls are too many", refused)
+		if got := refused.Load(); got < 1000 {
+			t.Errorf("%d calls were refused of an owner whose calls are too many", got)
 		}
 	})
 }
