@@ -3,10 +3,12 @@ package gate
 import (
 	"container/list"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -66,10 +68,17 @@ type limited struct {
 	waiting map[Client]*list.List
 }
 
-// Accept returns the next connection.
+// Accept returns the next connection. Where the system has no file descriptor for it, one
+// that is not in use is closed, so that the next try may succeed.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			l.mu.Lock()
+			evicted := l.evict()
+			l.mu.Unlock()
+			closeAll(evicted)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +93,10 @@ func (l *limited) Accept() (net.Conn, error) {
 func (l *limited) enter(c net.Conn) *counted {
 	conn := &counted{Conn: c, listener: l, client: clientOn(c), using: Hold{budget: l.inUse}}
 	l.mu.Lock()
-	evicted := l.makeRoom()
+	var evicted []*counted
+	if l.total >= l.caps.Total {
+		evicted = l.evict()
+	}
 	if l.total >= l.caps.Total {
 		l.mu.Unlock()
 		return nil
@@ -96,12 +108,9 @@ func (l *limited) enter(c net.Conn) *counted {
 	return conn
 }
 
-// makeRoom takes out a connection of the largest holder when there are too many. mu is
-// held.
-func (l *limited) makeRoom() []*counted {
-	if l.total < l.caps.Total {
-		return nil
-	}
+// evict takes out the connection of the largest holder that has waited for longest, which
+// is to be closed; none where all are in use. mu is held.
+func (l *limited) evict() []*counted {
 	var longest *counted
 	most := 0
 	for _, of := range l.waiting {

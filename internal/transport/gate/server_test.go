@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +210,29 @@ func TestConnections_largestHolderYields(t *testing.T) {
 	}
 	if !many[0].gone || many[99].gone || l.total != 64 {
 		t.Errorf("%d connections are open", l.total)
+	}
+}
+
+// exhausted is a listener of a process that has no file descriptor left.
+type exhausted struct{ net.Listener }
+
+func (exhausted) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+}
+
+// TestConnections_withoutDescriptors has the system refuse a connection: an idle one is
+// closed, and none that is in use.
+func TestConnections_withoutDescriptors(t *testing.T) {
+	l := Limit(exhausted{}, Caps{}).(*limited)
+	used, idle := l.enter(from(t, "10.0.0.1:1")), l.enter(from(t, "10.0.0.2:1"))
+	used.use(at("10.0.0.1"))
+	for range 2 {
+		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+			t.Fatal(err)
+		}
+	}
+	if !idle.gone || used.gone {
+		t.Errorf("the idle one is closed: %v, and that in use: %v", idle.gone, used.gone)
 	}
 }
 
