@@ -234,7 +234,7 @@ func restSpeaker(t *testing.T, front *serve.Front) speaker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	body := func(c call, more string) string {
-		return fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s,"can":["form","sample","roots"]%s}`, c.tool, c.args, agentClaim, more)
+		return fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s,"can":["form","sample","roots","approval"]%s}`, c.tool, c.args, agentClaim, more)
 	}
 	return speaker{
 		talk: func(c conversation) (asked []string, o outcome) {
