@@ -46,6 +46,7 @@ type Budget struct {
 	spare    *account // for the next client, so that lone calls allocate nothing
 	peak     int64    // of used, since memory was last returned
 	trimming bool     // a timer will return memory
+	trimmed  time.Time
 }
 
 // account is what one client holds.
@@ -337,22 +338,23 @@ func (r *heldReader) Read(p []byte) (int, error) {
 
 const (
 	// trimDelay is how long after a flood memory is returned to the system, so that
-	// the goroutines of the flood have ended by then, and how often at most.
+	// the goroutines of the flood have ended by then.
 	trimDelay = 5 * time.Second
+	// trimPause is how often that is done at most: it collects garbage.
+	trimPause = 30 * time.Second
 )
 
-// trim arranges for memory to be returned to the system, once a flood is over: the
-// runtime keeps what it was for long, as without calls nothing collects garbage. mu is
-// held.
+// trim arranges for memory to be returned to the system once a flood is over. The runtime
+// would keep it for long, as without calls nothing collects garbage. mu is held.
 func (b *Budget) trim() {
-	if !b.trims || b.trimming || b.peak < b.size/8 || b.used+b.dying > b.size/16 {
+	if !b.trims || b.trimming || b.peak < b.size/4 || b.used+b.dying > b.size/16 {
 		return
 	}
 	b.trimming = true
-	time.AfterFunc(trimDelay, func() {
+	time.AfterFunc(max(trimDelay, time.Until(b.trimmed.Add(trimPause))), func() {
 		debug.FreeOSMemory()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.trimming, b.peak = false, b.used
+		b.trimming, b.trimmed, b.peak = false, time.Now(), b.used
 	})
 }
