@@ -328,6 +328,30 @@ var unread = map[string]func(f *flooded, from, key string){
 	"streamable": func(f *flooded, from, key string) {
 		f.ask(from, "/mcp", key, request(metaModern, call{"large", "{}"}))
 	},
+	"sse": func(f *flooded, from, key string) {
+		stream := f.dial(from)
+		if stream == nil {
+			return
+		}
+		_ = stream.SetDeadline(time.Now().Add(time.Minute))
+		head := "GET /sse HTTP/1.1\r\nHost: " + f.address + "\r\nAccept: text/event-stream\r\n"
+		if key != "" {
+			head += "X-Api-Key: " + key + "\r\n"
+		}
+		_, _ = io.WriteString(stream, head+"\r\n")
+		endpoint, lines := "", bufio.NewReaderSize(stream, 512)
+		for endpoint == "" {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			endpoint, _ = strings.CutPrefix(strings.TrimSpace(line), "data: ")
+			if !strings.HasPrefix(endpoint, "/") {
+				endpoint = ""
+			}
+		}
+		f.ask(from, endpoint, key, request(metaModern, call{"large", "{}"}))
+	},
 	"websocket": func(f *flooded, from, key string) {
 		dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
 			if c := f.dial(from); c != nil {
