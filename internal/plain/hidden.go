@@ -115,7 +115,7 @@ func hidden(text string) iter.Seq2[int, rune] {
 			for len(spans) > 0 && spans[0][1] <= i {
 				spans = spans[1:]
 			}
-			within := len(spans) > 0 && spans[0][0] <= i && r != brailleBlank
+			within := len(spans) > 0 && spans[0][0] <= i && !isBlankSign(r)
 			_, size := utf8.DecodeRuneInString(text[i:])
 			after, _ := utf8.DecodeRuneInString(text[i+size:])
 			ordinary := within || !suspect(r) || needed(r, base, before, after)
@@ -132,15 +132,18 @@ func hidden(text string) iter.Seq2[int, rune] {
 	}
 }
 
-// brailleBlank is drawn as a blank.
 const brailleBlank = '\u2800'
+
+// isBlankSign reports whether a character is drawn as nothing, although Unicode counts it
+// among those that are: the Braille blank, the null notehead and the Khitan filler.
+func isBlankSign(r rune) bool { return r == brailleBlank || r == '\U0001d159' || r == '\U00016fe4' }
 
 // suspect reports whether a character shows nothing of its own, or moves others.
 func suspect(r rune) bool {
 	switch {
 	case r < 0x7f:
 		return r < ' ' && r != '\n' && r != '\t'
-	case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Zl, unicode.Zp) || r == brailleBlank:
+	case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Zl, unicode.Zp) || isBlankSign(r):
 		return true
 	case unicode.Is(unicode.Prepended_Concatenation_Mark, r), r >= 0x1f000 && r <= 0x1faff: // emoji of later versions of Unicode, too
 		return false

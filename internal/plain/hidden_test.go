@@ -83,6 +83,7 @@ func TestHides_invisibleCharacters(t *testing.T) {
 		"\ufdd0\U0001ffff\u0378":   `\ufdd0\U0001ffff\u0378`,
 		"\ufff9a\ufffab\ufffb":     `\ufff9a\ufffab\ufffb`,
 		"a\u2800b":                 `a\u2800b`,
+		"a\U00016fe4\U0001d159":    `a\U00016fe4\U0001d159`,
 		"\U0001d173\U0001bca0":     `\U0001d173\U0001bca0`,
 		"Z" + strings.Repeat("\u0301", maxStacked+1): "Z" + strings.Repeat("\u0301", maxStacked) + `\u0301`,
 	} {
