@@ -2,13 +2,16 @@ package lanes
 
 import "sync"
 
-// Shares counts the places that owners hold. The last eighth of the places is for owners
-// that hold less than their share, so that one which takes all it can get leaves some to
-// others. The zero value is ready for use.
+// Shares counts the places that owners hold: those that they began and those that joined
+// them, such as nested calls, which are never refused. The last eighth of the places is for
+// owners that hold less than their share, so that one which takes all it can get leaves some
+// to others. Places that joined count against their own owner and against owners with a full
+// share, and so cannot take the reserve from others. The zero value is ready for use.
 type Shares struct {
-	mu    sync.Mutex
-	held  map[uint64]int
-	total int
+	mu     sync.Mutex
+	held   map[uint64]int
+	begun  int
+	joined int
 }
 
 // reserved is the part of the places that is left for owners below their share.
@@ -19,12 +22,13 @@ const reserved = 8
 func (s *Shares) Begin(owner uint64, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.total >= most {
+	if s.begun >= most {
 		return false
 	}
-	if held := s.held[owner]; s.total >= most-most/reserved && held >= s.share(held, most) {
+	if held := s.held[owner]; s.begun+s.joined >= most-most/reserved && held >= s.share(held, most) {
 		return false
 	}
+	s.begun++
 	s.take(owner)
 	return true
 }
@@ -40,10 +44,11 @@ func (s *Shares) share(held, most int) int {
 }
 
 // Join takes a place for what an owner that has one needs beside, whether there is one left
-// or not.
+// or not. Each needs its [Shares.Leave].
 func (s *Shares) Join(owner uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.joined++
 	s.take(owner)
 }
 
@@ -53,14 +58,26 @@ func (s *Shares) take(owner uint64) {
 		s.held = map[uint64]int{}
 	}
 	s.held[owner]++
-	s.total++
 }
 
-// End gives a place back.
+// End gives back a place that was begun.
 func (s *Shares) End(owner uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.total--
+	s.begun--
+	s.give(owner)
+}
+
+// Leave gives back a place that joined.
+func (s *Shares) Leave(owner uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined--
+	s.give(owner)
+}
+
+// give gives a place back. The caller holds mu.
+func (s *Shares) give(owner uint64) {
 	if s.held[owner]--; s.held[owner] == 0 {
 		delete(s.held, owner)
 	}

@@ -50,17 +50,27 @@ func TestShares_ofFewPlacesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestShares_joinCounts: what needs no place of its own takes one from others.
-func TestShares_joinCounts(t *testing.T) {
+// TestShares_joinedPlaces: nested calls count against their owner, and cannot take the
+// reserve from others.
+func TestShares_joinedPlaces(t *testing.T) {
 	var s lanes.Shares
-	s.Join(1)
-	s.Join(1)
-	if s.Begin(2, 2) {
-		t.Error("there is a place beside those that were taken")
+	if got := take(&s, 1, 1024, 16); got != 16 {
+		t.Fatalf("the first owner has %d places", got)
 	}
-	s.End(1)
-	if !s.Begin(2, 2) {
-		t.Error("there is none after one was given back")
+	for range 16 * 63 {
+		s.Join(1)
+	}
+	if s.Begin(1, 1024) {
+		t.Error("an owner whose nested calls take all places begins another call")
+	}
+	if got := take(&s, 2, 1024, 100); got != 100 {
+		t.Errorf("the second owner has %d places beside nested calls of the first", got)
+	}
+	for range 16 * 63 {
+		s.Leave(1)
+	}
+	if !s.Begin(1, 1024) {
+		t.Error("no place is left after the nested calls have ended")
 	}
 }
 

@@ -29,6 +29,7 @@ type execution struct {
 	leg    int32
 	gone   bool // the call has left the server
 	placed bool // it has a place among those that may run at once
+	joined bool // the place is one beside that of the call which made it
 	cached bool // the result is that of another call
 	spoke  bool // the error is in the words of the body
 	// declined says that the call is not made, and that its policies have no part in it.
@@ -144,7 +145,10 @@ func (x *execution) leave() {
 	if x.charges != nil {
 		x.pipeline.options.Limits.Release(x.charges)
 	}
-	if x.placed {
+	switch {
+	case x.joined:
+		x.pipeline.places.Leave(x.owner)
+	case x.placed:
 		x.pipeline.places.End(x.owner)
 	}
 	x.pipeline.inFlight.End()

@@ -49,7 +49,7 @@ func (x *execution) nest(ctx context.Context, request call.Request, p *plan, app
 	defer leave()
 	x.pipeline.inFlight.Begin()
 	x.pipeline.places.Join(inner.owner)
-	inner.placed = true
+	inner.joined = true
 	result := inner.through(ctx, nil)
 	if result.Err != nil {
 		return call.Result{}, &scripting.HostError{Code: string(result.Err.Code), Message: result.Err.Message}
