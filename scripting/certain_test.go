@@ -140,6 +140,7 @@ func TestBuiltins_complete(t *testing.T) {
 
 func TestNoReturn_warning(t *testing.T) {
 	const dropped, nothing = "warning: the value of the last line is dropped, and the body returns nothing", "warning: the body returns nothing"
+	const idle = "warning: the body returns nothing and has no effect"
 	for _, row := range []struct {
 		name, body string
 		must       bool
@@ -169,7 +170,24 @@ func TestNoReturn_warning(t *testing.T) {
 		{"short circuit", "input.name && log.info('x')", false, ""},
 		{"empty", "", false, ""},
 		{"comment", "// nothing", false, ""},
-		{"declaration", "const a = 1;", false, ""},
+		{"declaration", "const a = 1;", false, idle},
+		{"declarations", "const a = input.name; const sum = a + 1;", false, idle},
+		{"declaration of several", "let a, b = input.name", false, idle},
+		{"declaration of a pure call", "const parts = input.name.split(',')", false, idle},
+		{"declaration without a value", "let a;", false, ""},
+		{"declaration with a log", "const a = [1].map((x) => log.info(x))", false, ""},
+		{"declaration with a request", "const r = await http.crm.post('/x', {})", false, ""},
+		{"declaration behind a request", "await http.crm.post('/x', {}); const a = 1", false, ""},
+		{"declaration that waits", "const a = await new Promise(() => {})", false, ""},
+		{"declaration that throws", "const f = () => { throw new Error('x') }; const a = f()", false, ""},
+		{"outputs and a declaration", "const a = 1;", true, nothing},
+		{"outputs and an if", "const total = 1; if (input.name) { log.info(total) }", true, nothing},
+		{"outputs and an else", "if (input.name) log.info('a'); else log.info('b')", true, nothing},
+		{"outputs and a loop", "for (const x of [1]) { log.info(x) }", true, nothing},
+		{"outputs and a while", "while (input.name) { log.info('x') }", true, nothing},
+		{"outputs and a try", "try { log.info('x') } catch { log.info('y') }", true, nothing},
+		{"outputs and a switch", "switch (input.name) { case 'a': log.info('x') }", true, nothing},
+		{"if", "if (input.name) { log.info('x') }", false, ""},
 		{"assignment", "input.name = 1", false, ""},
 		{"wait", "await new Promise(() => {})", false, ""},
 		{"timer", "setTimeout(() => {}, 1)", false, ""},
