@@ -32,6 +32,12 @@ type analysis struct {
 	// handed are the names whose objects others may change: they are given to functions of
 	// the body, or to a variable.
 	handed map[string]bool
+	// aliases are the variables that are declared with the object of another name. mentions
+	// count how often each name stands as a value, and read how often only a member is
+	// read of it there. written are the names a member of which is assigned or deleted.
+	aliases        map[string]string
+	mentions, read map[string]int
+	written        map[string]bool
 	// promised are members of what a granted object answers with, which is a
 	// promise: http.crm.get(url).text, elicit(form).content.
 	promised []member
@@ -59,6 +65,8 @@ type analysis struct {
 	keywords   []*ast.CallExpression
 	// grouped are the calls of groups themselves, as in crm(args).
 	grouped []*ast.CallExpression
+	// targets are the names that any assignment gives values to: =, += and ++ too.
+	targets map[string]bool
 	// undeclared are the names in reassigned that code does not declare.
 	undeclared map[string]bool
 	// unicode are regular expressions with \p{…}.
@@ -87,7 +95,8 @@ func newAnalysis() *analysis {
 	return &analysis{
 		refs: map[string]file.Idx{}, bound: map[string]bool{},
 		probed: map[string]bool{}, handed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
-		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{},
+		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{}, targets: map[string]bool{},
+		aliases: map[string]string{}, mentions: map[string]int{}, read: map[string]int{}, written: map[string]bool{},
 	}
 }
 
@@ -126,12 +135,15 @@ func (a *analysis) node(n ast.Node) {
 		if key, ok := n.Left.(*ast.BracketExpression); ok {
 			a.handOn(key.Left)
 		}
+		eachTarget(n.Left, func(name string) { a.targets[name] = true })
+		a.write(n.Left)
 		if n.Operator == token.ASSIGN {
 			a.reassign(n.Left)
 		}
 		children(n, a.node)
 	case *ast.ForIntoExpression:
 		a.reassign(n.Expression)
+		a.write(n.Expression)
 		children(n, a.node)
 	default:
 		a.expression(n)
@@ -144,9 +156,11 @@ func (a *analysis) expression(n ast.Node) {
 	case *ast.DotExpression:
 		name := n.Identifier.Name.String()
 		a.names[name] = true
+		a.readOf(n.Left)
 		a.member(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 		a.unawaited(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 	case *ast.BracketExpression:
+		a.readOf(n.Left)
 		a.bracket(n)
 	case *ast.TemplateLiteral, *ast.BinaryExpression, *ast.ForOfStatement, *ast.SpreadElement:
 		a.use(n)
@@ -155,6 +169,13 @@ func (a *analysis) expression(n ast.Node) {
 	case *ast.PropertyKeyed:
 		a.computed = a.computed || n.Computed && !named(n.Key)
 	case *ast.UnaryExpression:
+		switch n.Operator {
+		case token.INCREMENT, token.DECREMENT:
+			eachTarget(n.Operand, func(name string) { a.targets[name] = true })
+			a.write(n.Operand)
+		case token.DELETE:
+			a.write(n.Operand)
+		}
 		if id, ok := n.Operand.(*ast.Identifier); ok && n.Operator == token.TYPEOF {
 			a.probed[id.Name.String()] = true
 		}
@@ -164,7 +185,9 @@ func (a *analysis) expression(n ast.Node) {
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.handOn(n.ArgumentList...)
 	case *ast.CallExpression:
-		if !keeps(n.Callee) {
+		if keeps(n.Callee) {
+			a.readOf(n.ArgumentList...)
+		} else {
 			a.handOn(n.ArgumentList...)
 		}
 		a.constructed(n, n.Callee, n.ArgumentList)
@@ -182,6 +205,7 @@ func (a *analysis) expression(n ast.Node) {
 func (a *analysis) reference(id *ast.Identifier) {
 	name := id.Name.String()
 	a.names[name] = true
+	a.mentions[name]++
 	if _, ok := a.refs[name]; !ok {
 		a.refs[name] = id.Idx
 	}

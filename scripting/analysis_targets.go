@@ -6,8 +6,10 @@ import "github.com/dop251/goja/ast"
 func (a *analysis) binding(n *ast.Binding) {
 	a.declare(n.Target)
 	if n.Initializer != nil {
-		if _, plain := n.Target.(*ast.Identifier); plain {
-			a.handOn(n.Initializer)
+		if alias, plain := n.Target.(*ast.Identifier); plain {
+			a.alias(alias.Name.String(), n.Initializer)
+		} else {
+			a.readOf(n.Initializer)
 		}
 		a.destructured(n.Target, n.Initializer)
 		a.unpack(n.Target, n.Initializer)
@@ -112,4 +114,49 @@ func eachTarget(target ast.Node, f func(name string)) {
 
 func (a *analysis) reassign(target ast.Node) {
 	eachTarget(target, func(name string) { a.reassigned[name]++ })
+}
+
+// alias notices const alias = object, and what else becomes known by another name.
+func (a *analysis) alias(alias string, value ast.Expression) {
+	id, ok := value.(*ast.Identifier)
+	if _, again := a.aliases[alias]; !ok || again {
+		a.handOn(value)
+		return
+	}
+	a.aliases[alias] = id.Name.String()
+}
+
+// readOf counts the names among expressions that are only read here.
+func (a *analysis) readOf(expressions ...ast.Expression) {
+	for _, e := range expressions {
+		if optional, ok := e.(*ast.Optional); ok {
+			e = optional.Expression
+		}
+		if id, ok := e.(*ast.Identifier); ok {
+			a.read[id.Name.String()]++
+		}
+	}
+}
+
+// write notices the names of whose members any may be a target.
+func (a *analysis) write(target ast.Node) {
+	var look func(ast.Node)
+	look = func(n ast.Node) {
+		if id, ok := n.(*ast.Identifier); ok {
+			a.written[id.Name.String()] = true
+		}
+		children(n, look)
+	}
+	look(target)
+}
+
+// leaks reports whether a member of an object may be made where the object has another
+// name: by an alias of which more is done than to read members.
+func (a *analysis) leaks(object string) bool {
+	for alias, of := range a.aliases {
+		if of == object && (a.written[alias] || a.handed[alias] || a.reassigned[alias] > 0 || a.mentions[alias] != a.read[alias]) {
+			return true
+		}
+	}
+	return a.handed[object]
 }

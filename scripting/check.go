@@ -202,7 +202,7 @@ func (c *compilation) checkMembers(found *analysis) {
 // isCertain reports whether the subject can never have a member. The body may add members to an object that it hands on or assigns,
 // and a file that it imports may serve others.
 func (c *compilation) isCertain(found *analysis, m member) bool {
-	return !found.handed[m.object] && found.reassigned[m.object] == 0 && !found.reads("globalThis") && c.ownText(m.start, m.end)
+	return !found.leaks(m.object) && found.reassigned[m.object] == 0 && !found.reads("globalThis") && c.ownText(m.start, m.end)
 }
 
 // declares says what the members of the subject are, and how one is declared.
@@ -265,6 +265,11 @@ func (c *compilation) checkNames(found *analysis) {
 		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if tool := c.ownTool(name, at); tool != "" {
 			d.Detail = tool // told where it is called
+		} else if found.targets[name] && c.src.Kind != Code {
+			d.Detail = "declare it with let or const"
+			if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
+				d.Detail = guess + " Else declare it with let or const"
+			}
 		} else if c.src.Kind != Hook && slices.Contains(c.src.Inputs, name) {
 			d.Detail = "write " + c.subject() + "." + name
 		} else if advice, ok := c.absent(name); ok {

@@ -32,6 +32,13 @@ func TestUndefinedName_nearName(t *testing.T) {
 		{"an input before a host object", "return cvs", "cvs", `did you mean "input.cves"?`},
 		{"an input that is nearly named", "return custmer_id", "custmer_id", `did you mean "input.customer_id"?`},
 		{"a host object", "return consle", "consle", `did you mean "console"?`},
+		{"an assignment", "totl = 1; return totl", "totl", "declare it with let or const"},
+		{"an assignment to a near name", "let total = 1; totl = 2; return total", "totl", `did you mean "total"? Else declare it with let or const`},
+		{"a sum", "totl += 1; return totl", "totl", "declare it with let or const"},
+		{"a step", "totl++; return 1", "totl", "declare it with let or const"},
+		{"a pattern", "[totl] = [1]; return totl", "totl", "declare it with let or const"},
+		{"an assignment to an input's name", "customer_id = 1; return 1", "customer_id", "declare it with let or const"},
+		{"an object that is assigned a member", "consle.x = 1; return 1", "consle", `did you mean "console"?`},
 		{"nothing near", "return whatever", "whatever", "declare it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -32,11 +32,55 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 		return
 	}
 	if c.src.MustReturn {
-		at := last.Idx0()
+		at := begin(last)
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing", Detail: "its result must be " + c.mustBe() + "; write return and the value",
 		}, at, at+1)
+		return
 	}
+	if declaresValue(last) && !waits(function.Body) && !c.acts(nil, found) {
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing and has no effect", Detail: "write return and the value",
+		}, begin(last), begin(last)+1)
+	}
+}
+
+// begin returns the place of a statement. The parser sets none for an if statement, whose
+// condition stands for it.
+func begin(s ast.Statement) file.Idx {
+	if s, ok := s.(*ast.IfStatement); ok {
+		return s.Test.Idx0()
+	}
+	return s.Idx0()
+}
+
+// waits reports whether anything within a node waits, in what lowering makes of it too.
+func waits(n ast.Node) bool {
+	found := false
+	var look func(ast.Node)
+	look = func(n ast.Node) {
+		switch n.(type) {
+		case *ast.AwaitExpression, *ast.YieldExpression:
+			found = true
+		}
+		if !found {
+			children(n, look)
+		}
+	}
+	look(n)
+	return found
+}
+
+// declaresValue reports whether a statement declares variables and gives one a value.
+func declaresValue(s ast.Statement) bool {
+	var list []*ast.Binding
+	switch s := s.(type) {
+	case *ast.LexicalDeclaration:
+		list = s.List
+	case *ast.VariableStatement:
+		list = s.List
+	}
+	return slices.ContainsFunc(list, func(b *ast.Binding) bool { return b.Initializer != nil })
 }
 
 // mustBe says what the result of the body must be.
