@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -231,7 +232,16 @@ func (d *decoder) source(body *hclsyntax.Body) *TestSource {
 	if !ok {
 		return nil
 	}
-	return &TestSource{Listener: member(v, "listener"), IP: member(v, "ip")}
+	ip := member(v, "ip")
+	if _, err := netip.ParseAddr(ip); ip != "" && err != nil {
+		x := body.Attributes["source"].Expr
+		at := x
+		if m, ok := d.memberExprs(x)["ip"]; ok {
+			at = m.ValueExpr
+		}
+		d.fail("bad-value", d.f.rng(at.Range()), "this is not an IP address", "write one such as \"192.0.2.1\" or \"2001:db8::1\"")
+	}
+	return &TestSource{Listener: member(v, "listener"), IP: ip}
 }
 
 // testVars decodes the values that a test gives to variables. Each is checked
