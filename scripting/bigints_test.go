@@ -1,6 +1,10 @@
 package scripting
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestInput_bigints(t *testing.T) {
 	for _, row := range []struct{ name, body, input, want string }{
@@ -33,5 +37,22 @@ func TestInput_bigints(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestBigInt_logged(t *testing.T) {
+	src := tool(`log.info("got", { id: input.id, ids: [input.id + 1n] }); log.info({ id: input.id }, input.id); console.log(input.id, [input.id])`)
+	src.BigInts = []string{"/id"}
+	host := &fakeHost{}
+	if got := shown(runWith(t, call(compiled(t, src), `{"id":9007199254740993}`), host)); got != "nothing" {
+		t.Errorf("got %s", got)
+	}
+	want := []string{
+		`log {"level":"info","message":"got","fields":{"id":9007199254740993,"ids":[9007199254740994]}}`,
+		`log {"level":"info","message":"{\"id\":9007199254740993}","fields":9007199254740993}`,
+		`console {"level":"info","message":"9007199254740993 [9007199254740993]"}`,
+	}
+	if diff := cmp.Diff(want, host.calls()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -30,6 +30,8 @@ type leftOut struct {
 	removed []leftOutPart
 	// fence is the one around all of the code, nil where there is none.
 	fence *fence
+	// owns says that the code has a require of its own; nil before anybody asked.
+	owns *bool
 	// names are the words in them, among which are the names that they declare.
 	names map[string]bool
 }
@@ -318,10 +320,50 @@ func tagged(before lexeme) bool {
 	return before.kind == tokenWord || before.kind == tokenOperand || before.kind == tokenClose
 }
 
-// expression leaves import() and import.meta out where they are a part of a statement.
+// isRequireCall reports whether require(x) stands at a token, of code that has no function
+// of that name itself. A list of arguments, or parameters, is none.
+func (i *leftOut) isRequireCall(at int) bool {
+	t := i.token(at)
+	if t.text != "require" || t.member || i.token(at+1).text != "(" || i.ownsRequire() {
+		return false
+	}
+	end, _ := i.closed(at + 1)
+	depth := 0
+	for n := at + 1; n < end; n++ {
+		switch t := i.token(n); {
+		case t.kind == tokenOpen && t.text[0] != '}':
+			depth++
+		case t.kind == tokenClose:
+			depth--
+		case depth == 1 && (t.kind == tokenComma || t.text == ":" || t.text == "..."):
+			return false
+		}
+	}
+	return end > at+3
+}
+
+// ownsRequire reports whether the code uses the word require for anything but calls.
+func (i *leftOut) ownsRequire() bool {
+	if i.owns == nil {
+		owns := false
+		for n, t := range i.tokens {
+			if t.text != "require" || t.member {
+				continue
+			}
+			declared := n > 0 && (i.tokens[n-1].text == "function" || i.tokens[n-1].text == "*")
+			asked := n > 0 && i.tokens[n-1].text == "typeof"
+			owns = owns || declared || !asked && i.token(n+1).text != "("
+		}
+		i.owns = &owns
+	}
+	return *i.owns
+}
+
+// expression leaves import(), import.meta and require() out where they are a part of a
+// statement.
 func (i *leftOut) expression(text string) {
 	t := i.token(i.at)
-	if t.kind != tokenKeyword || t.text != "import" || t.member {
+	if (t.kind != tokenKeyword || t.text != "import" || t.member) && !i.isRequireCall(i.at) {
 		return
 	}
 	switch next := i.token(i.at + 1); {

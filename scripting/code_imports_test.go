@@ -66,7 +66,7 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 		{"let a: import('fs').Stats", []string{"import('fs')"}},
 		{"f(import.meta.url)\nimport.meta.env", []string{"import.meta", "import.meta"}},
 		{"require('x')\nawait f()", []string{"require('x')"}},
-		{"const fs = require('fs')\n  .promises", nil},
+		{"const fs = require('fs')\n  .promises", []string{"require('fs')"}},
 		{"a.import('x')\nb?.import(\"y\")\nclass C { import(x) { return x } }\nconst o = { import(x) { return x } }", nil},
 		{"# import os\n", nil},
 		{"class A {\n  #from = 1\n  #import = 2\n}", nil},
@@ -78,7 +78,14 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 		{"`${a}\nimport os\n`", nil},
 		{"x = `\nconst fs = require('fs')\n`", nil},
 		{"await import('x')\nimport.meta\nimport('y')", []string{"await import('x')", "import.meta", "import('y')"}},
-		{"const fs = require('fs').promises\nconst g = require(name)\nf(require('x'))\nconst h = require('h') + 1", nil},
+		{"const fs = require('fs').promises\nconst g = require(name)\nf(require('x'))\nconst h = require('h') + 1", []string{"require('fs')", "require(name)", "require('x')", "require('h')"}},
+		{"f(require(await name()))", []string{"require"}},
+		{"typeof require === 'undefined' ? 1 : require('x')", []string{"require('x')"}},
+		{"const require = (a) => a\nf(require(1))", nil},
+		{"function require(a) { return a }\nf(require(1))", nil},
+		{"const f = (require) => g(require(1))", nil},
+		{"class C { require(a) { return a } }\na.require('x')\nf(require(), require(a, b), require(...a))", nil},
+		{"interface C { require(a: string): void }\n// f(require('x'))\n\"f(require('x'))\"", nil},
 		{"import\nos", []string{"import"}},
 		{"import os sys", []string{"import os sys"}},
 		{"import os as", []string{"import os as"}},
@@ -131,6 +138,7 @@ func TestImports_runAndKeepPlaces(t *testing.T) {
 		"import os", "import os as x", "import os # x", "import os as x # it's `x", "import a.b as c", "from x import (a, # b\n  b)", "from x import a, \\\n  b", "import 'x';", "import type { A } from 'y'",
 		"import('os')", "await import(\"os\")", "const os = await import('os')", "const { a } = await import('os'), b = require('b')", "const n = 'x', m = await import(n)",
 		"await Promise.all([import('a'), import('b')])", "if (await import('x')) { }", "let os; try { os = await import('os') } catch {}", "let s: import('fs').Stats", "f = import.meta.url", "import ü from 'ß'",
+		"const t = require('fs')?.readFileSync('x')", "try { require('fs').readFileSync('x') } catch {}", "let name = 'x', r = [require(name)]",
 		"async function g() {\n  import os\n  return await import('ß')\n}",
 	} {
 		if got := runCode(t, statement+"\nawait search_web({ query: 'a' })").Ended; !strings.HasPrefix(got, `[{"title":"a"}`) {
@@ -182,7 +190,7 @@ func TestImports_runAndKeepPlaces(t *testing.T) {
 func FuzzImports(f *testing.F) {
 	for _, seed := range []string{
 		"import os\nfrom x import (a,\n b)\nimport {a} from 'y';", "const x = require('y')\n`${import os}`", "from . import a\nimport a, b as c", "import \"y\" with {", "/*", "import ü from 'ß'",
-		"import os # it's\nfrom x import (a, # b\n c) # d", "import a, \\\n b", "const a = await import(`${import(b())}`)", "import.meta.x;import(\n)", "f(import(import(a)), (import('x')", "}${import(`",
+		"import os # it's\nfrom x import (a, # b\n c) # d", "import a, \\\n b", "const a = await import(`${import(b())}`)", "import.meta.x;import(\n)", "f(import(import(a)), (import('x')", "f(require(require(a)), (require('x')", "f(require(\nb(`${require(a)}`)))", "}${import(`",
 	} {
 		f.Add(seed)
 	}

@@ -63,6 +63,7 @@ func (r *run) traces(values []goja.Value) string {
 // the bounds of a log record. What JSON cannot hold is the script's mistake.
 func (r *run) payload(v goja.Value) []byte {
 	e := newEncoder(maxLogMessage, 16, r.stopped)
+	e.bigints = true
 	wrote, err := e.encode(v)
 	if err != nil {
 		panic(r.throwable(err))
@@ -125,6 +126,7 @@ func (r *run) shown(v goja.Value) string {
 		return textOf(o.Get("name")) + ": " + textOf(o.Get("message"))
 	}
 	e := newEncoder(maxLogMessage, 16, r.stopped)
+	e.bigints = true
 	if wrote, err := e.encode(o); err != nil || !wrote {
 		return "[" + o.ClassName() + "]"
 	}
