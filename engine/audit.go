@@ -27,6 +27,9 @@ func (s *Server) openAudit(block *hclfile.Audit) error {
 		Veil: s.brokers.Secrets,
 		Now:  s.options.Now, Logger: s.options.Logger,
 	})
+	if errors.Is(err, audit.ErrInUse) {
+		return &heldLog{diag.List{catalog.AuditInUse(block, err)}}
+	}
 	if err != nil {
 		return diag.List{catalog.BadAudit(block, err)}
 	}
@@ -34,6 +37,15 @@ func (s *Server) openAudit(block *hclfile.Audit) error {
 	s.audited = block
 	return nil
 }
+
+// ErrAuditInUse is the error of a load whose audit log another process has.
+var ErrAuditInUse = audit.ErrInUse
+
+// heldLog is the mistake of an audit block whose log another process has.
+type heldLog struct{ diag.List }
+
+// Unwrap returns the mistake, and what [errors.Is] knows it by.
+func (h *heldLog) Unwrap() []error { return []error{h.List, ErrAuditInUse} }
 
 // checkAuditPath returns why no log can be opened at a path, or should not be: among the
 // tools, each of its records would be taken for a change of them.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,10 +171,20 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		cel, shown, _ := strings.Cut(asked.Message, "\n")
 		_, shown, _ = strings.Cut(shown, "Arguments: ")
 		sent := leaves(t, json.RawMessage(shown))
-		beyond := cel == "denied by policy" // a bigint that CEL cannot hold, which no policy reads
+		far := beyondInt64(strings.Fields(body))
+		if len(far) > 0 { // no policy reads these: CEL is asked for the others without them
+			if cel != "denied by policy" {
+				t.Errorf("%s: CEL reads %s", request.Arguments, cel)
+			}
+			others := slices.Clone(numbers)
+			for i := range far {
+				others[i] = "3"
+			}
+			cel = celSees(t, s, others)
+		}
 		for i, inBody := range strings.Fields(body) {
 			kept++
-			if beyond {
+			if far[i] {
 				unread++
 			} else if inCEL := strings.Fields(cel)[i]; !sameNumber(inBody, inCEL) {
 				t.Errorf("%s = %s: CEL sees %s, the body %s", numberPlaces[i].pointer, numbers[i], inCEL, inBody)
@@ -186,7 +197,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 			return
 		}
 	}
-	if refused < count/20 || kept < count/2 || unread > kept*4/5 {
+	if refused < count/20 || kept < count/2 || unread > kept/5 {
 		t.Errorf("%d numbers refused, %d kept, %d of them not read by CEL", refused, kept, unread)
 	}
 	audited := 0
@@ -205,6 +216,36 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 	if audited != len(bodies) {
 		t.Errorf("%d calls in the log, %d made", audited, len(bodies))
 	}
+}
+
+// beyondInt64 returns which places hold a bigint that CEL has no type for.
+func beyondInt64(inBody []string) map[int]bool {
+	far := map[int]bool{}
+	for i, place := range numberPlaces {
+		if place.pointer == "/b" || place.pointer == "/lb/0" || place.pointer == "/mb/k" || place.pointer == "/o/b" {
+			if n, ok := new(big.Int).SetString(inBody[i], 10); ok && !n.IsInt64() {
+				far[i] = true
+			}
+		}
+	}
+	return far
+}
+
+// celSees returns the numbers that a policy reads in a call.
+func celSees(t *testing.T, s *engine.Server, numbers []string) string {
+	t.Helper()
+	request := refunds(numbersText(numbers), nil)
+	request.Name = "numbers"
+	result := s.Execute(t.Context(), request)
+	if result.Ask == nil {
+		t.Fatalf("%s: %s", request.Arguments, said(result))
+	}
+	var asked struct{ Message string }
+	if err := json.Unmarshal(result.Ask.Requests[0].Params, &asked); err != nil {
+		t.Fatal(err)
+	}
+	cel, _, _ := strings.Cut(asked.Message, "\n")
+	return cel
 }
 
 // leaves returns the numbers in the arguments, in the order of the places.
@@ -282,6 +323,54 @@ policy "closed" {
 		}
 		if got != row.want {
 			t.Errorf("%s(%s) = %s, want %s", row.tool, row.arguments, got, row.want)
+		}
+	}
+}
+
+// TestNumbers_countedByLimit has limits count calls by the integer that the body sees.
+func TestNumbers_countedByLimit(t *testing.T) {
+	s := server(t, engine.Options{
+		Tools: files("n.hcl", `
+tool "open" {
+  input "id" { type = integer }
+  run = "return String(input.id)"
+}
+tool "exact" {
+  input "id" { type = bigint }
+  run = "return String(input.id)"
+}`),
+		Config: files("mcpd.hcl", `
+limit "by_id" {
+  tools = ["open", "exact"]
+  key   = "string(args.id)"
+  rate  = "1/h"
+}`),
+	})
+	for _, row := range []struct{ tool, id, want string }{
+		{"open", "9007199254740990", `"9007199254740990"`},
+		{"open", "9007199254740991", `"9007199254740991"`},
+		{"open", "9007199254740991", "over the limit"},
+		{"open", "9007199254740992", "INVALID_INPUT"},
+		{"open", "9007199254740993", "INVALID_INPUT"},
+		{"exact", "9007199254740991", "over the limit"}, // counted for the other tool
+		{"exact", "9007199254740992", `"9007199254740992"`},
+		{"exact", "9007199254740993", `"9007199254740993"`},
+		{"exact", "9007199254740992", "over the limit"},
+		{"exact", "9007199254740993", "over the limit"},
+		{"exact", "9223372036854775806", `"9223372036854775806"`},
+		{"exact", "9223372036854775807", `"9223372036854775807"`},
+		{"exact", "9223372036854775807", "over the limit"},
+		{"exact", "9223372036854775808", "denied by policy"}, // CEL has no such integer
+	} {
+		request := refunds(`{"id":`+row.id+`}`, nil)
+		request.Name = row.tool
+		result := s.Execute(t.Context(), request)
+		got := string(result.Value)
+		if result.Err != nil {
+			got = result.Err.Error()
+		}
+		if !strings.Contains(got, row.want) {
+			t.Errorf("%s(%s) = %s, want %s", row.tool, row.id, got, row.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/control"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -60,15 +61,14 @@ const holderPatience = 2 * time.Second
 // holder says which server has the files that this one wants, and what to do, where another
 // process is the reason.
 func (f *serveFlags) holder(e env, err error) string {
-	// The errors of the state file and the audit log say it in the same words.
-	const held = "in use by another process"
-	text := f.reason(err)
-	if !strings.Contains(text, held) {
-		return ""
-	}
-	advice := "start this one with another --config, whose audit block has a path of its own"
-	if f.problems == nil {
+	var advice string
+	switch {
+	case errors.Is(err, engine.ErrAuditInUse):
+		advice = "start this one with another --config, whose audit block has a path of its own"
+	case errors.Is(err, engine.ErrStateInUse):
 		advice = "start this one with --state memory"
+	default:
+		return ""
 	}
 	path := f.control.path(e, &f.files)
 	var row statusRow

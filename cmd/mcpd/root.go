@@ -21,12 +21,16 @@ const (
 // exitError ends a verb with a code. What there was to say has been said when
 // its text is empty.
 type exitError struct {
-	code int
-	text string
+	code  int
+	text  string
+	cause error // what errors.Is knows it by, where somebody asks
 }
 
 // Error returns what there is left to say.
 func (e *exitError) Error() string { return e.text }
+
+// Unwrap returns the cause, which is not said.
+func (e *exitError) Unwrap() error { return e.cause }
 
 func findings(format string, args ...any) error {
 	return &exitError{code: exitFindings, text: fmt.Sprintf(format, args...)}

@@ -224,7 +224,7 @@ func served(err error, listened bool) error {
 // may be free the next time, and all else is how it is configured.
 func unstarted(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrStateInUse) {
-		return findings("%v", err)
+		return &exitError{code: exitFindings, text: err.Error(), cause: err}
 	}
 	return usage("%v", err)
 }

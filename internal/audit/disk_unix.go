@@ -39,8 +39,12 @@ func lock(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s%s: %w", name, holder(f), err), f.Close())
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%w: %s%s", ErrInUse, name, holder(f)), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: err}, f.Close())
 	}
 	// The id is for people whom another process tells that it cannot have the file.
 	if err := f.Truncate(0); err == nil {
@@ -56,7 +60,7 @@ func holder(f *os.File) string {
 	if pid, err := strconv.Atoi(string(text[:n])); err == nil && pid > 0 {
 		return fmt.Sprintf(" is held by process %d", pid)
 	}
-	return ""
+	return " is held"
 }
 
 // checkPrivate refuses a file that others may read or write.

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -19,6 +21,10 @@ func lock(name string) (*os.File, error) {
 	}
 	const alone = 0 // no sharing
 	handle, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, alone, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	const sharingViolation syscall.Errno = 32
+	if errors.Is(err, sharingViolation) {
+		return nil, fmt.Errorf("%w: %s is held", ErrInUse, name)
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "lock", Path: name, Err: err}
 	}

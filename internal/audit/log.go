@@ -58,6 +58,9 @@ type Stats struct {
 	Rotations, Syncs uint64
 }
 
+// ErrInUse is the error of a log that another process has.
+var ErrInUse = errors.New("it is in use by another process")
+
 // Open returns the log at a path, which is made when it is missing, together
 // with its folder. One process at a time has it. A log that was cut off in the
 // midst of a line goes on behind it, and tells so in an event of its own.
@@ -74,7 +77,7 @@ func Open(o Options) (*Log, error) {
 	}
 	held, err := lock(o.Path + ".lock")
 	if err != nil {
-		return nil, fmt.Errorf("open the audit log: it is in use by another process; give each server a log of its own: %w", err)
+		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	l, err := open(o, held)
 	if err != nil {

@@ -69,6 +69,13 @@ func BadAudit(audit *hclfile.Audit, why error) diag.Diagnostic {
 	}
 }
 
+// AuditInUse says of an audit block that another process has its log.
+func AuditInUse(audit *hclfile.Audit, why error) diag.Diagnostic {
+	d := BadAudit(audit, why)
+	d.Detail = "stop that process, or give this block a path of its own"
+	return d
+}
+
 // checkTLS reports a tls block whose files do not do.
 func (k *linker) checkTLS(tls hclfile.ListenTLS) {
 	if k.options.CheckTLS == nil {
