@@ -20,6 +20,9 @@ type Metadata struct {
 	// InputSchema is a JSON Schema 2020-12 of an object. OutputSchema is nil
 	// when the tool declares no output.
 	InputSchema, OutputSchema json.RawMessage
+	// DeclaredSchema is InputSchema with the type bigint named, where the tool has such
+	// arguments. It is no JSON Schema, and not sent to clients.
+	DeclaredSchema json.RawMessage
 	// Timeout bounds the running time of one call.
 	Timeout    time.Duration
 	Idempotent bool
@@ -49,7 +52,7 @@ func (t *Tool) Task() Task { return t.item.Task }
 
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
-		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()),
+		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()), DeclaredSchema: bytes.Clone(i.Declared),
 		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: catalog.IconsOf(i.Icons),
 		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
 	}

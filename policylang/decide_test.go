@@ -2,6 +2,8 @@ package policylang
 
 import (
 	"context"
+	"maps"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +195,25 @@ func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
 				t.Errorf("the decision stands at %v", d.Range)
 			}
 		})
+	}
+}
+
+func TestDecide_namesIntegerBeyondInt64(t *testing.T) {
+	e := newEnv(t)
+	in := refundInput()
+	far, _ := new(big.Int).SetString("123456789012345678901234567890", 10)
+	in.Args = maps.Clone(in.Args)
+	in.Args["count"], in.Args["filters"] = far, map[string]any{"status": far}
+	for expr, want := range map[string]string{
+		"args.count == 3":                   `policy "p": policies.hcl:3:12: "count" holds an integer beyond 64 bits`,
+		"args.cents > 1 && args.count == 3": `policy "p": policies.hcl:3:12: "count" holds an integer beyond 64 bits`,
+		"string(args.count) == '3'":         `policy "p": policies.hcl:3:12: "count" holds an integer beyond 64 bits`,
+		"args.filters.status == '3'":        `policy "p": policies.hcl:3:12: "filters" holds an integer beyond 64 bits`,
+	} {
+		d := mustCompile(t, e, allowing(expr)).Decide(t.Context(), in)
+		if d.Err == nil || d.Err.Error() != want {
+			t.Errorf("%s: got %v, want %s", expr, d.Err, want)
+		}
 	}
 }
 

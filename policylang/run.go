@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -131,16 +133,22 @@ func (x *expression) words(r *run) (said string, cut bool, err *failure) {
 // eval evaluates the expression. What is not light is metered.
 func (x *expression) eval(r *run) (ref.Val, *failure) {
 	value, _, err := x.program.Eval(r)
-	return value, x.blame(value, err)
+	return value, x.blame(r, value, err)
 }
 
 // blame finds out where an evaluation failed and says why in words that hold
 // no values.
-func (x *expression) blame(value ref.Val, err error) *failure {
+func (x *expression) blame(r *run, value ref.Val, err error) *failure {
 	if err == nil {
 		return nil
 	}
 	f := &failure{place: x.whole, problem: "it cannot be evaluated"}
+	if strings.Contains(err.Error(), beyondInt64) {
+		if name := x.beyond(r.in.Args); name != "" {
+			f.problem = fmt.Sprintf("%q holds an integer beyond 64 bits", name)
+			return f
+		}
+	}
 	var at *types.Err
 	if errors.As(err, &at) || asErr(value, &at) {
 		if id := at.NodeID(); id > 0 {
@@ -153,6 +161,44 @@ func (x *expression) blame(value ref.Val, err error) *failure {
 	return f
 }
 
+// beyond returns the first argument that the expression names and that holds an integer
+// beyond int64. The name is as the author wrote it.
+func (x *expression) beyond(args map[string]any) string {
+	for i := range x.places.tokens {
+		if x.places.word(i) != "args" {
+			continue
+		}
+		for next := i + 1; next < min(i+4, len(x.places.tokens)); next++ {
+			if name := strings.Trim(x.places.word(next), "`"); holdsBeyond(args[name], 0) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// maxBeyond is how deep in an argument an integer beyond int64 is looked for.
+const maxBeyond = 8
+
+func holdsBeyond(value any, depth int) bool {
+	if depth == maxBeyond {
+		return false
+	}
+	switch v := value.(type) {
+	case *big.Int:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return holdsBeyond(item, depth+1) })
+	case map[string]any:
+		for _, item := range v {
+			if holdsBeyond(item, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func asErr(value ref.Val, into **types.Err) bool {
 	e, ok := value.(*types.Err)
 	*into = e
@@ -162,6 +208,8 @@ func asErr(value ref.Val, into **types.Err) bool {
 // problemWords says what CEL's message is about, without what it quotes.
 func problemWords(message, member string) string {
 	switch {
+	case strings.Contains(message, beyondInt64):
+		return "an integer is beyond 64 bits"
 	case strings.Contains(message, "no such key"), strings.Contains(message, "no such attribute"):
 		if member != "" {
 			return fmt.Sprintf("%q is absent", member)

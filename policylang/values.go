@@ -16,6 +16,9 @@ type adapter struct {
 	base types.Adapter
 }
 
+// beyondInt64 is the error of an integer that CEL has no type for.
+const beyondInt64 = "an integer beyond int64"
+
 // NativeToValue implements [types.Adapter].
 func (a *adapter) NativeToValue(value any) ref.Val {
 	switch v := value.(type) {
@@ -30,7 +33,7 @@ func (a *adapter) NativeToValue(value any) ref.Val {
 	case int64:
 		return types.Int(v)
 	case *big.Int:
-		return types.NewErr("an integer beyond int64")
+		return types.NewErr(beyondInt64)
 	case nil:
 		return types.NullValue
 	case json.Number:

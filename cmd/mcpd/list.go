@@ -139,7 +139,11 @@ func (l *listing) lines() [][]line {
 		if m.Description != nil {
 			description = *m.Description
 		}
-		groups[0] = append(groups[0], line{address: m.Name, summary: summaryOf(description), schema: m.InputSchema})
+		arguments := m.InputSchema
+		if m.DeclaredSchema != nil {
+			arguments = m.DeclaredSchema
+		}
+		groups[0] = append(groups[0], line{address: m.Name, summary: summaryOf(description), schema: arguments})
 	}
 	for _, offers := range [][]engine.OfferMetadata{l.resources, l.templates, l.prompts} {
 		var group []line

@@ -108,6 +108,8 @@ func typeOf(schema json.RawMessage, depth int) string {
 		switch {
 		case kind == "boolean":
 			return "bool"
+		case kind == "bigint":
+			return "integer (any size)"
 		case kind == "array":
 			return "list(" + typeOf(orAny(said.Items), depth+1) + ")"
 		case kind == "object" && said.Properties != nil:
