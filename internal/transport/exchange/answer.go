@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
@@ -27,7 +28,7 @@ type Options struct {
 	// stands for no bound.
 	Answers *gate.Budget
 	// Client is whom they count for.
-	Client gate.Client
+	Client lanes.Client
 	// Logger is told of clients that are dropped as they do not read.
 	Logger *slog.Logger
 	// Transport is what the log calls the transport.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -32,7 +33,7 @@ func TestAnswer_withoutRoom(t *testing.T) {
 		New(w, Options{WriteTimeout: time.Hour, Answers: room, Logger: slog.New(slog.DiscardHandler)}, func() {}).Finish(large)
 		return w.Code
 	}
-	other := room.Hold(gate.Client{}, nil)
+	other := room.Hold(lanes.Client{}, nil)
 	other.Take(6000)
 	if got := answer(); got != http.StatusServiceUnavailable {
 		t.Errorf("without room the status is %d", got)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -85,11 +86,11 @@ func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
-		if g.Bodies().Hold(gate.Client{}, nil).Take(room / 2) {
+		if g.Bodies().Hold(lanes.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes no room")
 		}
 		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).LateFor(r).Late(mcp.Refuse(mcp.Served, "too late"))
-		if !g.Bodies().Hold(gate.Client{}, nil).Take(room / 2) {
+		if !g.Bodies().Hold(lanes.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes room still")
 		}
 		served = true

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -14,7 +15,7 @@ type Caller struct {
 	// Pass is what the caller goes by from then on.
 	Pass *authn.Pass
 	// Client is whom the request and its answer count for.
-	Client gate.Client
+	Client lanes.Client
 }
 
 // Enter returns who sent the request; false means that the answer was written, and that

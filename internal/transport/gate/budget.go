@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/lanes"
 )
 
 const (
@@ -42,7 +44,7 @@ type Budget struct {
 	mu       sync.Mutex
 	used     int64
 	dying    int64 // held by holds that were cut, until their owners give them back
-	accounts map[Client]*account
+	accounts map[lanes.Client]*account
 	spare    *account // for the next client, so that lone calls allocate nothing
 	peak     int64    // of used, since memory was last returned
 	trimming bool     // a timer will return memory
@@ -51,7 +53,7 @@ type Budget struct {
 
 // account is what one client holds.
 type account struct {
-	client Client
+	client lanes.Client
 	held   int64
 	holds  *Hold // the first of a list
 }
@@ -61,7 +63,7 @@ func NewBudget(size int64) *Budget {
 	if size <= 0 {
 		size = DefaultBudget
 	}
-	return &Budget{size: size, small: min(smallHold, size/16), trims: true, accounts: map[Client]*account{}}
+	return &Budget{size: size, small: min(smallHold, size/16), trims: true, accounts: map[lanes.Client]*account{}}
 }
 
 // Owner is who has a hold.
@@ -74,7 +76,7 @@ type Owner interface {
 
 // Hold returns the hold of a client, which holds nothing yet. One with a nil owner is
 // never cut. The hold of a nil budget is bound by nothing.
-func (b *Budget) Hold(c Client, o Owner) *Hold { return &Hold{budget: b, client: c, owner: o} }
+func (b *Budget) Hold(c lanes.Client, o Owner) *Hold { return &Hold{budget: b, client: c, owner: o} }
 
 // Hold is what one message, answer or connection holds of a budget. Take, Release,
 // Give and Pin may be called from many goroutines. The zero Hold and the nil Hold are
@@ -82,7 +84,7 @@ func (b *Budget) Hold(c Client, o Owner) *Hold { return &Hold{budget: b, client:
 type Hold struct {
 	// fixed before the first Take
 	budget *Budget
-	client Client
+	client lanes.Client
 
 	mark  atomic.Int64 // when it has made progress last, in nanoseconds; 0 before it began
 	moved atomic.Int64 // bytes since then
@@ -130,7 +132,7 @@ func (b *Budget) holding(h *Hold) (held int64, first bool) {
 // fits reports whether a client that holds so much may hold n more. mu is held.
 func (b *Budget) fits(h *Hold, held, n int64, first bool) bool {
 	room := b.size - b.used - n
-	if !h.client.proved() {
+	if !h.client.Proved() {
 		room -= b.size / 8
 	}
 	switch {

@@ -16,15 +16,18 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/lanes"
 )
 
 const mib = 1 << 20
 
 // at returns the client at an address.
-func at(address string) Client { return Client{address: network(netip.MustParseAddr(address))} }
+func at(address string) lanes.Client { return lanes.ClientOf(nil, netip.MustParseAddr(address), "") }
 
 // principal returns the client that has proved to be the holder of a key.
-func principal(id string) Client { return Client{kind: identity.KindKey, id: id} }
+func principal(id string) lanes.Client {
+	return lanes.ClientOf(&identity.Principal{Kind: identity.KindKey, ID: id}, netip.Addr{}, "")
+}
 
 // owner counts how often its hold is cut.
 type owner struct {
@@ -35,7 +38,7 @@ type owner struct {
 func (o *owner) Cut() { o.cuts++ }
 
 // holdOf returns a hold that can be cut, of n bytes; nil when there is no room for them.
-func holdOf(b *Budget, c Client, n int) *owner {
+func holdOf(b *Budget, c lanes.Client, n int) *owner {
 	o := &owner{}
 	o.hold = b.Hold(c, o)
 	if !o.hold.Take(n) {
@@ -45,7 +48,7 @@ func holdOf(b *Budget, c Client, n int) *owner {
 }
 
 // fill has a client take holds of n bytes until there is no room, and returns them.
-func fill(b *Budget, c Client, n int) (holds []*owner) {
+func fill(b *Budget, c lanes.Client, n int) (holds []*owner) {
 	for o := holdOf(b, c, n); o != nil; o = holdOf(b, c, n) {
 		holds = append(holds, o)
 	}
@@ -60,7 +63,7 @@ func pin(holds []*owner) {
 }
 
 func TestBudget_oneClientLeavesAsMuchFree(t *testing.T) {
-	for name, c := range map[string]Client{"address": at("10.0.0.1"), "principal": principal("ann")} {
+	for name, c := range map[string]lanes.Client{"address": at("10.0.0.1"), "principal": principal("ann")} {
 		b := NewBudget(0)
 		n := len(fill(b, c, 4*mib)) * 4
 		if left := 256 - n; n < 64 || left < n+64 {
@@ -87,7 +90,7 @@ func TestBudget_newClientFindsRoom(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := NewBudget(0)
 			for i := range row.clients {
-				c := Client{address: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})}
+				c := lanes.ClientOf(nil, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), "")
 				pin(fill(b, c, 4*mib))
 			}
 			next := at("192.168.0.1")
@@ -97,7 +100,7 @@ func TestBudget_newClientFindsRoom(t *testing.T) {
 			if row.first > 0 && holdOf(b, next, row.first) == nil {
 				t.Errorf("%d bytes find no room beside %d", row.first, b.used)
 			}
-			next.id += "'"
+			next = principal("bob")
 			for i := range 16 {
 				if holdOf(b, next, 4<<10) == nil {
 					t.Errorf("small hold %d finds no room beside %d bytes", i, b.used)
@@ -186,7 +189,7 @@ func TestBudget_boundsHold(t *testing.T) {
 			holds = holds[:len(holds)-1]
 			continue
 		}
-		c := Client{address: netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(50))})}
+		c := lanes.ClientOf(nil, netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(50))}), "")
 		if random.IntN(2) == 0 {
 			c = principal(fmt.Sprint(random.IntN(50)))
 		}

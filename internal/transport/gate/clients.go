@@ -6,59 +6,23 @@ import (
 	"net/netip"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/lanes"
 )
 
-// Client is what a [Budget] counts by: the principal of a request that has proved who
-// sent it, and otherwise the address that it came from. The zero Client stands for
-// peers without an address, as on a Unix socket.
-type Client struct {
-	kind       identity.Kind
-	issuer, id string
-	address    netip.Addr // an IPv4 address, or an IPv6 network of 64 bits
+// ClientOf returns the client that has sent a request as the principal, or without one
+// where p is nil. Peers of a Unix socket without a credential are one client.
+func ClientOf(r *http.Request, p *identity.Principal) lanes.Client {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return lanes.ClientOf(p, peer.Addr(), "")
 }
-
-// ClientOf returns the client that has sent a request as the principal.
-func ClientOf(r *http.Request, p *identity.Principal) Client {
-	if p.Kind != identity.KindAnonymous && p.ID != "" {
-		return Client{kind: p.Kind, issuer: p.Issuer, id: p.ID}
-	}
-	return clientAt(r)
-}
-
-// clientAt returns the client of a request of which nothing is proved.
-func clientAt(r *http.Request) Client {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return Client{}
-	}
-	return Client{address: network(peer.Addr())}
-}
-
-// proved reports whether the client has proved who it is.
-func (c Client) proved() bool { return c.id != "" }
 
 // clientOn returns the client of a connection of which nothing is proved yet.
-func clientOn(c net.Conn) Client {
+func clientOn(c net.Conn) lanes.Client {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
-		return Client{}
+		return lanes.Client{}
 	}
-	return Client{address: network(tcp.AddrPort().Addr())}
-}
-
-// network returns what an address counts as: an IPv4 address as itself, also where it is
-// mapped to IPv6, and an IPv6 address as its network of 64 bits, which one host may
-// have to itself.
-func network(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	if !ip.Is6() {
-		return ip
-	}
-	prefix, err := ip.Prefix(64)
-	if err != nil {
-		return ip
-	}
-	return prefix.Addr()
+	return lanes.ClientOf(nil, tcp.AddrPort().Addr(), "")
 }
 
 // TooManyInUse is what to answer when [Enter] refuses a request, with the status 503.
@@ -67,7 +31,7 @@ const TooManyInUse = "this client has too many requests and streams open; try ag
 // Enter counts a request, and its connection, for the client that has sent it as the
 // principal, from now until it has been served. False means that the client has too many
 // requests and streams open. It must be called before the body is read.
-func Enter(r *http.Request, p *identity.Principal) (Client, bool) {
+func Enter(r *http.Request, p *identity.Principal) (lanes.Client, bool) {
 	c := ClientOf(r, p)
 	if body, ok := r.Body.(*boundBody); ok {
 		body.hold.client = c

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/lanes"
 )
 
 // The defaults of [Caps].
@@ -51,8 +53,8 @@ func Limit(l net.Listener, c Caps) net.Listener {
 	}
 	used := max(int64(c.Total-c.Total/16), 1)
 	return &limited{
-		Listener: l, caps: c, waiting: map[Client]*list.List{},
-		inUse: &Budget{size: used, small: min(smallUse, max(used/16, 1)), accounts: map[Client]*account{}},
+		Listener: l, caps: c, waiting: map[lanes.Client]*list.List{},
+		inUse: &Budget{size: used, small: min(smallUse, max(used/16, 1)), accounts: map[lanes.Client]*account{}},
 	}
 }
 
@@ -65,7 +67,7 @@ type limited struct {
 	total int
 	// waiting holds the connections that are not in use, those that have waited for
 	// longest first.
-	waiting map[Client]*list.List
+	waiting map[lanes.Client]*list.List
 }
 
 // Accept returns the next connection. Where the system has no file descriptor for it, one
@@ -181,7 +183,7 @@ type counted struct {
 	timed atomic.Bool
 
 	// guarded by listener.mu
-	client Client
+	client lanes.Client
 	place  *list.Element // among those not in use; nil for one in use or gone
 	since  time.Time     // when it was last not in use any more
 	gone   bool
@@ -191,7 +193,7 @@ type counted struct {
 
 // use notes that the connection is in use for a client from now on. False means that the
 // client uses too many.
-func (c *counted) use(by Client) bool {
+func (c *counted) use(by lanes.Client) bool {
 	l := c.listener
 	c.using.Give()
 	c.using.client = by

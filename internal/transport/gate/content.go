@@ -56,7 +56,7 @@ func (g *Gate) bound(w http.ResponseWriter, r *http.Request, refused bool) *boun
 	}
 	b := &boundBody{
 		ReadCloser: r.Body, raw: r.Body, clock: g.clock, until: time.Now().Add(limit),
-		deadlines: *http.NewResponseController(w), hold: Hold{budget: g.bodies, client: clientAt(r)},
+		deadlines: *http.NewResponseController(w), hold: Hold{budget: g.bodies, client: ClientOf(r, nil)},
 	}
 	b.hold.owner = b
 	if r.ContentLength < 0 {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/lanes"
 )
 
 const (
@@ -34,7 +36,7 @@ type Outlet struct {
 // NewOutlet returns the outlet of a response to a client, which takes its room from the
 // budget; nil stands for no bound. within is the time that the client has for one piece.
 // [Outlet.End] must be called in the end.
-func NewOutlet(w http.ResponseWriter, b *Budget, c Client, within time.Duration) *Outlet {
+func NewOutlet(w http.ResponseWriter, b *Budget, c lanes.Client, within time.Duration) *Outlet {
 	o := &Outlet{w: w, control: *http.NewResponseController(w), within: within, hold: Hold{budget: b, client: c}}
 	o.hold.owner = o
 	return o

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
@@ -24,7 +25,7 @@ const writeTime = 30 * time.Second
 type responder struct {
 	http.ResponseWriter
 	held   *gate.Budget // answers that their clients have yet to read; nil for no bound
-	client gate.Client  // whom it counts for, once that is known
+	client lanes.Client // whom it counts for, once that is known
 }
 
 // writeResult answers with what a tool returned.

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -115,7 +116,7 @@ func (h *handler) caller(w *responder, r *http.Request, headers *headers) (ident
 }
 
 // enter returns whom a request counts for.
-func (h *handler) enter(r *http.Request, p *identity.Principal) (gate.Client, error) {
+func (h *handler) enter(r *http.Request, p *identity.Principal) (lanes.Client, error) {
 	client, ok := gate.Enter(r, p)
 	if !ok {
 		return client, &mcp.CallError{Code: mcp.ExecutionError, Message: gate.TooManyInUse, Overloaded: true, RetryAfter: time.Second}

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -23,8 +24,8 @@ type client struct {
 	socket  *websocket.Conn
 	options Options
 	pass    *authn.Pass
-	counts  gate.Client // whom messages count for
-	unread  *gate.Hold  // of what the client has yet to read
+	counts  lanes.Client // whom messages count for
+	unread  *gate.Hold   // of what the client has yet to read
 
 	closing atomic.Bool // no more time is given
 	partial bool        // a message has begun; only who reads touches it
