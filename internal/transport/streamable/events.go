@@ -11,7 +11,8 @@ import (
 const (
 	// maxKept bounds the events that are kept, in bytes, over all streams, and
 	// maxKeptBySession those of one session. What a connection is about to
-	// carry comes on top of it.
+	// carry comes on top of it. A stream that a connection carries forgets what
+	// the connection has carried while there are more.
 	maxKept          = 64 << 20
 	maxKeptBySession = 4 << 20
 	// eventCost is what an event costs beside its own bytes.
@@ -68,6 +69,13 @@ func (e *events) use(s *stream, bytes int) {
 		last = before
 	}
 	e.arm()
+}
+
+// isFull reports whether more is kept than may be, of all streams or of a session.
+func (e *events) isFull(session string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bytes > maxKept || e.bySession[session] > maxKeptBySession
 }
 
 // count adds to the bytes of a stream; mu is held.

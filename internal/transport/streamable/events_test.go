@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,6 +65,40 @@ func TestAllStreamsTogetherAreBounded(t *testing.T) {
 	}
 	if e.bytes > maxKept {
 		t.Errorf("%d bytes are kept", e.bytes)
+	}
+}
+
+// TestEvents_carriedStreamsAreBounded has connections carry streams that stay open: what
+// they have carried is kept within the bounds of all streams and of a session.
+func TestEvents_carriedStreamsAreBounded(t *testing.T) {
+	for _, sessions := range []int{1, 100} {
+		e := newEvents(time.Hour)
+		var last *stream
+		for i := range 100 {
+			s, c := newTestStream(e, "p"+strconv.Itoa(i), strconv.Itoa(i%sessions)), newTestCarrier()
+			s.add(frame(1))
+			if !s.attach(c, 0) {
+				t.Fatal("the stream is not carried")
+			}
+			for range 20 {
+				if err := s.send(frame(50 << 10)); err != nil {
+					t.Fatal(err)
+				}
+				frames, _, _ := s.next(c)
+				for _, f := range frames {
+					s.carry(c, f)
+				}
+			}
+			last = s
+		}
+		if most := min(maxKept, sessions*maxKeptBySession); e.bytes > most {
+			t.Errorf("%d sessions: %d bytes are kept of %d", sessions, e.bytes, most)
+		}
+		if again := newTestCarrier(); !last.attach(again, last.sent) {
+			t.Error("a client that has all events cannot come back")
+		} else if frames, _, ok := last.next(again); len(frames) > 0 || !ok {
+			t.Errorf("it gets %d events again", len(frames))
+		}
 	}
 }
 

@@ -237,4 +237,20 @@ func (s *stream) carry(c *carrier, f mcp.Frame) {
 	if s.behind <= maxBehind {
 		s.caughtUp.Broadcast()
 	}
+	if s.events.isFull(s.session) {
+		s.forgetCarried()
+	}
+}
+
+// forgetCarried forgets the events that a connection has carried; mu is held.
+func (s *stream) forgetCarried() {
+	if s.first > s.sent {
+		return
+	}
+	for s.first <= s.sent && len(s.kept) > 0 {
+		s.bytes -= cost(s.kept[0])
+		s.kept[0] = mcp.Frame{}
+		s.kept, s.first = s.kept[1:], s.first+1
+	}
+	s.events.use(s, s.bytes)
 }
