@@ -70,7 +70,7 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look 
 		defer done()
 	}
 	a.mu.Lock()
-	o := a.owner(c.Owner)
+	o := a.owner(c.Owner, look)
 	if r.isProven() && o.offences.has(c.Program.Hash(), look) {
 		r = unruly
 	}

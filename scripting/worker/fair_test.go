@@ -291,7 +291,7 @@ func TestOwner_noTurnIsLost(t *testing.T) {
 	}
 }
 
-// TestOwner_idleOnesAreForgotten, and those that have a call are not.
+// TestOwner_idleOnesAreForgotten, and those that have a call or a recent offence are not.
 func TestOwner_idleOnesAreForgotten(t *testing.T) {
 	a := newAdmission(4, 1, time.Hour)
 	admit := func(owner uint64) *lane {
@@ -303,11 +303,17 @@ func TestOwner_idleOnesAreForgotten(t *testing.T) {
 	}
 	first := admit(0)
 	first.leave()
+	offender := admit(20_000)
+	offender.owner.offences.add([32]byte{1}, 1)
+	offender.end()
 	for owner := range uint64(10_000) {
 		admit(1 + owner).end()
 	}
 	if len(a.owners) > 2*keptOwners || a.owners[0] != first.owner {
 		t.Errorf("%d owners are kept; the one with a call: %v", len(a.owners), a.owners[0] == first.owner)
+	}
+	if a.owners[20_000] != offender.owner {
+		t.Error("an owner is forgotten while its offence counts")
 	}
 	first.resume()
 	first.end()
@@ -318,7 +324,7 @@ func TestOwner_processGoesToFewest(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	e.room.mu.Lock()
-	one, other := e.room.owner(1), e.room.owner(2)
+	one, other := e.room.owner(1, 0), e.room.owner(2, 0)
 	e.room.mu.Unlock()
 	alone := func(o *owner) need { return need{owner: o, memory: e.options.Memory, alone: true} }
 	var have []*peer
@@ -372,7 +378,7 @@ func TestOwner_offenderRunsApart(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	unwatched(e)
 	e.room.mu.Lock()
-	offender, other := e.room.owner(1), e.room.owner(2)
+	offender, other := e.room.owner(1, 0), e.room.owner(2, 0)
 	e.room.mu.Unlock()
 	of := func(o *owner, program byte, alone bool) need {
 		return need{owner: o, memory: e.options.Memory, program: [32]byte{program}, alone: alone}

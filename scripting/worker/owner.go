@@ -23,18 +23,18 @@ type owner struct {
 	placed    uint64
 }
 
-// keptOwners is how many owners are kept before those are dropped that have no calls:
-// what is known of their calls is lost.
+// keptOwners is how many owners are kept before those are dropped that have neither calls
+// nor recent offences: what is known of their calls is lost.
 const keptOwners = 256
 
-// owner returns the owner with an id. The caller holds mu.
-func (a *admission) owner(id uint64) *owner {
+// owner returns the owner with an id, at a look. The caller holds mu.
+func (a *admission) owner(id uint64, look int64) *owner {
 	if o := a.owners[id]; o != nil {
 		return o
 	}
 	if len(a.owners) >= a.sweepAt {
 		for id, o := range a.owners {
-			if o.calls == 0 {
+			if o.calls == 0 && !o.offences.isRecent(look) {
 				delete(a.owners, id)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 func (a *admission) of(r record) *lane {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.owner(0).lane(r)
+	return a.owner(0, 0).lane(r)
 }
 
 // choose takes a process for a call, which is one of the owner 0 unless it has another.
