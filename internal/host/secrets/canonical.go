@@ -133,6 +133,21 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 	c.out = out[:n]
 }
 
+// readFolded reads a text as [readCanonical] does, but for its escapes: they stay what they
+// are. So a value is found whose first digits end an escape that began before it.
+func readFolded[T string | []byte](c *canonical, text T, m *matcher) {
+	c.out, c.runs, c.hits = slices.Grow(c.out[:0], len(text)), c.runs[:0], c.hits[:0]
+	c.head, c.next, c.barrier, c.armed, c.entities, c.decoded = 0, -1, 0, 0, 0, false
+	for i := 0; i < len(text); i++ {
+		b := text[i]
+		n := len(c.out)
+		if isBlank(b) || kinds[b] == quote && n > 0 && c.out[n-1] == b {
+			continue
+		}
+		c.append(m, b, i, i+1)
+	}
+}
+
 // isClear reports whether a text is known to hold no form, without making its canonical
 // form: where it has no escapes, that differs by blanks, quotes and case alone.
 func isClear[T string | []byte](text T, m *matcher) bool {

@@ -263,6 +263,19 @@ func TestRedact_neighbours(t *testing.T) {
 	}
 }
 
+// TestRedact_besideHalfAnEscape has what stands before a value end as an escape that the
+// first digits of the value complete.
+func TestRedact_besideHalfAnEscape(t *testing.T) {
+	s := holding(t, "deadbeefcafe1234")
+	for _, before := range []string{"%", "%D", "%25", `\x`, `\xD`, `\u`, `\uD83`, `C:\\\\x`, "&#x", "&#xD;%", "=3D%"} {
+		for _, value := range []string{"deadbeefcafe1234", "DEADBEEFCAFE1234", "DeadBeef CAFE1234"} {
+			if got := s.Redact(before + value + ";"); !strings.Contains(got, "[secret:a]") {
+				t.Errorf("%s%s is shown: %q", before, value, got)
+			}
+		}
+	}
+}
+
 // TestRedact_ordinaryText checks that texts without values stay.
 func TestRedact_ordinaryText(t *testing.T) {
 	s := holding(t, "hunter2", "correct horse", "abcd", "Tr0ub4dor&3")

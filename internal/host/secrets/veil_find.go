@@ -229,16 +229,25 @@ func find[T string | []byte](v *veil, text T) []place {
 		defer v.scratch.Put(s)
 	}
 	var places []place
-	if !clear {
-		readCanonical(&s.text, text, v.decoded)
+	inCanonical := func() {
 		if len(s.text.hits) > 0 {
 			s.text.fold()
 			places = match(v.decoded, s, s.text.out, s.text.hits, places, s.text.span)
 		}
 	}
-	// Where nothing was decoded, exact finds no more than that. Where something was, what
-	// stands beside a value may have made an escape together with it.
-	if v.literal || s.text.decoded {
+	decoded := false
+	if !clear {
+		readCanonical(&s.text, text, v.decoded)
+		decoded = s.text.decoded
+		inCanonical()
+	}
+	// Where nothing was decoded, there is no more to find. Where something was, what stands
+	// beside a value may have made an escape together with it.
+	if decoded {
+		readFolded(&s.text, text, v.decoded)
+		inCanonical()
+	}
+	if v.literal || decoded {
 		s.hits = hitsIn(v.exact, text, s.hits[:0])
 		places = match(v.exact, s, text, s.hits, places, func(from, to int) (int, int) { return from, to })
 		slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
