@@ -86,7 +86,7 @@ func (a *Answer) Begin() {
 // there is no room for the message to wait for its turn.
 func (a *Answer) Send(f mcp.Frame) error {
 	held := f.Len() > gate.Buffered
-	if held && !a.outlet.Hold(f.Len()) {
+	if held && !a.outlet.Take(f.Len()) {
 		a.cancel()
 		return gate.ErrCrowded
 	}
@@ -256,7 +256,7 @@ func (a *Answer) finish(r mcp.Reply) {
 // within returns the reply, or what is said in its place where there is no room
 // for it to wait until the client has read it.
 func (a *Answer) within(r mcp.Reply) mcp.Reply {
-	if r.Frame.Len() <= gate.Buffered || a.outlet.Hold(r.Frame.Len()) {
+	if r.Frame.Len() <= gate.Buffered || a.outlet.Take(r.Frame.Len()) {
 		return r
 	}
 	return r.Crowded()

@@ -18,8 +18,11 @@ const (
 	// the others hold.
 	smallHold = 64 << 10
 	// progressBytes is what counts as progress: a hold of which fewer bytes have
-	// moved since its last progress is as slow as if none had.
+	// moved since its last progress is as slow as if none had. With slowTime, that
+	// is a rate of 4 KiB/s.
 	progressBytes = 32 << 10
+	// slowTime is how long a body may make no progress.
+	slowTime = 8 * time.Second
 )
 
 // ErrCrowded says that the budget has no room for a message. Another try may succeed.

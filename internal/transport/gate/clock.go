@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// slowTime is how long a body may make no progress: that is, bring less than 4 KiB/s.
-const slowTime = 8 * time.Second
-
 // clock ends bodies that take too long to come. Most are there at once, so that
 // it looks at what is left now and then, instead of setting a deadline for each.
 type clock struct {

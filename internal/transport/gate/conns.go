@@ -17,16 +17,16 @@ import (
 // The defaults of [Caps].
 const (
 	DefaultTotal      = 4096
-	DefaultPerAddress = 1024
+	DefaultIdlePerClient = 1024
 )
 
 // Caps bound the connections that are open at once. 0 means the default.
 type Caps struct {
 	// Total bounds all connections. A sixteenth is for those that are not in use.
 	Total int
-	// PerAddress bounds the connections of one client that are not in use. A client is
+	// IdlePerClient bounds the connections of one client that are not in use. A client is
 	// an address, or the principal of the last request on a connection.
-	PerAddress int
+	IdlePerClient int
 }
 
 // smallUse is how many connections a client may have in use whatever the others use.
@@ -48,8 +48,8 @@ func Limit(l net.Listener, c Caps) net.Listener {
 	if c.Total <= 0 {
 		c.Total = DefaultTotal
 	}
-	if c.PerAddress <= 0 {
-		c.PerAddress = DefaultPerAddress
+	if c.IdlePerClient <= 0 {
+		c.IdlePerClient = DefaultIdlePerClient
 	}
 	used := max(int64(c.Total-c.Total/16), 1)
 	return &limited{
@@ -138,7 +138,7 @@ func (l *limited) wait(c *counted) (evicted []*counted) {
 	}
 	c.since = time.Now()
 	c.place = of.PushBack(c)
-	if of.Len() > l.caps.PerAddress {
+	if of.Len() > l.caps.IdlePerClient {
 		first := of.Front().Value.(*counted)
 		l.forget(first)
 		evicted = append(evicted, first)

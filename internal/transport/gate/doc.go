@@ -9,6 +9,10 @@
 // options name. [CheckListen], [Listen], [Guard] and [Limit] do the same for the
 // listener: where it may listen, how long it waits, and for how many.
 //
+// A [Budget] divides bytes or connections among clients (see [lanes.Client]), so that none
+// takes what others need: the bodies of requests, the answers that clients have not read,
+// which pass an [Outlet], and the connections in use.
+//
 // The gate answers no preflight and sets no CORS header. It does not say who
 // calls, and no route passes it in another way.
 package gate

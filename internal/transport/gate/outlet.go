@@ -42,9 +42,9 @@ func NewOutlet(w http.ResponseWriter, b *Budget, c lanes.Client, within time.Dur
 	return o
 }
 
-// Hold takes room for n bytes that are to be written; false means that there is none.
+// Take takes room for n bytes that are to be written; false means that there is none.
 // It may be called from many goroutines.
-func (o *Outlet) Hold(n int) bool { return o.hold.Take(n) }
+func (o *Outlet) Take(n int) bool { return o.hold.Take(n) }
 
 // Release gives back the room for n bytes.
 func (o *Outlet) Release(n int) { o.hold.Release(n) }

@@ -169,8 +169,8 @@ func TestConnections_newOnesGetIn(t *testing.T) {
 		name string
 		caps Caps
 	}{
-		{"in total", Caps{Total: 3, PerAddress: 100}},
-		{"per address", Caps{Total: 100, PerAddress: 3}},
+		{"in total", Caps{Total: 3, IdlePerClient: 100}},
+		{"per client", Caps{Total: 100, IdlePerClient: 3}},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestConnections_newOnesGetIn(t *testing.T) {
 // TestConnections_largestHolderYields has one address hold most connections, and another
 // a few older ones.
 func TestConnections_largestHolderYields(t *testing.T) {
-	l := Limit(nil, Caps{Total: 64, PerAddress: 60}).(*limited)
+	l := Limit(nil, Caps{Total: 64, IdlePerClient: 60}).(*limited)
 	var few, many []*counted
 	for range 4 {
 		few = append(few, l.enter(from(t, "10.0.0.1:1")))

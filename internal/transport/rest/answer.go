@@ -124,7 +124,7 @@ func write(w *responder, status int, pieces ...[]byte) {
 	if size > gate.Buffered {
 		outlet := gate.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
 		defer outlet.End()
-		if !outlet.Hold(size) {
+		if !outlet.Take(size) {
 			delete(w.Header(), "Etag")
 			delete(w.Header(), "Cache-Control")
 			writeError(w, &lost)
