@@ -16,7 +16,7 @@ import (
 
 // The defaults of [Caps].
 const (
-	DefaultTotal      = 4096
+	DefaultTotal         = 4096
 	DefaultIdlePerClient = 1024
 )
 
