@@ -52,8 +52,8 @@ async function everyShippedToolIsListedAndAnswers() {
     assert.ok(tool.description, tool.name);
     assert.equal(tool.inputSchema.type, "object", tool.name);
     const [args, want] = calls[tool.name];
-    const { isError, structuredContent } = await peer.call(tool.name, args);
-    assert.ok(!isError, tool.name);
+    const { isError, structuredContent, content } = await peer.call(tool.name, args);
+    assert.ok(!isError, `${tool.name}: ${JSON.stringify(content)}`);
     if (typeof want === "function") want(structuredContent);
     else assert.deepEqual(structuredContent, want, tool.name);
   }
