@@ -9,6 +9,9 @@ import (
 // FenceRemoved is the code of the warning that the fence around code was left out.
 const FenceRemoved = "fence-removed"
 
+// blanks is what may stand around a fence and its tag: other spaces of Unicode are text.
+const blanks = " \t\r\n"
+
 // fence is that of Markdown around the whole of a text: the lines that open and close it.
 type fence struct{ opens, closes span }
 
@@ -16,7 +19,7 @@ type fence struct{ opens, closes span }
 // line of three backticks is an empty text that is called with another, and one of three
 // tildes ends in none that could end a program.
 func fenced(text string) *fence {
-	start, end := len(text)-len(strings.TrimLeft(text, " \t\r\n")), len(strings.TrimRight(text, " \t\r\n"))
+	start, end := len(text)-len(strings.TrimLeft(text, blanks)), len(strings.TrimRight(text, blanks))
 	if start >= end {
 		return nil
 	}
@@ -25,10 +28,10 @@ func fenced(text string) *fence {
 		return nil
 	}
 	f := &fence{span{start, start + first}, span{last, end}}
-	opening, closing := strings.TrimSpace(text[f.opens.start:f.opens.end]), strings.TrimSpace(text[last:end])
+	opening, closing := strings.Trim(text[f.opens.start:f.opens.end], blanks), strings.Trim(text[last:end], blanks)
 	tag := strings.TrimLeft(opening, opening[:1])
 	marks := opening[:len(opening)-len(tag)]
-	if len(marks) < 3 || marks[0] != '`' && marks[0] != '~' || !isLanguageTag(strings.TrimSpace(tag)) {
+	if len(marks) < 3 || marks[0] != '`' && marks[0] != '~' || !isLanguageTag(strings.Trim(tag, blanks)) {
 		return nil
 	}
 	if len(closing) < len(marks) || strings.Trim(closing, marks[:1]) != "" {

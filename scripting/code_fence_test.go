@@ -43,6 +43,7 @@ func TestAFenceThatIsNotAroundTheWholeProgramStays(t *testing.T) {
 	for _, code := range []string{
 		"```js\n1 + 1", "1 + 1\n```", "Here it is:\n```js\n1\n```", "```js\n1\n```\nThat is all.", "```sql\nselect 1\n```", "~~~js\n1", "~~~~\n1\n~~~", "```js\n1\n~~~",
 		"", "```", "``````", "```js```", "\n\n", "~~~", "`", "`\n`", "~~~\n",
+		"\v\n0", "\f\n```js\n1\n```", "\u00a0\n1",
 	} {
 		if f := fenced(code); f != nil {
 			t.Errorf("%q has the fence %v", code, f)

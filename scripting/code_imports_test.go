@@ -217,7 +217,7 @@ func FuzzImports(f *testing.F) {
 
 // Compiling code ends, whatever it is, and tells of places that are in it.
 func FuzzCode(f *testing.F) {
-	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')"} {
+	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')", "\v\n0", "\u00a0\n```"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
