@@ -20,7 +20,7 @@ var layout = map[string][]string{
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/codeact", "internal/federation", "internal/limitstore", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry", "internal/lockfile"},
-	"call":                     {"identity", "scripting"},
+	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/clip", "internal/cputime", "internal/toml", "internal/watchdog", "internal/yaml", "internal/wildcard"},

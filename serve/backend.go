@@ -186,9 +186,9 @@ func capabilities(can mcp.Capabilities) engine.Capabilities {
 }
 
 func resumeOf(r *mcp.Resume) *engine.Resume {
-	resume := &engine.Resume{State: r.State, Responses: r.Responses, Refused: make(map[string]bool, len(r.Refused))}
-	for key := range r.Refused {
-		resume.Refused[key] = true
+	resume := &engine.Resume{State: r.State, Responses: r.Responses, Refused: make(map[string]engine.RPCError, len(r.Refused))}
+	for key, e := range r.Refused {
+		resume.Refused[key] = engine.RPCError(e)
 	}
 	return resume
 }
