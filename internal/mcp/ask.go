@@ -50,13 +50,13 @@ const (
 	methodRoots  = "roots/list"
 )
 
-// needs returns the capabilities that the requests take; false when there is
-// one that no client can be asked.
-func (a *Ask) needs() (needs Capabilities, ok bool) {
+// needsOf returns the capabilities that the requests of an ask take. ok is false if a client
+// can not be asked one of them.
+func needsOf(a *Ask) (needs Capabilities, ok bool) {
 	for _, r := range a.Requests {
 		switch r.Method {
 		case methodElicit:
-			if r.isURL() {
+			if isURL(&r) {
 				needs.URL = true
 			} else {
 				needs.Form = true
@@ -73,18 +73,18 @@ func (a *Ask) needs() (needs Capabilities, ok bool) {
 	return needs, len(a.Requests) > 0
 }
 
-// isURL reports whether the request sends the user elsewhere.
-func (r *AskRequest) isURL() bool {
+// isURL reports whether a request sends the user to a URL.
+func isURL(r *AskRequest) bool {
 	mode, _ := text(member(r.Params, "mode"))
 	return r.Method == methodElicit && mode == "url"
 }
 
 const keyElicitation = "elicitationId"
 
-// appendTo appends the members of the request as the revision has them. The id
+// appendRequest appends the members of a request as a revision has them. The id
 // of an elicitation by URL exists in 2025-11-25 alone: there it must be, and is
 // that of the request when the call gives none.
-func (r *AskRequest) appendTo(dst []byte, version, id string) []byte {
+func appendRequest(dst []byte, r *AskRequest, version, id string) []byte {
 	dst = appendText(dst, "method", r.Method)
 	if isNull(r.Params) {
 		return dst
@@ -106,7 +106,7 @@ func (r *AskRequest) appendTo(dst []byte, version, id string) []byte {
 		}
 		dst = appendValue(dst, string(name), value)
 	}
-	if !hasID && version == version20251125 && r.isURL() {
+	if !hasID && version == version20251125 && isURL(r) {
 		dst = appendText(dst, keyElicitation, id)
 	}
 	return append(dst, '}')

@@ -42,14 +42,14 @@ func (c *call) abandon(ctx context.Context, r *Request, state string, why *CallE
 // MayAsk makes sure that a client is asked for nothing that it has not
 // declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
 func MayAsk(r *Request, a *Ask) *CallError {
-	needs, ok := a.needs()
+	needs, ok := needsOf(a)
 	if !ok || r.Argument != "" {
 		return &CallError{Code: ExecutionError, Message: "the call asks for what no client can be asked"}
 	}
-	if missing := r.Can.without(needs); missing != (Capabilities{}) {
+	if lacks := missing(r.Can, needs); lacks != (Capabilities{}) {
 		return &CallError{
 			Code: ExecutionError, Message: "the client cannot be asked what the call needs to know",
-			Required: missing.object(),
+			Required: capabilitiesObject(lacks),
 		}
 	}
 	return nil
@@ -71,14 +71,14 @@ func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
 		}
 	}
 	resume := &Resume{State: a.State, Responses: map[string]json.RawMessage{}}
-	timer := time.NewTimer(a.wait())
+	timer := time.NewTimer(waitOf(a))
 	defer timer.Stop()
 	for range a.Requests {
 		select {
 		case a := <-answers:
-			resume.take(a)
+			addAnswer(resume, a)
 		case <-timer.C:
-			return nil, &CallError{Code: Timeout, Message: fmt.Sprintf("the client did not answer within %v", a.wait())}
+			return nil, &CallError{Code: Timeout, Message: fmt.Sprintf("the client did not answer within %v", waitOf(a))}
 		case <-ctx.Done():
 			return nil, unanswered("the call was cancelled while its client was asked")
 		case <-c.origin.ending:
@@ -88,15 +88,16 @@ func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
 	return resume, nil
 }
 
-func (a *Ask) wait() time.Duration {
+// waitOf returns how long a call waits for the answers to an ask.
+func waitOf(a *Ask) time.Duration {
 	if a.Wait > 0 {
 		return a.Wait
 	}
 	return askWait
 }
 
-// take adds the answer to one request.
-func (r *Resume) take(a clientAnswer) {
+// addAnswer adds the answer of a client to one request.
+func addAnswer(r *Resume, a clientAnswer) {
 	if a.err == nil {
 		r.Responses[a.key] = a.result
 		return
@@ -125,6 +126,6 @@ func unanswered(message string) *CallError { return &CallError{Code: ExecutionEr
 // requestFrame returns a request of the server to a legacy client.
 func requestFrame(id string, r *AskRequest, version string) Frame {
 	b := append(make([]byte, 0, 96+len(r.Params)), openFrame...)
-	b = r.appendTo(appendText(b, "id", id), version, id)
+	b = appendRequest(appendText(b, "id", id), r, version, id)
 	return Frame{head: append(b, '}')}
 }

@@ -58,8 +58,8 @@ func (c *call) can(r *Request) Capabilities {
 	return c.origin.session.can
 }
 
-// without returns what of wanted is missing.
-func (can Capabilities) without(wanted Capabilities) (missing Capabilities) {
+// missing returns the wanted capabilities that a client does not have.
+func missing(can, wanted Capabilities) Capabilities {
 	return Capabilities{
 		Form: wanted.Form && !can.Form, URL: wanted.URL && !can.URL,
 		Sample: wanted.Sample && !can.Sample, SampleTools: wanted.SampleTools && !can.SampleTools,
@@ -67,8 +67,8 @@ func (can Capabilities) without(wanted Capabilities) (missing Capabilities) {
 	}
 }
 
-// object returns the JSON object that declares the capabilities.
-func (can Capabilities) object() []byte {
+// capabilitiesObject returns the JSON object that declares capabilities.
+func capabilitiesObject(can Capabilities) []byte {
 	b := []byte{'{'}
 	if can.URL {
 		b = appendValue(b, "elicitation", []byte(`{"url":{}}`))

@@ -46,7 +46,7 @@ func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
 	for k := range Kind(kinds) {
 		list := List{Hash: "none"}
 		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return list.page(k, 0, 0, modern) })
-		if want := `"` + k.listMember() + `":[]`; string(page) != want {
+		if want := `"` + listMember(k) + `":[]`; string(page) != want {
 			t.Errorf("the page is %s, want %s", page, want)
 		}
 	}

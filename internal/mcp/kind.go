@@ -16,6 +16,6 @@ const (
 )
 
 // listMember is the name of the list in the answer that lists the kind.
-func (k Kind) listMember() string {
+func listMember(k Kind) string {
 	return [kinds]string{"tools", "resources", "resourceTemplates", "prompts"}[k]
 }

@@ -31,11 +31,11 @@ func (l *List) entry(i int, e era) []byte {
 
 // page encodes part of the list as a member of the answer.
 func (l *List) page(k Kind, from, to int, e era) []byte {
-	size := len(`"":[]`) + len(k.listMember()) + to - from
+	size := len(`"":[]`) + len(listMember(k)) + to - from
 	for i := from; i < to; i++ {
 		size += len(l.entry(i, e))
 	}
-	b := append(appendMember(make([]byte, 0, size), k.listMember()), '[')
+	b := append(appendMember(make([]byte, 0, size), listMember(k)), '[')
 	for i := from; i < to; i++ {
 		if i > from {
 			b = append(b, ',')

@@ -48,7 +48,7 @@ func appendRequests(dst []byte, requests []AskRequest) []byte {
 	dst = append(appendMember(dst, "inputRequests"), '{')
 	for _, r := range requests {
 		dst = append(appendMember(dst, r.Key), '{')
-		dst = append(r.appendTo(dst, newestModern, ""), '}')
+		dst = append(appendRequest(dst, &r, newestModern, ""), '}')
 	}
 	return append(dst, '}')
 }

@@ -25,7 +25,7 @@ func tasks() feature {
 // mayUseTasks makes sure that the client has declared the extension.
 func (c *call) mayUseTasks() *fault {
 	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {
-		return lacking("the client has not declared the extension "+keyTasks, Capabilities{Tasks: true}.object())
+		return lacking("the client has not declared the extension "+keyTasks, capabilitiesObject(Capabilities{Tasks: true}))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (c *call) becameTask(r *Request, response *Response) (*result, *fault) {
 	if !r.Can.Tasks {
 		return c.failed(r, &CallError{
 			Code: ExecutionError, Message: "the call goes on as a task, which its client does not know",
-			Required: Capabilities{Tasks: true}.object(),
+			Required: capabilitiesObject(Capabilities{Tasks: true}),
 		}, response.Revision)
 	}
 	return &result{
