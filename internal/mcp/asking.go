@@ -10,7 +10,7 @@ import (
 // converse has the backend carry out a request, and asks the client in between
 // as often as the call wants it: by requests of its own where the client is a
 // legacy one, and by the result where it is modern.
-func (c *call) converse(ctx context.Context, r *Request) Response {
+func (c *request) converse(ctx context.Context, r *Request) Response {
 	for {
 		response := c.server.backend.Call(ctx, *r)
 		if response.Ask == nil || response.Err != nil {
@@ -34,7 +34,7 @@ func (c *call) converse(ctx context.Context, r *Request) Response {
 
 // abandon has the backend take note of a call that was cancelled while its client was
 // asked: it is not gone on with.
-func (c *call) abandon(ctx context.Context, r *Request, state string, why *CallError) {
+func (c *request) abandon(ctx context.Context, r *Request, state string, why *CallError) {
 	r.Resume, r.Declined = &Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
@@ -57,7 +57,7 @@ func MayAsk(r *Request, a *Ask) *CallError {
 
 // ask sends requests to a legacy client, on the stream of its call, and waits
 // until all are answered. What is not answered in the end is cancelled.
-func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
+func (c *request) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
 	out := &c.origin.session.outgoing
 	answers := make(chan clientAnswer, len(a.Requests))
 	ids, ok := out.add(a.Requests, answers)
@@ -110,7 +110,7 @@ func addAnswer(r *Resume, a clientAnswer) {
 
 // cancelAsked tells the client not to answer what is not answered yet
 // (2025-11-25 basic/utilities/cancellation).
-func (c *call) cancelAsked(out *outgoing, ids []string) {
+func (c *request) cancelAsked(out *outgoing, ids []string) {
 	for _, id := range ids {
 		if _, open := out.take(id); !open {
 			continue

@@ -44,7 +44,7 @@ func capabilitiesOf(object []byte, version string) (can Capabilities) {
 // can returns what the client can be asked for in the midst of a request. A
 // completion asks for nothing, and neither does a call whose client takes
 // nothing before the answer.
-func (c *call) can(r *Request) Capabilities {
+func (c *request) can(r *Request) Capabilities {
 	switch {
 	case r.Argument != "":
 		return Capabilities{}

@@ -11,7 +11,7 @@ func completions() feature {
 	}
 }
 
-func complete(ctx context.Context, c *call) (*result, *fault) {
+func complete(ctx context.Context, c *request) (*result, *fault) {
 	r, f := completionOf(c.params)
 	if f != nil {
 		return nil, f

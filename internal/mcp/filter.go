@@ -22,7 +22,7 @@ type names struct {
 }
 
 // filterOf reads params.notifications.
-func (c *call) filterOf(object []byte) (w filter, f *fault) {
+func (c *request) filterOf(object []byte) (w filter, f *fault) {
 	if !isObject(object) {
 		return w, invalidParams("params.notifications must be an object")
 	}
@@ -83,7 +83,7 @@ func (w *filter) lists() (s kindSet) {
 // agree has the feed hear of the topics that there are for the caller, and
 // leaves out the others. Of a task it hears at once how it is: it may have
 // ended by now.
-func (w *filter) agree(ctx context.Context, c *call, f *feed, caller identity.Caller) {
+func (w *filter) agree(ctx context.Context, c *request, f *feed, caller identity.Caller) {
 	changes := c.server.changes
 	w.uris.keep(func(uri string) bool {
 		return c.server.backend.Serves(ctx, caller, uri) && changes.subscribe(f, topic{name: uri})

@@ -46,12 +46,12 @@ func (l *List) page(k Kind, from, to int, e era) []byte {
 }
 
 // lister returns the method that lists a kind.
-func lister(k Kind) func(context.Context, *call) (*result, *fault) {
-	return func(ctx context.Context, c *call) (*result, *fault) { return c.list(ctx, k) }
+func lister(k Kind) func(context.Context, *request) (*result, *fault) {
+	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
 }
 
 // list answers with a page (2026-07-28 server/utilities/pagination).
-func (c *call) list(ctx context.Context, k Kind) (*result, *fault) {
+func (c *request) list(ctx context.Context, k Kind) (*result, *fault) {
 	caller, err := c.caller()
 	if err != nil {
 		return nil, c.claimFault(caller, err)
@@ -79,7 +79,7 @@ func (c *call) list(ctx context.Context, k Kind) (*result, *fault) {
 }
 
 // listStart returns the index that params.cursor stands for.
-func (c *call) listStart(list *List) (int, *fault) {
+func (c *request) listStart(list *List) (int, *fault) {
 	cursor := member(c.params, "cursor")
 	if isNull(cursor) {
 		return 0, nil

@@ -55,7 +55,7 @@ func (p *itemParams) set(name, value []byte) {
 
 // perform has the backend carry out a request of the client, and answers with
 // its outcome.
-func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, *fault) {
+func (c *request) perform(ctx context.Context, r Request, p *itemParams) (*result, *fault) {
 	level, f := c.logLevel()
 	if f != nil {
 		return nil, f
@@ -96,14 +96,14 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 }
 
 // decline answers a call that is not made, once the backend knows of it.
-func (c *call) decline(ctx context.Context, r *Request, why *CallError) (*result, *fault) {
+func (c *request) decline(ctx context.Context, r *Request, why *CallError) (*result, *fault) {
 	r.Declined, r.Trace = why, c.trace()
 	response := c.server.backend.Call(ctx, *r)
 	return c.failed(r, response.Err, response.Revision)
 }
 
 // silence sees to it that nothing more precedes the answer.
-func (c *call) silence() {
+func (c *request) silence() {
 	if c.emitter != nil && !c.left {
 		c.emitter.stop(c.server.options.Logger)
 	}
@@ -111,7 +111,7 @@ func (c *call) silence() {
 
 // Answer answers the call of a tool, which has failed, in the place of the
 // goroutine that the backend holds.
-func (c *call) Answer(response Response) {
+func (c *request) Answer(response Response) {
 	c.silence()
 	c.left = true
 	r := Request{Kind: Tools}
@@ -132,7 +132,7 @@ func claimError(err error) *CallError {
 // claimFault returns the fault that claims are refused with where no call is made yet.
 // That the credential is bound to another agent is told to the operator, too: the caller
 // is the one that is claimed then.
-func (c *call) claimFault(claimed identity.Caller, err error) *fault {
+func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	var contradicts *identity.ContradictionError
 	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())

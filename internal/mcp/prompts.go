@@ -13,7 +13,7 @@ func prompts() feature {
 	}
 }
 
-func getPrompt(ctx context.Context, c *call) (*result, *fault) {
+func getPrompt(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	name, ok := text(p.name)
 	if !ok {

@@ -17,7 +17,7 @@ func resources() feature {
 	}
 }
 
-func readResource(ctx context.Context, c *call) (*result, *fault) {
+func readResource(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	uri, ok := text(p.uri)
 	if !ok || uri == "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // succeeded encodes the success of a call.
-func (c *call) succeeded(r *Request, response *Response) *result {
+func (c *request) succeeded(r *Request, response *Response) *result {
 	if r.Kind == Tools {
 		return c.toolResult(response)
 	}
@@ -33,7 +33,7 @@ func (c *call) succeeded(r *Request, response *Response) *result {
 // toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
 // Result). Legacy revisions know structured content that is an object alone, and the
 // older ones fewer types of content blocks.
-func (c *call) toolResult(r *Response) *result {
+func (c *request) toolResult(r *Response) *result {
 	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
 	content := r.Content
 	if len(content) == 0 {
@@ -47,7 +47,7 @@ func (c *call) toolResult(r *Response) *result {
 }
 
 // failed encodes the failure of the call itself.
-func (c *call) failed(r *Request, e *CallError, revision string) (*result, *fault) {
+func (c *request) failed(r *Request, e *CallError, revision string) (*result, *fault) {
 	c.retryAfter = e.RetryAfter
 	return c.failure(r, e, revision)
 }
@@ -56,7 +56,7 @@ func (c *call) failed(r *Request, e *CallError, revision string) (*result, *faul
 // there, and a script's own JSON-RPC error, are errors of the protocol. Every
 // other failure of a tool is a result that a model can read and learn from
 // (2026-07-28 server/tools, Error Handling); other calls have no such result.
-func (c *call) failure(r *Request, e *CallError, revision string) (*result, *fault) {
+func (c *request) failure(r *Request, e *CallError, revision string) (*result, *fault) {
 	switch {
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)
@@ -86,7 +86,7 @@ func lacking(message string, required []byte) *fault {
 // notFound is the fault of a call of what is not there. For resources it has a
 // code of its own in legacy revisions (2025-11-25 server/resources, Error
 // Handling), and names the URI in all.
-func (c *call) notFound(r *Request, e *CallError) *fault {
+func (c *request) notFound(r *Request, e *CallError) *fault {
 	data := errorData(r.Caller, e)
 	if r.Kind != Resources {
 		return invalidParams(e.Message).with(data)
@@ -122,7 +122,7 @@ func inner(object []byte) []byte {
 // codes that are reserved mean what the specification says: of them a script may
 // choose the one of a missing capability, if it names that; any other becomes an
 // internal error (2026-07-28 basic/index, Error Codes).
-func (c *call) scriptFault(e *RPCError) *fault {
+func (c *request) scriptFault(e *RPCError) *fault {
 	f := &fault{RPCError: *e}
 	switch {
 	case c.era != modern || !isReserved(e.Code):

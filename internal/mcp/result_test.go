@@ -38,7 +38,7 @@ func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
 // TestWhoAsksForATaskIsNotToldToAskAgain as the call of the task could be.
 func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
 	failed := &CallError{Code: ExecutionError, Message: "overloaded", RetryAfter: time.Second}
-	c := &call{era: modern}
+	c := &request{era: modern}
 	_, members := (&Task{Response: &Response{Err: failed}}).outcome(c, identity.Caller{})
 	if c.retryAfter != 0 || !strings.Contains(string(members), `"retry_after_ms":1000`) {
 		t.Errorf("after %s, with %s", c.retryAfter, members)

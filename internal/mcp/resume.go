@@ -4,7 +4,7 @@ import "encoding/json"
 
 // resume reads what a modern client answered to an Ask (2026-07-28
 // basic/patterns/mrtr); nil when it answered nothing.
-func (c *call) resume(p *itemParams) (*Resume, *fault) {
+func (c *request) resume(p *itemParams) (*Resume, *fault) {
 	if c.era != modern || p.responses == nil && p.state == nil {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (c *call) resume(p *itemParams) (*Resume, *fault) {
 }
 
 // inputRequired is the result of a modern call that waits for its client.
-func (c *call) inputRequired(response *Response) *result {
+func (c *request) inputRequired(response *Response) *result {
 	b := appendRequests(nil, response.Ask.Requests)
 	b = appendOptional(b, "requestState", response.Ask.State)
 	return &result{resultType: "input_required", members: b, revision: response.Revision}

@@ -52,7 +52,7 @@ type Task struct {
 
 // status returns the task's status (SEP-2663, Task Status) and the members
 // that go with it.
-func (t *Task) status(c *call, caller identity.Caller) (status string, members []byte) {
+func (t *Task) status(c *request, caller identity.Caller) (status string, members []byte) {
 	switch {
 	case t.Response != nil:
 		return t.outcome(c, caller)
@@ -65,7 +65,7 @@ func (t *Task) status(c *call, caller identity.Caller) (status string, members [
 }
 
 // outcome returns what the call would have answered: a result, or an error.
-func (t *Task) outcome(c *call, caller identity.Caller) (status string, members []byte) {
+func (t *Task) outcome(c *request, caller identity.Caller) (status string, members []byte) {
 	r := &Request{Kind: Tools, Caller: caller}
 	var made *result
 	if t.Response.Err == nil {
@@ -85,7 +85,7 @@ func (t *Task) outcome(c *call, caller identity.Caller) (status string, members 
 
 // appendTo appends the members of the task object; detailed adds what belongs
 // to its status.
-func (t *Task) appendTo(dst []byte, c *call, caller identity.Caller, detailed bool) []byte {
+func (t *Task) appendTo(dst []byte, c *request, caller identity.Caller, detailed bool) []byte {
 	status, members := t.status(c, caller)
 	dst = appendText(appendText(dst, "taskId", t.ID), "status", status)
 	dst = appendOptional(dst, "statusMessage", t.Message)

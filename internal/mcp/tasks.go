@@ -23,7 +23,7 @@ func tasks() feature {
 }
 
 // mayUseTasks makes sure that the client has declared the extension.
-func (c *call) mayUseTasks() *fault {
+func (c *request) mayUseTasks() *fault {
 	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {
 		return lacking("the client has not declared the extension "+keyTasks, capabilitiesObject(Capabilities{Tasks: true}))
 	}
@@ -31,7 +31,7 @@ func (c *call) mayUseTasks() *fault {
 }
 
 // taskOf returns who asks, and the task that is meant.
-func (c *call) taskOf() (caller identity.Caller, id string, f *fault) {
+func (c *request) taskOf() (caller identity.Caller, id string, f *fault) {
 	if f = c.mayUseTasks(); f != nil {
 		return caller, "", f
 	}
@@ -55,7 +55,7 @@ func taskFault(caller identity.Caller, e *CallError) *fault {
 	return f.with(errorData(caller, e))
 }
 
-func getTask(ctx context.Context, c *call) (*result, *fault) {
+func getTask(ctx context.Context, c *request) (*result, *fault) {
 	caller, id, f := c.taskOf()
 	if f != nil {
 		return nil, f
@@ -67,7 +67,7 @@ func getTask(ctx context.Context, c *call) (*result, *fault) {
 	return &result{members: t.appendTo(nil, c, caller, true)}, nil
 }
 
-func updateTask(ctx context.Context, c *call) (*result, *fault) {
+func updateTask(ctx context.Context, c *request) (*result, *fault) {
 	caller, id, f := c.taskOf()
 	if f != nil {
 		return nil, f
@@ -86,7 +86,7 @@ func updateTask(ctx context.Context, c *call) (*result, *fault) {
 	return &result{}, nil
 }
 
-func cancelTask(ctx context.Context, c *call) (*result, *fault) {
+func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 	caller, id, f := c.taskOf()
 	if f != nil {
 		return nil, f
@@ -98,7 +98,7 @@ func cancelTask(ctx context.Context, c *call) (*result, *fault) {
 }
 
 // becameTask is the result of a call that goes on as a task.
-func (c *call) becameTask(r *Request, response *Response) (*result, *fault) {
+func (c *request) becameTask(r *Request, response *Response) (*result, *fault) {
 	if !r.Can.Tasks {
 		return c.failed(r, &CallError{
 			Code: ExecutionError, Message: "the call goes on as a task, which its client does not know",

@@ -25,7 +25,7 @@ type Finder interface {
 	Find(ctx context.Context, c identity.Caller, name string) *Tool
 }
 
-func callTool(ctx context.Context, c *call) (*result, *fault) {
+func callTool(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	name, ok := text(p.name)
 	if !ok {
@@ -36,7 +36,7 @@ func callTool(ctx context.Context, c *call) (*result, *fault) {
 
 // checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28
 // basic/transports/streamable-http, Server Behavior for Custom Headers).
-func (c *call) checkMirrors(ctx context.Context, r *Request) *fault {
+func (c *request) checkMirrors(ctx context.Context, r *Request) *fault {
 	h := c.headers()
 	if h == nil || c.era != modern || r.Kind != Tools {
 		return nil

@@ -23,7 +23,7 @@ func TraceOf(h http.Header) (t Trace) {
 
 // trace returns what the call says of where it comes from.
 // The headers of a connection that carries many requests are of none of them.
-func (c *call) trace() (t Trace) {
+func (c *request) trace() (t Trace) {
 	carrier := c.origin.sent
 	if c.origin.mirrored {
 		carrier = c.origin.peer.Headers

@@ -4,7 +4,7 @@ import "context"
 
 // subscribeResource has a legacy session hear of a resource (2025-11-25
 // server/resources, Subscriptions).
-func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
+func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
 	uri, f := c.subscribed()
 	if f != nil {
 		return nil, f
@@ -26,7 +26,7 @@ func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
 }
 
 // unsubscribeResource takes back subscribeResource.
-func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
+func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
 	uri, f := c.subscribed()
 	if f != nil {
 		return nil, f
@@ -36,7 +36,7 @@ func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
 }
 
 // subscribed returns the URI that the params name.
-func (c *call) subscribed() (string, *fault) {
+func (c *request) subscribed() (string, *fault) {
 	uri, ok := text(member(c.params, "uri"))
 	if !ok || uri == "" {
 		return "", invalidParams("params.uri must be a string that is not empty")
