@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -69,13 +70,13 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 // lists returns the kinds whose lists the client wants to hear of.
 func (w *filter) lists() (s kindSet) {
 	if w.tools {
-		s |= setOf(Tools)
+		s |= setOf(call.Tools)
 	}
 	if w.resources {
-		s |= setOf(Resources, Templates)
+		s |= setOf(call.Resources, call.Templates)
 	}
 	if w.prompts {
-		s |= setOf(Prompts)
+		s |= setOf(call.Prompts)
 	}
 	return s
 }

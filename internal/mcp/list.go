@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"slices"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // List is what one caller may see of a kind.
@@ -30,7 +32,7 @@ func (l *List) entry(i int, e era) []byte {
 }
 
 // page encodes part of the list as a member of the answer.
-func (l *List) page(k Kind, from, to int, e era) []byte {
+func (l *List) page(k call.Kind, from, to int, e era) []byte {
 	size := len(`"":[]`) + len(listMember(k)) + to - from
 	for i := from; i < to; i++ {
 		size += len(l.entry(i, e))
@@ -46,12 +48,12 @@ func (l *List) page(k Kind, from, to int, e era) []byte {
 }
 
 // lister returns the method that lists a kind.
-func lister(k Kind) func(context.Context, *request) (*result, *fault) {
+func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
 	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
 }
 
 // list answers with a page (2026-07-28 server/utilities/pagination).
-func (c *request) list(ctx context.Context, k Kind) (*result, *fault) {
+func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	caller, err := c.caller()
 	if err != nil {
 		return nil, c.claimFault(caller, err)

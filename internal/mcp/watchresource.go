@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "context"
 
 // subscribeResource has a legacy session hear of a resource (2025-11-25
@@ -9,13 +13,13 @@ func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	r := &Request{Kind: Resources, Name: uri}
+	r := &call.Request{Kind: call.Resources, Name: uri}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
 		return nil, c.claimFault(r.Caller, err)
 	}
 	if !c.server.backend.Serves(ctx, r.Caller, uri) {
-		return nil, c.notFound(r, &CallError{Code: ToolNotFound, Message: "there is no resource of this URI"})
+		return nil, c.notFound(r, &call.Error{Code: call.ToolNotFound, Message: "there is no resource of this URI"})
 	}
 	session := c.origin.session
 	c.server.changes.identify(&session.feed, r.Caller)
