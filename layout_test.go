@@ -17,10 +17,10 @@ const module = "github.com/mcpd/mcpd/"
 // below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/lockfile", "internal/systemd", "internal/replay", "internal/timerslack", "internal/compose", "internal/deployment"},
-	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry"},
+	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry", "call"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/codeact", "internal/federation", "internal/limitstore", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry", "internal/lockfile"},
-	"call":                     {"identity", "scripting"},
+	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
 	"scripting":                {"diag", "internal/clip", "internal/cputime", "internal/toml", "internal/watchdog", "internal/yaml", "internal/wildcard"},
@@ -67,9 +67,9 @@ var layout = map[string][]string{
 	"internal/host/oauth":      {"scripting", "internal/grant", "internal/jsongate"},
 	"internal/host/secrets":    {"internal/clip", "internal/redact", "internal/host/oauth"},
 	"internal/host/...":        {"scripting", "internal/grant"},
-	"internal/mcp":             {"identity", "internal/clip", "internal/jsongate", "internal/deadline", "internal/requestid"},
-	"internal/mcp/mcptest":     {"internal/mcp", "identity"},
-	"internal/transport/...":   {"internal/lanes", "internal/mcp", "internal/jsongate", "internal/authn", "internal/deadline", "identity", "internal/transport/gate", "internal/transport/exchange", "internal/retryafter", "internal/requestid"},
+	"internal/mcp":             {"identity", "internal/clip", "internal/jsongate", "internal/deadline", "internal/requestid", "call"},
+	"internal/mcp/mcptest":     {"internal/mcp", "identity", "call"},
+	"internal/transport/...":   {"internal/lanes", "internal/mcp", "internal/jsongate", "internal/authn", "internal/deadline", "identity", "internal/transport/gate", "internal/transport/exchange", "internal/retryafter", "internal/requestid", "call"},
 	"internal/authn":           {"identity", "internal/apikey", "internal/jsongate", "internal/wildcard", "internal/retryafter", "internal/requestid"},
 	"internal/retryafter":      {},
 	"internal/requestid":       {},
@@ -90,7 +90,7 @@ var layout = map[string][]string{
 	"internal/systemd":         {},
 	"internal/state":           {"identity"},
 	"internal/asking":          {"call", "diag", "internal/schema", "internal/state", "scripting"},
-	"internal/tasks":           {"identity", "internal/asking", "internal/state", "internal/lanes"},
+	"internal/tasks":           {"identity", "internal/asking", "internal/state", "internal/lanes", "call"},
 	"internal/uritemplate":     {},
 	"internal/sqltext":         {},
 	"internal/toml":            {},
@@ -103,7 +103,7 @@ var layout = map[string][]string{
 	"examples/exampletest":     {"engine", "scripting"},
 	"examples/observability":   {"internal/telemetry", "internal/yaml"},
 	"examples/embed":           {"engine", "serve", "identity", "scripting", "scripting/worker"},
-	"examples/...":             {"engine", "serve", "identity"},
+	"examples/...":             {"engine", "serve", "identity", "scripting"},
 }
 
 // doors names the only packages that may import a dependency; a prefix covers

@@ -12,6 +12,8 @@ type Capabilities struct {
 	// Sample is for messages of the client's model, SampleTools for those with tools.
 	Sample, SampleTools bool
 	Roots               bool
+	// Tasks says that the call of a tool may be answered with a task.
+	Tasks bool
 	// NoApproval says that nobody approves calls there, though forms are filled in: a call
 	// that wants an approval is denied, as by a client that cannot be asked.
 	NoApproval bool
@@ -43,8 +45,9 @@ type AskRequest struct {
 type Resume struct {
 	// State is that of the Ask, untrusted.
 	State string
-	// Responses are results by the keys of the requests. Refused are the keys
-	// that the client answered with an error.
+	// Responses are results by the keys of the requests, each a JSON object. A modern client
+	// may leave some out, and add keys that no request has. Refused are the errors with which
+	// a legacy client answered, by the keys of its requests.
 	Responses map[string]json.RawMessage
-	Refused   map[string]bool
+	Refused   map[string]RPCError
 }

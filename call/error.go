@@ -3,12 +3,9 @@ package call
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // Error is why a call failed, told to its caller. Message holds no path,
@@ -63,12 +60,16 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// RPCError is a JSON-RPC error that a script raised with RpcError.
+// RPCError is a JSON-RPC 2.0 error object (section 5.1): one that a script raised with
+// RpcError, or with which a client answered a request. Data is any JSON, nil for none.
 type RPCError struct {
 	Code    int
 	Message string
 	Data    json.RawMessage
 }
+
+// Error returns the message.
+func (e *RPCError) Error() string { return e.Message }
 
 // Error returns the code and the message.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
@@ -76,14 +77,15 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message)
 // Unwrap returns Cause: the operator's side of the error, which callers never see.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Stack returns the places in the author's files at which a body failed, innermost first, or
-// that of its tool where its result did not fit. It is empty for errors that no body made.
-func (e *Error) Stack() []scripting.Frame {
-	var body *scripting.Failure
-	if errors.As(e.Cause, &body) {
-		return body.Stack
+// DetailsJSON returns what callers get as the details of the error: Violations as a JSON
+// array of {"path","message"}, or else Details. It is nil if the error has neither.
+func (e *Error) DetailsJSON() json.RawMessage {
+	if e.Violations == nil {
+		return e.Details
 	}
-	return nil
+	// Two strings each always encode.
+	details, _ := json.Marshal(e.Violations)
+	return details
 }
 
 // public returns a copy without what only the operator may see.

@@ -195,7 +195,7 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	if r := s.Execute(t.Context(), asked("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
 		t.Errorf("an answer that does not fit its form: %+v", r)
 	}
-	declined := &engine.Resume{State: again.State, Refused: map[string]bool{"first": true}}
+	declined := &engine.Resume{State: again.State, Refused: map[string]engine.RPCError{"first": {}}}
 	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != engine.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
 		t.Errorf("declined: %+v", r)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // variants are what each file of the folder may hold, the usual first; empty is
@@ -85,7 +86,7 @@ func look(t *testing.T, s *engine.Server) seen {
 		r := s.Execute(context.Background(), engine.Request{Name: tool.Name()})
 		out.Results[tool.Name()] = string(r.Value)
 		if r.Err != nil {
-			out.Results[tool.Name()] = fmt.Sprint(r.Err.Message, r.Err.Stack())
+			out.Results[tool.Name()] = fmt.Sprint(r.Err.Message, scripting.StackOf(r.Err))
 		}
 	}
 	return out

@@ -180,7 +180,7 @@ func TestWhatAServerOfAnEarlierRevisionAsksReachesTheClientOfItsCall(t *testing.
 		t.Errorf("asked is %s\nwant %s", q.Params, want)
 	}
 	refused := asking("lab_samples")
-	refused.Resume = &engine.Resume{State: sample.Ask.State, Refused: map[string]bool{sample.Ask.Requests[0].Key: true}}
+	refused.Resume = &engine.Resume{State: sample.Ask.State, Refused: map[string]engine.RPCError{sample.Ask.Requests[0].Key: {}}}
 	if got := ended(called(t, s, refused)); !strings.Contains(got, "the client refuses") {
 		t.Errorf("a refusal: %s", got)
 	}

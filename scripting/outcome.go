@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -128,6 +129,15 @@ type Frame struct {
 	// Excerpt is the line that the author wrote and one that underlines the
 	// place in it, for the innermost frame of a body, and else empty.
 	Excerpt string
+}
+
+// StackOf returns the stack of the script failure that an error wraps, innermost frame
+// first. It is nil if the error wraps no [*Failure].
+func StackOf(err error) []Frame {
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return failure.Stack
+	}
+	return nil
 }
 
 // Trace returns the frame as people read it, each line behind the indent.

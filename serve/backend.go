@@ -2,11 +2,11 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/deadline"
@@ -59,8 +59,8 @@ type described struct {
 }
 
 // List returns what the caller may see of a kind.
-func (b *backend) List(ctx context.Context, k mcp.Kind, caller identity.Caller) mcp.List {
-	visible := b.engine.Visible(ctx, kindOf(k), caller)
+func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller) mcp.List {
+	visible := b.engine.Visible(ctx, k, caller)
 	if visible.Snapshot == nil {
 		return mcp.List{}
 	}
@@ -68,11 +68,6 @@ func (b *backend) List(ctx context.Context, k mcp.Kind, caller identity.Caller) 
 	encoded := b.show.list(k, &visible)
 	list.Tools, list.Entries = encoded.tools, encoded.entries
 	return list
-}
-
-// kindOf returns what the engine calls a kind of the protocol.
-func kindOf(k mcp.Kind) engine.Kind {
-	return [...]engine.Kind{mcp.Tools: engine.Tools, mcp.Resources: engine.Resources, mcp.Templates: engine.Templates, mcp.Prompts: engine.Prompts}[k]
 }
 
 // Find returns a tool that the caller may see, or nil. Policies are asked only
@@ -106,102 +101,38 @@ func (b *backend) Follow(uri string) (leave func()) { return b.engine.Follow(uri
 func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engine.Watch(fn) }
 
 // Call carries a request out, until it ends or the life of the backend does.
-func (b *backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
+func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
 	if r.Declined == nil {
-		task, handled := b.asTask(ctx, r)
-		if handled && task.Err == nil {
-			return task
+		task, declined := b.asTask(ctx, r)
+		if task != nil {
+			return call.Result{Revision: b.Info().Revision}, task
 		}
-		r.Declined = task.Err
+		r.Declined = declined
 	}
-	call := deadline.WithCancel(ctx)
-	defer call.Cancel(nil)
-	defer b.life.leave(b.life.enter(call))
-	request := engine.Request{
-		Kind: kindOf(r.Kind), Name: r.Name, Argument: r.Argument, Arguments: r.Arguments, Caller: r.Caller,
-		Can: capabilities(r.Can), Trace: engine.Trace(r.Trace), Declined: declined(r.Declined),
-		Cancelled: cancellation,
-	}
-	if r.Resume != nil {
-		request.Resume = resumeOf(r.Resume)
-	}
-	if r.Emit != nil {
-		request.Emit, request.Debug = r.Emit, r.Debug
-	}
+	running := deadline.WithCancel(ctx)
+	defer running.Cancel(nil)
+	defer b.life.leave(b.life.enter(running))
+	r.Cancelled = cancellation
 	if r.Late != nil {
-		request.Late = late{r.Late}
+		r.Late = late{r.Late}
 	}
-	return responseOf(b.engine.Execute(call, request))
+	return withTTL(b.engine.Execute(running, r)), nil
 }
 
-// late passes on the result of a call that holds its goroutine.
-type late struct{ to mcp.Answerer }
+// late answers calls of Go tools that still hold their goroutine.
+type late struct{ to call.Answerer }
 
 // Answer passes the result on.
-func (l late) Answer(result engine.Result) { l.to.Answer(responseOf(result)) }
+func (l late) Answer(result call.Result) { l.to.Answer(withTTL(result)) }
 
-func responseOf(result engine.Result) mcp.Response {
-	response := mcp.Response{
-		Result: result.Reply, Value: result.Value, Content: result.Content, Rich: result.Rich, Structured: result.Structured,
-		Ask: askOf(result.Ask), Err: callError(result.Err), Revision: result.Revision, CallID: result.CallID, Left: result.Left,
+// withTTL bounds how long clients may keep a reply, and sets it for replies from files.
+func withTTL(r call.Result) call.Result {
+	r.TTL = min(r.TTL, steadyTTL)
+	if r.Steady {
+		r.TTL = steadyTTL
 	}
-	response.TTL = min(result.TTL, steadyTTL)
-	if result.Steady {
-		response.TTL, response.Public = steadyTTL, result.Public
-	}
-	return response
-}
-
-func callError(e *engine.CallError) *mcp.CallError {
-	if e == nil {
-		return nil
-	}
-	wire := &mcp.CallError{
-		Code: mcp.Code(e.Code), Message: e.Message, Details: e.Details, Schema: e.Schema,
-		Trace: e.Trace, RetryAfter: e.RetryAfter, Limited: e.Limited, Overloaded: e.Overloaded, Required: e.Required, RemovedIn: e.RemovedIn,
-	}
-	if e.Violations != nil {
-		if details, err := json.Marshal(e.Violations); err == nil {
-			wire.Details = details
-		}
-	}
-	if e.RPC != nil {
-		wire.RPC = &mcp.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
-	}
-	return wire
-}
-
-// declined returns why the protocol, or what keeps tasks, does not make a call.
-func declined(e *mcp.CallError) *engine.CallError {
-	if e == nil {
-		return nil
-	}
-	return &engine.CallError{
-		Code: engine.Code(e.Code), Message: e.Message, Details: e.Details, RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, Required: e.Required,
-	}
-}
-
-func capabilities(can mcp.Capabilities) engine.Capabilities {
-	return engine.Capabilities{Form: can.Form, URL: can.URL, Sample: can.Sample, SampleTools: can.SampleTools, Roots: can.Roots, NoApproval: can.NoApproval}
-}
-
-func resumeOf(r *mcp.Resume) *engine.Resume {
-	resume := &engine.Resume{State: r.State, Responses: r.Responses, Refused: make(map[string]bool, len(r.Refused))}
-	for key := range r.Refused {
-		resume.Refused[key] = true
-	}
-	return resume
-}
-
-func askOf(a *engine.Ask) *mcp.Ask {
-	if a == nil {
-		return nil
-	}
-	ask := &mcp.Ask{State: a.State, Wait: a.Wait}
-	for _, r := range a.Requests {
-		ask.Requests = append(ask.Requests, mcp.AskRequest(r))
-	}
-	return ask
+	r.Public = r.Public && r.Steady
+	return r
 }
 
 // cancellation says who had a call end whose context has ended for a cause, and

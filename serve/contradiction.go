@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -58,7 +59,7 @@ func (a *access) tellContradiction(p identity.Principal, from identity.Source, r
 }
 
 // traceOf returns the id of the trace that a request comes from, "" for none.
-func traceOf(t mcp.Trace) string {
+func traceOf(t call.Trace) string {
 	return cmp.Or(telemetry.Parent(t.Parent, "").TraceID(), telemetry.Parent(t.CarrierParent, "").TraceID())
 }
 

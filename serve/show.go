@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -23,7 +24,7 @@ type show struct {
 
 // shownKey is a kind and the content hash of a list.
 type shownKey struct {
-	kind mcp.Kind
+	kind call.Kind
 	hash string
 }
 
@@ -38,7 +39,7 @@ type shown struct {
 const maxLists = 256
 
 // list returns the encoded list, and encodes what is new in it.
-func (s *show) list(k mcp.Kind, visible *engine.Visible) shown {
+func (s *show) list(k call.Kind, visible *engine.Visible) shown {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snapshot != visible.Snapshot {
@@ -73,7 +74,7 @@ func (s *show) renew(snap *engine.Snapshot) {
 			tools[tool] = encoded
 		}
 	}
-	for _, kind := range []engine.Kind{engine.Resources, engine.Templates, engine.Prompts} {
+	for _, kind := range []call.Kind{call.Resources, call.Templates, call.Prompts} {
 		for _, offer := range snap.Offers(kind) {
 			if encoded := s.offers[offer]; encoded != nil {
 				offers[offer] = encoded
@@ -147,7 +148,7 @@ func toolInfo(m engine.Metadata) mcp.ToolInfo {
 
 // entryOf encodes what is no tool.
 func entryOf(m engine.OfferMetadata) (*mcp.Entry, error) {
-	if m.Kind == engine.Prompts {
+	if m.Kind == call.Prompts {
 		info := mcp.PromptInfo{Name: m.Address, Title: m.Title, Description: m.Description, Icons: wireIcons(m.Icons)}
 		for _, a := range m.Arguments {
 			info.Arguments = append(info.Arguments, mcp.PromptArgument(a))
@@ -158,7 +159,7 @@ func entryOf(m engine.OfferMetadata) (*mcp.Entry, error) {
 		URI: m.Address, Name: m.Name, Title: m.Title, Description: m.Description, MIMEType: m.MIMEType, Size: m.Size,
 		Annotations: m.Annotations, Icons: wireIcons(m.Icons),
 	}
-	if m.Kind == engine.Templates {
+	if m.Kind == call.Templates {
 		return mcp.NewTemplate(info)
 	}
 	return mcp.NewResource(info)

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/tasks"
 )
 
@@ -18,37 +18,33 @@ type runner struct{ engine *engine.Server }
 
 // taskBody is what a task keeps of its call beside the name of the tool.
 type taskBody struct {
-	Arguments json.RawMessage     `json:"arguments,omitempty"`
-	Can       engine.Capabilities `json:"can"`
+	Arguments json.RawMessage   `json:"arguments,omitempty"`
+	Can       call.Capabilities `json:"can"`
 }
 
 // Run runs one leg as a call of its own, which nobody hears while it runs.
 func (r runner) Run(ctx context.Context, leg tasks.Leg) tasks.Outcome {
 	var body taskBody
 	if err := json.Unmarshal(leg.Body, &body); err != nil {
-		return failedTask(&mcp.CallError{Code: mcp.ExecutionError, Message: "what the server kept of the call cannot be read"})
+		return failedTask(&call.Error{Code: call.ExecutionError, Message: "what the server kept of the call cannot be read"})
 	}
-	request := engine.Request{Kind: engine.Tools, Name: leg.Tool, Arguments: body.Arguments, Caller: leg.Caller, Can: body.Can, Cancelled: cancellation}
-	if leg.Resume != nil {
-		request.Resume = &engine.Resume{State: leg.Resume.State, Responses: leg.Resume.Responses}
-	}
-	result := r.engine.Execute(ctx, request)
+	result := r.engine.Execute(ctx, call.Request{Name: leg.Tool, Arguments: body.Arguments, Caller: leg.Caller, Can: body.Can, Resume: leg.Resume, Cancelled: cancellation})
 	switch {
 	case result.Err != nil && ctx.Err() != nil && errors.Is(result.Err, context.Cause(ctx)):
 		return tasks.Outcome{Cut: true}
 	case result.Ask != nil:
-		return tasks.Outcome{Ask: &tasks.Ask{Requests: result.Ask.Requests, State: result.Ask.State, Wait: result.Ask.Wait}}
+		return tasks.Outcome{Ask: result.Ask}
 	}
-	return tasks.Outcome{Result: encodeEnd(responseOf(result)), Failed: result.Err != nil}
+	return tasks.Outcome{Result: encodeEnd(result), Failed: result.Err != nil}
 }
 
 // Unanswered returns the end of a call whose client did not answer.
 func (r runner) Unanswered(wait time.Duration) []byte {
-	return failedTask(&mcp.CallError{Code: mcp.Timeout, Message: fmt.Sprintf("the client did not answer within %v", wait)}).Result
+	return failedTask(&call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", wait)}).Result
 }
 
-func failedTask(e *mcp.CallError) tasks.Outcome {
-	return tasks.Outcome{Result: encodeEnd(mcp.Response{Err: e}), Failed: true}
+func failedTask(e *call.Error) tasks.Outcome {
+	return tasks.Outcome{Result: encodeEnd(call.Result{Err: e}), Failed: true}
 }
 
 // storedEnd is the response of a task as it is kept: what clients are told of it.
@@ -61,7 +57,7 @@ type storedEnd struct {
 }
 
 type storedError struct {
-	Code       mcp.Code        `json:"code"`
+	Code       call.Code       `json:"code"`
 	Message    string          `json:"message"`
 	Trace      string          `json:"trace,omitempty"`
 	Details    json.RawMessage `json:"details,omitempty"`
@@ -78,11 +74,11 @@ type storedRPC struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-func encodeEnd(r mcp.Response) []byte {
+func encodeEnd(r call.Result) []byte {
 	stored := storedEnd{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
 	if e := r.Err; e != nil {
 		stored.Err = &storedError{
-			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Schema: e.Schema, Required: e.Required,
+			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.DetailsJSON(), Schema: e.Schema, Required: e.Required,
 			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
 		if e.RPC != nil {
@@ -102,28 +98,31 @@ const unreadable = "what the task has come to cannot be read"
 
 // endOf returns the response that a task has ended with. One that the server
 // gave up has failed by an error of the protocol.
-func endOf(t tasks.Task) mcp.Response {
+func endOf(t tasks.Task) call.Result {
 	var stored storedEnd
 	if len(t.Result) == 0 {
-		return mcp.Response{Err: lostTask(cmp.Or(t.Message, unreadable))}
+		return call.Result{Err: lostTask(cmp.Or(t.Message, unreadable))}
 	}
 	if json.Unmarshal(t.Result, &stored) != nil {
-		return mcp.Response{Err: lostTask(unreadable)}
+		return call.Result{Err: lostTask(unreadable)}
 	}
-	r := mcp.Response{Content: stored.Content, Structured: stored.Structured, Revision: stored.Revision, CallID: stored.CallID}
+	r := call.Result{Content: stored.Content, Structured: stored.Structured, Revision: stored.Revision, CallID: stored.CallID}
 	if e := stored.Err; e != nil {
-		r.Err = &mcp.CallError{
+		r.Err = &call.Error{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Schema: e.Schema, Required: e.Required,
 			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
 		}
+		if e.Code == call.InvalidInput && json.Unmarshal(e.Details, &r.Err.Violations) == nil {
+			r.Err.Details = nil
+		}
 		if e.RPC != nil {
-			r.Err.RPC = &mcp.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
+			r.Err.RPC = &call.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
 		}
 	}
 	return r
 }
 
-func lostTask(message string) *mcp.CallError {
+func lostTask(message string) *call.Error {
 	const internal = -32603 // JSON-RPC 2.0, section 5.1
-	return &mcp.CallError{Code: mcp.ExecutionError, Message: message, RPC: &mcp.RPCError{Code: internal, Message: message}}
+	return &call.Error{Code: call.ExecutionError, Message: message, RPC: &call.RPCError{Code: internal, Message: message}}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -24,48 +25,39 @@ func newTasks(e *engine.Server) *tasks.Tasks {
 	})
 }
 
-// asTask has the call of a tool go on as a task, if the tool and the client
-// are such that it does; otherwise handled is false. An error is why the call is not
-// made, and not written down yet.
-func (b *backend) asTask(ctx context.Context, r mcp.Request) (response mcp.Response, handled bool) {
-	if r.Kind != mcp.Tools {
-		return response, false
+// asTask starts the call of a tool as a task if the tool and the client take tasks. It
+// returns the task, or else why the call is declined; both are nil for a call that runs
+// without a task.
+func (b *backend) asTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
+	if r.Kind != call.Tools {
+		return nil, nil
 	}
 	mode := b.taskMode(ctx, r)
 	if mode.TTL == 0 || !r.Can.Tasks && !mode.Required {
-		return response, false
+		return nil, nil
 	}
-	response.Revision = b.Info().Revision
 	if !r.Can.Tasks {
-		response.Err = &mcp.CallError{
-			Code: mcp.ExecutionError, Required: json.RawMessage(keyTasks),
+		return nil, &call.Error{
+			Code: call.ExecutionError, Required: json.RawMessage(keyTasks),
 			Message: "the tool runs as a task only, and its client does not support tasks",
 		}
-		return response, true
 	}
 	if mode.AskFirst && (r.Resume == nil || r.Resume.State == "") {
-		return mcp.Response{}, false
+		return nil, nil
 	}
-	body, err := json.Marshal(taskBody{Arguments: r.Arguments, Can: capabilities(r.Can)})
+	body, err := json.Marshal(taskBody{Arguments: r.Arguments, Can: r.Can})
 	if err != nil {
-		response.Err = b.taskError(r.Caller, fmt.Errorf("encode a call: %w", err))
-		return response, true
+		return nil, b.taskError(r.Caller, fmt.Errorf("encode a call: %w", err))
 	}
-	call := tasks.Call{Tool: r.Name, TTL: mode.TTL, Body: body}
-	if r.Resume != nil {
-		call.Resume = &tasks.Resume{State: r.Resume.State, Responses: r.Resume.Responses}
-	}
-	task, err := b.tasks.Start(ctx, r.Caller, call)
+	task, err := b.tasks.Start(ctx, r.Caller, tasks.Call{Tool: r.Name, TTL: mode.TTL, Body: body, Resume: r.Resume})
 	if err != nil {
-		response.Err = b.taskError(r.Caller, err)
-		return response, true
+		return nil, b.taskError(r.Caller, err)
 	}
-	response.Task = taskOf(task)
-	return response, true
+	return taskOf(task), nil
 }
 
 // taskMode returns whether a tool that the caller may see runs as a task.
-func (b *backend) taskMode(ctx context.Context, r mcp.Request) engine.Task {
+func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
 	if snap := b.engine.Snapshot(); snap != nil {
 		if tool := snap.Tool(r.Name); tool == nil || tool.Task().TTL == 0 {
 			return engine.Task{}
@@ -78,7 +70,7 @@ func (b *backend) taskMode(ctx context.Context, r mcp.Request) engine.Task {
 }
 
 // Task returns a task of the caller.
-func (b *backend) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *mcp.CallError) {
+func (b *backend) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *call.Error) {
 	task, err := b.tasks.Task(caller.Principal, id)
 	if err != nil {
 		return nil, b.taskError(caller, err)
@@ -87,12 +79,12 @@ func (b *backend) Task(_ context.Context, caller identity.Caller, id string) (*m
 }
 
 // UpdateTask passes on what the client answered.
-func (b *backend) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *mcp.CallError {
+func (b *backend) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *call.Error {
 	return b.taskError(caller, b.tasks.Update(ctx, caller, id, responses))
 }
 
 // CancelTask ends a task of the caller.
-func (b *backend) CancelTask(_ context.Context, caller identity.Caller, id string) *mcp.CallError {
+func (b *backend) CancelTask(_ context.Context, caller identity.Caller, id string) *call.Error {
 	return b.taskError(caller, b.tasks.Cancel(caller.Principal, id))
 }
 
@@ -100,35 +92,32 @@ func (b *backend) CancelTask(_ context.Context, caller identity.Caller, id strin
 func (b *backend) WatchTasks(fn func(id string)) (stop func()) { return b.tasks.Watch(fn) }
 
 // taskError returns what a client is told of an error; nil for none.
-func (b *backend) taskError(caller identity.Caller, err error) *mcp.CallError {
+func (b *backend) taskError(caller identity.Caller, err error) *call.Error {
 	var full *tasks.FullError
 	var answer *tasks.AnswerError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, tasks.ErrNotFound):
-		return &mcp.CallError{Code: mcp.ToolNotFound, Message: err.Error()}
+		return &call.Error{Code: call.ToolNotFound, Message: err.Error()}
 	case errors.As(err, &answer):
-		return &mcp.CallError{Code: mcp.InvalidInput, Message: answer.Error()}
+		return &call.Error{Code: call.InvalidInput, Message: answer.Error()}
 	case errors.Is(err, tasks.ErrDraining):
-		return &mcp.CallError{Code: mcp.ExecutionError, Message: err.Error(), RetryAfter: time.Second, Overloaded: true}
+		return &call.Error{Code: call.ExecutionError, Message: err.Error(), RetryAfter: time.Second, Overloaded: true}
 	case errors.As(err, &full):
-		return &mcp.CallError{
-			Code: mcp.ExecutionError, RetryAfter: full.Wait, Overloaded: true,
+		return &call.Error{
+			Code: call.ExecutionError, RetryAfter: full.Wait, Overloaded: true,
 			Message: fmt.Sprintf("the server has no room for more %s; try again in %s", full.What, full.Wait),
 		}
 	}
 	b.engine.Logger().Error("a task cannot be kept", slog.String("request_id", caller.Agent.RequestID), slog.String("error", err.Error()))
-	return &mcp.CallError{Code: mcp.ExecutionError, Message: "the server cannot keep its tasks"}
+	return &call.Error{Code: call.ExecutionError, Message: "the server cannot keep its tasks"}
 }
 
 // taskOf returns a task as the protocol knows it.
 func taskOf(t tasks.Task) *mcp.Task {
 	task := &mcp.Task{
-		ID: t.ID, Message: t.Message, Created: t.Created, Updated: t.Updated, TTL: t.TTL, Poll: t.Poll, Cancelled: t.Cancelled,
-	}
-	for _, r := range t.Requests {
-		task.Requests = append(task.Requests, mcp.AskRequest(r))
+		ID: t.ID, Message: t.Message, Created: t.Created, Updated: t.Updated, TTL: t.TTL, Poll: t.Poll, Cancelled: t.Cancelled, Requests: t.Requests,
 	}
 	if t.Ended && !t.Cancelled {
 		response := endOf(t)

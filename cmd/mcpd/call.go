@@ -200,12 +200,10 @@ func (f *callFlags) answerOf(r engine.Result) answer {
 	if r.Err != nil {
 		a := answer{Error: string(r.Err.Code), Message: r.Err.Message, Trace: r.Err.Trace}
 		if !f.raw {
-			a.Trace = scripting.Traces(r.Err.Stack(), "")
+			a.Trace = scripting.Traces(scripting.StackOf(r.Err), "")
 		}
 		if r.Err.Violations != nil {
-			if details, err := json.Marshal(r.Err.Violations); err == nil {
-				a.Details = details
-			}
+			a.Details = r.Err.DetailsJSON()
 		}
 		return a
 	}

@@ -2,7 +2,6 @@
 package typescript
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
@@ -35,11 +35,11 @@ func TestEveryNumberSurvivesTheWayThere(t *testing.T) {
 
 func TestErrorsNameTheSource(t *testing.T) {
 	_, err := load(t).Call(t.Context(), "from_roman", map[string]any{"roman": "ABC"})
-	var failure *engine.CallError
-	if !errors.As(err, &failure) || len(failure.Stack()) == 0 {
+	stack := scripting.StackOf(err)
+	if len(stack) == 0 {
 		t.Fatalf("got %v, want an error with a stack", err)
 	}
-	got := failure.Stack()[0].Range
+	got := stack[0].Range
 	if got.File != "tools.d/roman.hcl" || got.Start.Line != 42 {
 		t.Errorf("the error is at %s, want tools.d/roman.hcl, line 42", got)
 	}

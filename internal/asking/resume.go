@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/schema"
 	"github.com/mcpd/mcpd/internal/state"
@@ -13,7 +14,7 @@ import (
 // false when some is missing: then nothing was answered, and the client is to be
 // asked again. refused are the keys that the client answered with an error. An
 // error says that an answer is not of the form that its request wants.
-func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]bool) (complete bool, err error) {
+func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]call.RPCError) (complete bool, err error) {
 	answers := make([]map[string]json.RawMessage, len(p.Asks))
 	for i, ask := range p.Asks {
 		if answers[i], err = answersTo(ask, responses, refused); answers[i] == nil || err != nil {
@@ -34,7 +35,7 @@ func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]
 }
 
 // answersTo returns the answers to an ask by their keys; nil when one is missing.
-func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[string]bool) (map[string]json.RawMessage, error) {
+func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[string]call.RPCError) (map[string]json.RawMessage, error) {
 	requests, err := ParsePayload(ask.Payload)
 	if err != nil {
 		return nil, err
@@ -42,8 +43,9 @@ func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[
 	answers := make(map[string]json.RawMessage, len(requests))
 	for _, r := range requests {
 		answer, given := responses[r.Key]
+		_, declined := refused[r.Key]
 		switch {
-		case refused[r.Key]:
+		case declined:
 			answer = json.RawMessage(`{"action":"decline"}`)
 		case !given:
 			return nil, nil

@@ -86,7 +86,7 @@ func (b Brokers) Poses(p identity.Principal, r call.AskRequest) bool {
 // questions of this server itself. It must be told of each answer once. Refused are
 // the keys that the client answered with an error. Requests of one call that need the
 // same token pose the same question: who accepts one of those has accepted it.
-func (b Brokers) Answered(p identity.Principal, requests []call.AskRequest, responses map[string]json.RawMessage, refused map[string]bool) {
+func (b Brokers) Answered(p identity.Principal, requests []call.AskRequest, responses map[string]json.RawMessage, refused map[string]call.RPCError) {
 	user := userOf(p)
 	if b.tokens == nil || user == "" {
 		return
@@ -95,7 +95,8 @@ func (b Brokers) Answered(p identity.Principal, requests []call.AskRequest, resp
 	for _, r := range requests {
 		question := string(r.Params)
 		if r.Method == elicitation && !answers[question].Accepted {
-			answers[question] = answerIn(responses[r.Key], refused[r.Key])
+			_, declined := refused[r.Key]
+			answers[question] = answerIn(responses[r.Key], declined)
 		}
 	}
 	for question, answer := range answers {

@@ -7,7 +7,7 @@ import (
 
 // admit settles the era of a request and holds it to the rules that are the
 // same for all methods.
-func (c *call) admit() *fault {
+func (c *request) admit() *fault {
 	if c.meta.bad != nil {
 		return c.meta.bad
 	}
@@ -23,7 +23,7 @@ func (c *call) admit() *fault {
 }
 
 // headers returns those that mirror the message; nil when none do.
-func (c *call) headers() http.Header {
+func (c *request) headers() http.Header {
 	if c.origin.mirrored {
 		return c.origin.peer.Headers
 	}
@@ -33,7 +33,7 @@ func (c *call) headers() http.Header {
 // isModern reads the era from the header and from _meta (2026-07-28
 // basic/versioning, Backward Compatibility): what names a revision that is no
 // legacy one, or a method that legacy revisions do not have, is modern.
-func (c *call) isModern() bool {
+func (c *request) isModern() bool {
 	inBody := c.meta.version
 	if inBody != "" && !isLegacy(inBody) {
 		return true
@@ -47,7 +47,7 @@ func (c *call) isModern() bool {
 // admitModern checks the metadata of a request that carries all it needs to
 // know (2026-07-28 basic/index, Per-request protocol fields; and
 // basic/transports/streamable-http, Server Validation).
-func (c *call) admitModern() *fault {
+func (c *request) admitModern() *fault {
 	if f := c.checkVersion(); f != nil {
 		return f
 	}
@@ -69,7 +69,7 @@ func (c *call) admitModern() *fault {
 }
 
 // named returns the member of params that the header Mcp-Name mirrors.
-func (c *call) named() []byte {
+func (c *request) named() []byte {
 	switch c.handler.nameOf {
 	case "name":
 		return c.item.name
@@ -79,7 +79,7 @@ func (c *call) named() []byte {
 	return member(c.params, c.handler.nameOf)
 }
 
-func (c *call) checkVersion() *fault {
+func (c *request) checkVersion() *fault {
 	h := c.headers()
 	asked := c.meta.version
 	if asked == "" {
@@ -100,7 +100,7 @@ func (c *call) checkVersion() *fault {
 }
 
 // admitLegacy holds a request to the lifecycle (2025-11-25 basic/lifecycle).
-func (c *call) admitLegacy() *fault {
+func (c *request) admitLegacy() *fault {
 	if c.origin.lost() {
 		return unknownSession()
 	}
@@ -125,11 +125,11 @@ const handshakeOpen = "the handshake is not complete: send the notification noti
 // isReady reports whether the session takes requests: its client has sent
 // notifications/initialized, or the server does not insist on that. The backend
 // is asked only while the handshake is open.
-func (c *call) isReady() bool {
+func (c *request) isReady() bool {
 	return c.origin.session.ready.Load() || c.server.backend.Info().LenientLifecycle
 }
 
-func (c *call) unknownMethod() *fault {
+func (c *request) unknownMethod() *fault {
 	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/requestid"
 )
@@ -219,7 +220,5 @@ func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, e
 
 // badClaim returns the error for one entry of a claim.
 func badClaim(path, rule string) error {
-	details := append(appendText([]byte(`[{`), "path", path), ',')
-	details = append(appendString(append(details, `"message":`...), rule), `}]`...)
-	return &CallError{Code: InvalidInput, Message: path + " " + rule, Details: details}
+	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }

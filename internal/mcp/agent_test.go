@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -135,16 +136,12 @@ func checkClaim(t *testing.T, got mcp.AgentClaim, err error, want mcp.AgentClaim
 		}
 		return
 	}
-	var refused *mcp.CallError
-	if !errors.As(err, &refused) || refused.Code != mcp.InvalidInput {
+	var refused *call.Error
+	if !errors.As(err, &refused) || refused.Code != call.InvalidInput {
 		t.Fatalf("the error is %v", err)
 	}
-	var details []struct{ Path, Message string }
-	if err := json.Unmarshal(refused.Details, &details); err != nil {
-		t.Fatalf("%s: %v", refused.Details, err)
-	}
-	if len(details) != 1 || details[0].Path != path || details[0].Message == "" {
-		t.Errorf("the details are %s, want the path %s", refused.Details, path)
+	if v := refused.Violations; len(v) != 1 || v[0].Path != path || v[0].Message == "" {
+		t.Errorf("the violations are %v, want the path %s", v, path)
 	}
 	if !strings.HasPrefix(refused.Message, path+" ") {
 		t.Errorf("the message is %q", refused.Message)

@@ -1,45 +1,10 @@
 package mcp
 
 import (
-	"encoding/json"
 	"time"
+
+	"github.com/mcpd/mcpd/call"
 )
-
-// Ask says that a call waits for its client: it has ended for now, and
-// [Backend].Call is called again with the answers.
-type Ask struct {
-	// Requests are what the client is asked, at least one; [Request].Can says
-	// what it can be asked.
-	Requests []AskRequest
-	// State comes back in [Resume]. Modern clients carry it, so that it must
-	// be sealed against them.
-	State string
-	// Wait is how long the call waits for the answers; 0 stands for 5 minutes.
-	// A modern client is not waited for.
-	Wait time.Duration
-}
-
-// AskRequest is one thing that a client is asked.
-type AskRequest struct {
-	// Key is that of the answer, unique within the call.
-	Key string
-	// Method is elicitation/create, sampling/createMessage or roots/list.
-	Method string
-	// Params is a JSON object; nil for none.
-	Params json.RawMessage
-}
-
-// Resume is what the client answered to an [Ask].
-type Resume struct {
-	// State is that of the Ask. That of a modern client may be anything; it is
-	// empty when the client sent none.
-	State string
-	// Responses are the results by the keys of the requests, each a JSON
-	// object. A modern client may have left some out, and made some up.
-	Responses map[string]json.RawMessage
-	// Refused are the requests that a legacy client answered with an error.
-	Refused map[string]RPCError
-}
 
 // askWait is how long a call waits that does not say how long.
 const askWait = 5 * time.Minute
@@ -50,13 +15,13 @@ const (
 	methodRoots  = "roots/list"
 )
 
-// needs returns the capabilities that the requests take; false when there is
-// one that no client can be asked.
-func (a *Ask) needs() (needs Capabilities, ok bool) {
+// needsOf returns the capabilities that the requests of an ask take. ok is false if a client
+// can not be asked one of them.
+func needsOf(a *call.Ask) (needs call.Capabilities, ok bool) {
 	for _, r := range a.Requests {
 		switch r.Method {
 		case methodElicit:
-			if r.isURL() {
+			if isURL(&r) {
 				needs.URL = true
 			} else {
 				needs.Form = true
@@ -73,18 +38,18 @@ func (a *Ask) needs() (needs Capabilities, ok bool) {
 	return needs, len(a.Requests) > 0
 }
 
-// isURL reports whether the request sends the user elsewhere.
-func (r *AskRequest) isURL() bool {
+// isURL reports whether a request sends the user to a URL.
+func isURL(r *call.AskRequest) bool {
 	mode, _ := text(member(r.Params, "mode"))
 	return r.Method == methodElicit && mode == "url"
 }
 
 const keyElicitation = "elicitationId"
 
-// appendTo appends the members of the request as the revision has them. The id
+// appendRequest appends the members of a request as a revision has them. The id
 // of an elicitation by URL exists in 2025-11-25 alone: there it must be, and is
 // that of the request when the call gives none.
-func (r *AskRequest) appendTo(dst []byte, version, id string) []byte {
+func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	dst = appendText(dst, "method", r.Method)
 	if isNull(r.Params) {
 		return dst
@@ -106,7 +71,7 @@ func (r *AskRequest) appendTo(dst []byte, version, id string) []byte {
 		}
 		dst = appendValue(dst, string(name), value)
 	}
-	if !hasID && version == version20251125 && r.isURL() {
+	if !hasID && version == version20251125 && isURL(r) {
 		dst = appendText(dst, keyElicitation, id)
 	}
 	return append(dst, '}')

@@ -5,19 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // converse has the backend carry out a request, and asks the client in between
 // as often as the call wants it: by requests of its own where the client is a
 // legacy one, and by the result where it is modern.
-func (c *call) converse(ctx context.Context, r *Request) Response {
+func (c *request) converse(ctx context.Context, r *call.Request) (call.Result, *Task) {
 	for {
-		response := c.server.backend.Call(ctx, *r)
+		response, task := c.server.backend.Call(ctx, *r)
 		if response.Ask == nil || response.Err != nil {
-			return response
+			return response, task
 		}
 		if response.Err = MayAsk(r, response.Ask); response.Err != nil || c.era == modern {
-			return response
+			return response, task
 		}
 		if c.emitter != nil {
 			c.emitter.out.settle()
@@ -27,29 +29,29 @@ func (c *call) converse(ctx context.Context, r *Request) Response {
 			if ctx.Err() != nil {
 				c.abandon(ctx, r, state, response.Err)
 			}
-			return response
+			return response, task
 		}
 	}
 }
 
 // abandon has the backend take note of a call that was cancelled while its client was
 // asked: it is not gone on with.
-func (c *call) abandon(ctx context.Context, r *Request, state string, why *CallError) {
-	r.Resume, r.Declined = &Resume{State: state}, why
+func (c *request) abandon(ctx context.Context, r *call.Request, state string, why *call.Error) {
+	r.Resume, r.Declined = &call.Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
 
 // MayAsk makes sure that a client is asked for nothing that it has not
 // declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
-func MayAsk(r *Request, a *Ask) *CallError {
-	needs, ok := a.needs()
+func MayAsk(r *call.Request, a *call.Ask) *call.Error {
+	needs, ok := needsOf(a)
 	if !ok || r.Argument != "" {
-		return &CallError{Code: ExecutionError, Message: "the call asks for what no client can be asked"}
+		return &call.Error{Code: call.ExecutionError, Message: "the call asks for what no client can be asked"}
 	}
-	if missing := r.Can.without(needs); missing != (Capabilities{}) {
-		return &CallError{
-			Code: ExecutionError, Message: "the client cannot be asked what the call needs to know",
-			Required: missing.object(),
+	if lacks := missing(r.Can, needs); lacks != (call.Capabilities{}) {
+		return &call.Error{
+			Code: call.ExecutionError, Message: "the client cannot be asked what the call needs to know",
+			Required: capabilitiesObject(lacks),
 		}
 	}
 	return nil
@@ -57,12 +59,12 @@ func MayAsk(r *Request, a *Ask) *CallError {
 
 // ask sends requests to a legacy client, on the stream of its call, and waits
 // until all are answered. What is not answered in the end is cancelled.
-func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
+func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
 	out := &c.origin.session.outgoing
 	answers := make(chan clientAnswer, len(a.Requests))
 	ids, ok := out.add(a.Requests, answers)
 	if !ok {
-		return nil, &CallError{Code: ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
+		return nil, &call.Error{Code: call.ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
 	}
 	defer func() { c.cancelAsked(out, ids) }()
 	for i, r := range a.Requests {
@@ -70,15 +72,15 @@ func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
 			return nil, unanswered("the client is gone")
 		}
 	}
-	resume := &Resume{State: a.State, Responses: map[string]json.RawMessage{}}
-	timer := time.NewTimer(a.wait())
+	resume := &call.Resume{State: a.State, Responses: map[string]json.RawMessage{}}
+	timer := time.NewTimer(waitOf(a))
 	defer timer.Stop()
 	for range a.Requests {
 		select {
 		case a := <-answers:
-			resume.take(a)
+			addAnswer(resume, a)
 		case <-timer.C:
-			return nil, &CallError{Code: Timeout, Message: fmt.Sprintf("the client did not answer within %v", a.wait())}
+			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", waitOf(a))}
 		case <-ctx.Done():
 			return nil, unanswered("the call was cancelled while its client was asked")
 		case <-c.origin.ending:
@@ -88,28 +90,29 @@ func (c *call) ask(ctx context.Context, a *Ask) (*Resume, *CallError) {
 	return resume, nil
 }
 
-func (a *Ask) wait() time.Duration {
+// waitOf returns how long a call waits for the answers to an ask.
+func waitOf(a *call.Ask) time.Duration {
 	if a.Wait > 0 {
 		return a.Wait
 	}
 	return askWait
 }
 
-// take adds the answer to one request.
-func (r *Resume) take(a clientAnswer) {
+// addAnswer adds the answer of a client to one request.
+func addAnswer(r *call.Resume, a clientAnswer) {
 	if a.err == nil {
 		r.Responses[a.key] = a.result
 		return
 	}
 	if r.Refused == nil {
-		r.Refused = map[string]RPCError{}
+		r.Refused = map[string]call.RPCError{}
 	}
 	r.Refused[a.key] = *a.err
 }
 
 // cancelAsked tells the client not to answer what is not answered yet
 // (2025-11-25 basic/utilities/cancellation).
-func (c *call) cancelAsked(out *outgoing, ids []string) {
+func (c *request) cancelAsked(out *outgoing, ids []string) {
 	for _, id := range ids {
 		if _, open := out.take(id); !open {
 			continue
@@ -120,11 +123,13 @@ func (c *call) cancelAsked(out *outgoing, ids []string) {
 	}
 }
 
-func unanswered(message string) *CallError { return &CallError{Code: ExecutionError, Message: message} }
+func unanswered(message string) *call.Error {
+	return &call.Error{Code: call.ExecutionError, Message: message}
+}
 
 // requestFrame returns a request of the server to a legacy client.
-func requestFrame(id string, r *AskRequest, version string) Frame {
+func requestFrame(id string, r *call.AskRequest, version string) Frame {
 	b := append(make([]byte, 0, 96+len(r.Params)), openFrame...)
-	b = r.appendTo(appendText(b, "id", id), version, id)
+	b = appendRequest(appendText(b, "id", id), r, version, id)
 	return Frame{head: append(b, '}')}
 }

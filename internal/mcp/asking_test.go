@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -106,7 +107,7 @@ func TestACallWaitsForItsClientAsLongAsItSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := mcptest.Asking()[0]
 		run := tool.Run
-		tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			response := run(ctx, r)
 			response.Ask.Wait = time.Minute
 			return response
@@ -169,12 +170,12 @@ func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
 func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := mcptest.Asking()[0]
-		tool.Run = func(context.Context, mcp.Request) mcp.Response {
-			var requests []mcp.AskRequest
+		tool.Run = func(context.Context, call.Request) call.Result {
+			var requests []call.AskRequest
 			for i := range 65 {
-				requests = append(requests, mcp.AskRequest{Key: fmt.Sprint(i), Method: "roots/list"})
+				requests = append(requests, call.AskRequest{Key: fmt.Sprint(i), Method: "roots/list"})
 			}
-			return mcp.Response{Ask: &mcp.Ask{Requests: requests}}
+			return call.Result{Ask: &call.Ask{Requests: requests}}
 		}
 		s, _ := newServer(t, mcp.Options{}, tool)
 		a := ask(t, s, t.Context(), "ask")
@@ -190,7 +191,7 @@ func TestProgressComesBeforeTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := mcptest.Asking()[0]
 		run := tool.Run
-		tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			if r.Resume == nil {
 				for i := range 100 {
 					r.Emit.Progress(float64(i), nil, "")

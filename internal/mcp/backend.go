@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -12,9 +13,12 @@ type Backend interface {
 	// Info returns what the server says of itself. It may change at a reload.
 	Info() Info
 	// List returns what the caller may see of a kind, in the order to show it.
-	List(ctx context.Context, k Kind, c identity.Caller) List
-	// Call carries out a request to its end. When ctx ends, the call ends soon after.
-	Call(ctx context.Context, r Request) Response
+	List(ctx context.Context, k call.Kind, c identity.Caller) List
+	// Call carries out a request to its end. When ctx ends, the call ends soon after. If the
+	// call continues as a task, task is that task, and the result has only a revision. A
+	// request of kind Templates is a completion; the result of a completion has at most 100
+	// values.
+	Call(ctx context.Context, r call.Request) (result call.Result, task *Task)
 	// Serves reports whether the URI names a resource that the caller may
 	// read, listed or not: only of such ones is a client told that they change.
 	// It is false of a URI that is too long to be kept for every client.

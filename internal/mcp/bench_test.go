@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -14,15 +15,15 @@ import (
 // fixed is a backend that answers without work of its own.
 type fixed struct {
 	list     mcp.List
-	response mcp.Response
+	response call.Result
 }
 
-func (*fixed) Info() mcp.Info                                             { return mcp.Info{Name: "fixed", Version: "1"} }
-func (f *fixed) List(context.Context, mcp.Kind, identity.Caller) mcp.List { return f.list }
-func (f *fixed) Call(context.Context, mcp.Request) mcp.Response           { return f.response }
-func (*fixed) Watch(func([]string)) func()                                { return func() {} }
-func (*fixed) Serves(context.Context, identity.Caller, string) bool       { return true }
-func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Tool  { return nil }
+func (*fixed) Info() mcp.Info                                                { return mcp.Info{Name: "fixed", Version: "1"} }
+func (f *fixed) List(context.Context, call.Kind, identity.Caller) mcp.List   { return f.list }
+func (f *fixed) Call(context.Context, call.Request) (call.Result, *mcp.Task) { return f.response, nil }
+func (*fixed) Watch(func([]string)) func()                                   { return func() {} }
+func (*fixed) Serves(context.Context, identity.Caller, string) bool          { return true }
+func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Tool     { return nil }
 
 func newFixed(tb testing.TB, tools int) *mcp.Server {
 	tb.Helper()
@@ -37,7 +38,7 @@ func newFixed(tb testing.TB, tools int) *mcp.Server {
 		}
 		f.list.Tools = append(f.list.Tools, t)
 	}
-	f.response = mcp.Response{
+	f.response = call.Result{
 		Value: json.RawMessage(`{"sum":3}`), Structured: json.RawMessage(`{"sum":3}`),
 		Content: json.RawMessage(`[{"type":"text","text":"{\"sum\":3}"}]`), Revision: "r",
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // call is one request on its way through its method.
-type call struct {
+type request struct {
 	server *Server
 	origin *origin
 	message
@@ -53,7 +53,7 @@ type result struct {
 // the agent that the message claims is not the one that its headers claim, and the caller
 // is the one that it would be if it claimed nothing; or an
 // [*identity.ContradictionError], and the caller is whom it claims to be.
-func (c *call) caller() (identity.Caller, error) {
+func (c *request) caller() (identity.Caller, error) {
 	claim, refused := claimOf(c.meta.agent, c.origin.sent, c.origin.peer.Headers)
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
@@ -70,7 +70,7 @@ func (c *call) caller() (identity.Caller, error) {
 
 // answer puts a result into a response for the client's era: modern results
 // tell their type and who made them.
-func (c *call) answer(r *result) Frame {
+func (c *request) answer(r *result) Frame {
 	const room = 320 // for all but what the call and its result bring along
 	text := append(make([]byte, 0, room+len(c.id)+len(r.more)+len(r.meta)), openFrame...)
 	text = append(appendValue(text, "id", c.id), `,"result":{`...)
@@ -87,7 +87,7 @@ func (c *call) answer(r *result) Frame {
 
 // appendEnd appends what follows the members of a result: more of them, its
 // _meta, and the ends of the result and the response.
-func (c *call) appendEnd(dst []byte, r *result) []byte {
+func (c *request) appendEnd(dst []byte, r *result) []byte {
 	dst = append(dst, r.more...)
 	if c.era != modern && r.revision == "" && len(r.meta) == 0 {
 		return append(dst, "}}"...)

@@ -1,24 +1,12 @@
 package mcp
 
-// Capabilities are what a client can be asked for (2026-07-28
-// basic/patterns/mrtr).
-type Capabilities struct {
-	// Form and URL are the modes of elicitation/create.
-	Form, URL bool
-	// Sample is for sampling/createMessage, SampleTools for that with tools.
-	Sample, SampleTools bool
-	// Roots is for roots/list.
-	Roots bool
-	// Tasks says that a call of a tool may be answered with a task.
-	Tasks bool
-	// NoApproval says that nobody approves calls there, though forms are filled in. Clients
-	// of MCP cannot say that.
-	NoApproval bool
-}
+import (
+	"github.com/mcpd/mcpd/call"
+)
 
 // capabilitiesOf reads a capabilities object, as far as the revision has the
 // features that it declares.
-func capabilitiesOf(object []byte, version string) (can Capabilities) {
+func capabilitiesOf(object []byte, version string) (can call.Capabilities) {
 	declared, ok := members(object)
 	for ok {
 		var name, value []byte
@@ -44,31 +32,31 @@ func capabilitiesOf(object []byte, version string) (can Capabilities) {
 // can returns what the client can be asked for in the midst of a request. A
 // completion asks for nothing, and neither does a call whose client takes
 // nothing before the answer.
-func (c *call) can(r *Request) Capabilities {
+func (c *request) can(r *call.Request) call.Capabilities {
 	switch {
 	case r.Argument != "":
-		return Capabilities{}
+		return call.Capabilities{}
 	case c.era == modern:
 		can := capabilitiesOf(c.meta.capabilities, newestModern)
-		can.Tasks = can.Tasks && r.Kind == Tools && c.server.tasks != nil
+		can.Tasks = can.Tasks && r.Kind == call.Tools && c.server.tasks != nil
 		return can
 	case c.origin.emit == nil:
-		return Capabilities{}
+		return call.Capabilities{}
 	}
 	return c.origin.session.can
 }
 
-// without returns what of wanted is missing.
-func (can Capabilities) without(wanted Capabilities) (missing Capabilities) {
-	return Capabilities{
+// missing returns the wanted capabilities that a client does not have.
+func missing(can, wanted call.Capabilities) call.Capabilities {
+	return call.Capabilities{
 		Form: wanted.Form && !can.Form, URL: wanted.URL && !can.URL,
 		Sample: wanted.Sample && !can.Sample, SampleTools: wanted.SampleTools && !can.SampleTools,
 		Roots: wanted.Roots && !can.Roots,
 	}
 }
 
-// object returns the JSON object that declares the capabilities.
-func (can Capabilities) object() []byte {
+// capabilitiesObject returns the JSON object that declares capabilities.
+func capabilitiesObject(can call.Capabilities) []byte {
 	b := []byte{'{'}
 	if can.URL {
 		b = appendValue(b, "elicitation", []byte(`{"url":{}}`))

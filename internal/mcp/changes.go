@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -122,7 +123,7 @@ type listener struct {
 // notification, which is for one change not to come twice.
 func (c *changes) tellOfLists(listeners []listener) {
 	differ := make([]kindSet, len(listeners))
-	for k := range Kind(kinds) {
+	for k := range call.Kind(kinds) {
 		c.look(k, listeners, differ)
 	}
 	for i, l := range listeners {
@@ -132,7 +133,7 @@ func (c *changes) tellOfLists(listeners []listener) {
 
 // look adds the kind to what differs for those listeners whose list of it is
 // another than the one they know. One that is not private is that of all.
-func (c *changes) look(k Kind, listeners []listener, differ []kindSet) {
+func (c *changes) look(k call.Kind, listeners []listener, differ []kindSet) {
 	list := List{Private: true}
 	for i, l := range listeners {
 		if !l.lists.has(k) {
@@ -175,7 +176,7 @@ func (c *changes) listenersTo(t topic) (listeners []listener) {
 
 // compare reports whether a listener's list is another than the one it knows,
 // and has it know this one.
-func (c *changes) compare(f *feed, k Kind, hash string) (differs bool) {
+func (c *changes) compare(f *feed, k call.Kind, hash string) (differs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := f.hashes[k]

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -29,7 +30,7 @@ func (h *hashes) set(agent, hash string) {
 	changed(nil)
 }
 
-func (h *hashes) List(_ context.Context, _ Kind, c identity.Caller) List {
+func (h *hashes) List(_ context.Context, _ call.Kind, c identity.Caller) List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lists++
@@ -48,8 +49,8 @@ func (*hashes) Serves(_ context.Context, c identity.Caller, uri string) bool {
 	return c.Agent.AgentID == "vip" || uri != "test://secret"
 }
 
-func (*hashes) Info() Info                             { return Info{} }
-func (*hashes) Call(context.Context, Request) Response { return Response{} }
+func (*hashes) Info() Info                                                  { return Info{} }
+func (*hashes) Call(context.Context, call.Request) (r call.Result, t *Task) { return }
 
 func agent(id string) identity.Caller { return identity.Caller{Agent: identity.Agent{AgentID: id}} }
 
@@ -65,7 +66,7 @@ type hearer struct {
 func hear(t *testing.T, c *changes, id string, lists kindSet, seen string) *hearer {
 	b := newBell()
 	h := &hearer{&feed{wake: b.ring}, c, b}
-	c.listen(t.Context(), h.feed, agent(id), lists, [kinds]string{Tools: seen})
+	c.listen(t.Context(), h.feed, agent(id), lists, [kinds]string{call.Tools: seen})
 	return h
 }
 
@@ -90,7 +91,7 @@ func (n news) uris() (names []string) {
 
 // told reports whether the feed was told of a change of the tools since the
 // last time.
-func told(h *hearer) bool { return h.told().lists.has(Tools) }
+func told(h *hearer) bool { return h.told().lists.has(call.Tools) }
 
 const quiet = 20 * time.Millisecond
 
@@ -99,7 +100,7 @@ func TestThoseAreToldWhoseListChanged(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1", "vip": "1"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		everyone, vip := hear(t, c, "x", setOf(Tools), ""), hear(t, c, "vip", setOf(Tools), "")
+		everyone, vip := hear(t, c, "x", setOf(call.Tools), ""), hear(t, c, "vip", setOf(call.Tools), "")
 		h.set("vip", "2")
 		time.Sleep(quiet)
 		if !told(vip) || told(everyone) {
@@ -124,7 +125,7 @@ func TestManyChangesAreToldOnce(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		f := hear(t, c, "x", setOf(Tools), "")
+		f := hear(t, c, "x", setOf(call.Tools), "")
 		for _, hash := range []string{"1", "2", "3", "4"} {
 			h.set("", hash)
 			time.Sleep(quiet / 5)
@@ -146,7 +147,7 @@ func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
 		defer c.stop()
 		feeds := make([]*hearer, 100)
 		for i := range feeds {
-			feeds[i] = hear(t, c, "x", setOf(Tools), "")
+			feeds[i] = hear(t, c, "x", setOf(call.Tools), "")
 		}
 		h.lists = 0
 		h.set("", "1")
@@ -167,10 +168,10 @@ func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "2"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		if f := hear(t, c, "x", setOf(Tools), "1"); !told(f) {
+		if f := hear(t, c, "x", setOf(call.Tools), "1"); !told(f) {
 			t.Error("it was not told")
 		}
-		if f := hear(t, c, "x", setOf(Tools), "2"); told(f) {
+		if f := hear(t, c, "x", setOf(call.Tools), "2"); told(f) {
 			t.Error("one that knows the list was told")
 		}
 	})
@@ -180,7 +181,7 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := watch(h, quiet)
-		f := hear(t, c, "x", setOf(Tools), "")
+		f := hear(t, c, "x", setOf(call.Tools), "")
 		h.set("", "2")
 		c.stop()
 		c.stop()
@@ -197,13 +198,13 @@ func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := watch(h, quiet)
 		defer c.stop()
-		all, prompts := hear(t, c, "x", everyKind, ""), hear(t, c, "x", setOf(Prompts), "")
+		all, prompts := hear(t, c, "x", everyKind, ""), hear(t, c, "x", setOf(call.Prompts), "")
 		h.set("", "2")
 		time.Sleep(quiet)
 		if got := all.told().lists; got != everyKind {
 			t.Errorf("the one that wants all heard of %b", got)
 		}
-		if got := prompts.told().lists; got != setOf(Prompts) {
+		if got := prompts.told().lists; got != setOf(call.Prompts) {
 			t.Errorf("the one that wants prompts heard of %b", got)
 		}
 	})
@@ -263,15 +264,15 @@ func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
 		defer c.stop()
 		wakes := 0
 		f := &feed{wake: func() { wakes++ }}
-		c.listen(t.Context(), f, agent("x"), setOf(Resources, Templates), [kinds]string{})
+		c.listen(t.Context(), f, agent("x"), setOf(call.Resources, call.Templates), [kinds]string{})
 		h.set("", "2")
 		time.Sleep(quiet)
 		synctest.Wait()
-		if got := c.take(f).lists; got != setOf(Resources, Templates) || wakes != 1 {
+		if got := c.take(f).lists; got != setOf(call.Resources, call.Templates) || wakes != 1 {
 			t.Errorf("it was woken %d times and told of the lists %b; want once, and both", wakes, got)
 		}
-		c.listen(t.Context(), f, agent("x"), setOf(Resources, Templates), [kinds]string{Resources: "1", Templates: "1"})
-		if got := c.take(f).lists; got != setOf(Resources, Templates) || wakes != 2 {
+		c.listen(t.Context(), f, agent("x"), setOf(call.Resources, call.Templates), [kinds]string{call.Resources: "1", call.Templates: "1"})
+		if got := c.take(f).lists; got != setOf(call.Resources, call.Templates) || wakes != 2 {
 			t.Errorf("one that came back was woken %d times and told of the lists %b; want once more, and both", wakes, got)
 		}
 	})

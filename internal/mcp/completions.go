@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "context"
 
 // completions suggests values for the arguments of prompts and templates
@@ -11,7 +15,7 @@ func completions() feature {
 	}
 }
 
-func complete(ctx context.Context, c *call) (*result, *fault) {
+func complete(ctx context.Context, c *request) (*result, *fault) {
 	r, f := completionOf(c.params)
 	if f != nil {
 		return nil, f
@@ -20,7 +24,7 @@ func complete(ctx context.Context, c *call) (*result, *fault) {
 }
 
 // completionOf reads the params of completion/complete.
-func completionOf(params []byte) (r Request, f *fault) {
+func completionOf(params []byte) (r call.Request, f *fault) {
 	if r, f = referenceOf(member(params, "ref")); f != nil {
 		return r, f
 	}
@@ -45,13 +49,13 @@ func completionOf(params []byte) (r Request, f *fault) {
 }
 
 // referenceOf reads what is to be completed.
-func referenceOf(ref []byte) (r Request, f *fault) {
+func referenceOf(ref []byte) (r call.Request, f *fault) {
 	key := "name"
 	switch kind, _ := text(member(ref, "type")); kind {
 	case "ref/prompt":
-		r.Kind = Prompts
+		r.Kind = call.Prompts
 	case "ref/resource":
-		r.Kind, key = Templates, "uri"
+		r.Kind, key = call.Templates, "uri"
 	default:
 		return r, invalidParams("params.ref.type must be ref/prompt or ref/resource")
 	}

@@ -9,7 +9,7 @@ func hasAudio(version string) bool { return version >= version20250326 }
 func hasLinks(version string) bool { return version >= version20250618 }
 
 // version returns the revision that the call is answered in.
-func (c *call) version() string {
+func (c *request) version() string {
 	if c.era == modern || c.origin.session == nil {
 		return newestModern
 	}

@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "github.com/mcpd/mcpd/identity"
 
 // Contradiction is a request whose caller claims to be another agent than the one that
@@ -11,5 +15,5 @@ type Contradiction struct {
 	// caller; "" where it is about nothing, or was refused before that was read, and of a
 	// URI, which may hold arguments.
 	Method, Name string
-	Trace        Trace
+	Trace        call.Trace
 }

@@ -11,7 +11,7 @@ func discovery() feature {
 	return feature{methods: []method{{name: "server/discover", eras: modern, serve: discover}}}
 }
 
-func discover(_ context.Context, c *call) (*result, *fault) {
+func discover(_ context.Context, c *request) (*result, *fault) {
 	info := c.server.backend.Info()
 	b := appendValue(nil, "supportedVersions", supported())
 	b = appendValue(b, "capabilities", c.server.declares(modern))

@@ -42,7 +42,7 @@ func (r Reply) Crowded() Reply {
 // pending is a message that may be a request that was accepted: then it waits
 // to be served.
 type pending struct {
-	call
+	request
 	waits bool
 	ctx   context.Context
 	end   func()
@@ -123,7 +123,7 @@ func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
 // refuse answers with an error. Legacy clients of HTTP read errors of requests
 // in good order from a success (2025-11-25 basic/transports), so that only
 // what is no such request counts as refused there.
-func (c *call) refuse(f *fault) Reply {
+func (c *request) refuse(f *fault) Reply {
 	r := refuse(c.id, f)
 	if c.era == legacy && f.refusal == UnknownMethod {
 		r.Refusal = Served
@@ -132,7 +132,7 @@ func (c *call) refuse(f *fault) Reply {
 }
 
 // run serves the call. A panic ends this call alone.
-func (c *call) run(ctx context.Context) (r *result, f *fault) {
+func (c *request) run(ctx context.Context) (r *result, f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
 			r, f = nil, c.panicked(p, debug.Stack())
@@ -142,7 +142,7 @@ func (c *call) run(ctx context.Context) (r *result, f *fault) {
 }
 
 // panicked tells the operator of a panic, and returns what the client is told.
-func (c *call) panicked(cause any, stack []byte) *fault {
+func (c *request) panicked(cause any, stack []byte) *fault {
 	c.server.options.Logger.Error("panic in an MCP method",
 		"method", c.handler.name, "request_id", cmp.Or(c.request, requestid.Of(c.origin.sent), requestid.Of(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")

@@ -27,7 +27,7 @@ type emitter struct {
 
 // emitterOf returns the emitter of a call; nil when nothing of what the tool
 // tells would be sent.
-func (c *call) emitterOf(ctx context.Context, tool string, level int32) *emitter {
+func (c *request) emitterOf(ctx context.Context, tool string, level int32) *emitter {
 	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 && c.origin.closeStream == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *call) emitterOf(ctx context.Context, tool string, level int32) *emitter
 }
 
 // sendOrClose sends a frame; none closes the connection.
-func (c *call) sendOrClose(f Frame) error {
+func (c *request) sendOrClose(f Frame) error {
 	if f.IsZero() {
 		c.origin.closeStream()
 		return nil

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
@@ -43,10 +45,10 @@ func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
 // keep their own pages.
 func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
 	pages := newPages()
-	for k := range Kind(kinds) {
+	for k := range call.Kind(kinds) {
 		list := List{Hash: "none"}
 		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return list.page(k, 0, 0, modern) })
-		if want := `"` + k.listMember() + `":[]`; string(page) != want {
+		if want := `"` + listMember(k) + `":[]`; string(page) != want {
 			t.Errorf("the page is %s, want %s", page, want)
 		}
 	}

@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 // The codes of JSON-RPC 2.0 (section 5.1) and of MCP (2026-07-28 basic/index,
 // Error Codes) that the server itself answers with.
 const (
@@ -44,12 +48,12 @@ const (
 
 // fault is an error of the protocol, before and beside the outcome of a call.
 type fault struct {
-	RPCError
+	call.RPCError
 	refusal Refusal
 }
 
 func newFault(code int, refusal Refusal, message string) *fault {
-	return &fault{RPCError{Code: code, Message: message}, refusal}
+	return &fault{call.RPCError{Code: code, Message: message}, refusal}
 }
 
 // with adds data, which is JSON.

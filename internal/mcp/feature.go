@@ -16,7 +16,7 @@ type method struct {
 	nameOf string
 	// serve answers a call. A nil result with a nil fault answers nothing:
 	// the client does not wait any more.
-	serve func(ctx context.Context, c *call) (*result, *fault)
+	serve func(ctx context.Context, c *request) (*result, *fault)
 }
 
 // feature is a family of methods and the capability that declares it. Adding

@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "github.com/mcpd/mcpd/identity"
 
 // maxSubscriptions bounds the topics that one listener wants to hear of.
@@ -10,9 +14,9 @@ type kindSet uint8
 
 const everyKind kindSet = 1<<kinds - 1
 
-func (s kindSet) has(k Kind) bool { return s&(1<<k) != 0 }
+func (s kindSet) has(k call.Kind) bool { return s&(1<<k) != 0 }
 
-func setOf(all ...Kind) (s kindSet) {
+func setOf(all ...call.Kind) (s kindSet) {
 	for _, k := range all {
 		s |= 1 << k
 	}
@@ -59,9 +63,9 @@ func (n news) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
 		of     kindSet
 		method string
 	}{
-		{setOf(Tools), "notifications/tools/list_changed"},
-		{setOf(Resources, Templates), "notifications/resources/list_changed"},
-		{setOf(Prompts), "notifications/prompts/list_changed"},
+		{setOf(call.Tools), "notifications/tools/list_changed"},
+		{setOf(call.Resources, call.Templates), "notifications/resources/list_changed"},
+		{setOf(call.Prompts), "notifications/prompts/list_changed"},
 	} {
 		if n.lists&list.of != 0 {
 			frames = append(frames, notification(list.method, meta))

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -22,7 +23,7 @@ type names struct {
 }
 
 // filterOf reads params.notifications.
-func (c *call) filterOf(object []byte) (w filter, f *fault) {
+func (c *request) filterOf(object []byte) (w filter, f *fault) {
 	if !isObject(object) {
 		return w, invalidParams("params.notifications must be an object")
 	}
@@ -69,13 +70,13 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 // lists returns the kinds whose lists the client wants to hear of.
 func (w *filter) lists() (s kindSet) {
 	if w.tools {
-		s |= setOf(Tools)
+		s |= setOf(call.Tools)
 	}
 	if w.resources {
-		s |= setOf(Resources, Templates)
+		s |= setOf(call.Resources, call.Templates)
 	}
 	if w.prompts {
-		s |= setOf(Prompts)
+		s |= setOf(call.Prompts)
 	}
 	return s
 }
@@ -83,7 +84,7 @@ func (w *filter) lists() (s kindSet) {
 // agree has the feed hear of the topics that there are for the caller, and
 // leaves out the others. Of a task it hears at once how it is: it may have
 // ended by now.
-func (w *filter) agree(ctx context.Context, c *call, f *feed, caller identity.Caller) {
+func (w *filter) agree(ctx context.Context, c *request, f *feed, caller identity.Caller) {
 	changes := c.server.changes
 	w.uris.keep(func(uri string) bool {
 		return c.server.backend.Serves(ctx, caller, uri) && changes.subscribe(f, topic{name: uri})

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
@@ -77,17 +78,17 @@ func notification(method string, params []byte) Frame {
 
 // errorFrame returns an error response (JSON-RPC 2.0 section 5.1). An id that
 // could not be read is left out (MCP basic/index, Error Responses).
-func errorFrame(id []byte, e *RPCError) Frame {
+func errorFrame(id []byte, e *call.RPCError) Frame {
 	b := append(make([]byte, 0, 128+len(e.Message)+len(e.Data)), openFrame...)
 	if len(id) > 0 {
 		b = appendValue(b, "id", id)
 	}
-	b = e.appendTo(append(b, `,"error":`...))
+	b = appendError(append(b, `,"error":`...), e)
 	return Frame{head: append(b, '}')}
 }
 
-// appendTo appends the error object.
-func (e *RPCError) appendTo(dst []byte) []byte {
+// appendError appends an error object.
+func appendError(dst []byte, e *call.RPCError) []byte {
 	dst = strconv.AppendInt(append(dst, `{"code":`...), int64(e.Code), 10)
 	dst = appendText(dst, "message", e.Message)
 	if len(e.Data) > 0 {
@@ -107,7 +108,7 @@ func Decline(text []byte, why string) (answer []byte, initialized bool) {
 	}
 	for i := range parsed.pending {
 		m := &parsed.pending[i].message
-		e := &RPCError{Code: codeInternal, Message: why}
+		e := &call.RPCError{Code: codeInternal, Message: why}
 		switch {
 		case m.bad != nil && !m.isOdd():
 			e = &m.bad.RPCError

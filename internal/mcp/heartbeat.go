@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // patientPings is how many pings a peer may leave unanswered.
@@ -55,7 +57,7 @@ func (h *heartbeat) beat() {
 	case lost:
 		h.lost()
 	case ping:
-		h.ping(requestFrame(rand.Text(), &AskRequest{Method: "ping"}, ""))
+		h.ping(requestFrame(rand.Text(), &call.AskRequest{Method: "ping"}, ""))
 	}
 }
 

@@ -1,21 +1,13 @@
 package mcp
 
-// Kind is a kind of what a server lists, and of what clients call for. The
-// zero Kind is that of tools.
-type Kind uint8
-
-// The kinds. Templates are listed and completed; to read what one stands for
-// is to read a resource.
-const (
-	Tools Kind = iota
-	Resources
-	Templates
-	Prompts
-
-	kinds = 4
+import (
+	"github.com/mcpd/mcpd/call"
 )
 
+// kinds is the number of values of [call.Kind].
+const kinds = 4
+
 // listMember is the name of the list in the answer that lists the kind.
-func (k Kind) listMember() string {
+func listMember(k call.Kind) string {
 	return [kinds]string{"tools", "resources", "resourceTemplates", "prompts"}[k]
 }

@@ -12,7 +12,7 @@ func lifecycle() feature {
 	}}
 }
 
-func initialize(_ context.Context, c *call) (*result, *fault) {
+func initialize(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session != nil {
 		return nil, malformed("the session is initialized already")
 	}
@@ -37,11 +37,11 @@ func initialize(_ context.Context, c *call) (*result, *fault) {
 	return &result{members: b, revision: info.Revision, session: opened.id}, nil
 }
 
-func ping(context.Context, *call) (*result, *fault) { return &result{}, nil }
+func ping(context.Context, *request) (*result, *fault) { return &result{}, nil }
 
 // shutdown is no method of the specification, but clients send it: it is
 // answered, and then the connection or the session ends.
-func shutdown(_ context.Context, c *call) (*result, *fault) {
+func shutdown(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session.id != "" {
 		c.server.sessions.remove(c.origin.session)
 	}

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"slices"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // List is what one caller may see of a kind.
@@ -30,12 +32,12 @@ func (l *List) entry(i int, e era) []byte {
 }
 
 // page encodes part of the list as a member of the answer.
-func (l *List) page(k Kind, from, to int, e era) []byte {
-	size := len(`"":[]`) + len(k.listMember()) + to - from
+func (l *List) page(k call.Kind, from, to int, e era) []byte {
+	size := len(`"":[]`) + len(listMember(k)) + to - from
 	for i := from; i < to; i++ {
 		size += len(l.entry(i, e))
 	}
-	b := append(appendMember(make([]byte, 0, size), k.listMember()), '[')
+	b := append(appendMember(make([]byte, 0, size), listMember(k)), '[')
 	for i := from; i < to; i++ {
 		if i > from {
 			b = append(b, ',')
@@ -46,12 +48,12 @@ func (l *List) page(k Kind, from, to int, e era) []byte {
 }
 
 // lister returns the method that lists a kind.
-func lister(k Kind) func(context.Context, *call) (*result, *fault) {
-	return func(ctx context.Context, c *call) (*result, *fault) { return c.list(ctx, k) }
+func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
+	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
 }
 
 // list answers with a page (2026-07-28 server/utilities/pagination).
-func (c *call) list(ctx context.Context, k Kind) (*result, *fault) {
+func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	caller, err := c.caller()
 	if err != nil {
 		return nil, c.claimFault(caller, err)
@@ -79,7 +81,7 @@ func (c *call) list(ctx context.Context, k Kind) (*result, *fault) {
 }
 
 // listStart returns the index that params.cursor stands for.
-func (c *call) listStart(list *List) (int, *fault) {
+func (c *request) listStart(list *List) (int, *fault) {
 	cursor := member(c.params, "cursor")
 	if isNull(cursor) {
 		return 0, nil

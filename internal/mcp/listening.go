@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -27,7 +28,7 @@ func (c *changes) lookFor(ctx context.Context, f *feed, caller identity.Caller, 
 	c.looking.Lock()
 	defer c.looking.Unlock()
 	var differ kindSet
-	for k := range Kind(kinds) {
+	for k := range call.Kind(kinds) {
 		if lists.has(k) && c.compare(f, k, c.backend.List(ctx, k, caller).Hash) {
 			differ |= setOf(k)
 		}

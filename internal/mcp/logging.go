@@ -22,7 +22,7 @@ func logging() feature {
 // severityOf returns the severity of a level, from 1 up; 0 when there is none of the name.
 func severityOf(level string) int32 { return int32(slices.Index(LogLevels[:], level)) + 1 }
 
-func setLevel(_ context.Context, c *call) (*result, *fault) {
+func setLevel(_ context.Context, c *request) (*result, *fault) {
 	level, _ := text(member(c.params, "level"))
 	severity := severityOf(level)
 	if severity == 0 {
@@ -34,7 +34,7 @@ func setLevel(_ context.Context, c *call) (*result, *fault) {
 
 // logLevel returns the severity from which on the client wants to hear of what
 // the call logs; 0 when it does not.
-func (c *call) logLevel() (int32, *fault) {
+func (c *request) logLevel() (int32, *fault) {
 	if c.era == legacy {
 		return c.origin.session.logLevel.Load(), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -15,7 +16,7 @@ import (
 func TestCallsAreMarkedWithTheirSession(t *testing.T) {
 	marks := make(chan string, 1)
 	tool := mcptest.Tools()[0]
-	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		marks <- r.Caller.Source.Session
 		return mcptest.Text("done")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -17,8 +18,8 @@ import (
 func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 	for _, params := range []string{`{"messages":[],"maxTokens":1,"tools":[]}`, `{"messages":[],"maxTokens":1,"toolChoice":{"mode":"auto"}}`} {
 		tool := mcptest.Asking()[0]
-		tool.Run = func(context.Context, mcp.Request) mcp.Response {
-			return mcp.Response{Ask: &mcp.Ask{Requests: []mcp.AskRequest{
+		tool.Run = func(context.Context, call.Request) call.Result {
+			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{
 				{Key: "k", Method: "sampling/createMessage", Params: json.RawMessage(params)},
 			}}}
 		}
@@ -46,7 +47,7 @@ func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 // to do.
 func TestWhoAsksAsksForSomething(t *testing.T) {
 	tool := mcptest.Asking()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response { return mcp.Response{Ask: &mcp.Ask{State: "s"}} }
+	tool.Run = func(context.Context, call.Request) call.Result { return call.Result{Ask: &call.Ask{State: "s"}} }
 	s, _ := newServer(t, mcp.Options{}, tool)
 	got := s.Exchange(t.Context(), request(1, "tools/call", `"name":"ask"`), exchange("tools/call", "ask")).Frame.String()
 	if !strings.Contains(got, `"isError":true`) || strings.Contains(got, "input_required") {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 )
@@ -19,7 +20,7 @@ import (
 func chatty(n int, ended chan<- struct{}) mcptest.Tool {
 	return mcptest.Tool{
 		ToolInfo: mcp.ToolInfo{Name: "chatty", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		Run: func(_ context.Context, r mcp.Request) mcp.Response {
+		Run: func(_ context.Context, r call.Request) call.Result {
 			for i := range n {
 				r.Emit.Progress(float64(i), nil, "")
 				r.Emit.Log("info", "step", nil)

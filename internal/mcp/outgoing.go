@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // maxOutgoing bounds the requests that wait for one client at once.
@@ -29,12 +31,12 @@ type waiting struct {
 type clientAnswer struct {
 	key    string
 	result json.RawMessage
-	err    *RPCError
+	err    *call.RPCError
 }
 
 // add makes known that the requests are about to be sent, and returns an id
 // for each. to has room for all the answers. False means that there are too many.
-func (o *outgoing) add(requests []AskRequest, to chan<- clientAnswer) (ids []string, ok bool) {
+func (o *outgoing) add(requests []call.AskRequest, to chan<- clientAnswer) (ids []string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.byID)+len(requests) > maxOutgoing {
@@ -82,8 +84,8 @@ const maxAnswerMessage = 1 << 10
 
 // answeredError reads the error of a client. An answer that is neither a result
 // nor an error is an error too.
-func answeredError(object []byte) *RPCError {
-	e := &RPCError{Code: codeInternal, Message: "the client's answer is no result"}
+func answeredError(object []byte) *call.RPCError {
+	e := &call.RPCError{Code: codeInternal, Message: "the client's answer is no result"}
 	code, err := strconv.Atoi(string(member(object, "code")))
 	message, ok := text(member(object, "message"))
 	if err == nil && ok {

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"sync"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 const (
@@ -25,7 +27,7 @@ type pages struct {
 // pageKey names a page: the kind and the hash of a list, and which part of it
 // for whom.
 type pageKey struct {
-	kind     Kind
+	kind     call.Kind
 	hash     string
 	era      era
 	from, to int

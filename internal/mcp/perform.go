@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -55,7 +56,7 @@ func (p *itemParams) set(name, value []byte) {
 
 // perform has the backend carry out a request of the client, and answers with
 // its outcome.
-func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, *fault) {
+func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
 	level, f := c.logLevel()
 	if f != nil {
 		return nil, f
@@ -78,17 +79,17 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 		defer c.silence()
 		r.Emit, r.Debug = c.emitter, level == severityOf("debug")
 	}
-	if c.alone != nil && r.Kind == Tools {
+	if c.alone != nil && r.Kind == call.Tools {
 		r.Late = c
 	}
-	response := c.converse(ctx, &r)
+	response, task := c.converse(ctx, &r)
 	switch {
 	case response.Left:
 		return nil, nil
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
-	case response.Task != nil:
-		return c.becameTask(&r, &response)
+	case task != nil:
+		return c.becameTask(&r, task, response.Revision)
 	case response.Ask != nil:
 		return c.inputRequired(&response), nil
 	}
@@ -96,14 +97,14 @@ func (c *call) perform(ctx context.Context, r Request, p *itemParams) (*result, 
 }
 
 // decline answers a call that is not made, once the backend knows of it.
-func (c *call) decline(ctx context.Context, r *Request, why *CallError) (*result, *fault) {
+func (c *request) decline(ctx context.Context, r *call.Request, why *call.Error) (*result, *fault) {
 	r.Declined, r.Trace = why, c.trace()
-	response := c.server.backend.Call(ctx, *r)
+	response, _ := c.server.backend.Call(ctx, *r)
 	return c.failed(r, response.Err, response.Revision)
 }
 
 // silence sees to it that nothing more precedes the answer.
-func (c *call) silence() {
+func (c *request) silence() {
 	if c.emitter != nil && !c.left {
 		c.emitter.stop(c.server.options.Logger)
 	}
@@ -111,28 +112,28 @@ func (c *call) silence() {
 
 // Answer answers the call of a tool, which has failed, in the place of the
 // goroutine that the backend holds.
-func (c *call) Answer(response Response) {
+func (c *request) Answer(response call.Result) {
 	c.silence()
 	c.left = true
-	r := Request{Kind: Tools}
+	r := call.Request{Kind: call.Tools}
 	r.Name, _ = text(c.item.name)
 	r.Caller, _ = c.caller() // which was no error before
 	c.alone.answer(c.failed(&r, response.Err, response.Revision))
 }
 
 // claimError returns the CallError that claims are refused with.
-func claimError(err error) *CallError {
-	var refused *CallError
+func claimError(err error) *call.Error {
+	var refused *call.Error
 	if errors.As(err, &refused) {
 		return refused
 	}
-	return &CallError{Code: InvalidInput, Message: err.Error()}
+	return &call.Error{Code: call.InvalidInput, Message: err.Error()}
 }
 
 // claimFault returns the fault that claims are refused with where no call is made yet.
 // That the credential is bound to another agent is told to the operator, too: the caller
 // is the one that is claimed then.
-func (c *call) claimFault(claimed identity.Caller, err error) *fault {
+func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	var contradicts *identity.ContradictionError
 	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())

@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "context"
 
 // prompts lists prompts and makes their messages (2026-07-28 server/prompts).
@@ -7,13 +11,13 @@ func prompts() feature {
 	return feature{
 		capability: "prompts", settings: `{"listChanged":true}`, declared: bothEras,
 		methods: []method{
-			{name: "prompts/list", eras: bothEras, serve: lister(Prompts)},
+			{name: "prompts/list", eras: bothEras, serve: lister(call.Prompts)},
 			{name: "prompts/get", eras: bothEras, slow: true, nameOf: "name", serve: getPrompt},
 		},
 	}
 }
 
-func getPrompt(ctx context.Context, c *call) (*result, *fault) {
+func getPrompt(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	name, ok := text(p.name)
 	if !ok {
@@ -22,5 +26,5 @@ func getPrompt(ctx context.Context, c *call) (*result, *fault) {
 	if p.arguments != nil && !isObject(p.arguments) {
 		return nil, invalidParams("params.arguments must be an object")
 	}
-	return c.perform(ctx, Request{Kind: Prompts, Name: name, Arguments: p.arguments}, p)
+	return c.perform(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
 }

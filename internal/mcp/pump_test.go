@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -18,7 +19,7 @@ func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.
 	t.Helper()
 	var began, served, reading atomic.Int64
 	tool := mcptest.Tools()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response {
+	tool.Run = func(context.Context, call.Request) call.Result {
 		time.Sleep(takes(int(began.Add(1))))
 		return mcptest.Text("")
 	}

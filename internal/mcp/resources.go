@@ -1,5 +1,9 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "context"
 
 // resources lists resources and templates, and reads what they stand for
@@ -8,8 +12,8 @@ func resources() feature {
 	return feature{
 		capability: "resources", settings: `{"listChanged":true,"subscribe":true}`, declared: bothEras,
 		methods: []method{
-			{name: "resources/list", eras: bothEras, serve: lister(Resources)},
-			{name: "resources/templates/list", eras: bothEras, serve: lister(Templates)},
+			{name: "resources/list", eras: bothEras, serve: lister(call.Resources)},
+			{name: "resources/templates/list", eras: bothEras, serve: lister(call.Templates)},
 			{name: "resources/read", eras: bothEras, slow: true, nameOf: "uri", serve: readResource},
 			{name: "resources/subscribe", eras: legacy, serve: subscribeResource},
 			{name: "resources/unsubscribe", eras: legacy, serve: unsubscribeResource},
@@ -17,11 +21,11 @@ func resources() feature {
 	}
 }
 
-func readResource(ctx context.Context, c *call) (*result, *fault) {
+func readResource(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	uri, ok := text(p.uri)
 	if !ok || uri == "" {
 		return nil, invalidParams("params.uri must be a string that is not empty")
 	}
-	return c.perform(ctx, Request{Kind: Resources, Name: uri}, p)
+	return c.perform(ctx, call.Request{Kind: call.Resources, Name: uri}, p)
 }

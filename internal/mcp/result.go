@@ -8,20 +8,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
 // succeeded encodes the success of a call.
-func (c *call) succeeded(r *Request, response *Response) *result {
-	if r.Kind == Tools {
+func (c *request) succeeded(r *call.Request, response *call.Result) *result {
+	if r.Kind == call.Tools {
 		return c.toolResult(response)
 	}
-	answer := []byte(response.Result)
-	if r.Kind == Prompts && r.Argument == "" {
+	answer := []byte(response.Reply)
+	if r.Kind == call.Prompts && r.Argument == "" {
 		answer = fitPrompt(answer, c.version())
 	}
 	made := &result{members: inner(answer), revision: response.Revision}
-	if c.era == modern && r.Kind == Resources {
+	if c.era == modern && r.Kind == call.Resources {
 		made.more = appendCaching(nil, 0, true)
 		if r.Resume == nil {
 			made.more = appendCaching(nil, response.TTL, !response.Public)
@@ -33,7 +34,7 @@ func (c *call) succeeded(r *Request, response *Response) *result {
 // toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
 // Result). Legacy revisions know structured content that is an object alone, and the
 // older ones fewer types of content blocks.
-func (c *call) toolResult(r *Response) *result {
+func (c *request) toolResult(r *call.Result) *result {
 	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
 	content := r.Content
 	if len(content) == 0 {
@@ -47,7 +48,7 @@ func (c *call) toolResult(r *Response) *result {
 }
 
 // failed encodes the failure of the call itself.
-func (c *call) failed(r *Request, e *CallError, revision string) (*result, *fault) {
+func (c *request) failed(r *call.Request, e *call.Error, revision string) (*result, *fault) {
 	c.retryAfter = e.RetryAfter
 	return c.failure(r, e, revision)
 }
@@ -56,20 +57,20 @@ func (c *call) failed(r *Request, e *CallError, revision string) (*result, *faul
 // there, and a script's own JSON-RPC error, are errors of the protocol. Every
 // other failure of a tool is a result that a model can read and learn from
 // (2026-07-28 server/tools, Error Handling); other calls have no such result.
-func (c *call) failure(r *Request, e *CallError, revision string) (*result, *fault) {
+func (c *request) failure(r *call.Request, e *call.Error, revision string) (*result, *fault) {
 	switch {
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)
 	case e.Required != nil && c.era == modern:
 		return nil, lacking(e.Message, e.Required)
-	case e.Code == ToolNotFound:
+	case e.Code == call.ToolNotFound:
 		return nil, c.notFound(r, e)
-	case r.Kind != Tools:
+	case r.Kind != call.Tools:
 		return nil, itemFault(r, e)
 	}
 	b := append([]byte{}, `"content":[`...)
 	b = appendTextBlock(b, errorText(e))
-	if e.Code == InvalidInput && len(e.Schema) > 0 {
+	if e.Code == call.InvalidInput && len(e.Schema) > 0 {
 		b = appendTextBlock(append(b, ','), "The current input schema: "+string(appendRaw(nil, e.Schema)))
 	}
 	b = append(b, `],"isError":true`...)
@@ -86,9 +87,9 @@ func lacking(message string, required []byte) *fault {
 // notFound is the fault of a call of what is not there. For resources it has a
 // code of its own in legacy revisions (2025-11-25 server/resources, Error
 // Handling), and names the URI in all.
-func (c *call) notFound(r *Request, e *CallError) *fault {
+func (c *request) notFound(r *call.Request, e *call.Error) *fault {
 	data := errorData(r.Caller, e)
-	if r.Kind != Resources {
+	if r.Kind != call.Resources {
 		return invalidParams(e.Message).with(data)
 	}
 	f := invalidParams(e.Message).with(append(appendText(data[:len(data)-1], "uri", r.Name), '}'))
@@ -100,9 +101,9 @@ func (c *call) notFound(r *Request, e *CallError) *fault {
 
 // itemFault is the fault of a call whose failure is no result: the params are
 // to blame, or the server is (2026-07-28 server/prompts, Error Handling).
-func itemFault(r *Request, e *CallError) *fault {
+func itemFault(r *call.Request, e *call.Error) *fault {
 	f := newFault(codeInternal, Served, e.Message)
-	if e.Code == InvalidInput {
+	if e.Code == call.InvalidInput {
 		f = invalidParams(errorText(e))
 	}
 	return f.with(errorData(r.Caller, e))
@@ -122,7 +123,7 @@ func inner(object []byte) []byte {
 // codes that are reserved mean what the specification says: of them a script may
 // choose the one of a missing capability, if it names that; any other becomes an
 // internal error (2026-07-28 basic/index, Error Codes).
-func (c *call) scriptFault(e *RPCError) *fault {
+func (c *request) scriptFault(e *call.RPCError) *fault {
 	f := &fault{RPCError: *e}
 	switch {
 	case c.era != modern || !isReserved(e.Code):
@@ -135,11 +136,11 @@ func (c *call) scriptFault(e *RPCError) *fault {
 }
 
 // errorData encodes the error for machines, under the key "mcpd/error".
-func errorData(caller identity.Caller, e *CallError) []byte {
+func errorData(caller identity.Caller, e *call.Error) []byte {
 	b := appendText([]byte{'{'}, "code", string(e.Code))
 	b = appendText(b, "message", e.Message)
 	b = appendText(b, "request_id", caller.Agent.RequestID)
-	b = appendValue(b, "details", e.Details)
+	b = appendValue(b, "details", e.DetailsJSON())
 	if len(e.Schema) > 0 {
 		b = appendValue(b, "schema", e.Schema)
 	}
@@ -157,26 +158,17 @@ func errorData(caller identity.Caller, e *CallError) []byte {
 
 // errorText returns what a model reads: the message, and for bad arguments
 // every violation that it does not tell, on a line of its own with its path.
-func errorText(e *CallError) string {
-	if e.Code != InvalidInput {
+func errorText(e *call.Error) string {
+	if e.Code != call.InvalidInput {
 		return e.Message
 	}
-	violations, ok := elements(e.Details)
-	if !ok {
-		return e.Message
-	}
-	text := append([]byte{}, e.Message...)
-	for {
-		v, ok := violations.element()
-		if !ok {
-			return string(text)
+	text := e.Message
+	for _, v := range e.Violations {
+		if !strings.Contains(e.Message, strings.TrimPrefix(v.Path+" "+v.Message, " ")) {
+			text += fmt.Sprintf("\n%s: %s", cmp.Or(v.Path, "(arguments)"), v.Message)
 		}
-		path, message := string(unquoted(member(v, "path"))), string(unquoted(member(v, "message")))
-		if strings.Contains(e.Message, strings.TrimPrefix(path+" "+message, " ")) {
-			continue
-		}
-		text = fmt.Appendf(text, "\n%s: %s", cmp.Or(path, "(arguments)"), message)
 	}
+	return text
 }
 
 func appendTextBlock(dst []byte, s string) []byte {

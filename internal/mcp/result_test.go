@@ -5,18 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
 // TestWhatTheMessageTellsIsNotToldAgain: a model reads each violation once.
 func TestWhatTheMessageTellsIsNotToldAgain(t *testing.T) {
-	details := []byte(`[{"path":"/name","message":"is required"},{"path":"","message":"must be an object"}]`)
+	violations := []call.Violation{{Path: "/name", Message: "is required"}, {Message: "must be an object"}}
 	for message, want := range map[string]string{
 		"wrong":                    "wrong\n/name: is required\n(arguments): must be an object",
 		"wrong: /name is required": "wrong: /name is required\n(arguments): must be an object",
 		"wrong: /name is required; must be an object": "wrong: /name is required; must be an object",
 	} {
-		if got := errorText(&CallError{Code: InvalidInput, Message: message, Details: details}); got != want {
+		if got := errorText(&call.Error{Code: call.InvalidInput, Message: message, Violations: violations}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -29,7 +30,7 @@ func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
 		time.Second:                   `"retry_after_ms":1000}`,
 		time.Second + time.Nanosecond: `"retry_after_ms":1001}`,
 	} {
-		if got := string(errorData(identity.Caller{}, &CallError{RetryAfter: wait})); !strings.HasSuffix(got, want) {
+		if got := string(errorData(identity.Caller{}, &call.Error{RetryAfter: wait})); !strings.HasSuffix(got, want) {
 			t.Errorf("after %s: %s, want %s", wait, got, want)
 		}
 	}
@@ -37,13 +38,13 @@ func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
 
 // TestWhoAsksForATaskIsNotToldToAskAgain as the call of the task could be.
 func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
-	failed := &CallError{Code: ExecutionError, Message: "overloaded", RetryAfter: time.Second}
-	c := &call{era: modern}
-	_, members := (&Task{Response: &Response{Err: failed}}).outcome(c, identity.Caller{})
+	failed := &call.Error{Code: call.ExecutionError, Message: "overloaded", RetryAfter: time.Second}
+	c := &request{era: modern}
+	_, members := (&Task{Response: &call.Result{Err: failed}}).outcome(c, identity.Caller{})
 	if c.retryAfter != 0 || !strings.Contains(string(members), `"retry_after_ms":1000`) {
 		t.Errorf("after %s, with %s", c.retryAfter, members)
 	}
-	if _, _ = c.failed(&Request{Kind: Tools}, failed, ""); c.retryAfter != time.Second {
+	if _, _ = c.failed(&call.Request{Kind: call.Tools}, failed, ""); c.retryAfter != time.Second {
 		t.Errorf("who made the call is told %s", c.retryAfter)
 	}
 }

@@ -1,14 +1,18 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "encoding/json"
 
 // resume reads what a modern client answered to an Ask (2026-07-28
 // basic/patterns/mrtr); nil when it answered nothing.
-func (c *call) resume(p *itemParams) (*Resume, *fault) {
+func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	if c.era != modern || p.responses == nil && p.state == nil {
 		return nil, nil
 	}
-	var r Resume
+	var r call.Resume
 	if p.state != nil {
 		var ok bool
 		// No state is empty, and none at all would begin the call anew.
@@ -37,18 +41,18 @@ func (c *call) resume(p *itemParams) (*Resume, *fault) {
 }
 
 // inputRequired is the result of a modern call that waits for its client.
-func (c *call) inputRequired(response *Response) *result {
+func (c *request) inputRequired(response *call.Result) *result {
 	b := appendRequests(nil, response.Ask.Requests)
 	b = appendOptional(b, "requestState", response.Ask.State)
 	return &result{resultType: "input_required", members: b, revision: response.Revision}
 }
 
 // appendRequests appends the member inputRequests.
-func appendRequests(dst []byte, requests []AskRequest) []byte {
+func appendRequests(dst []byte, requests []call.AskRequest) []byte {
 	dst = append(appendMember(dst, "inputRequests"), '{')
 	for _, r := range requests {
 		dst = append(appendMember(dst, r.Key), '{')
-		dst = append(r.appendTo(dst, newestModern, ""), '}')
+		dst = append(appendRequest(dst, &r, newestModern, ""), '}')
 	}
 	return append(dst, '}')
 }

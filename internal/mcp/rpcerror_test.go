@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -35,9 +36,9 @@ func TestReservedCodesKeepTheirMeaning(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.code, test.data), func(t *testing.T) {
 			tool := mcptest.Tools()[0]
-			tool.Run = func(context.Context, mcp.Request) mcp.Response {
-				e := &mcp.RPCError{Code: test.code, Message: "mine", Data: json.RawMessage(test.data)}
-				return mcp.Response{Err: &mcp.CallError{Code: mcp.ExecutionError, Message: "mine", RPC: e}}
+			tool.Run = func(context.Context, call.Request) call.Result {
+				e := &call.RPCError{Code: test.code, Message: "mine", Data: json.RawMessage(test.data)}
+				return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "mine", RPC: e}}
 			}
 			s, _ := newServer(t, mcp.Options{}, tool)
 			reply := s.Exchange(t.Context(), request(1, "tools/call", `"name":"hello"`), exchange("tools/call", "hello"))

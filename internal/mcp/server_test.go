@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -134,7 +135,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		slow := mcptest.Tools()[0]
-		slow.Run = func(context.Context, mcp.Request) mcp.Response {
+		slow.Run = func(context.Context, call.Request) call.Result {
 			<-finish
 			return mcptest.Text("finished")
 		}
@@ -241,9 +242,9 @@ func TestACancellationRightBehindItsRequestIsNotLost(t *testing.T) {
 }
 
 func TestNothingFollowsTheResult(t *testing.T) {
-	var late mcp.Emitter
+	var late call.Emitter
 	tool := mcptest.Tools()[0]
-	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		late = r.Emit
 		return mcptest.Text("")
 	}
@@ -291,14 +292,14 @@ type finding struct {
 	found, listed int
 }
 
-func (b *finding) List(ctx context.Context, k mcp.Kind, c identity.Caller) mcp.List {
+func (b *finding) List(ctx context.Context, k call.Kind, c identity.Caller) mcp.List {
 	b.listed++
 	return b.Backend.List(ctx, k, c)
 }
 
 func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Tool {
 	b.found++
-	for _, t := range b.Backend.List(ctx, mcp.Tools, c).Tools {
+	for _, t := range b.Backend.List(ctx, call.Tools, c).Tools {
 		if t.Name() == name {
 			return t
 		}

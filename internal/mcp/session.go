@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -16,7 +17,7 @@ type session struct {
 	principal identity.Principal
 	version   string
 	client    string // name/version
-	can       Capabilities
+	can       call.Capabilities
 	calls     inflight
 	ended     chan struct{} // closed when an HTTP session ends
 

@@ -14,7 +14,7 @@ func subscriptions() feature {
 
 // listen acknowledges the subscription, sends what changes until the client
 // goes or the server drains, and then answers the request.
-func listen(ctx context.Context, c *call) (*result, *fault) {
+func listen(ctx context.Context, c *request) (*result, *fault) {
 	w, f := c.filterOf(member(c.params, "notifications"))
 	if f != nil {
 		return nil, f
@@ -46,7 +46,7 @@ func listen(ctx context.Context, c *call) (*result, *fault) {
 
 // tearDown tells a client whose subscriptions share one channel which of them
 // ends (2026-07-28 basic/patterns/cancellation). The answer follows.
-func (c *call) tearDown() error {
+func (c *request) tearDown() error {
 	if c.origin.mirrored {
 		return nil
 	}
@@ -56,12 +56,12 @@ func (c *call) tearDown() error {
 
 // acknowledged tells the client what it will hear of: what it asked for, as
 // far as the server has it and the caller may see it.
-func (c *call) acknowledged(w *filter) Frame {
+func (c *request) acknowledged(w *filter) Frame {
 	return notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))
 }
 
 // taskFrame tells how a task is; there is none for one that is gone.
-func (c *call) taskFrame(ctx context.Context, caller identity.Caller, id string) Frame {
+func (c *request) taskFrame(ctx context.Context, caller identity.Caller, id string) Frame {
 	t, e := c.server.tasks.Task(ctx, caller, id)
 	if e != nil {
 		return Frame{}
@@ -71,7 +71,7 @@ func (c *call) taskFrame(ctx context.Context, caller identity.Caller, id string)
 
 // subscriptionMeta returns the member _meta that all of a subscription's
 // notifications carry.
-func (c *call) subscriptionMeta() []byte {
+func (c *request) subscriptionMeta() []byte {
 	b := append([]byte{}, `"_meta":{`...)
 	return append(appendValue(b, keySubscriptionID, c.id), '}')
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -18,12 +19,12 @@ import (
 type TaskBackend interface {
 	Backend
 	// Task returns a task as it is now.
-	Task(ctx context.Context, c identity.Caller, id string) (*Task, *CallError)
+	Task(ctx context.Context, c identity.Caller, id string) (*Task, *call.Error)
 	// UpdateTask passes on what the client answered. Answers that nobody asked
 	// for, or asks for any more, are ignored.
-	UpdateTask(ctx context.Context, c identity.Caller, id string, responses map[string]json.RawMessage) *CallError
+	UpdateTask(ctx context.Context, c identity.Caller, id string, responses map[string]json.RawMessage) *call.Error
 	// CancelTask asks a task to end, which may have ended by then.
-	CancelTask(ctx context.Context, c identity.Caller, id string) *CallError
+	CancelTask(ctx context.Context, c identity.Caller, id string) *call.Error
 	// WatchTasks calls fn with the id of each task that has changed, until
 	// stop is called. fn must not block.
 	WatchTasks(fn func(id string)) (stop func())
@@ -43,16 +44,16 @@ type Task struct {
 	// not matter.
 	Poll time.Duration
 	// Requests are what the client is asked; no key is ever used twice in a task.
-	Requests []AskRequest
+	Requests []call.AskRequest
 	// Cancelled says that the task ended without a response.
 	Cancelled bool
 	// Response is how the call ended; nil before.
-	Response *Response
+	Response *call.Result
 }
 
 // status returns the task's status (SEP-2663, Task Status) and the members
 // that go with it.
-func (t *Task) status(c *call, caller identity.Caller) (status string, members []byte) {
+func (t *Task) status(c *request, caller identity.Caller) (status string, members []byte) {
 	switch {
 	case t.Response != nil:
 		return t.outcome(c, caller)
@@ -65,15 +66,15 @@ func (t *Task) status(c *call, caller identity.Caller) (status string, members [
 }
 
 // outcome returns what the call would have answered: a result, or an error.
-func (t *Task) outcome(c *call, caller identity.Caller) (status string, members []byte) {
-	r := &Request{Kind: Tools, Caller: caller}
+func (t *Task) outcome(c *request, caller identity.Caller) (status string, members []byte) {
+	r := &call.Request{Kind: call.Tools, Caller: caller}
 	var made *result
 	if t.Response.Err == nil {
 		made = c.succeeded(r, t.Response)
 	} else {
 		var f *fault
 		if made, f = c.failure(r, t.Response.Err, t.Response.Revision); f != nil {
-			return "failed", appendValue(nil, "error", f.appendTo(nil))
+			return "failed", appendValue(nil, "error", appendError(nil, &f.RPCError))
 		}
 	}
 	b := append(append(appendMember(nil, "result"), '{'), made.members...)
@@ -85,7 +86,7 @@ func (t *Task) outcome(c *call, caller identity.Caller) (status string, members 
 
 // appendTo appends the members of the task object; detailed adds what belongs
 // to its status.
-func (t *Task) appendTo(dst []byte, c *call, caller identity.Caller, detailed bool) []byte {
+func (t *Task) appendTo(dst []byte, c *request, caller identity.Caller, detailed bool) []byte {
 	status, members := t.status(c, caller)
 	dst = appendText(appendText(dst, "taskId", t.ID), "status", status)
 	dst = appendOptional(dst, "statusMessage", t.Message)

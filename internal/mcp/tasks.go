@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -23,15 +24,15 @@ func tasks() feature {
 }
 
 // mayUseTasks makes sure that the client has declared the extension.
-func (c *call) mayUseTasks() *fault {
+func (c *request) mayUseTasks() *fault {
 	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {
-		return lacking("the client has not declared the extension "+keyTasks, Capabilities{Tasks: true}.object())
+		return lacking("the client has not declared the extension "+keyTasks, capabilitiesObject(call.Capabilities{Tasks: true}))
 	}
 	return nil
 }
 
 // taskOf returns who asks, and the task that is meant.
-func (c *call) taskOf() (caller identity.Caller, id string, f *fault) {
+func (c *request) taskOf() (caller identity.Caller, id string, f *fault) {
 	if f = c.mayUseTasks(); f != nil {
 		return caller, "", f
 	}
@@ -47,15 +48,15 @@ func (c *call) taskOf() (caller identity.Caller, id string, f *fault) {
 }
 
 // taskFault maps an error of the backend (SEP-2663, Protocol Errors).
-func taskFault(caller identity.Caller, e *CallError) *fault {
+func taskFault(caller identity.Caller, e *call.Error) *fault {
 	f := newFault(codeInternal, Served, e.Message)
-	if e.Code == ToolNotFound || e.Code == InvalidInput {
+	if e.Code == call.ToolNotFound || e.Code == call.InvalidInput {
 		f = invalidParams(e.Message)
 	}
 	return f.with(errorData(caller, e))
 }
 
-func getTask(ctx context.Context, c *call) (*result, *fault) {
+func getTask(ctx context.Context, c *request) (*result, *fault) {
 	caller, id, f := c.taskOf()
 	if f != nil {
 		return nil, f
@@ -67,7 +68,7 @@ func getTask(ctx context.Context, c *call) (*result, *fault) {
 	return &result{members: t.appendTo(nil, c, caller, true)}, nil
 }
 
-func updateTask(ctx context.Context, c *call) (*result, *fault) {
+func updateTask(ctx context.Context, c *request) (*result, *fault) {
 	caller, id, f := c.taskOf()
 	if f != nil {
 		return nil, f
@@ -86,7 +87,7 @@ func updateTask(ctx context.Context, c *call) (*result, *fault) {
 	return &result{}, nil
 }
 
-func cancelTask(ctx context.Context, c *call) (*result, *fault) {
+func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 	caller, id, f := c.taskOf()
 	if f != nil {
 		return nil, f
@@ -98,14 +99,14 @@ func cancelTask(ctx context.Context, c *call) (*result, *fault) {
 }
 
 // becameTask is the result of a call that goes on as a task.
-func (c *call) becameTask(r *Request, response *Response) (*result, *fault) {
+func (c *request) becameTask(r *call.Request, task *Task, revision string) (*result, *fault) {
 	if !r.Can.Tasks {
-		return c.failed(r, &CallError{
-			Code: ExecutionError, Message: "the call goes on as a task, which its client does not know",
-			Required: Capabilities{Tasks: true}.object(),
-		}, response.Revision)
+		return c.failed(r, &call.Error{
+			Code: call.ExecutionError, Message: "the call goes on as a task, which its client does not know",
+			Required: capabilitiesObject(call.Capabilities{Tasks: true}),
+		}, revision)
 	}
 	return &result{
-		resultType: "task", members: response.Task.appendTo(nil, c, r.Caller, false), revision: response.Revision,
+		resultType: "task", members: task.appendTo(nil, c, r.Caller, false), revision: revision,
 	}, nil
 }

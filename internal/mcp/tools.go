@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -11,7 +12,7 @@ func tools() feature {
 	return feature{
 		capability: "tools", settings: `{"listChanged":true}`, declared: bothEras,
 		methods: []method{
-			{name: "tools/list", eras: bothEras, serve: lister(Tools)},
+			{name: "tools/list", eras: bothEras, serve: lister(call.Tools)},
 			{name: "tools/call", eras: bothEras, slow: true, nameOf: "name", serve: callTool},
 		},
 	}
@@ -25,20 +26,20 @@ type Finder interface {
 	Find(ctx context.Context, c identity.Caller, name string) *Tool
 }
 
-func callTool(ctx context.Context, c *call) (*result, *fault) {
+func callTool(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	name, ok := text(p.name)
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
 	}
-	return c.perform(ctx, Request{Kind: Tools, Name: name, Arguments: p.arguments}, p)
+	return c.perform(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
 }
 
 // checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28
 // basic/transports/streamable-http, Server Behavior for Custom Headers).
-func (c *call) checkMirrors(ctx context.Context, r *Request) *fault {
+func (c *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
 	h := c.headers()
-	if h == nil || c.era != modern || r.Kind != Tools {
+	if h == nil || c.era != modern || r.Kind != call.Tools {
 		return nil
 	}
 	t := c.server.find(ctx, r.Caller, r.Name)
@@ -57,7 +58,7 @@ func (s *Server) find(ctx context.Context, caller identity.Caller, name string) 
 	if f, ok := s.backend.(Finder); ok {
 		return f.Find(ctx, caller, name)
 	}
-	for _, t := range s.backend.List(ctx, Tools, caller).Tools {
+	for _, t := range s.backend.List(ctx, call.Tools, caller).Tools {
 		if t.name == name {
 			return t
 		}

@@ -1,17 +1,13 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "net/http"
 
-// Trace is where a request comes from, as its caller says: the fields traceparent and
-// tracestate (W3C Trace Context) of its _meta, and of the headers that carried it. What
-// has a mistake is for nobody to repair: it counts for nothing.
-type Trace struct {
-	Parent, State               string
-	CarrierParent, CarrierState string
-}
-
 // TraceOf returns what the headers of a request say; nil headers say nothing.
-func TraceOf(h http.Header) (t Trace) {
+func TraceOf(h http.Header) (t call.Trace) {
 	if parents := h["Traceparent"]; len(parents) == 1 {
 		t.CarrierParent = parents[0]
 		if states := h["Tracestate"]; len(states) == 1 {
@@ -23,7 +19,7 @@ func TraceOf(h http.Header) (t Trace) {
 
 // trace returns what the call says of where it comes from.
 // The headers of a connection that carries many requests are of none of them.
-func (c *call) trace() (t Trace) {
+func (c *request) trace() (t call.Trace) {
 	carrier := c.origin.sent
 	if c.origin.mirrored {
 		carrier = c.origin.peer.Headers

@@ -1,21 +1,25 @@
 package mcp
 
+import (
+	"github.com/mcpd/mcpd/call"
+)
+
 import "context"
 
 // subscribeResource has a legacy session hear of a resource (2025-11-25
 // server/resources, Subscriptions).
-func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
+func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
 	uri, f := c.subscribed()
 	if f != nil {
 		return nil, f
 	}
-	r := &Request{Kind: Resources, Name: uri}
+	r := &call.Request{Kind: call.Resources, Name: uri}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
 		return nil, c.claimFault(r.Caller, err)
 	}
 	if !c.server.backend.Serves(ctx, r.Caller, uri) {
-		return nil, c.notFound(r, &CallError{Code: ToolNotFound, Message: "there is no resource of this URI"})
+		return nil, c.notFound(r, &call.Error{Code: call.ToolNotFound, Message: "there is no resource of this URI"})
 	}
 	session := c.origin.session
 	c.server.changes.identify(&session.feed, r.Caller)
@@ -26,7 +30,7 @@ func subscribeResource(ctx context.Context, c *call) (*result, *fault) {
 }
 
 // unsubscribeResource takes back subscribeResource.
-func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
+func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
 	uri, f := c.subscribed()
 	if f != nil {
 		return nil, f
@@ -36,7 +40,7 @@ func unsubscribeResource(_ context.Context, c *call) (*result, *fault) {
 }
 
 // subscribed returns the URI that the params name.
-func (c *call) subscribed() (string, *fault) {
+func (c *request) subscribed() (string, *fault) {
 	uri, ok := text(member(c.params, "uri"))
 	if !ok || uri == "" {
 		return "", invalidParams("params.uri must be a string that is not empty")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/state"
@@ -121,7 +122,7 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 		if err != nil || s.Status != state.Working {
 			return err
 		}
-		leg.Body, leg.Resume, used = h.Body, &Resume{h.State, h.Answers}, h.Used
+		leg.Body, leg.Resume, used = h.Body, &call.Resume{State: h.State, Responses: h.Answers}, h.Used
 		return t.mayBegin(&leg)
 	})
 	switch {

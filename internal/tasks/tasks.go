@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/lanes"
@@ -39,7 +40,7 @@ type Call struct {
 	Body json.RawMessage
 	// Resume is what the client answered before the call became a task; nil
 	// when it was asked nothing.
-	Resume *Resume
+	Resume *call.Resume
 }
 
 // Leg is a part of a call that runs without waiting for the client.
@@ -49,33 +50,18 @@ type Leg struct {
 	Tool   string
 	Body   json.RawMessage
 	// Resume is nil in the first leg.
-	Resume *Resume
-}
-
-// Resume is what a leg goes on with: the state of an [Ask], and the answers to
-// its requests by their keys.
-type Resume struct {
-	State     string
-	Responses map[string]json.RawMessage
+	Resume *call.Resume
 }
 
 // Outcome is how a leg ended: the call waits for Ask, was Cut off, or has ended
 // with Result.
 type Outcome struct {
-	Ask *Ask
+	Ask *call.Ask
 	// Cut says that the leg was ended by its context, with nothing to tell.
 	Cut bool
 	// Result is how the call ended; Failed says that it did with an error.
 	Result []byte
 	Failed bool
-}
-
-// Ask is what a call wants to know before it goes on.
-type Ask struct {
-	Requests []asking.Request
-	State    string
-	// Wait is how long the answers may take.
-	Wait time.Duration
 }
 
 // Task is a task as its client sees it: it is at work unless it has Requests or

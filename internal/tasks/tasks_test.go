@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/state"
@@ -33,7 +34,7 @@ func untilCut(ctx context.Context, _ tasks.Leg) tasks.Outcome {
 
 // asks is the outcome of a call that asks for a name under each key.
 func asks(keys ...string) tasks.Outcome {
-	a := &tasks.Ask{State: "sealed", Wait: time.Minute}
+	a := &call.Ask{State: "sealed", Wait: time.Minute}
 	for _, key := range keys {
 		a.Requests = append(a.Requests, asking.Request{
 			Key: key, Method: asking.Elicit,

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/asking"
 	"github.com/mcpd/mcpd/internal/state"
 )
@@ -28,7 +29,7 @@ type held struct {
 }
 
 // suspend has a task wait for what its leg has asked.
-func (t *Tasks) suspend(s *state.Task, leg Leg, used []string, a *Ask) error {
+func (t *Tasks) suspend(s *state.Task, leg Leg, used []string, a *call.Ask) error {
 	h := held{Body: leg.Body, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {

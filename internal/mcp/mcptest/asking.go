@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
@@ -20,75 +21,75 @@ const (
 // and its roots at once; twice, one after the other; to go elsewhere; and for
 // what it cannot be asked. The state of each is "state of " and its name.
 func Asking() []Tool {
-	form := mcp.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
-	sample := mcp.AskRequest{Key: "capital", Method: "sampling/createMessage", Params: json.RawMessage(capital)}
-	roots := mcp.AskRequest{Key: "roots", Method: "roots/list", Params: json.RawMessage("{}")}
-	elsewhere := mcp.AskRequest{Key: "door", Method: "elicitation/create", Params: json.RawMessage(door)}
+	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
+	sample := call.AskRequest{Key: "capital", Method: "sampling/createMessage", Params: json.RawMessage(capital)}
+	roots := call.AskRequest{Key: "roots", Method: "roots/list", Params: json.RawMessage("{}")}
+	elsewhere := call.AskRequest{Key: "door", Method: "elicitation/create", Params: json.RawMessage(door)}
 	return []Tool{
 		{ToolInfo: describe("ask", noInput), Run: asks(form)},
 		{ToolInfo: describe("ask_all", noInput), Run: asks(form, sample, roots)},
 		{ToolInfo: describe("ask_twice", noInput), Run: askTwice(form, sample)},
 		{ToolInfo: describe("ask_elsewhere", noInput), Run: asks(elsewhere)},
 		{ToolInfo: describe("ask_roots", noInput), Run: asks(roots)},
-		{ToolInfo: describe("ask_badly", noInput), Run: asks(mcp.AskRequest{Key: "x", Method: "ping"})},
+		{ToolInfo: describe("ask_badly", noInput), Run: asks(call.AskRequest{Key: "x", Method: "ping"})},
 	}
 }
 
 // AskingItems returns a resource and a prompt that ask for a name.
 func AskingItems() []Item {
-	form := mcp.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
+	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
 	tell := func(before, after string) Run {
-		return func(ctx context.Context, r mcp.Request) mcp.Response {
+		return func(ctx context.Context, r call.Request) call.Result {
 			response := asks(form)(ctx, r)
-			response.Result = json.RawMessage(before + string(response.Value) + after)
+			response.Reply = json.RawMessage(before + string(response.Value) + after)
 			return response
 		}
 	}
 	return []Item{
-		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://asks", Name: "asks", Size: -1})),
+		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://asks", Name: "asks", Size: -1})),
 			Run: tell(`{"contents":[{"uri":"test://asks","text":`, `}]}`)},
-		{Kind: mcp.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "asks"})),
+		{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "asks"})),
 			Run: tell(`{"messages":[{"role":"user","content":{"type":"text","text":`, `}}]}`)},
 	}
 }
 
 // asks asks until everything is answered, and tells the answers.
-func asks(requests ...mcp.AskRequest) Run {
-	return func(_ context.Context, r mcp.Request) mcp.Response {
+func asks(requests ...call.AskRequest) Run {
+	return func(_ context.Context, r call.Request) call.Result {
 		state := "state of " + r.Name
 		if r.Resume != nil && r.Resume.State != state {
-			return mcp.Response{Err: &mcp.CallError{
-				Code: mcp.InvalidInput, Message: "state", RPC: &mcp.RPCError{Code: -32602, Message: "the state is not valid"},
+			return call.Result{Err: &call.Error{
+				Code: call.InvalidInput, Message: "state", RPC: &call.RPCError{Code: -32602, Message: "the state is not valid"},
 			}}
 		}
 		if r.Resume == nil || !answered(r.Resume, requests) {
-			return mcp.Response{Ask: &mcp.Ask{Requests: requests, State: state}}
+			return call.Result{Ask: &call.Ask{Requests: requests, State: state}}
 		}
 		return told(r.Resume, requests)
 	}
 }
 
 // askTwice asks the second question once the first is answered.
-func askTwice(first, second mcp.AskRequest) Run {
-	return func(_ context.Context, r mcp.Request) mcp.Response {
+func askTwice(first, second call.AskRequest) Run {
+	return func(_ context.Context, r call.Request) call.Result {
 		switch {
 		case r.Resume == nil:
-			return mcp.Response{Ask: &mcp.Ask{Requests: []mcp.AskRequest{first}, State: "1"}}
+			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{first}, State: "1"}}
 		case r.Resume.State == "1":
-			return mcp.Response{Ask: &mcp.Ask{Requests: []mcp.AskRequest{second}, State: "2"}}
+			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{second}, State: "2"}}
 		}
-		return told(r.Resume, []mcp.AskRequest{second})
+		return told(r.Resume, []call.AskRequest{second})
 	}
 }
 
-func answered(r *mcp.Resume, requests []mcp.AskRequest) bool {
-	return !slices.ContainsFunc(requests, func(q mcp.AskRequest) bool {
+func answered(r *call.Resume, requests []call.AskRequest) bool {
+	return !slices.ContainsFunc(requests, func(q call.AskRequest) bool {
 		_, refused := r.Refused[q.Key]
 		return r.Responses[q.Key] == nil && !refused
 	})
 }
 
-func told(r *mcp.Resume, requests []mcp.AskRequest) mcp.Response {
+func told(r *call.Resume, requests []call.AskRequest) call.Result {
 	said := ""
 	for _, q := range requests {
 		if e, refused := r.Refused[q.Key]; refused {

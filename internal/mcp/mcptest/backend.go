@@ -8,12 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
 // Run is what a tool, or an item of another kind, does when it is called.
-type Run func(ctx context.Context, r mcp.Request) mcp.Response
+type Run func(ctx context.Context, r call.Request) call.Result
 
 // Tool is a tool that is a function.
 type Tool struct {
@@ -26,7 +27,7 @@ type Tool struct {
 // Item is a resource, a template or a prompt that is a function, which answers
 // its completions too.
 type Item struct {
-	Kind  mcp.Kind
+	Kind  call.Kind
 	Entry *mcp.Entry
 	Run   Run
 	// Visible says who may see the item; nil for everyone.
@@ -116,13 +117,13 @@ func (b *Backend) Info() mcp.Info {
 }
 
 // List implements [mcp.Backend].
-func (b *Backend) List(_ context.Context, k mcp.Kind, c identity.Caller) mcp.List {
+func (b *Backend) List(_ context.Context, k call.Kind, c identity.Caller) mcp.List {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := mcp.List{Revision: revisionName(b.revision)}
 	hash := sha256.New()
 	for _, t := range b.tools {
-		if k == mcp.Tools && sees(&list, c, t.Visible) {
+		if k == call.Tools && sees(&list, c, t.Visible) {
 			list.Tools = append(list.Tools, t.entry)
 			hash.Write(t.entry.Capability())
 		}
@@ -148,29 +149,29 @@ func sees(list *mcp.List, c identity.Caller, visible func(identity.Caller) bool)
 }
 
 // Call implements [mcp.Backend].
-func (b *Backend) Call(ctx context.Context, r mcp.Request) mcp.Response {
+func (b *Backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
 	run, revision := b.find(r)
 	if run == nil {
-		return mcp.Response{Revision: revision, Err: &mcp.CallError{
-			Code: mcp.ToolNotFound, Message: "there is no " + nouns[r.Kind] + " of this name",
-		}}
+		return call.Result{Revision: revision, Err: &call.Error{
+			Code: call.ToolNotFound, Message: "there is no " + nouns[r.Kind] + " of this name",
+		}}, nil
 	}
 	if r.Declined != nil {
-		return mcp.Response{Revision: revision, Err: r.Declined}
+		return call.Result{Revision: revision, Err: r.Declined}, nil
 	}
 	response := run(ctx, r)
 	response.Revision = revision
-	return response
+	return response, nil
 }
 
-var nouns = map[mcp.Kind]string{mcp.Tools: "tool", mcp.Resources: "resource", mcp.Templates: "template", mcp.Prompts: "prompt"}
+var nouns = map[call.Kind]string{call.Tools: "tool", call.Resources: "resource", call.Templates: "template", call.Prompts: "prompt"}
 
-func (b *Backend) find(r mcp.Request) (run Run, revision string) {
+func (b *Backend) find(r call.Request) (run Run, revision string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	revision = revisionName(b.revision)
 	for _, t := range b.tools {
-		if r.Kind == mcp.Tools && t.Name == r.Name && (t.Visible == nil || t.Visible(r.Caller)) {
+		if r.Kind == call.Tools && t.Name == r.Name && (t.Visible == nil || t.Visible(r.Caller)) {
 			return t.Run, revision
 		}
 	}
@@ -184,8 +185,8 @@ func (b *Backend) find(r mcp.Request) (run Run, revision string) {
 
 // answers reports whether the item is what a request calls. A template stands
 // for all URIs that begin as it does.
-func (i *Item) answers(r mcp.Request) bool {
-	if i.Kind == mcp.Templates && r.Kind == mcp.Resources {
+func (i *Item) answers(r call.Request) bool {
+	if i.Kind == call.Templates && r.Kind == call.Resources {
 		before, _, _ := strings.Cut(i.Entry.Name(), "{")
 		return strings.HasPrefix(r.Name, before)
 	}
@@ -194,7 +195,7 @@ func (i *Item) answers(r mcp.Request) bool {
 
 // Serves implements [mcp.Backend].
 func (b *Backend) Serves(_ context.Context, c identity.Caller, uri string) bool {
-	run, _ := b.find(mcp.Request{Kind: mcp.Resources, Name: uri, Caller: c})
+	run, _ := b.find(call.Request{Kind: call.Resources, Name: uri, Caller: c})
 	return run != nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -15,21 +16,21 @@ import (
 // arguments.
 func Items() []Item {
 	return []Item{
-		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{
+		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{
 			URI: "test://readme", Name: "readme", Title: "Read me", Description: "What to know first.", MIMEType: "text/plain", Size: 6,
 			Icons:       []mcp.Icon{{Source: "https://example.com/i.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: "dark"}},
 			Annotations: json.RawMessage("{\n\"priority\": 1}"),
 		})), Run: contents(`"mimeType":"text/plain","text":"Hello."`)},
-		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://logo", Name: "logo", MIMEType: "image/png", Size: -1})),
+		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://logo", Name: "logo", MIMEType: "image/png", Size: -1})),
 			Run: contents(`"mimeType":"image/png","blob":"iVBORw0KGgo="`)},
-		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://broken", Name: "broken", Size: -1})), Run: fail},
-		{Kind: mcp.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://secret", Name: "secret", Size: -1})),
+		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://broken", Name: "broken", Size: -1})), Run: fail},
+		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://secret", Name: "secret", Size: -1})),
 			Run: contents(`"text":"hidden"`), Visible: insider},
-		{Kind: mcp.Templates, Entry: must(mcp.NewTemplate(mcp.ResourceInfo{
+		{Kind: call.Templates, Entry: must(mcp.NewTemplate(mcp.ResourceInfo{
 			URI: "test://users/{id}", Name: "user", Title: "A user", Description: "One user.", MIMEType: "application/json",
 		})), Run: user},
-		{Kind: mcp.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "plain", Description: "Says hello."})), Run: plain},
-		{Kind: mcp.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{
+		{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "plain", Description: "Says hello."})), Run: plain},
+		{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{
 			Name: "greet", Title: "Greeting", Description: "Greets somebody.",
 			Arguments: []mcp.PromptArgument{{Name: "who", Title: "Who", Description: "Whom to greet.", Required: true}, {Name: "how"}},
 			Icons:     []mcp.Icon{{Source: "data:image/png;base64,iVBORw0KGgo="}},
@@ -49,52 +50,52 @@ func must(e *mcp.Entry, err error) *mcp.Entry {
 
 // contents returns a resource with one content, whose members are given.
 func contents(members string) Run {
-	return func(_ context.Context, r mcp.Request) mcp.Response {
+	return func(_ context.Context, r call.Request) call.Result {
 		uri, err := json.Marshal(r.Name)
 		if err != nil {
 			panic(err)
 		}
-		return mcp.Response{
-			Result: json.RawMessage(`{"contents":[{"uri":` + string(uri) + `,` + members + `}]}`),
-			TTL:    time.Minute, Public: r.Name != "test://secret",
+		return call.Result{
+			Reply: json.RawMessage(`{"contents":[{"uri":` + string(uri) + `,` + members + `}]}`),
+			TTL:   time.Minute, Public: r.Name != "test://secret",
 		}
 	}
 }
 
 // user is a template: it suggests ids, and reads users by id.
-func user(_ context.Context, r mcp.Request) mcp.Response {
+func user(_ context.Context, r call.Request) call.Result {
 	if r.Argument == "" {
-		return mcp.Response{Result: json.RawMessage(`{"contents":[{"uri":"` + r.Name + `","text":"user"}]}`)}
+		return call.Result{Reply: json.RawMessage(`{"contents":[{"uri":"` + r.Name + `","text":"user"}]}`)}
 	}
-	return mcp.Response{Result: json.RawMessage(`{"completion":{"values":["1","12"],"total":2,"hasMore":false}}`)}
+	return call.Result{Reply: json.RawMessage(`{"completion":{"values":["1","12"],"total":2,"hasMore":false}}`)}
 }
 
-func plain(context.Context, mcp.Request) mcp.Response { return messages("Hello.") }
+func plain(context.Context, call.Request) call.Result { return messages("Hello.") }
 
 // greet suggests what is told to it, and refuses to greet nobody.
-func greet(_ context.Context, r mcp.Request) mcp.Response {
+func greet(_ context.Context, r call.Request) call.Result {
 	if r.Argument != "" {
 		values, err := json.Marshal([]string{r.Argument + ":" + string(r.Arguments)})
 		if err != nil {
 			panic(err)
 		}
-		return mcp.Response{Result: json.RawMessage(`{"completion":{"values":` + string(values) + `}}`)}
+		return call.Result{Reply: json.RawMessage(`{"completion":{"values":` + string(values) + `}}`)}
 	}
 	var in struct{ Who string }
 	if json.Unmarshal(r.Arguments, &in) != nil || in.Who == "" {
-		return mcp.Response{Err: &mcp.CallError{
-			Code: mcp.InvalidInput, Message: "the arguments do not fit the prompt",
-			Details: json.RawMessage(`[{"path":"","message":"who is missing"}]`),
+		return call.Result{Err: &call.Error{
+			Code: call.InvalidInput, Message: "the arguments do not fit the prompt",
+			Violations: []call.Violation{{Message: "who is missing"}},
 		}}
 	}
 	return messages("Hello, " + strings.ToUpper(in.Who) + ".")
 }
 
-func messages(text string) mcp.Response {
+func messages(text string) call.Result {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		panic(err)
 	}
-	return mcp.Response{Result: json.RawMessage(
+	return call.Result{Reply: json.RawMessage(
 		`{"messages":[{"role":"user","content":{"type":"text","text":` + string(quoted) + `}}]}`)}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
@@ -91,9 +92,9 @@ func (p *player) play(script transcript) transcript {
 		case verb == "finish":
 			p.tasks.Finish(name, Text("done"))
 		case verb == "break":
-			p.tasks.Finish(name, mcp.Response{Err: &mcp.CallError{Code: mcp.ExecutionError, Message: "it broke"}})
+			p.tasks.Finish(name, call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "it broke"}})
 		case verb == "lose":
-			p.tasks.Finish(name, mcp.Response{Err: &mcp.CallError{RPC: &mcp.RPCError{Code: -32603, Message: "the server was restarted"}}})
+			p.tasks.Finish(name, call.Result{Err: &call.Error{RPC: &call.RPCError{Code: -32603, Message: "the server was restarted"}}})
 		case turn.who == "drain":
 			draining := make(chan error, 1)
 			go func() { draining <- p.server.Drain(p.t.Context()) }()
@@ -166,17 +167,17 @@ func (p *player) publish(name string) {
 	case "same":
 		p.backend.Publish(Tools()...)
 	case "no resources":
-		p.backend.PublishItems(without(mcp.Resources)...)
+		p.backend.PublishItems(without(call.Resources)...)
 	case "no templates":
-		p.backend.PublishItems(without(mcp.Templates)...)
+		p.backend.PublishItems(without(call.Templates)...)
 	case "no prompts":
-		p.backend.PublishItems(without(mcp.Prompts)...)
+		p.backend.PublishItems(without(call.Prompts)...)
 	default:
 		p.t.Fatalf("nothing is called %q", name)
 	}
 }
 
 // without returns the items that are not of the kind.
-func without(k mcp.Kind) []Item {
+func without(k call.Kind) []Item {
 	return slices.DeleteFunc(Items(), func(i Item) bool { return i.Kind == k })
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -16,6 +17,8 @@ import (
 // "task-2" and so on, which is no example to follow.
 type TaskBackend struct {
 	*Backend
+	// asks are the requests of each tool that becomes a task, by the name of the tool.
+	asks map[string][]call.AskRequest
 
 	mu      sync.Mutex
 	tasks   []*task
@@ -32,36 +35,40 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // NewTaskBackend returns a backend with those tools beside the ones of b.
 func NewTaskBackend(b *Backend, tools ...Tool) *TaskBackend {
-	t := &TaskBackend{Backend: b, watcher: func(string) {}}
-	form := mcp.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
+	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
+	t := &TaskBackend{Backend: b, asks: map[string][]call.AskRequest{"task": nil, "task_asks": {form}}, watcher: func(string) {}}
 	b.Publish(append(tools,
-		Tool{ToolInfo: describe("task", noInput), Run: t.start()},
-		Tool{ToolInfo: describe("task_asks", noInput), Run: t.start(form)},
+		Tool{ToolInfo: describe("task", noInput), Run: taskOnly},
+		Tool{ToolInfo: describe("task_asks", noInput), Run: taskOnly},
 	)...)
 	return t
 }
 
-// start begins a task that asks for something.
-func (b *TaskBackend) start(asks ...mcp.AskRequest) Run {
-	return func(_ context.Context, r mcp.Request) mcp.Response {
-		if !r.Can.Tasks {
-			return mcp.Response{Err: &mcp.CallError{
-				Code: mcp.ExecutionError, Message: "the tool runs as a task", Required: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`),
-			}}
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		made := &task{owner: r.Caller.Agent.AgentID, Task: mcp.Task{
-			ID: fmt.Sprintf("task-%d", len(b.tasks)+1), Created: epoch, Updated: epoch, TTL: time.Hour, Poll: time.Second, Requests: asks,
-		}}
-		b.tasks = append(b.tasks, made)
-		answer := made.Task
-		return mcp.Response{Task: &answer}
+// taskOnly refuses a client that takes no tasks.
+func taskOnly(context.Context, call.Request) call.Result {
+	return call.Result{Err: &call.Error{
+		Code: call.ExecutionError, Message: "the tool runs as a task", Required: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`),
+	}}
+}
+
+// Call implements [mcp.Backend].
+func (b *TaskBackend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
+	asks, isTask := b.asks[r.Name]
+	if !isTask || r.Kind != call.Tools || !r.Can.Tasks || r.Declined != nil {
+		return b.Backend.Call(ctx, r)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	made := &task{owner: r.Caller.Agent.AgentID, Task: mcp.Task{
+		ID: fmt.Sprintf("task-%d", len(b.tasks)+1), Created: epoch, Updated: epoch, TTL: time.Hour, Poll: time.Second, Requests: asks,
+	}}
+	b.tasks = append(b.tasks, made)
+	started := made.Task
+	return call.Result{Revision: b.Info().Revision}, &started
 }
 
 // Finish ends a task with a response.
-func (b *TaskBackend) Finish(id string, r mcp.Response) {
+func (b *TaskBackend) Finish(id string, r call.Result) {
 	b.change(id, func(t *task) { t.Requests, t.Response = nil, &r })
 }
 
@@ -80,7 +87,7 @@ func (b *TaskBackend) change(id string, how func(*task)) {
 }
 
 // Task implements [mcp.TaskBackend].
-func (b *TaskBackend) Task(_ context.Context, c identity.Caller, id string) (*mcp.Task, *mcp.CallError) {
+func (b *TaskBackend) Task(_ context.Context, c identity.Caller, id string) (*mcp.Task, *call.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range b.tasks {
@@ -89,21 +96,21 @@ func (b *TaskBackend) Task(_ context.Context, c identity.Caller, id string) (*mc
 			return &found, nil
 		}
 	}
-	return nil, &mcp.CallError{Code: mcp.ToolNotFound, Message: "there is no such task"}
+	return nil, &call.Error{Code: call.ToolNotFound, Message: "there is no such task"}
 }
 
 // UpdateTask implements [mcp.TaskBackend].
-func (b *TaskBackend) UpdateTask(ctx context.Context, c identity.Caller, id string, responses map[string]json.RawMessage) *mcp.CallError {
+func (b *TaskBackend) UpdateTask(ctx context.Context, c identity.Caller, id string, responses map[string]json.RawMessage) *call.Error {
 	found, e := b.Task(ctx, c, id)
-	if e != nil || found.Requests == nil || !answered(&mcp.Resume{Responses: responses}, found.Requests) {
+	if e != nil || found.Requests == nil || !answered(&call.Resume{Responses: responses}, found.Requests) {
 		return e
 	}
-	b.Finish(id, told(&mcp.Resume{Responses: responses}, found.Requests))
+	b.Finish(id, told(&call.Resume{Responses: responses}, found.Requests))
 	return nil
 }
 
 // CancelTask implements [mcp.TaskBackend].
-func (b *TaskBackend) CancelTask(ctx context.Context, c identity.Caller, id string) *mcp.CallError {
+func (b *TaskBackend) CancelTask(ctx context.Context, c identity.Caller, id string) *call.Error {
 	_, e := b.Task(ctx, c, id)
 	if e == nil {
 		b.change(id, func(t *task) { t.Requests, t.Cancelled, t.Message = nil, true, "cancelled by its client" })

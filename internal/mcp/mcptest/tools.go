@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
@@ -45,26 +46,26 @@ func addInfo() mcp.ToolInfo {
 }
 
 // Text returns the response of a tool that returns a text.
-func Text(s string) mcp.Response {
+func Text(s string) call.Result {
 	value, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
 	}
-	return mcp.Response{
+	return call.Result{
 		Value:   value,
 		Content: json.RawMessage(`[{"type":"text","text":` + string(value) + `}]`),
 	}
 }
 
-func hello(context.Context, mcp.Request) mcp.Response { return Text("Hello.") }
+func hello(context.Context, call.Request) call.Result { return Text("Hello.") }
 
-func add(_ context.Context, r mcp.Request) mcp.Response {
+func add(_ context.Context, r call.Request) call.Result {
 	var in struct{ A, B *float64 }
 	if json.Unmarshal(r.Arguments, &in) != nil || in.A == nil || in.B == nil {
-		return mcp.Response{Err: &mcp.CallError{
-			Code: mcp.InvalidInput, Message: "the arguments do not fit the schema",
-			Details: json.RawMessage(`[{"path":"/a","message":"must be a number"},{"path":"","message":"b is missing"}]`),
-			Schema:  addInfo().InputSchema,
+		return call.Result{Err: &call.Error{
+			Code: call.InvalidInput, Message: "the arguments do not fit the schema",
+			Violations: []call.Violation{{Path: "/a", Message: "must be a number"}, {Message: "b is missing"}},
+			Schema:     addInfo().InputSchema,
 		}}
 	}
 	sum, err := json.Marshal(*in.A + *in.B)
@@ -76,7 +77,7 @@ func add(_ context.Context, r mcp.Request) mcp.Response {
 	return response
 }
 
-func whoami(_ context.Context, r mcp.Request) mcp.Response {
+func whoami(_ context.Context, r call.Request) call.Result {
 	a := r.Caller.Agent
 	text, err := json.Marshal(map[string]any{
 		"principal": r.Caller.Principal.ID, "agent_id": a.AgentID, "model": a.Model,
@@ -88,8 +89,8 @@ func whoami(_ context.Context, r mcp.Request) mcp.Response {
 	return Text(string(text))
 }
 
-func picture(context.Context, mcp.Request) mcp.Response {
-	return mcp.Response{
+func picture(context.Context, call.Request) call.Result {
+	return call.Result{
 		Value: json.RawMessage("null"), Rich: true,
 		Content:    json.RawMessage(`[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]`),
 		Structured: json.RawMessage("{\n  \"width\": 1\n}"),
@@ -97,7 +98,7 @@ func picture(context.Context, mcp.Request) mcp.Response {
 }
 
 // steps reports three steps and logs twice.
-func steps(_ context.Context, r mcp.Request) mcp.Response {
+func steps(_ context.Context, r call.Request) call.Result {
 	if r.Emit != nil {
 		total := 100.0
 		r.Emit.Log("info", "begun", json.RawMessage(`{"steps":3}`))
@@ -110,34 +111,34 @@ func steps(_ context.Context, r mcp.Request) mcp.Response {
 }
 
 // wait waits until the call is cancelled.
-func wait(ctx context.Context, _ mcp.Request) mcp.Response {
+func wait(ctx context.Context, _ call.Request) call.Result {
 	<-ctx.Done()
-	return mcp.Response{Err: &mcp.CallError{Code: mcp.Timeout, Message: "cancelled"}}
+	return call.Result{Err: &call.Error{Code: call.Timeout, Message: "cancelled"}}
 }
 
-func fail(_ context.Context, r mcp.Request) mcp.Response {
+func fail(_ context.Context, r call.Request) call.Result {
 	var in struct{ How string }
 	if err := json.Unmarshal(r.Arguments, &in); err != nil {
 		in.How = "throw"
 	}
-	e := &mcp.CallError{Code: mcp.ExecutionError, Message: "it broke"}
+	e := &call.Error{Code: call.ExecutionError, Message: "it broke"}
 	switch in.How {
 	case "tool":
 		e.Details = json.RawMessage("{\n\"hint\": 1}")
 	case "deny":
-		e = &mcp.CallError{Code: mcp.PolicyDenied, Message: "Blocked in prod"}
+		e = &call.Error{Code: call.PolicyDenied, Message: "Blocked in prod"}
 	case "limit":
-		e = &mcp.CallError{Code: mcp.PolicyDenied, Message: "too often", Limited: true, RetryAfter: 1500 * time.Millisecond}
+		e = &call.Error{Code: call.PolicyDenied, Message: "too often", Limited: true, RetryAfter: 1500 * time.Millisecond}
 	case "timeout":
-		e = &mcp.CallError{Code: mcp.Timeout, Message: "the tool took longer than 1s"}
+		e = &call.Error{Code: call.Timeout, Message: "the tool took longer than 1s"}
 	case "capability":
-		e.RPC = &mcp.RPCError{Code: -32021, Message: "sampling is needed", Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
+		e.RPC = &call.RPCError{Code: -32021, Message: "sampling is needed", Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
 	case "rpc":
-		e.RPC = &mcp.RPCError{Code: 7, Message: "my own"}
+		e.RPC = &call.RPCError{Code: 7, Message: "my own"}
 	case "panic":
 		panic("a defect in the backend")
 	}
-	return mcp.Response{Err: e}
+	return call.Result{Err: e}
 }
 
 // One block of each type, and the two that older revisions lack.
@@ -150,19 +151,19 @@ const (
 
 // Blocks returns tools that return a block of each type, and that have a sound described.
 func Blocks() []Tool {
-	sound := mcp.AskRequest{Key: "sound", Method: "sampling/createMessage", Params: json.RawMessage(
+	sound := call.AskRequest{Key: "sound", Method: "sampling/createMessage", Params: json.RawMessage(
 		`{"messages":[{"role":"user","content":` + soundBlock + `},{"role":"user","content":{"type":"text","text":"What is it?"}}],"maxTokens":100}`)}
-	all := func(context.Context, mcp.Request) mcp.Response {
-		return mcp.Response{Value: json.RawMessage("null"), Rich: true, Content: json.RawMessage(allBlocks)}
+	all := func(context.Context, call.Request) call.Result {
+		return call.Result{Value: json.RawMessage("null"), Rich: true, Content: json.RawMessage(allBlocks)}
 	}
 	return []Tool{{ToolInfo: describe("blocks", noInput), Run: all}, {ToolInfo: describe("listen", noInput), Run: asks(sound)}}
 }
 
 // BlockItems returns a prompt that holds a sound and a link.
 func BlockItems() []Item {
-	prompt := func(context.Context, mcp.Request) mcp.Response {
-		return mcp.Response{Result: json.RawMessage(
+	prompt := func(context.Context, call.Request) call.Result {
+		return call.Result{Reply: json.RawMessage(
 			`{"description":"All.","messages":[{"role":"user","content":` + soundBlock + `},{"role":"assistant","content":` + linkBlock + `}]}`)}
 	}
-	return []Item{{Kind: mcp.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "blocks"})), Run: prompt}}
+	return []Item{{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "blocks"})), Run: prompt}}
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/lanes"
-	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -29,7 +29,7 @@ type responder struct {
 }
 
 // writeResult answers with what a tool returned.
-func writeResult(w *responder, r mcp.Response) {
+func writeResult(w *responder, r call.Result) {
 	value := r.Value
 	if value == nil {
 		value = json.RawMessage("null")
@@ -43,7 +43,7 @@ func writeResult(w *responder, r mcp.Response) {
 
 // writeError answers with the error of a call. It is the only place that
 // knows which status an error has on this wire.
-func writeError(w *responder, e *mcp.CallError) {
+func writeError(w *responder, e *call.Error) {
 	status := http.StatusInternalServerError
 	var details json.RawMessage
 	switch {
@@ -51,13 +51,13 @@ func writeError(w *responder, e *mcp.CallError) {
 		status = http.StatusServiceUnavailable
 	case e.Limited:
 		status = http.StatusTooManyRequests
-	case e.Code == mcp.InvalidInput:
-		status, details = http.StatusBadRequest, e.Details
-	case e.Code == mcp.ToolNotFound:
+	case e.Code == call.InvalidInput:
+		status, details = http.StatusBadRequest, e.DetailsJSON()
+	case e.Code == call.ToolNotFound:
 		status = http.StatusNotFound
-	case e.Code == mcp.PolicyDenied:
+	case e.Code == call.PolicyDenied:
 		status = http.StatusForbidden
-	case e.Code == mcp.Timeout:
+	case e.Code == call.Timeout:
 		status = http.StatusGatewayTimeout
 	}
 	if e.Overloaded || e.Limited {
@@ -68,12 +68,12 @@ func writeError(w *responder, e *mcp.CallError) {
 
 // refuse answers a request that is none for a tool.
 func refuse(w *responder, status int, message string) {
-	write(w, status, encodeError(mcp.InvalidInput, message, nil, ""))
+	write(w, status, encodeError(call.InvalidInput, message, nil, ""))
 }
 
 // encodeError returns the RFC's error JSON (section 14): two members, and
 // details and a trace where there are some.
-func encodeError(code mcp.Code, message string, details json.RawMessage, trace string) []byte {
+func encodeError(code call.Code, message string, details json.RawMessage, trace string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -96,20 +96,20 @@ func encodeError(code mcp.Code, message string, details json.RawMessage, trace s
 }
 
 // callError returns the error of a claim or a body for writeError.
-func callError(err error) *mcp.CallError {
-	var e *mcp.CallError
+func callError(err error) *call.Error {
+	var e *call.Error
 	if errors.As(err, &e) {
 		return e
 	}
-	return &mcp.CallError{Code: mcp.InvalidInput, Message: err.Error()}
+	return &call.Error{Code: call.InvalidInput, Message: err.Error()}
 }
 
 // setHeader sets a header whose name is in canonical form.
 func setHeader(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
 
 // lost is what a client is told whose answer finds no room.
-var lost = mcp.CallError{
-	Code: mcp.ExecutionError, Overloaded: true, RetryAfter: time.Second,
+var lost = call.Error{
+	Code: call.ExecutionError, Overloaded: true, RetryAfter: time.Second,
 	Message: "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second",
 }
 

@@ -5,16 +5,16 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 )
 
 // asked reads what the client says that it can be asked, and what it has answered; nil when
 // that is nothing.
-func (c *call) asked() (can mcp.Capabilities, resume *mcp.Resume, err error) {
+func (c *body) asked() (can call.Capabilities, resume *call.Resume, err error) {
 	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
 		return can, nil, err
 	}
-	resume = &mcp.Resume{}
+	resume = &call.Resume{}
 	if c.state != nil && c.state[0] == '"' {
 		resume.State = text(c.state)
 	}
@@ -36,7 +36,7 @@ func (c *call) asked() (can mcp.Capabilities, resume *mcp.Resume, err error) {
 }
 
 // capabilities reads the member "can".
-func capabilities(list json.RawMessage) (can mcp.Capabilities, err error) {
+func capabilities(list json.RawMessage) (can call.Capabilities, err error) {
 	var kinds []string
 	if list != nil && json.Unmarshal(list, &kinds) != nil {
 		return can, bad("can", "must be a list of strings")
@@ -77,14 +77,14 @@ type requestJSON struct {
 
 // writeAsk answers with what the call wants to know. The client calls again, with the same
 // arguments, the state and its answers.
-func writeAsk(w *responder, a *mcp.Ask) {
+func writeAsk(w *responder, a *call.Ask) {
 	made := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
 	for i, r := range a.Requests {
 		made.Requests[i] = requestJSON{r.Key, r.Method, r.Params}
 	}
 	body, err := json.Marshal(map[string]any{"ask": made})
 	if err != nil {
-		writeError(w, &mcp.CallError{Code: mcp.ExecutionError, Message: "what the call asks cannot be encoded"})
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: "what the call asks cannot be encoded"})
 		return
 	}
 	write(w, http.StatusOK, body)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 )
 
 func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
 	f := customers(t)
-	f.respond = mcp.Response{Ask: &mcp.Ask{
-		Requests: []mcp.AskRequest{{Key: "approval", Method: "elicitation/create", Params: []byte(`{"message":"Sure?"}`)}}, State: "sealed", Wait: time.Minute,
+	f.respond = call.Result{Ask: &call.Ask{
+		Requests: []call.AskRequest{{Key: "approval", Method: "elicitation/create", Params: []byte(`{"message":"Sure?"}`)}}, State: "sealed", Wait: time.Minute,
 	}}
 	got := f.send(http.MethodPost, ExecutePath, http.Header{}, `{"tool":"get_customer","can":["form","roots"]}`)
 	const want = `{"ask":{"requests":[{"key":"approval","method":"elicitation/create","params":{"message":"Sure?"}}],"state":"sealed","wait_ms":60000}}`
@@ -34,7 +34,7 @@ func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
 func TestExecute_takesAnswersWithTheirState(t *testing.T) {
 	f := customers(t).answers(`1`)
 	f.send(http.MethodPost, ExecutePath, http.Header{}, `{"tool":"get_customer","can":["form"],"state":"sealed","answers":{"approval":{"action":"accept"}}}`)
-	want := &mcp.Resume{State: "sealed", Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}}
+	want := &call.Resume{State: "sealed", Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}}
 	if diff := cmp.Diff(want, f.got.Resume); diff != "" {
 		t.Error(diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
@@ -17,30 +18,30 @@ import (
 type fake struct {
 	info    mcp.Info
 	list    func(identity.Caller) mcp.List
-	respond mcp.Response
-	got     mcp.Request
+	respond call.Result
+	got     call.Request
 	calls   int
 }
 
-func (f *fake) Info() mcp.Info                                                 { return f.info }
-func (f *fake) List(_ context.Context, _ mcp.Kind, c identity.Caller) mcp.List { return f.list(c) }
-func (f *fake) Watch(func([]string)) (stop func())                             { return func() {} }
-func (f *fake) Serves(context.Context, identity.Caller, string) bool           { return true }
-func (f *fake) Call(_ context.Context, r mcp.Request) mcp.Response {
+func (f *fake) Info() mcp.Info                                                  { return f.info }
+func (f *fake) List(_ context.Context, _ call.Kind, c identity.Caller) mcp.List { return f.list(c) }
+func (f *fake) Watch(func([]string)) (stop func())                              { return func() {} }
+func (f *fake) Serves(context.Context, identity.Caller, string) bool            { return true }
+func (f *fake) Call(_ context.Context, r call.Request) (call.Result, *mcp.Task) {
 	f.got = r
 	if r.Declined != nil {
-		return mcp.Response{Err: r.Declined}
+		return call.Result{Err: r.Declined}, nil
 	}
 	f.calls++
-	return f.respond
+	return f.respond, nil
 }
 func (f *fake) answers(value string) *fake {
-	f.respond = mcp.Response{Value: json.RawMessage(value)}
+	f.respond = call.Result{Value: json.RawMessage(value)}
 	return f
 }
-func (f *fake) fails(code mcp.Code, message string) (e *mcp.CallError) {
-	e = &mcp.CallError{Code: code, Message: message}
-	f.respond = mcp.Response{Err: e}
+func (f *fake) fails(code call.Code, message string) (e *call.Error) {
+	e = &call.Error{Code: code, Message: message}
+	f.respond = call.Result{Err: e}
 	return e
 }
 

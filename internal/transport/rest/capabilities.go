@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp"
 )
 
@@ -22,7 +23,7 @@ func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) 
 		writeError(w, callError(headers.refused))
 		return
 	}
-	list := h.backend.List(r.Context(), mcp.Tools, caller)
+	list := h.backend.List(r.Context(), call.Tools, caller)
 	page := h.joined.page(h.backend.Info(), list)
 	setHeader(w, "Etag", page.etag)
 	// Anyone may keep a copy, and must ask each time whether it still holds.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 )
 
 // contracts holds the exchanges that no version 1 may change.
@@ -44,30 +44,30 @@ func prepare(f *fake, name string) {
 	case "execute_result.json":
 		f.answers(`{"customer_id":"C-1042","status":"active"}`)
 	case "execute_rich_content.json":
-		f.respond = mcp.Response{Rich: true, Content: json.RawMessage(`[{"type":"text","text":"hello"}]`)}
+		f.respond = call.Result{Rich: true, Content: json.RawMessage(`[{"type":"text","text":"hello"}]`)}
 	case "execute_rich_and_structured.json":
-		f.respond = mcp.Response{Rich: true, Value: json.RawMessage(`{"n":1}`), Content: json.RawMessage(`[{"type":"text","text":"one"}]`)}
+		f.respond = call.Result{Rich: true, Value: json.RawMessage(`{"n":1}`), Content: json.RawMessage(`[{"type":"text","text":"one"}]`)}
 	case "execute_no_result.json":
 		f.answers(`null`)
 	case "error_invalid_input.json":
-		e := f.fails(mcp.InvalidInput, "the arguments of get_customer are invalid: customer_id is required")
-		e.Details = json.RawMessage(`[{"path":"/customer_id","message":"is required"}]`)
+		e := f.fails(call.InvalidInput, "the arguments of get_customer are invalid: customer_id is required")
+		e.Violations = []call.Violation{{Path: "/customer_id", Message: "is required"}}
 		e.Schema = json.RawMessage(`{"type":"object"}`)
 	case "error_tool_not_found.json":
-		f.fails(mcp.ToolNotFound, `there is no tool "get_costumer"; did you mean "get_customer"?`)
+		f.fails(call.ToolNotFound, `there is no tool "get_costumer"; did you mean "get_customer"?`)
 	case "error_policy_denied.json":
-		f.fails(mcp.PolicyDenied, "Blocked in prod")
+		f.fails(call.PolicyDenied, "Blocked in prod")
 	case "error_rate_limited.json":
-		e := f.fails(mcp.PolicyDenied, "over the limit of 60 calls a minute; try again in 12 s")
+		e := f.fails(call.PolicyDenied, "over the limit of 60 calls a minute; try again in 12 s")
 		e.Limited, e.RetryAfter = true, 11*time.Second+time.Millisecond
 	case "error_execution.json":
-		e := f.fails(mcp.ExecutionError, "no customer <C-1042>")
+		e := f.fails(call.ExecutionError, "no customer <C-1042>")
 		e.Details = json.RawMessage(`{"kept":"for MCP"}`)
 	case "error_overloaded.json":
-		e := f.fails(mcp.ExecutionError, "the server is busy")
+		e := f.fails(call.ExecutionError, "the server is busy")
 		e.Overloaded = true
 	case "error_timeout.json":
-		f.fails(mcp.Timeout, "get_customer took longer than 1 s")
+		f.fails(call.Timeout, "get_customer took longer than 1 s")
 	}
 }
 

@@ -5,19 +5,19 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 )
 
 // decode reads {"tool","arguments","agent"} of a body that has passed the JSON
 // gate, and {"can","state","answers"} of one whose client may be asked. Names are
-// matched exactly, as no two decoders agree on more. The error is a [*mcp.CallError].
-func decode(body []byte) (call, error) {
-	s := scan{text: body}
-	if s.space(); s.at >= len(body) || body[s.at] != '{' {
-		return call{}, bad("body", "must be an object")
+// matched exactly, as no two decoders agree on more. The error is a [*call.Error].
+func decode(raw []byte) (body, error) {
+	s := scan{text: raw}
+	if s.space(); s.at >= len(raw) || raw[s.at] != '{' {
+		return body{}, bad("body", "must be an object")
 	}
 	s.at++
-	var c call
+	var c body
 	hasTool := false
 	for {
 		name, value, ok := s.member()
@@ -27,7 +27,7 @@ func decode(body []byte) (call, error) {
 		switch name {
 		case "tool":
 			if value[0] != '"' {
-				return call{}, bad("tool", "must be a string")
+				return body{}, bad("tool", "must be a string")
 			}
 			c.tool, hasTool = text(value), true
 		case "arguments":
@@ -41,11 +41,11 @@ func decode(body []byte) (call, error) {
 		case "answers":
 			c.answers = orNil(value)
 		default:
-			return call{}, bad("body", "has an unknown member; it takes tool, arguments and agent")
+			return body{}, bad("body", "has an unknown member; it takes tool, arguments and agent")
 		}
 	}
 	if !hasTool {
-		return call{}, bad("tool", "is required")
+		return body{}, bad("tool", "is required")
 	}
 	return c, nil
 }
@@ -59,8 +59,7 @@ func orNil(value []byte) json.RawMessage {
 }
 
 func bad(path, rule string) error {
-	details := `[{"path":"` + path + `","message":"` + rule + `"}]`
-	return &mcp.CallError{Code: mcp.InvalidInput, Message: path + " " + rule, Details: json.RawMessage(details)}
+	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }
 
 // scan walks over JSON text that has passed the gate, and so is well-formed.

@@ -78,10 +78,10 @@ func FuzzDecode(f *testing.F) {
 }
 
 // decodeSlowly is decode by means of encoding/json.
-func decodeSlowly(body []byte) (c call, ok bool) {
+func decodeSlowly(raw []byte) (c body, ok bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(body, &members) != nil || members == nil {
-		return call{}, false
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return body{}, false
 	}
 	hasTool := false
 	for name, value := range members {
@@ -89,20 +89,20 @@ func decodeSlowly(body []byte) (c call, ok bool) {
 		switch {
 		case name == "tool":
 			if isNull || json.Unmarshal(value, &c.tool) != nil {
-				return call{}, false
+				return body{}, false
 			}
 			hasTool = true
 		case name == "arguments" && isNull, name == "agent" && isNull:
 		case name == "arguments":
 			if value[0] != '{' {
-				return call{}, false
+				return body{}, false
 			}
 			c.arguments = value
 		case name == "agent":
 			c.agent = value
 		case name == "can", name == "state", name == "answers":
 		default:
-			return call{}, false
+			return body{}, false
 		}
 	}
 	return c, hasTool

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/jsongate"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/gate"
@@ -25,9 +26,9 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	if !ok {
 		return
 	}
-	body, no := h.read(w, r)
+	text, no := h.read(w, r)
 	if no == nil {
-		no = judge(jsongate.Check(body, h.options.Limits))
+		no = judge(jsongate.Check(text, h.options.Limits))
 	}
 	if no != nil {
 		no.write(w)
@@ -37,27 +38,27 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 		h.turnAway(w, r, err)
 		return
 	}
-	call, err := decode(body)
+	sent, err := decode(text)
 	if err != nil {
 		writeError(w, callError(err))
 		return
 	}
-	can, resume, err := call.asked()
+	can, resume, err := sent.asked()
 	if err != nil {
 		writeError(w, callError(err))
 		return
 	}
-	request := mcp.Request{Name: call.tool, Arguments: call.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
-	claim, err := call.claim(headers)
+	request := call.Request{Name: sent.tool, Arguments: sent.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
+	claim, err := sent.claim(headers)
 	if err != nil {
 		request.Declined = callError(err)
 	}
-	if !h.bind(w, r, &caller, claim, headers.id, call.tool) {
+	if !h.bind(w, r, &caller, claim, headers.id, sent.tool) {
 		return
 	}
 	setHeader(w, headerRequestID, caller.Agent.RequestID)
 	request.Caller = caller
-	response := h.backend.Call(r.Context(), request)
+	response, _ := h.backend.Call(r.Context(), request)
 	if response.Err == nil && response.Ask != nil {
 		response.Err = mcp.MayAsk(&request, response.Ask)
 	}
@@ -96,7 +97,7 @@ type rejection struct {
 
 func (r *rejection) write(w *responder) {
 	if r.status == http.StatusServiceUnavailable {
-		writeError(w, &mcp.CallError{Code: mcp.ExecutionError, Message: r.message, Overloaded: true})
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: r.message, Overloaded: true})
 		return
 	}
 	refuse(w, r.status, r.message)
@@ -140,8 +141,8 @@ func judge(err error) *rejection {
 	return &rejection{status, err.Error()}
 }
 
-// call is what the body of a request asks for.
-type call struct {
+// body is the decoded body of a request.
+type body struct {
 	tool      string
 	arguments json.RawMessage // nil when there are none
 	agent     json.RawMessage // nil when it claims none
@@ -152,7 +153,7 @@ type call struct {
 
 // claim returns what the body claims of the agent joined with what the headers do; nothing
 // where there is an error.
-func (c *call) claim(headers *headers) (mcp.AgentClaim, error) {
+func (c *body) claim(headers *headers) (mcp.AgentClaim, error) {
 	if headers.refused != nil || c.agent == nil {
 		return headers.AgentClaim, headers.refused
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
@@ -119,7 +120,7 @@ func (h *handler) caller(w *responder, r *http.Request, headers *headers) (ident
 func (h *handler) enter(r *http.Request, p *identity.Principal) (lanes.Client, error) {
 	client, ok := gate.Enter(r, p)
 	if !ok {
-		return client, &mcp.CallError{Code: mcp.ExecutionError, Message: gate.TooManyInUse, Overloaded: true, RetryAfter: time.Second}
+		return client, &call.Error{Code: call.ExecutionError, Message: gate.TooManyInUse, Overloaded: true, RetryAfter: time.Second}
 	}
 	return client, nil
 }
@@ -127,7 +128,7 @@ func (h *handler) enter(r *http.Request, p *identity.Principal) (lanes.Client, e
 // turnAway answers a request that may not enter.
 func (h *handler) turnAway(w *responder, r *http.Request, err error) {
 	status, message := h.options.Refuse(w.Header(), r, err)
-	write(w, status, encodeError(mcp.PolicyDenied, message, nil, ""))
+	write(w, status, encodeError(call.PolicyDenied, message, nil, ""))
 }
 
 // bind sets the agent of a caller, which claims to be one; false means that the answer
@@ -140,7 +141,7 @@ func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, c
 		if h.options.Contradicted != nil {
 			h.options.Contradicted(mcp.Contradiction{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
 		}
-		writeError(w, &mcp.CallError{Code: mcp.PolicyDenied, Message: err.Error()})
+		writeError(w, &call.Error{Code: call.PolicyDenied, Message: err.Error()})
 		return false
 	}
 	return true

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
@@ -29,19 +30,19 @@ func TestWhatTheBackendIsAsked(t *testing.T) {
 		name   string
 		body   string
 		header http.Header
-		want   mcp.Request
+		want   call.Request
 	}{
-		{"a tool alone", `{"tool":"a"}`, nil, mcp.Request{Name: "a"}},
-		{"arguments as they are written", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, mcp.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
-		{"no arguments", `{"tool":"a","arguments":null,"agent":null}`, nil, mcp.Request{Name: "a"}},
-		{"escapes", `{"to\u006fl":"\u0061\n"}`, nil, mcp.Request{Name: "a\n"}},
-		{"an agent in the body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, mcp.Request{
+		{"a tool alone", `{"tool":"a"}`, nil, call.Request{Name: "a"}},
+		{"arguments as they are written", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, call.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
+		{"no arguments", `{"tool":"a","arguments":null,"agent":null}`, nil, call.Request{Name: "a"}},
+		{"escapes", `{"to\u006fl":"\u0061\n"}`, nil, call.Request{Name: "a\n"}},
+		{"an agent in the body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"k": "v"}}},
 		}},
-		{"an agent in the headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, mcp.Request{
+		{"an agent in the headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"team": "crm"}}},
 		}},
-		{"an agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, mcp.Request{
+		{"an agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1"}},
 		}},
 	}
@@ -163,21 +164,21 @@ func TestTheRequestIDIsAlwaysInTheAnswer(t *testing.T) {
 
 func TestErrorsAndTheirStatus(t *testing.T) {
 	rows := []struct {
-		err    mcp.CallError
+		err    call.Error
 		status int
 		retry  string
 	}{
-		{mcp.CallError{Code: mcp.InvalidInput}, 400, ""},
-		{mcp.CallError{Code: mcp.ToolNotFound}, 404, ""},
-		{mcp.CallError{Code: mcp.PolicyDenied}, 403, ""},
-		{mcp.CallError{Code: mcp.PolicyDenied, Limited: true}, 429, "1"},
-		{mcp.CallError{Code: mcp.PolicyDenied, Limited: true, RetryAfter: time.Second}, 429, "1"},
-		{mcp.CallError{Code: mcp.PolicyDenied, Limited: true, RetryAfter: time.Second + 1}, 429, "2"},
-		{mcp.CallError{Code: mcp.ExecutionError}, 500, ""},
-		{mcp.CallError{Code: mcp.ExecutionError, RetryAfter: time.Minute}, 500, ""},
-		{mcp.CallError{Code: mcp.ExecutionError, Overloaded: true, RetryAfter: time.Minute}, 503, "60"},
-		{mcp.CallError{Code: mcp.Timeout}, 504, ""},
-		{mcp.CallError{Code: "UNHEARD_OF"}, 500, ""},
+		{call.Error{Code: call.InvalidInput}, 400, ""},
+		{call.Error{Code: call.ToolNotFound}, 404, ""},
+		{call.Error{Code: call.PolicyDenied}, 403, ""},
+		{call.Error{Code: call.PolicyDenied, Limited: true}, 429, "1"},
+		{call.Error{Code: call.PolicyDenied, Limited: true, RetryAfter: time.Second}, 429, "1"},
+		{call.Error{Code: call.PolicyDenied, Limited: true, RetryAfter: time.Second + 1}, 429, "2"},
+		{call.Error{Code: call.ExecutionError}, 500, ""},
+		{call.Error{Code: call.ExecutionError, RetryAfter: time.Minute}, 500, ""},
+		{call.Error{Code: call.ExecutionError, Overloaded: true, RetryAfter: time.Minute}, 503, "60"},
+		{call.Error{Code: call.Timeout}, 504, ""},
+		{call.Error{Code: "UNHEARD_OF"}, 500, ""},
 	}
 	for _, r := range rows {
 		f := customers(t)
@@ -315,11 +316,11 @@ type blocking struct {
 	ended chan error
 }
 
-func (b blocking) Call(ctx context.Context, _ mcp.Request) mcp.Response {
+func (b blocking) Call(ctx context.Context, _ call.Request) (call.Result, *mcp.Task) {
 	b.ended <- nil
 	<-ctx.Done()
 	b.ended <- ctx.Err()
-	return mcp.Response{Err: &mcp.CallError{Code: mcp.ExecutionError}}
+	return call.Result{Err: &call.Error{Code: call.ExecutionError}}, nil
 }
 
 type timeout struct{}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/sse"
@@ -15,10 +15,10 @@ import (
 // stream brings an error with the id of its request, and goes on.
 func TestAnswers_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response { return mcptest.Text(strings.Repeat("x", 100_000)) }
+	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
 	web, _ := newSite(t, sse.Options{Answers: gate.NewBudget(100_000)}, tool)
 	l := open(t, web)
-	l.post(call)
+	l.post(callText)
 	if got := <-l.lines; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`) {
 		t.Errorf("the stream carried %.200s", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/sse"
@@ -110,7 +111,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, log := make(chan error, 1), make(records, 10)
 		tool := mcptest.Tools()[0]
-		tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			for done := 0.0; ctx.Err() == nil; done++ {
 				r.Emit.Progress(done, nil, strings.Repeat("x", 64<<10))
 				select {
@@ -125,7 +126,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		_, stream := network.ask(t, "GET", "/sse", "")
 		_, endpoint := event(t, stream)
 		began := time.Now()
-		network.ask(t, "POST", endpoint, call)
+		network.ask(t, "POST", endpoint, callText)
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the call ended with %v", err)
 		}

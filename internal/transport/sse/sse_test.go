@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
@@ -24,7 +25,7 @@ const (
 	ping     = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	pong     = `{"jsonrpc":"2.0","id":1,"result":{}}`
 	jsonType = "Content-Type: application/json"
-	call     = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1,` +
+	callText = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1,` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 )
 
@@ -157,7 +158,7 @@ func TestASessionBelongsToItsPrincipal(t *testing.T) {
 // neither does what only the other may.
 func TestAMessageIsOfWhoSendsIt(t *testing.T) {
 	tool := mcptest.Tools()[0]
-	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		return mcptest.Text("scopes: " + strings.Join(r.Caller.Principal.Scopes, " "))
 	}
 	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
@@ -167,7 +168,7 @@ func TestAMessageIsOfWhoSendsIt(t *testing.T) {
 	}}}, tool)
 	l := open(t, web, "X-Scopes: admin")
 	for _, scopes := range []string{"admin", "read", ""} {
-		if r := do(t, web, "POST", l.endpoint, call, jsonType, "X-Scopes: "+scopes); r.StatusCode != http.StatusAccepted {
+		if r := do(t, web, "POST", l.endpoint, callText, jsonType, "X-Scopes: "+scopes); r.StatusCode != http.StatusAccepted {
 			t.Fatalf("the call with %q got %s", scopes, r.Status)
 		}
 		if got := <-l.lines; !strings.Contains(got, `"text":"scopes: `+scopes+`"`) {
@@ -179,7 +180,7 @@ func TestAMessageIsOfWhoSendsIt(t *testing.T) {
 func TestASessionEndsWithItsStream(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
-	tool.Run = func(ctx context.Context, _ mcp.Request) mcp.Response {
+	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
 		close(running)
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -187,7 +188,7 @@ func TestASessionEndsWithItsStream(t *testing.T) {
 	}
 	web, s := newSite(t, sse.Options{}, tool)
 	l := open(t, web)
-	if status, body := l.post(call); status != http.StatusAccepted {
+	if status, body := l.post(callText); status != http.StatusAccepted {
 		t.Fatalf("the call got %d: %s", status, body)
 	}
 	<-running
@@ -206,14 +207,14 @@ func TestASessionEndsWithItsStream(t *testing.T) {
 func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
 	running, finish := make(chan struct{}), make(chan struct{})
 	tool := mcptest.Tools()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response {
+	tool.Run = func(context.Context, call.Request) call.Result {
 		close(running)
 		<-finish
 		return mcptest.Text("finished")
 	}
 	web, s := newSite(t, sse.Options{}, tool)
 	l := open(t, web)
-	l.post(call)
+	l.post(callText)
 	<-running
 	drained := make(chan error, 1)
 	go func() { drained <- s.Drain(context.WithoutCancel(t.Context())) }()
@@ -246,19 +247,19 @@ func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
 func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 	running, finish := make(chan struct{}), make(chan struct{})
 	tool := mcptest.Tools()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response {
+	tool.Run = func(context.Context, call.Request) call.Result {
 		close(running)
 		<-finish
 		return mcptest.Text("finished")
 	}
 	web, _ := newSite(t, sse.Options{}, tool)
-	door, err := gate.New(gate.Options{Bodies: 3 * int64(len(call)) / 2})
+	door, err := gate.New(gate.Options{Bodies: 3 * int64(len(callText)) / 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	web.Config.Handler = door.Wrap(web.Config.Handler)
 	l := open(t, web)
-	l.post(call)
+	l.post(callText)
 	<-running
 	if status, body := l.post(ping); status != http.StatusServiceUnavailable {
 		t.Errorf("a message without room got %d: %s", status, body)

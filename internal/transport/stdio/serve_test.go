@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
@@ -30,7 +31,7 @@ const (
 	metadata   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 )
 
-func call(tool string) string {
+func callText(tool string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,%s}}`+"\n", tool, metadata)
 }
 
@@ -83,7 +84,7 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		tool := mcptest.Tools()[0]
-		tool.Run = func(context.Context, mcp.Request) mcp.Response {
+		tool.Run = func(context.Context, call.Request) call.Result {
 			<-finish
 			return mcptest.Text("finished")
 		}
@@ -91,7 +92,7 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 		served := make(chan error, 1)
 		server := newServer(t, tool)
 		go func() {
-			served <- stdio.Serve(t.Context(), server, peer(), strings.NewReader(call("hello")), &out, grace)
+			served <- stdio.Serve(t.Context(), server, peer(), strings.NewReader(callText("hello")), &out, grace)
 		}()
 		synctest.Wait()
 		select {
@@ -143,7 +144,7 @@ func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
 		served := make(chan error, 1)
 		server := newServer(t, mcptest.Tools()...)
 		go func() { served <- stdio.Serve(ctx, server, peer(), in, &out, grace) }()
-		io.WriteString(client, call("wait"))
+		io.WriteString(client, callText("wait"))
 		synctest.Wait()
 		cancel()
 		if err := <-served; err != nil {

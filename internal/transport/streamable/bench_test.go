@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/mcp"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
@@ -17,13 +18,13 @@ import (
 // instant is a backend that answers without work of its own.
 type instant struct{}
 
-func (instant) Info() mcp.Info                                           { return mcp.Info{Name: "instant", Version: "1"} }
-func (instant) List(context.Context, mcp.Kind, identity.Caller) mcp.List { return mcp.List{} }
-func (instant) Watch(func([]string)) func()                              { return func() {} }
-func (instant) Serves(context.Context, identity.Caller, string) bool     { return true }
-func (instant) Find(context.Context, identity.Caller, string) *mcp.Tool  { return nil }
-func (instant) Call(context.Context, mcp.Request) mcp.Response {
-	return mcp.Response{Content: json.RawMessage(`[{"type":"text","text":"3"}]`), Structured: json.RawMessage(`{"sum":3}`)}
+func (instant) Info() mcp.Info                                            { return mcp.Info{Name: "instant", Version: "1"} }
+func (instant) List(context.Context, call.Kind, identity.Caller) mcp.List { return mcp.List{} }
+func (instant) Watch(func([]string)) func()                               { return func() {} }
+func (instant) Serves(context.Context, identity.Caller, string) bool      { return true }
+func (instant) Find(context.Context, identity.Caller, string) *mcp.Tool   { return nil }
+func (instant) Call(context.Context, call.Request) (call.Result, *mcp.Task) {
+	return call.Result{Content: json.RawMessage(`[{"type":"text","text":"3"}]`), Structured: json.RawMessage(`{"sum":3}`)}, nil
 }
 
 const benchCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},` +

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
@@ -17,7 +17,7 @@ import (
 // behind an event.
 func TestAnswers_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
-	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		if r.Emit != nil {
 			r.Emit.Progress(1, nil, "")
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/jsongate"
@@ -97,8 +98,8 @@ const (
 	jsonType   = "Content-Type: application/json"
 )
 
-// call is a modern call of a tool, with the progress token 1, and its headers.
-func call(tool string) (text string, header []string) {
+// callText is a modern call of a tool, with the progress token 1, and its headers.
+func callText(tool string) (text string, header []string) {
 	text = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"_meta":{"progressToken":1,`+
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool)
 	return text, []string{jsonType, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: " + tool}
@@ -132,7 +133,7 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 
 func TestAClientThatTakesNoStreamGetsTheResultAlone(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	text, header := call("steps")
+	text, header := callText("steps")
 	response := s.do(t.Context(), "POST", text, append(header, "Accept: application/json")...)
 	if got := response.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("the content type is %s", got)
@@ -144,7 +145,7 @@ func TestAClientThatTakesNoStreamGetsTheResultAlone(t *testing.T) {
 
 func TestAStreamSaysThatItIsNotToBeBuffered(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	text, header := call("steps")
+	text, header := callText("steps")
 	response := s.do(t.Context(), "POST", text, header...)
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-cache, no-transform",
@@ -168,7 +169,7 @@ func TestAStreamSaysThatItIsNotToBeBuffered(t *testing.T) {
 func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 	running, ended = make(chan struct{}), make(chan error, 1)
 	tool = mcptest.Tools()[0]
-	tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(ctx context.Context, r call.Request) call.Result {
 		if r.Emit != nil {
 			r.Emit.Progress(1, nil, "")
 		}
@@ -183,7 +184,7 @@ func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 func TestAClientThatGoesAwayCancelsItsCall(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
-	text, header := call("hello")
+	text, header := callText("hello")
 	ctx, cancel := context.WithCancel(t.Context())
 	s.do(ctx, "POST", text, header...)
 	<-running
@@ -271,7 +272,7 @@ func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
 func TestASilentStreamIsKeptAlive(t *testing.T) {
 	tool, running, _ := waiting()
 	s := newSite(t, streamable.Options{KeepAlive: time.Millisecond}, tool)
-	text, header := call("hello")
+	text, header := callText("hello")
 	response := s.do(t.Context(), "POST", text, header...)
 	<-running
 	lines := bufio.NewScanner(response.Body)
@@ -289,7 +290,7 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	ended := make(chan error, 1)
 	tool := mcptest.Tools()[0]
-	tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(ctx context.Context, r call.Request) call.Result {
 		for done := 0.0; ctx.Err() == nil; done++ {
 			r.Emit.Progress(done, nil, strings.Repeat("x", 64<<10))
 		}
@@ -298,7 +299,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	}
 	log := make(lines, 10)
 	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, tool)
-	text, header := call("hello")
+	text, header := callText("hello")
 	s.send(text, header...)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/streamable"
 )
@@ -76,7 +76,7 @@ const progressing = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"na
 func halting() (tool mcptest.Tool, goOn chan struct{}) {
 	goOn = make(chan struct{})
 	tool = mcptest.Tools()[0]
-	tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(ctx context.Context, r call.Request) call.Result {
 		r.Emit.Progress(1, nil, "")
 		<-goOn
 		r.Emit.Progress(2, nil, "")
@@ -159,7 +159,7 @@ func TestACallEndsWithAConnectionThatCannotBeResumed(t *testing.T) {
 func closing() (tool mcptest.Tool, goOn chan struct{}) {
 	goOn = make(chan struct{})
 	tool = mcptest.Tools()[0]
-	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		if r.Emit != nil {
 			r.Emit.CloseStream()
 		}
@@ -173,8 +173,8 @@ func TestAToolMayCloseItsStreamAndAnswerLater(t *testing.T) {
 	tool, goOn := closing()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
-	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`
-	got := events(t, s.do(t.Context(), "POST", call, jsonType, session))
+	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`
+	got := events(t, s.do(t.Context(), "POST", text, jsonType, session))
 	if len(got) != 1 || got[0].data != "" || got[0].retry == "" {
 		t.Fatalf("the stream was %q", got)
 	}
@@ -192,7 +192,7 @@ func TestAToolMayCloseItsStreamAndAnswerLater(t *testing.T) {
 }
 
 func TestAToolCannotCloseAStreamThatNobodyWouldResume(t *testing.T) {
-	text, header := call("hello")
+	text, header := callText("hello")
 	for _, test := range []struct {
 		name, text string
 		header     func(s *site) []string
@@ -274,7 +274,7 @@ func TestTheStreamOfASessionIsResumed(t *testing.T) {
 
 func TestACallOnASessionMayBringALongAnswer(t *testing.T) {
 	tool := mcptest.Tools()[0]
-	tool.Run = func(_ context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		for i := range 100 {
 			r.Emit.Progress(float64(i), nil, strings.Repeat("x", 20<<10))
 		}

@@ -7,7 +7,7 @@ import (
 
 	client "github.com/gorilla/websocket"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/websocket"
@@ -17,7 +17,7 @@ import (
 // an error with the id of its request, and goes on.
 func TestAnswers_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response { return mcptest.Text(strings.Repeat("x", 100_000)) }
+	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
 	web, _ := newSite(t, websocket.Options{Answers: gate.NewBudget(100_000)}, tool)
 	socket := connect(t, web)
 	defer socket.Close()

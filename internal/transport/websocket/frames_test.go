@@ -15,7 +15,7 @@ import (
 
 	client "github.com/gorilla/websocket"
 
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 	"github.com/mcpd/mcpd/internal/transport/websocket"
@@ -169,7 +169,7 @@ func TestHalfAMessageIsNotKeptAliveByPongs(t *testing.T) {
 func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 	running, finish := make(chan struct{}, 2), make(chan struct{})
 	tool := mcptest.Tools()[0]
-	tool.Run = func(context.Context, mcp.Request) mcp.Response {
+	tool.Run = func(context.Context, call.Request) call.Result {
 		running <- struct{}{}
 		<-finish
 		return mcptest.Text("")

@@ -12,6 +12,7 @@ import (
 
 	client "github.com/gorilla/websocket"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/authn"
 	"github.com/mcpd/mcpd/internal/mcp"
@@ -149,7 +150,7 @@ func TestADrainedServerTakesNoConnections(t *testing.T) {
 func TestACallEndsWithItsConnection(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
-	tool.Run = func(ctx context.Context, _ mcp.Request) mcp.Response {
+	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
 		close(running)
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -169,7 +170,7 @@ func TestACallEndsWithItsConnection(t *testing.T) {
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	ended := make(chan error, 1)
 	tool := mcptest.Tools()[0]
-	tool.Run = func(ctx context.Context, r mcp.Request) mcp.Response {
+	tool.Run = func(ctx context.Context, r call.Request) call.Result {
 		for done := 0.0; ctx.Err() == nil; done++ {
 			r.Emit.Progress(done, nil, strings.Repeat("x", 64<<10))
 		}
