@@ -101,7 +101,7 @@ func compileTime(src Source) (least time.Duration, refusal string) {
 }
 
 func budgetOf(refusal string) time.Duration {
-	if refusal == "" {
+	if refusal == "" || strings.HasSuffix(refusal, " is not defined") { // which the whole body was parsed for
 		return acceptBudget
 	}
 	return refuseBudget
