@@ -9,6 +9,8 @@ import (
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/parser"
 	"github.com/dop251/goja/unistring"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // The body stands in a block of the function, so that its declarations may
@@ -29,10 +31,9 @@ func (c *compilation) verbatim(async bool) {
 	if line := text.Pos(0).Line; line > 1 {
 		start = strings.Repeat("\n", line-2) + start + "\n"
 	}
-	body := c.body()
 	c.origin = origin{
-		src: start + body + wrapperEnd, text: text,
-		body: segment{to: len(start), length: len(body)},
+		src: start + c.text + wrapperEnd, text: text,
+		body: segment{to: len(start), length: len(c.text)},
 	}
 }
 
@@ -60,7 +61,10 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	}
 	function := onlyFunction(tree)
 	if function == nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the "+c.what()+" ends before its end", "remove the bracket that closes more than was opened")
+		c.reject(diag.Diagnostic{
+			Code: "script-syntax", Range: c.src.Text.Range(0, 0),
+			Summary: "the " + c.what() + " ends before its end", Detail: "remove the bracket that closes more than was opened",
+		})
 		return nil, nil
 	}
 	return function, tree
@@ -88,7 +92,6 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 
 // program finishes a tree that is known to be sound.
 func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
-	c.late = true
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
@@ -98,11 +101,9 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	}
 	function.Async = awaits(function)
 	found := c.analyse(function)
-	c.patches.hide(found)
 	c.check(found)
 	c.checkGrowth(function.Body, found)
-	if len(c.patches) == 0 {
-		c.checkShape(function)
+	if !c.checkShape(function) {
 		c.checkReturns(function, found)
 	}
 	p := &Program{
@@ -127,7 +128,6 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	unfold(function.Body)
 	takes(function, p.parameters)
 	p.code = c.code(tree)
-	c.settle()
 	c.digest.Sum(p.hash[:0])
 	c.meant.Sum(p.meaning[:0])
 	return p

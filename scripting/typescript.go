@@ -4,35 +4,28 @@ import (
 	"path"
 
 	"github.com/evanw/esbuild/pkg/api"
-
-	"github.com/mcpd/mcpd/diag"
 )
 
 // maxGuess is the size of a body that is parsed twice more to say of a mistake
 // what it means.
 const maxGuess = 8 << 10
 
-// suggestTypeScript says of a mistake in JavaScript that the body is
-// TypeScript, if it is that and not JavaScript, and reports whether it is. The
-// mistake keeps its place.
-func (c *compilation) suggestTypeScript() bool {
-	if c.src.Language != JS || len(c.src.Text.Body()) > maxGuess || len(c.list) == 0 {
-		return false
+// suggestTypeScript makes the hint of a syntax error in a JavaScript body that
+// the body is TypeScript, if it is that and not JavaScript.
+func (c *compilation) suggestTypeScript() {
+	if !c.broken || c.src.Language != JS || len(c.text) > maxGuess || !c.parses(TS) || c.parses(JS) {
+		return
 	}
 	first := &c.list[0]
-	if first.Severity != diag.Error || first.Code != "script-syntax" || !c.parses(TS) || c.parses(JS) {
-		return false
-	}
 	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
 	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
 		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
 	}
-	return true
 }
 
 // parses reports whether the body is of a language.
 func (c *compilation) parses(language Language) bool {
-	found, refused := inspect(c.src.Text.Body(), language)
+	found, refused := inspect(c.text, language)
 	if refused != nil || !c.tried(found) {
 		return false
 	}
@@ -41,5 +34,5 @@ func (c *compilation) parses(language Language) bool {
 	if language == TS {
 		options.Loader = api.LoaderTS
 	}
-	return len(api.Transform(newEntry(c.src.Text, c.src.Text.Body(), found.modules).src, options).Errors) == 0
+	return len(api.Transform(newEntry(c.src.Text, c.text, found.modules).src, options).Errors) == 0
 }
