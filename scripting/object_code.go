@@ -34,14 +34,7 @@ type toolGroup struct {
 // makeToolGroup makes tools, or a group. Like tools of other bodies it has no names
 // but those of its members.
 func (r *run) makeToolGroup(name string) *goja.Object {
-	nameless := r.rt.CreateObject(nil)
-	noText := r.function("", func(goja.FunctionCall) goja.Value {
-		panic(r.typeError(name + " is no text; write " + name + ".NAME({ … })"))
-	})
-	_ = nameless.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
-	o := r.rt.NewDynamicObject(toolGroup{r, name})
-	_ = o.SetPrototype(nameless)
-	return o
+	return r.nameless(toolGroup{r, name}, name+" is no text; write "+name+".NAME({ … })")
 }
 
 // Get returns the function of a member, nil when there is none.

@@ -9,15 +9,7 @@ import (
 
 // makeModules makes modules: one object for every grant, with the functions that
 // the body can reach.
-func (r *run) makeModules() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == "modules" && r.program.mentions(granted.Name) {
-			_ = o.DefineDataProperty(granted.Name, r.makeModule(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
-		}
-	}
-	return o
-}
+func (r *run) makeModules() *goja.Object { return r.grants("modules", (*run).makeModule) }
 
 // moduleRequest is the payload of the operation module. Arguments are an object,
 // or absent.
