@@ -1,8 +1,12 @@
 package scripting
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"hash"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -149,4 +153,71 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 		c.syntaxError(err)
 	}
 	return code
+}
+
+// unfold keeps the engine from computing constant expressions when it
+// compiles: it takes exponential time for 1 && 1 && …, and nothing could
+// interrupt 9n ** 9n ** 9n. A constant operand in a sequence of one is no
+// constant to it, and means the same. Literals with one sign stay constants.
+func unfold(n ast.Node) {
+	children(n, unfold)
+	switch n := n.(type) {
+	case *ast.BinaryExpression:
+		if constant(n.Left) {
+			n.Left = &ast.SequenceExpression{Sequence: []ast.Expression{n.Left}}
+		}
+	case *ast.UnaryExpression:
+		if _, nested := n.Operand.(*ast.UnaryExpression); nested && constant(n.Operand) {
+			n.Operand = &ast.SequenceExpression{Sequence: []ast.Expression{n.Operand}}
+		}
+	}
+}
+
+// constant reports whether the engine takes an expression to be a constant,
+// given that the expressions in it were unfolded.
+func constant(n ast.Expression) bool {
+	switch n := n.(type) {
+	case *ast.NumberLiteral, *ast.StringLiteral, *ast.BooleanLiteral, *ast.NullLiteral:
+		return true
+	case *ast.UnaryExpression:
+		return constant(n.Operand)
+	}
+	return false
+}
+
+// hashSource hashes everything that is known before imports are read.
+func (c *compilation) hashSource() {
+	s := c.src
+	start, end := s.Text.Pos(0), s.Text.Pos(len(s.Text.Body()))
+	objects, _ := json.Marshal(s.Objects)
+	inputs, _ := json.Marshal(s.Inputs)
+	for _, part := range []string{s.Name, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
+		c.hashPart(part)
+	}
+	if len(s.Members) > 0 {
+		members, _ := json.Marshal(s.Members)
+		c.hashPart(string(members))
+	}
+	if len(s.BigInts) > 0 || s.BigIntResult {
+		places, _ := json.Marshal(s.BigInts)
+		c.hashPart(string(places) + strconv.FormatBool(s.BigIntResult))
+	}
+	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
+	for _, part := range []string{s.Text.File(), s.Path} {
+		writePart(c.digest, part)
+	}
+	for _, n := range []int{start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
+		_ = binary.Write(c.digest, binary.LittleEndian, int64(n))
+	}
+}
+
+// hashPart adds a part to both hashes.
+func (c *compilation) hashPart(part string) {
+	writePart(c.digest, part)
+	writePart(c.meant, part)
+}
+
+func writePart(h hash.Hash, part string) {
+	_ = binary.Write(h, binary.LittleEndian, int64(len(part)))
+	h.Write([]byte(part))
 }
