@@ -67,7 +67,7 @@ func (r *run) replies(data []byte, requests []keyed) ([]reply, *HostError) {
 		Responses map[string]json.RawMessage `json:"responses"`
 	}
 	if json.Unmarshal(data, &answer) != nil {
-		return nil, &HostError{Code: Unavailable, Message: "the host's answer cannot be read"}
+		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
 	replies := make([]reply, len(requests))
 	for i, request := range requests {

@@ -67,11 +67,11 @@ func (c *compilation) argumentsAre() string {
 // sees reports whether bodies of this kind have a global that others may lack.
 func (c *compilation) sees(name string) bool { return slices.Contains(subjects(c.src.Kind), name) }
 
-// checkShape tells a body that consists of one function, which nothing calls.
-func (c *compilation) checkShape(function *ast.FunctionLiteral) {
+// checkShape reports a body that is one function, which nothing calls.
+func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 	statements := written(function)
 	if len(statements) != 1 {
-		return
+		return false
 	}
 	switch s := statements[0].(type) {
 	case *ast.FunctionDeclaration:
@@ -79,12 +79,13 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) {
 		switch s.Expression.(type) {
 		case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
 		default:
-			return
+			return false
 		}
 	default:
-		return
+		return false
 	}
 	c.uncalled(statements[0].Idx0())
+	return true
 }
 
 // uncalled tells that the body is a function, which begins at start.
@@ -123,9 +124,6 @@ func written(function *ast.FunctionLiteral) []ast.Statement {
 	return block.List
 }
 
-// teller adds a diagnostic at a place of the tree.
-type teller func(d diag.Diagnostic, start, end file.Idx)
-
 // report adds a diagnostic at a place of the tree, unless the author did not write it.
 func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 	if len(c.list) >= maxReports {
@@ -137,26 +135,6 @@ func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 	}
 	d.Range = at
 	c.list = append(c.list, d)
-}
-
-// certain adds a diagnostic as [compilation.report] does, which is an error where the text
-// is otherwise sound: what is left of a line with a mistake may say something else.
-func (c *compilation) certain(d diag.Diagnostic, start, end file.Idx) {
-	d.Severity = diag.Warning
-	before := len(c.list)
-	if c.report(d, start, end); len(c.list) > before {
-		c.fatal = append(c.fatal, before)
-	}
-}
-
-// settle makes errors of what is certain, unless there are mistakes of syntax.
-func (c *compilation) settle() {
-	if len(c.patches) > 0 || slices.ContainsFunc(c.list, func(d diag.Diagnostic) bool { return d.Code == "script-syntax" }) {
-		return
-	}
-	for _, i := range c.fatal {
-		c.list[i].Severity = diag.Error
-	}
 }
 
 // checkMembers tells members of vars, input and the host objects that do not exist.
@@ -179,11 +157,11 @@ func (c *compilation) checkMembers(found *analysis) {
 			if what == "parameter" && len(c.src.Inputs) > 0 {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
-			tell := c.report
+			severity := diag.Warning
 			if c.isCertain(found, m) {
-				tell = c.certain
+				severity = diag.Error
 			}
-			c.tellMember(tell, m, c.src.Inputs, diag.Warning, "unknown-input", "there is no "+what+" %q", advice)
+			c.checkMember(m, c.src.Inputs, severity, "unknown-input", "there is no "+what+" %q", advice)
 		case c.src.Kind == Code && c.isGroup(m.object):
 			c.checkToolOfCode(m)
 		case m.object == "tools":
@@ -219,17 +197,13 @@ func (c *compilation) declares() (what, advice string) {
 }
 
 func (c *compilation) checkMember(m member, names []string, severity diag.Severity, code, summary, detail string) {
-	c.tellMember(c.report, m, names, severity, code, summary, detail)
-}
-
-func (c *compilation) tellMember(tell teller, m member, names []string, severity diag.Severity, code, summary, detail string) {
 	if len(names) == 0 && isGranting(m.object) || slices.Contains(names, m.name) {
 		return // without any grant the object itself is reported
 	}
 	if guess := didYouMean(m.name, names); guess != "" {
 		detail = guess + " " + detail
 	}
-	tell(diag.Diagnostic{
+	c.report(diag.Diagnostic{
 		Severity: severity, Code: code, Summary: fmt.Sprintf(summary, m.name), Detail: detail,
 	}, m.start, m.end)
 }
@@ -250,9 +224,9 @@ func (c *compilation) granted(kind string) []string {
 // define it there, and code runs up to the name.
 func (c *compilation) checkNames(found *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
-	tell := c.certain
+	severity := diag.Error
 	if c.src.Kind == Code || found.reads("globalThis") {
-		tell = c.report
+		severity = diag.Warning
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
 		at, free := found.free(name)
@@ -262,7 +236,7 @@ func (c *compilation) checkNames(found *analysis) {
 		if !free || found.probed[name] || c.isDefined(name) {
 			continue
 		}
-		d := diag.Diagnostic{Severity: diag.Warning, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
+		d := diag.Diagnostic{Severity: severity, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if tool := c.ownTool(name, at); tool != "" {
 			d.Detail = tool // told where it is called
 		} else if found.targets[name] && c.src.Kind != Code {
@@ -274,8 +248,6 @@ func (c *compilation) checkNames(found *analysis) {
 			d.Detail = "write " + c.subject() + "." + name
 		} else if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
-			c.report(d, at, at+file.Idx(len(name)))
-			continue
 		} else if meant := c.elsewhere(name); meant != "" {
 			d.Detail = meant
 			if c.src.Kind == Code {
@@ -286,7 +258,7 @@ func (c *compilation) checkNames(found *analysis) {
 		} else if guess := c.nearName(found, name, at, known); guess != "" {
 			d.Detail = guess
 		}
-		tell(d, at, at+file.Idx(len(name)))
+		c.report(d, at, at+file.Idx(len(name)))
 	}
 }
 

@@ -74,7 +74,7 @@ const asObject = "an object that is the result is written in parentheses: ({ …
 // checkObject tells of a block at the end of code that is meant to be an object.
 func (c *compilation) checkObject(block *ast.BlockStatement) {
 	at, ok := c.origin.at(int(block.LeftBrace) - 1)
-	begins, ends, found := objectAtEnd(c.body())
+	begins, ends, found := objectAtEnd(c.text)
 	if !ok || !found || c.src.Text.Pos(begins).Byte != at.Start.Byte {
 		return
 	}
@@ -111,7 +111,7 @@ func (c *compilation) adviseObject(at diag.Range) string {
 	if c.src.Kind != Code {
 		return ""
 	}
-	begins, ends, found := objectAtEnd(c.body())
+	begins, ends, found := objectAtEnd(c.text)
 	if !found || at.Start.Byte < c.src.Text.Pos(begins).Byte || at.Start.Byte > c.src.Text.Pos(ends).Byte {
 		return ""
 	}

@@ -12,6 +12,9 @@ const FenceRemoved = "fence-removed"
 // blanks is what may stand around a fence and its tag: other spaces of Unicode are text.
 const blanks = " \t\r\n"
 
+// span is a part of a text.
+type span struct{ start, end int }
+
 // fence is that of Markdown around the whole of a text: the lines that open and close it.
 type fence struct{ opens, closes span }
 

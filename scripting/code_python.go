@@ -18,7 +18,7 @@ func ofPython(s setting) string {
 		return "write condition ? a : b instead of a if condition else b"
 	case s.this == "for" && !s.newline:
 		return "write list.map((x) => …) or list.filter((x) => …) instead of a comprehension"
-	case s.this == "*" && s.after == "*":
+	case s.before == "*" && strings.Contains(s.line, "**"):
 		return "write ...object instead of **object"
 	case s.this == ":" && (s.first == "try" || s.first == "finally" || s.first == "else"):
 		return "put what belongs to " + s.first + " between { and }"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -280,5 +281,107 @@ func TestBodiesThatAreNoCodeHaveWhatTheyHad(t *testing.T) {
 	}
 	if out := runBody(t, "console.log('x')", `{}`); out.Stdout != "" {
 		t.Errorf("printed %q", out.Stdout)
+	}
+}
+
+func TestParallelKeepsTheOrderOfWhatItIsGiven(t *testing.T) {
+	for _, c := range []struct{ code, want string }{
+		{"parallel([])", "[]"},
+		{"parallel([1, Promise.resolve(2), () => 3, async () => 4, () => Promise.resolve(5)])", "[1,2,3,4,5]"},
+		{"parallel([new Promise((r) => setTimeout(() => r('late'), 2)), 'early'])", `["late","early"]`},
+		{"parallel([() => crm.list({ a: 1 }), crm.list({ b: 1 })])", `[{"tool":"crm_list","arguments":{"a":1}},{"tool":"crm_list","arguments":{"b":1}}]`},
+		{"parallel([, 1])", "[null,1]"},
+		{"parallel([1, 2].map((n) => () => n + 1))", "[2,3]"},
+		{"const [a, b] = await parallel([1, 2])\na + b", "3"},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%s: got %s, want %s", c.code, got, c.want)
+		}
+	}
+}
+
+// The first failure counts, but what runs beside it is awaited, so that nothing goes
+// on behind.
+func TestParallelFailsOnceEverythingHasEnded(t *testing.T) {
+	const code = `let n = 0
+const slow = () => new Promise((r) => setTimeout(() => { n++; r() }, 2))
+try {
+  await parallel([slow, () => { throw new Error("first") }, slow, Promise.reject(new Error("second"))])
+} catch (e) {
+  return [e.message, n]
+}`
+	if got := runCode(t, code).Ended; got != `["first",2]` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCallsInParallelRunAtOnce(t *testing.T) {
+	var open atomic.Int32
+	together := make(chan struct{})
+	host := &fakeHost{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+		if open.Add(1) == 3 {
+			close(together)
+		}
+		select {
+		case <-together:
+		case <-ctx.Done():
+		}
+		return []byte("1"), ctx.Err()
+	}}
+	out := runWith(t, call(compiled(t, codeOf("await parallel([crm.list(), () => crm.list(), search_web()])")), ``), host)
+	if got := shown(out); got != "[1,1,1]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestContentOfToolsPassesThroughCode(t *testing.T) {
+	const text, image = `{"type":"text","text":"a page"}`, `{"type":"image","data":"AAAA","mimeType":"image/png"}`
+	for _, c := range []struct{ code, want string }{
+		{"await screenshot()", "content [" + text + "," + image + "] "},
+		{"screenshot()", "content [" + text + "," + image + "] "},
+		{"(await screenshot())[1]", "content [" + image + "] "},
+		{"(await screenshot()).filter((b) => b.type === 'image')", "content [" + image + "] "},
+		{"const s = await screenshot();\n[...s, ...s]", "content [" + text + "," + image + "," + text + "," + image + "] "},
+		{"({ title: 'x', shot: await screenshot() })", "content [" + image + `] {"title":"x","shot":[` + text + `,{"type":"image","block":0}]}`},
+		{"const [, a] = await screenshot();\n({ a, b: a, n: null, u: undefined })", "content [" + image + "," + image + `] {"a":{"type":"image","block":0},"b":{"type":"image","block":1},"n":null}`},
+		{"const [, a] = await screenshot();\n[1, a]", "content [" + image + `] [1,{"type":"image","block":0}]`},
+		{"(await screenshot())[0].text", `"a page"`},
+		{"({ deep: { shot: (await screenshot())[1] } })", `{"deep":{"shot":` + image + `}}`},
+		{"({ note: (await screenshot())[0] })", `{"note":` + text + `}`},
+		{"({ copy: { ...(await screenshot())[1] } })", `{"copy":` + image + `}`},
+		{"[{ type: 'text', text: 'mine' }]", `[{"type":"text","text":"mine"}]`},
+		{"await parallel([screenshot(), crm.list()])", "content [" + image + "] [[" + text + `,{"type":"image","block":0}],{"tool":"crm_list","arguments":{}}]`},
+		{"[[await screenshot()]]", "[[[" + text + "," + image + "]]]"},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.code, got, c.want)
+		}
+	}
+}
+
+func TestOnlyBlocksOfMCPAreContent(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   bool
+	}{
+		{`[{"type":"text","text":"a"}]`, true},
+		{`[{"type":"audio","data":"AA","mimeType":"audio/wav"}]`, true},
+		{`[{"type":"resource","resource":{"uri":"a:b","text":"c"}},{"type":"resource","resource":{"uri":"a:b","blob":"AA"}}]`, true},
+		{`[{"type":"resource_link","uri":"a:b","name":"c"}]`, true},
+		{`[{"type":"text","text":"a"},{"title":"b"}]`, false},
+		{`[{"type":"text"}]`, false},
+		{`[{"type":"image","data":"AA"}]`, false},
+		{`[{"type":"resource","resource":{"uri":"a:b"}}]`, false},
+		{`[{"type":"resource_link","uri":"a:b"}]`, false},
+		{`[{"type":"dog","text":"a"}]`, false},
+		{`[{"type":1}]`, false},
+		{`[]`, false},
+		{`{"type":"text","text":"a"}`, false},
+		{`["text"]`, false},
+	} {
+		out := runWith(t, call(compiled(t, codeOf("await crm.list()")), ``), &staticHost{[]byte(c.answer)})
+		if got := out.Result != nil && out.Result.Kind == Content; got != c.want {
+			t.Errorf("%s: content %t", c.answer, got)
+		}
 	}
 }

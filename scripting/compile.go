@@ -1,9 +1,11 @@
 package scripting
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"hash"
 	"strings"
+	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -14,58 +16,89 @@ import (
 const MaxBody = 64 << 10
 
 // Compile checks and compiles src. It returns a program unless the list holds
-// an error. All ranges are places in the file of src.Text, or in an imported file.
+// an error. Of a body with a syntax error the list holds the first one and
+// nothing about the meaning of the rest. All ranges are in the file of src.Text,
+// or in an imported file.
 func Compile(src Source) (*Program, diag.List) {
-	r := recovery{src: remembering(src), left: maxAgain}
+	src = tryingOnce(src)
+	text := src.Text.Body()
+	var removed *leftOut
 	if src.Kind == Code {
-		around := fenced(src.Text.Body())
-		r.text, r.removed = withoutImports(around.without(src.Text.Body()))
-		r.removed.fence = around
+		around := fenced(text)
+		text, removed = withoutImports(around.without(text))
+		removed.fence = around
 	}
-	program := r.run()
-	list := withoutEchoes(r.told.Sort())
-	if list.HasErrors() {
+	c := newCompilation(src, text, removed)
+	program := c.run()
+	switch {
+	case !c.broken || program != nil || src.Language != JS: // what can be parsed is JavaScript
+	case src.Kind == Code:
+		c, program = c.typed()
+	default:
+		c.suggestTypeScript()
+	}
+	list := c.list
+	if removed != nil {
+		list = append(list, removed.tellRemoved(src.Text)...)
+	}
+	if list = list.Sort(); list.HasErrors() {
 		return nil, list
 	}
 	return program, list
+}
+
+// tryingOnce returns the source with a trial that runs once, however often the
+// body is compiled.
+func tryingOnce(src Source) Source {
+	if src.Trial == nil {
+		return src
+	}
+	given := src
+	tried := sync.OnceValue(func() error { return given.Trial(given) })
+	src.Trial = func(Source) error { return tried() }
+	return src
 }
 
 // compilation is the work on one body.
 type compilation struct {
 	src  Source
 	list diag.List
-	// fatal are the places in list of what is an error unless there is a worse one (see
-	// [compilation.settle]).
-	fatal []int
-	// removed is what was left out of code, and text the code without it, at the
-	// same places. Of other bodies there is neither.
-	removed *leftOut
+	// broken says that list holds a syntax error and nothing else.
+	broken bool
+	// text is the body. In agent code, white space replaces what was removed.
 	text    string
+	removed *leftOut          // of agent code
 	tools   *toolNames        // see [compilation.names]
 	defined map[string]bool   // see [compilation.isDefined]
 	guesses map[string]string // see [compilation.guess]
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
 	origin        origin
-	// patches are what is compiled instead of texts with mistakes.
-	patches patches
-	// spots are the mistakes of syntax that were found, also those that are
-	// not told because they may come of what is left out.
-	spots []spot
-	// files are the imported files that were read, read is their size and that
+	// files are the imported files that were read; read is their size and that
 	// of the body.
 	files map[string]diag.Text
 	read  int
-	// cut says that the body could be cut into tokens.
-	cut bool
-	// stopped says that the tokens were reason enough to look no further.
-	stopped bool
-	// late says that the text could be parsed to its end.
-	late bool
+}
+
+func newCompilation(src Source, text string, removed *leftOut) *compilation {
+	return &compilation{src: src, text: text, removed: removed, digest: sha256.New(), meant: sha256.New()}
+}
+
+// typed compiles agent code that is not JavaScript as TypeScript: the agent does
+// not say which it writes. If it is neither, it is what can be read for more lines.
+func (c *compilation) typed() (*compilation, *Program) {
+	src := c.src
+	src.Language = TS
+	typed := newCompilation(src, c.text, c.removed)
+	program := typed.run()
+	if typed.broken && typed.list[0].Range.Start.Line <= c.list[0].Range.Start.Line {
+		return c, nil
+	}
+	return typed, program
 }
 
 func (c *compilation) run() *Program {
-	if size := len(c.src.Text.Body()); size > MaxBody {
+	if size := len(c.text); size > MaxBody {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == Code {
 			detail = "do it in several programs, of which each returns what the next one needs"
@@ -74,23 +107,21 @@ func (c *compilation) run() *Program {
 		return nil
 	}
 	c.hashSource()
-	text := c.body()
-	c.read = len(text)
-	features, refused := inspect(text, c.src.Language)
+	c.read = len(c.text)
+	features, refused := inspect(c.text, c.src.Language)
 	if refused != nil {
-		told := refused.diagnostic(c.src.Text)
-		if c.src.Kind == Code && strings.Contains(told.Summary, "import") {
-			told.Detail, _ = absentOfCode("require")
+		d := refused.diagnostic(c.src.Text)
+		if c.src.Kind == Code && strings.Contains(d.Summary, "import") {
+			d.Detail, _ = absentOfCode("require")
 		}
-		c.mistake(told, spot{at: refused.start, refused: refused})
+		c.reject(d)
 		return nil
 	}
-	c.cut = true
 	if len(features.exports) > 0 {
-		c.exporting(features.exports)
+		c.exporting(features.exports[0])
 		return nil
 	}
-	if c.stopped = c.early(features); c.stopped || !c.tried(features) {
+	if c.early(features) || !c.tried(features) {
 		return nil
 	}
 	if c.src.Language == TS || features.lowering || len(features.modules) > 0 {
@@ -98,7 +129,7 @@ func (c *compilation) run() *Program {
 			return nil
 		}
 	} else {
-		if len(text) > maxUnproven && !c.proven() {
+		if len(c.text) > maxUnproven && !c.proven() {
 			return nil
 		}
 		c.verbatim(features.await)
@@ -106,15 +137,10 @@ func (c *compilation) run() *Program {
 	return c.finish()
 }
 
-// body is the text to compile.
-func (c *compilation) body() string { return c.patches.of("", c.written()) }
-
-// written is the text without what is left out of code.
-func (c *compilation) written() string {
-	if c.removed != nil {
-		return c.text
-	}
-	return c.src.Text.Body()
+// reject reports syntax errors, and drops what was reported before: it may be
+// their consequence.
+func (c *compilation) reject(errors ...diag.Diagnostic) {
+	c.list, c.broken = errors, true
 }
 
 // names returns the names of the tools of code.
@@ -151,16 +177,14 @@ func (c *compilation) isDefined(name string) bool {
 	return c.defined[name]
 }
 
-// exporting tells words with which nothing can be exported.
-func (c *compilation) exporting(words []module) {
+// exporting reports the first word export, with which nothing can be exported.
+func (c *compilation) exporting(word module) {
 	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
 	summary := "a body exports nothing"
 	if c.src.Kind == Code {
 		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
 	}
-	for _, at := range words[:min(len(words), maxReports)] {
-		c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(at.start, at.end), Summary: summary, Detail: detail}, exportSpot(c.body(), at))
-	}
+	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.start, word.end), Summary: summary, Detail: detail})
 }
 
 // tried reports whether the body may be compiled in this process, and tells why
@@ -184,7 +208,7 @@ const maxUnproven = 4 << 10
 
 // proven reports whether the body is JavaScript, and tells what it is not.
 func (c *compilation) proven() bool {
-	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.body(), nil)}
+	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, nil)}
 	options := c.transformOptions()
 	options.Sourcemap = api.SourceMapNone
 	problems := api.Transform(files.entry.src, options).Errors

@@ -170,12 +170,11 @@
 // refuse each of them. A refusal of the whole ask with the code CAPABILITY is
 // told as a CapabilityError.
 //
-// # Mistakes
+// # Diagnostics
 //
-// All mistakes of a body and of what it imports are told at once. Where one of
-// them keeps a text from being parsed, the statement around it is left out, and
-// the rest is compiled again, as often as a budget of bytes allows. What may
-// come of that which was left out is not told.
+// A body with a syntax error is reported with that error alone: the first one,
+// with nothing about the meaning of the rest. So is each file that it imports.
+// Without syntax errors, all that is wrong is reported at once.
 //
 // # Time and chance
 //

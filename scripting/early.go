@@ -5,47 +5,50 @@ import (
 	"strings"
 
 	"github.com/dop251/goja/file"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // maxThorough is the size of a body of which everything is told at once,
 // whatever its tokens show: compiling it costs little more than they do.
 const maxThorough = 16 << 10
 
-// early tells some of what would be told of the names and the shape of a large
-// body once it is compiled: what the tokens alone leave no doubt of. Compiling
-// takes many times as long as cutting into tokens. It reports whether the body
-// is refused; what else there is to tell comes when that is mended.
+// early reports errors in the names and the shape of a large body that its
+// tokens prove, before the body is compiled: compiling takes many times as long
+// as cutting into tokens. It returns true if there are any; other errors are
+// reported once these are fixed.
 func (c *compilation) early(f features) (refused bool) {
 	text := c.src.Text
-	if len(text.Body()) <= maxThorough || len(f.modules) > 0 || len(c.patches) > 0 {
+	if len(text.Body()) <= maxThorough || len(f.modules) > 0 {
 		return false
 	}
-	s := c.scan(c.body())
+	s := c.scan()
 	if s == nil {
 		return false
 	}
+	if c.checkPrivate(s) {
+		return true
+	}
 	c.checkMembers(s.found)
 	c.checkNames(s.found)
-	c.checkPrivate(s)
 	if s.uncalled() {
 		c.uncalled(file.Idx(s.start + 1))
 	}
 	if c.list.HasErrors() {
 		return true
 	}
-	c.list, c.fatal = nil, nil // warnings, which are told once the body is compiled
+	c.list = nil // the compiled body repeats the warnings
 	return false
 }
 
-// scan returns what the tokens of a text say of names, and makes the body as it
-// stands where they are found. Nil says that the text cannot be read.
-func (c *compilation) scan(text string) *scan {
-	s := &scan{lexer: lexer{src: text, ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]lexeme{}, owned: map[string]bool{}}
+// scan returns what the tokens of the body say about names, or nil if it cannot
+// be read. Positions are those in the body itself.
+func (c *compilation) scan() *scan {
+	s := &scan{lexer: lexer{src: c.text, ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]lexeme{}, owned: map[string]bool{}}
 	if !s.run() {
 		return nil
 	}
-	c.origin = origin{text: c.src.Text, body: segment{length: len(text)}}
-	c.patches.hide(s.found)
+	c.origin = origin{text: c.src.Text, body: segment{length: len(c.text)}}
 	return s
 }
 
@@ -110,6 +113,8 @@ func (s *scan) token(t, next lexeme, depth int) {
 		s.hidden(t, next)
 	case t.member:
 		s.member(t, next)
+	case t.text == "globalThis":
+		s.found.refs[t.text] = file.Idx(t.start + 1)
 	case t.kind != tokenWord && t.kind != tokenKeyword || !s.watched(t.text):
 	case next.text != "(" && next.text != "." && next.text != "?.", !s.expression(t, next.text == "(", depth):
 		s.doubtful[t.text] = true
@@ -184,12 +189,21 @@ func (s *scan) uncalled() bool {
 	return async && len(tokens) == 3 && tokens[1].text == ")" && tokens[2].text == "}"
 }
 
-// checkPrivate refuses private names that no class declares.
-func (c *compilation) checkPrivate(s *scan) {
+// checkPrivate reports the first private name that no class declares.
+func (c *compilation) checkPrivate(s *scan) bool {
+	var first lexeme
 	for name, use := range s.private {
-		if !s.owned[name] && len(c.list) < maxReports {
-			c.fail(c.src.Text.Range(use.start, use.end), "script-syntax", fmt.Sprintf("private name %q must be declared in an enclosing class", name),
-				"add "+name+" to the class, or write the name without #")
+		if !s.owned[name] && (first.text == "" || use.start < first.start) {
+			first = use
 		}
 	}
+	if first.text == "" {
+		return false
+	}
+	c.reject(diag.Diagnostic{
+		Code: "script-syntax", Range: c.src.Text.Range(first.start, first.end),
+		Summary: fmt.Sprintf("private name %q must be declared in an enclosing class", first.text),
+		Detail:  "add " + first.text + " to the class, or write the name without #",
+	})
+	return true
 }

@@ -24,8 +24,9 @@ func mistakes(src Source, list diag.List) []string {
 
 // early returns what the tokens of a large body tell before it is lowered.
 func early(body string, language Language) []string {
-	c := compilation{src: typed(body, maxThorough)}
-	c.src.Language = language
+	src := typed(body, maxThorough)
+	src.Language = language
+	c := newCompilation(src, src.Text.Body(), nil)
 	found, refused := inspect(c.src.Text.Body(), language)
 	if refused != nil || !c.early(found) {
 		return nil

@@ -2,7 +2,11 @@ package scripting
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	mathrand "math/rand/v2"
 	"time"
 )
 
@@ -100,3 +104,69 @@ func (c Call) limits() Limits {
 	}
 	return l
 }
+
+// Kin are the calls that come of one call: those that it makes, and that these
+// make. Whoever of them waits for another may hold what that one needs, so that an
+// executor has room for them beside its bounds. It is safe for concurrent use.
+type Kin struct{ turn chan struct{} }
+
+// NewKin returns kin that are none yet.
+func NewKin() *Kin { return &Kin{make(chan struct{}, 1)} }
+
+// Turn waits until no other of the kin waits for room, so that a call which makes
+// many stands in line with one. done ends the turn. An error is that of ctx.
+func (k *Kin) Turn(ctx context.Context) (done func(), err error) {
+	select {
+	case k.turn <- struct{}{}:
+		return func() { <-k.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Workers are the processes of an executor at one moment.
+type Workers struct {
+	// Processes run calls. One that waits for the next call to need it is not counted.
+	Processes int
+	// Calls are under way in them; of these Computing do not wait for their host.
+	Calls, Computing int
+	// Lost counts processes that have ended before they were let go, by these causes:
+	// killed for a call that did not end, for the memory they had, or for what they said,
+	// and ended by themselves.
+	Lost, Overdue, Memory, Protocol, Crashed uint64
+	// Started counts the processes that were ever started.
+	Started uint64
+	// Waiting are the calls that wait to begin; Refused counts those that would have begun
+	// too late.
+	Waiting int
+	Refused uint64
+}
+
+// Staffed is an [Executor] that runs bodies in processes of their own.
+type Staffed interface {
+	Executor
+	Workers() Workers
+}
+
+// Seed is what all randomness of a call comes from, so that a replay repeats it.
+type Seed [32]byte
+
+// NewSeed returns a seed that nobody can foretell.
+func NewSeed() (s Seed) {
+	_, _ = rand.Read(s[:]) // which never fails
+	return s
+}
+
+// secret returns the stream of what crypto makes. What others show of a call
+// tells nothing about it.
+func (s Seed) secret() *mathrand.ChaCha8 { return mathrand.NewChaCha8(s.derive("mcpd crypto ")) }
+
+// public returns the stream of Math.random, which may be foretold by who knows
+// some of it.
+func (s Seed) public() *mathrand.PCG {
+	d := s.derive("mcpd math ")
+	return mathrand.NewPCG(binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:16]))
+}
+
+// derive returns a seed from which s cannot be found.
+func (s Seed) derive(purpose string) [32]byte { return sha256.Sum256(append([]byte(purpose), s[:]...)) }

@@ -1,14 +1,20 @@
 package scripting
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"hash"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/parser"
 	"github.com/dop251/goja/unistring"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // The body stands in a block of the function, so that its declarations may
@@ -29,10 +35,9 @@ func (c *compilation) verbatim(async bool) {
 	if line := text.Pos(0).Line; line > 1 {
 		start = strings.Repeat("\n", line-2) + start + "\n"
 	}
-	body := c.body()
 	c.origin = origin{
-		src: start + body + wrapperEnd, text: text,
-		body: segment{to: len(start), length: len(body)},
+		src: start + c.text + wrapperEnd, text: text,
+		body: segment{to: len(start), length: len(c.text)},
 	}
 }
 
@@ -60,7 +65,10 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	}
 	function := onlyFunction(tree)
 	if function == nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", "the "+c.what()+" ends before its end", "remove the bracket that closes more than was opened")
+		c.reject(diag.Diagnostic{
+			Code: "script-syntax", Range: c.src.Text.Range(0, 0),
+			Summary: "the " + c.what() + " ends before its end", Detail: "remove the bracket that closes more than was opened",
+		})
 		return nil, nil
 	}
 	return function, tree
@@ -88,7 +96,6 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 
 // program finishes a tree that is known to be sound.
 func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
-	c.late = true
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
@@ -98,11 +105,9 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	}
 	function.Async = awaits(function)
 	found := c.analyse(function)
-	c.patches.hide(found)
 	c.check(found)
 	c.checkGrowth(function.Body, found)
-	if len(c.patches) == 0 {
-		c.checkShape(function)
+	if !c.checkShape(function) {
 		c.checkReturns(function, found)
 	}
 	p := &Program{
@@ -127,7 +132,6 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	unfold(function.Body)
 	takes(function, p.parameters)
 	p.code = c.code(tree)
-	c.settle()
 	c.digest.Sum(p.hash[:0])
 	c.meant.Sum(p.meaning[:0])
 	return p
@@ -149,4 +153,71 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 		c.syntaxError(err)
 	}
 	return code
+}
+
+// unfold keeps the engine from computing constant expressions when it
+// compiles: it takes exponential time for 1 && 1 && …, and nothing could
+// interrupt 9n ** 9n ** 9n. A constant operand in a sequence of one is no
+// constant to it, and means the same. Literals with one sign stay constants.
+func unfold(n ast.Node) {
+	children(n, unfold)
+	switch n := n.(type) {
+	case *ast.BinaryExpression:
+		if constant(n.Left) {
+			n.Left = &ast.SequenceExpression{Sequence: []ast.Expression{n.Left}}
+		}
+	case *ast.UnaryExpression:
+		if _, nested := n.Operand.(*ast.UnaryExpression); nested && constant(n.Operand) {
+			n.Operand = &ast.SequenceExpression{Sequence: []ast.Expression{n.Operand}}
+		}
+	}
+}
+
+// constant reports whether the engine takes an expression to be a constant,
+// given that the expressions in it were unfolded.
+func constant(n ast.Expression) bool {
+	switch n := n.(type) {
+	case *ast.NumberLiteral, *ast.StringLiteral, *ast.BooleanLiteral, *ast.NullLiteral:
+		return true
+	case *ast.UnaryExpression:
+		return constant(n.Operand)
+	}
+	return false
+}
+
+// hashSource hashes everything that is known before imports are read.
+func (c *compilation) hashSource() {
+	s := c.src
+	start, end := s.Text.Pos(0), s.Text.Pos(len(s.Text.Body()))
+	objects, _ := json.Marshal(s.Objects)
+	inputs, _ := json.Marshal(s.Inputs)
+	for _, part := range []string{s.Name, s.Text.Body(), string(objects), string(inputs), string(s.Vars)} {
+		c.hashPart(part)
+	}
+	if len(s.Members) > 0 {
+		members, _ := json.Marshal(s.Members)
+		c.hashPart(string(members))
+	}
+	if len(s.BigInts) > 0 || s.BigIntResult {
+		places, _ := json.Marshal(s.BigInts)
+		c.hashPart(string(places) + strconv.FormatBool(s.BigIntResult))
+	}
+	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
+	for _, part := range []string{s.Text.File(), s.Path} {
+		writePart(c.digest, part)
+	}
+	for _, n := range []int{start.Line, start.Column, start.Byte, end.Line, end.Column, end.Byte} {
+		_ = binary.Write(c.digest, binary.LittleEndian, int64(n))
+	}
+}
+
+// hashPart adds a part to both hashes.
+func (c *compilation) hashPart(part string) {
+	writePart(c.digest, part)
+	writePart(c.meant, part)
+}
+
+func writePart(h hash.Hash, part string) {
+	_ = binary.Write(h, binary.LittleEndian, int64(len(part)))
+	h.Write([]byte(part))
 }

@@ -87,7 +87,7 @@ type gate struct {
 func inspect(text string, language Language) (features, *lexError) {
 	g := gate{lexer: lexer{src: text, ts: language == TS}}
 	if at := invalidUTF8(text); at >= 0 {
-		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8", harm: harmsBytes}
+		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8"}
 	}
 	for {
 		t := g.next()

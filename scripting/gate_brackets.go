@@ -1,5 +1,7 @@
 package scripting
 
+import "strings"
+
 // blame finds the bracket that is wrong where brackets do not match at the end
 // of the text, or where a line begins with one that closes another than it
 // should: the outermost of those that are left open.
@@ -9,7 +11,7 @@ func (g *gate) blame() {
 	case g.err == nil && len(g.braces) == 0:
 		return
 	case g.err == nil:
-	case g.err.harm != harmsBrackets || !beginsLine(g.src, g.err.start):
+	case !g.err.unmatched || !beginsLine(g.src, g.err.start):
 		return
 	default:
 		for wrong = len(g.braces) - 1; wrong >= 0 && closing(g.braces[wrong].kind) != g.src[g.err.start]; {
@@ -46,5 +48,20 @@ func (g *gate) adrift(t lexeme) {
 
 // neverClosed refuses a text because of a bracket.
 func (g *gate) neverClosed(open bracket) {
-	g.breaks(harmsBrackets, open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
+	g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
+}
+
+// beginsLine reports whether only white space precedes an offset on its line.
+func beginsLine(text string, offset int) bool {
+	start := strings.LastIndexByte(text[:offset], '\n') + 1
+	return strings.TrimSpace(text[start:offset]) == ""
+}
+
+// commands reports whether a word at the start of a line can only begin a statement.
+func commands(word string) bool {
+	switch word {
+	case "const", "let", "var", "if", "for", "while", "do", "switch", "try", "return", "throw", "break", "continue", "import", "export", "debugger":
+		return true
+	}
+	return false
 }

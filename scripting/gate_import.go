@@ -19,7 +19,7 @@ func (g *gate) imports(t lexeme) {
 	switch {
 	case t.kind == tokenKeyword && t.text == "import":
 		if !top {
-			g.breaks(harmsLine, t.start, t.end, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
+			g.fail(t.start, t.end, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
 			return
 		}
 		if g.unnamed(); g.err != nil {
@@ -31,7 +31,7 @@ func (g *gate) imports(t lexeme) {
 		}
 		g.importing = importOpen
 	case g.importing == importOpen && g.last.text == "import" && (t.text == "(" || t.text == "."):
-		g.breaks(harmsBytes, g.last.start, g.last.end, "import() and import.meta do not exist here", `write import { name } from "./file.js" instead`)
+		g.fail(g.last.start, g.last.end, "import() and import.meta do not exist here", `write import { name } from "./file.js" instead`)
 	case g.importing == importOpen && top && t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\''):
 		g.extend(t, importNamed)
 	case g.importing == importNamed && t.text == "with" && !t.newline:
@@ -50,7 +50,7 @@ func (g *gate) imports(t lexeme) {
 func (g *gate) unnamed() {
 	if g.importing == importOpen {
 		start := g.modules[len(g.modules)-1].start
-		g.breaks(harmsLine, start, start+len("import"), "this import names no file", `write import { name } from "./file.js"`)
+		g.fail(start, start+len("import"), "this import names no file", `write import { name } from "./file.js"`)
 	}
 }
 

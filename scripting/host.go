@@ -3,6 +3,7 @@ package scripting
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Host does for a script what the script may not do itself. Only bytes cross:
@@ -65,4 +66,13 @@ func (e *HostError) Error() string { return e.Code + ": " + e.Message }
 // HostErrorCodes returns all codes that a [HostError] may have.
 func HostErrorCodes() []string {
 	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability, Consent, Asks}
+}
+
+// MaxPayload is the most bytes of JSON that a body can pass to a [Host] at once.
+// More is refused as [TooLarge] before the host hears of it, and leaves nothing
+// in the journal.
+const MaxPayload = 23 << 20
+
+func tooLarge() *HostError {
+	return &HostError{Code: TooLarge, Message: fmt.Sprintf("what is passed is more than %d MiB as JSON", MaxPayload>>20)}
 }

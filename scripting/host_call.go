@@ -55,6 +55,25 @@ func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.V
 	return r.askUntil(nil, op, payload, read)
 }
 
+// errUnreadable is an answer of a host that is not what its operation answers.
+var errUnreadable = errors.New("the host's answer cannot be read")
+
+// askAndRead starts a host call and returns the promise of what read makes of
+// its answer.
+func (r *run) askAndRead(op string, payload []byte, read func(r *run, data []byte) (goja.Value, error)) goja.Value {
+	stack := r.at()
+	return r.ask(op, payload, func(a answer) (v, thrown goja.Value) {
+		if a.refusal != nil {
+			return nil, r.hostError(a.refusal, stack)
+		}
+		v, err := read(r, a.data)
+		if err != nil {
+			return nil, r.hostError(&HostError{Code: Unavailable, Message: errUnreadable.Error()}, stack)
+		}
+		return v, nil
+	})
+}
+
 // askUntil is ask of what is let go of when the signal is aborted: the promise
 // is rejected with the reason then. A nil signal never is.
 func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {

@@ -32,7 +32,8 @@ type lexeme struct {
 type lexError struct {
 	start, end      int
 	summary, detail string
-	harm            harm
+	// unmatched says that a closing bracket does not match the open one.
+	unmatched bool
 }
 
 // lexer cuts JavaScript or TypeScript into tokens without parsing it. It is
@@ -127,14 +128,6 @@ func (l *lexer) fail(start, end int, summary, detail string) {
 	l.at = len(l.src)
 }
 
-// breaks is fail for what is no bound but a mistake, and says what it spoils.
-func (l *lexer) breaks(what harm, start, end int, summary, detail string) {
-	first := l.err == nil
-	if l.fail(start, end, summary, detail); first {
-		l.err.harm = what
-	}
-}
-
 func (l *lexer) open(c byte) {
 	if len(l.braces) >= maxBrackets {
 		l.fail(l.at, l.at+1, "brackets nest too deep here", "at most 128 brackets may be open at once; move the inner part into a function or a variable")
@@ -151,12 +144,14 @@ func (l *lexer) open(c byte) {
 func (l *lexer) close(t *lexeme, c byte) {
 	t.kind = tokenClose
 	if len(l.braces) == 0 {
-		l.breaks(harmsBrackets, l.at, l.at+1, "this "+string(c)+" closes nothing", "remove it, or add the bracket that it should close")
+		l.fail(l.at, l.at+1, "this "+string(c)+" closes nothing", "remove it, or add the bracket that it should close")
+		l.err.unmatched = true
 		return
 	}
 	top := l.braces[len(l.braces)-1]
 	if c != closing(top.kind) {
-		l.breaks(harmsBrackets, l.at, l.at+1, "this "+string(c)+" does not match the "+opening(top.kind)+" before it", "close the brackets in the order in which they were opened")
+		l.fail(l.at, l.at+1, "this "+string(c)+" does not match the "+opening(top.kind)+" before it", "close the brackets in the order in which they were opened")
+		l.err.unmatched = true
 		return
 	}
 	l.braces = l.braces[:len(l.braces)-1]
@@ -193,7 +188,7 @@ func (l *lexer) template(t *lexeme) {
 			l.at++
 		}
 	}
-	l.breaks(harmsTemplate, t.start, t.start+1, "this template is never closed", "add the ` that ends it")
+	l.fail(t.start, t.start+1, "this template is never closed", "add the ` that ends it")
 }
 
 func (l *lexer) hole(t *lexeme) {
@@ -219,7 +214,7 @@ func (l *lexer) quoted(quote byte) {
 			}
 			l.at++
 			if l.digitAt(l.at) && (l.src[l.at] != '0' || l.digitAt(l.at+1)) {
-				l.breaks(harmsBytes, l.at-1, l.at+1, "this is no escape", `write \xNN for the character with the hexadecimal number NN`)
+				l.fail(l.at-1, l.at+1, "this is no escape", `write \xNN for the character with the hexadecimal number NN`)
 			}
 		case '\n', '\r':
 			l.unclosed(start, l.at, "add the "+string(quote)+" that ends it, or use a `template` for text of several lines")
@@ -231,20 +226,20 @@ func (l *lexer) quoted(quote byte) {
 
 // unclosed refuses a string that does not end on its line.
 func (l *lexer) unclosed(start, end int, detail string) {
-	quote, what := l.src[start:start+1], harmsLine
+	quote := l.src[start : start+1]
 	switch front := l.src[:start]; {
 	case strings.HasSuffix(front, quote+quote):
-		what, detail = harmsRest, "write text of several lines between backticks, as a `template`"
+		detail = "write text of several lines between backticks, as a `template`"
 	case start > 0 && isAlnum(front[start-1]) && strings.Contains(front[strings.LastIndexByte(front, '\n')+1:], quote):
 		detail = "a " + quote + " in a text ends it: write \\" + quote + " there, or other quotes around the text; or add the " + quote + " that is missing"
 	}
-	l.breaks(what, start, end, "this string is never closed", detail)
+	l.fail(start, end, "this string is never closed", detail)
 }
 
 // number reads what may follow a digit; whether it is a number is for the parser to say.
 func (l *lexer) number() {
 	if l.src[l.at] == '0' && l.digitAt(l.at+1) {
-		l.breaks(harmsBytes, l.at, l.at+2, "a number may not begin with 0", "write octal numbers like 0o17, and others without the 0")
+		l.fail(l.at, l.at+2, "a number may not begin with 0", "write octal numbers like 0o17, and others without the 0")
 	}
 	for start := l.at; l.at < len(l.src); {
 		c := l.src[l.at]

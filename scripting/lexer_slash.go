@@ -14,7 +14,7 @@ func (l *lexer) slash(t *lexeme) {
 		t.kind = tokenOperand
 		l.regexp()
 	case unclear:
-		l.breaks(harmsLine, l.at, l.at+1, "it is not clear whether this / begins a regular expression",
+		l.fail(l.at, l.at+1, "it is not clear whether this / begins a regular expression",
 			"put the regular expression, or what is divided, in parentheses")
 	}
 }
@@ -64,7 +64,7 @@ func (l *lexer) regexp() {
 	for l.at++; l.at < len(l.src); l.at++ {
 		switch c := l.src[l.at]; {
 		case c == '\n' || c == '\r':
-			l.breaks(harmsLine, start, l.at, "this regular expression is never closed", "add the / that ends it")
+			l.fail(start, l.at, "this regular expression is never closed", "add the / that ends it")
 			return
 		case c == '\\':
 			l.at++
@@ -82,7 +82,7 @@ func (l *lexer) regexp() {
 			return
 		}
 	}
-	l.breaks(harmsLine, start, len(l.src), "this regular expression is never closed", "add the / that ends it")
+	l.fail(start, len(l.src), "this regular expression is never closed", "add the / that ends it")
 }
 
 // flags reads the flags of a regular expression, none of which stands twice.
@@ -92,7 +92,7 @@ func (l *lexer) flags() {
 	flags := l.src[from:min(l.at, len(l.src))]
 	for i := range len(flags) {
 		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
-			l.breaks(harmsBytes, from, l.at, "a flag of this regular expression stands twice", "remove one of the two")
+			l.fail(from, l.at, "a flag of this regular expression stands twice", "remove one of the two")
 			return
 		}
 	}

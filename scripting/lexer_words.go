@@ -16,7 +16,7 @@ func (l *lexer) word() {
 		case strings.HasPrefix(rest, `\u{`):
 			end := strings.IndexByte(rest, '}')
 			if end < 0 || end > 12 {
-				l.breaks(harmsLine, l.at, l.at+3, "this escape is never closed", "write \\u{…} with up to 6 hexadecimal digits")
+				l.fail(l.at, l.at+3, "this escape is never closed", "write \\u{…} with up to 6 hexadecimal digits")
 				return
 			}
 			l.at += end + 1
@@ -49,7 +49,7 @@ func (l *lexer) skipSpace() (newline bool) {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				l.breaks(harmsRest, l.at, l.at+2, "this comment is never closed", "add the */ that ends it")
+				l.fail(l.at, l.at+2, "this comment is never closed", "add the */ that ends it")
 				return newline
 			}
 			newline = newline || strings.ContainsAny(rest[:end+2], "\n\r\u2028\u2029")

@@ -24,7 +24,7 @@ type setting struct {
 func settingOf(text string, at int, message string) setting {
 	at = min(at, len(text))
 	s := setting{message: message, this: text[at:wordEnd(text, at)]}
-	end := behindSpace(text, at)
+	end := len(strings.TrimRight(text[:at], " \t\r\n"))
 	s.before = lastWord(text[:end])
 	s.newline, s.glued = strings.Contains(text[end:at], "\n"), end == at
 	rest := strings.TrimLeft(text[at+len(s.this):], " \t\r\n")

@@ -28,7 +28,7 @@ func (c *compilation) lower(f features) bool {
 		c.tooLarge()
 		return false
 	}
-	entry := newEntry(c.src.Text, c.body(), f.modules)
+	entry := newEntry(c.src.Text, c.text, f.modules)
 	var code, sourceMap []byte
 	var problems []api.Message
 	files := &modules{compilation: c, entry: entry}
@@ -130,6 +130,8 @@ type entry struct {
 	text     diag.Text
 	body     string
 	segments []segment
+	// imports is where the import declarations begin in src.
+	imports int
 }
 
 func newEntry(text diag.Text, body string, modules []module) *entry {
@@ -144,6 +146,7 @@ func newEntry(text diag.Text, body string, modules []module) *entry {
 	}
 	e.copy(&b, from, len(body))
 	b.WriteString(loweredEnd)
+	e.imports = b.Len()
 	for _, m := range modules {
 		e.copy(&b, m.start, m.end)
 		b.WriteString("\n")
@@ -155,6 +158,13 @@ func newEntry(text diag.Text, body string, modules []module) *entry {
 func (e *entry) copy(b *strings.Builder, from, to int) {
 	e.segments = append(e.segments, segment{to: b.Len(), from: from, length: to - from})
 	b.WriteString(e.body[from:to])
+}
+
+// importsAlone returns src with white space for the body. The import
+// declarations keep their places.
+func (e *entry) importsAlone() string {
+	end := e.imports - len(loweredEnd)
+	return loweredStart + blank(e.src[len(loweredStart):end]) + e.src[end:]
 }
 
 // blank returns white space with the same lines as s.

@@ -24,6 +24,18 @@ func (r *run) method(o *goja.Object, name string, f native) {
 	}
 }
 
+// grants returns an object with one member for each grant of a kind, unless the
+// body cannot reach it.
+func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.objects {
+		if granted.Kind == kind && r.program.mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, make(r, granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
+}
+
 // implicit adds a function that the language calls without naming it, such as toString.
 func (r *run) implicit(o *goja.Object, name string, f native) {
 	_ = o.DefineDataProperty(name, r.function(name, f), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)

@@ -29,7 +29,6 @@ var generic = []meaning{
 	{"Unexpected string", missingToken},
 	{"Unexpected number", missingToken},
 	{"Unexpected end of", "something before it is not finished"},
-	{"Unterminated", "close it, or write a backslash in front of the sign to match it as it is"},
 }
 
 // advice is what to do about the messages of both compilers that hold a text.

@@ -39,17 +39,13 @@ type modules struct {
 	bytes int
 }
 
-// bundle joins the body and all that it imports into one source.
+// bundle joins the body and all that it imports into one source. Behind a syntax
+// error in the body the imported files are checked alone.
 func (m *modules) bundle() (code, sourceMap []byte, problems []api.Message) {
-	options := m.compilation.transformOptions()
-	result := api.Build(api.BuildOptions{
-		Stdin:  &api.StdinOptions{Contents: m.entry.src, Sourcefile: entryPath, Loader: m.compilation.loader()},
-		Bundle: true, Write: false, Outfile: "/body.js", AbsWorkingDir: "/",
-		Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: options.Target, Supported: options.Supported,
-		Sourcemap: options.Sourcemap, SourcesContent: options.SourcesContent, TsconfigRaw: options.TsconfigRaw,
-		LogLevel: options.LogLevel, LogLimit: options.LogLimit, Charset: options.Charset, LegalComments: options.LegalComments,
-		Plugins: []api.Plugin{{Name: namespace, Setup: m.setup}},
-	})
+	result := m.build(m.entry.src)
+	if slices.ContainsFunc(result.Errors, func(p api.Message) bool { return isSyntax(p) && p.Location.File == entryPath }) {
+		return nil, nil, append(result.Errors, m.build(m.entry.importsAlone()).Errors...)
+	}
 	if len(result.Errors) > 0 {
 		return nil, nil, result.Errors
 	}
@@ -61,6 +57,24 @@ func (m *modules) bundle() (code, sourceMap []byte, problems []api.Message) {
 		}
 	}
 	return code, sourceMap, nil
+}
+
+func (m *modules) build(src string) api.BuildResult {
+	options := m.compilation.transformOptions()
+	return api.Build(api.BuildOptions{
+		Stdin:  &api.StdinOptions{Contents: src, Sourcefile: entryPath, Loader: m.compilation.loader()},
+		Bundle: true, Write: false, Outfile: "/body.js", AbsWorkingDir: "/",
+		Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: options.Target, Supported: options.Supported,
+		Sourcemap: options.Sourcemap, SourcesContent: options.SourcesContent, TsconfigRaw: options.TsconfigRaw,
+		LogLevel: options.LogLevel, LogLimit: options.LogLimit, Charset: options.Charset, LegalComments: options.LegalComments,
+		Plugins: []api.Plugin{{Name: namespace, Setup: m.setup}},
+	})
+}
+
+// isSyntax reports whether a message is of the parser, and not of an import that
+// cannot be resolved.
+func isSyntax(p api.Message) bool {
+	return p.Location != nil && p.PluginName == "" && !strings.HasPrefix(p.Text, "No matching export")
 }
 
 func (m *modules) setup(build api.PluginBuild) {
@@ -96,19 +110,11 @@ func (m *modules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	body := m.compilation.patches.of(args.Path, text.Body())
-	_, refused := inspect(body, language)
-	if refused != nil {
-		found := unreadable{refused.diagnostic(text), spot{file: args.Path, at: refused.start, refused: refused}}
-		return api.OnLoadResult{Errors: []api.Message{{Text: refused.summary, Detail: found}}}, nil
+	body := text.Body()
+	if _, refused := inspect(body, language); refused != nil {
+		return api.OnLoadResult{Errors: []api.Message{{Text: refused.summary, Detail: refused.diagnostic(text)}}}, nil
 	}
 	return api.OnLoadResult{Contents: &body, Loader: loader}, nil
-}
-
-// unreadable is a file that could not be cut into tokens.
-type unreadable struct {
-	told diag.Diagnostic
-	spot spot
 }
 
 // loaderOf returns how a file is compiled, by the end of its name.
@@ -132,6 +138,9 @@ func (m *modules) read(name string) (diag.Text, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if text, known := m.files[name]; known {
+		return text, nil
+	}
 	if m.bytes > maxImports {
 		return diag.Text{}, errTooMuch // without reading it
 	}
@@ -171,51 +180,55 @@ func (m *modules) hash() {
 	}
 }
 
-// report tells the compiler's errors at the places where the author wrote them.
+// report rejects the body for the compiler's errors, at the places where the
+// author wrote them: the first syntax error of each file, and every import that
+// is wrong.
 func (m *modules) report(problems []api.Message) {
 	c := m.compilation
+	var list diag.List
+	reported := map[string]bool{}
 	for _, p := range problems[:min(len(problems), maxReports)] {
-		if found, ok := p.Detail.(unreadable); ok {
-			c.mistake(found.told, found.spot)
+		if refused, ok := p.Detail.(diag.Diagnostic); ok {
+			list = append(list, refused)
 			continue
 		}
-		at, spot, ok := m.place(p.Location)
+		if isSyntax(p) {
+			if reported[p.Location.File] {
+				continue
+			}
+			reported[p.Location.File] = true
+		}
+		at, ok := m.place(p.Location)
 		if !ok && p.Location != nil {
-			c.endsEarly()
+			list = append(list, c.endsEarly())
 			continue
 		}
-		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(strings.ReplaceAll(firstLine(p.Text), `"`+namespace+":", `"`)), Range: at}
+		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(strings.ReplaceAll(firstLine(p.Text), `"`+namespace+":", `"`)), Range: at.Range()}
 		for _, note := range p.Notes {
-			if where, _, ok := m.place(note.Location); ok {
-				d.Notes = append(d.Notes, diag.Note{Range: where, Message: plain(note.Text)})
+			if where, ok := m.place(note.Location); ok {
+				d.Notes = append(d.Notes, diag.Note{Range: where.Range(), Message: plain(note.Text)})
 			} else if d.Detail == "" {
 				d.Detail = plain(note.Text)
 			}
 		}
-		d.Detail = cmp.Or(d.Detail, c.advise(p.Text, spot))
-		spot.sure = !stopsParser(p.Text)
-		c.mistake(d, spot)
+		d.Detail = cmp.Or(d.Detail, c.advise(p.Text, at.text.Body(), at.start))
+		list = append(list, d)
 	}
+	c.reject(list...)
 }
 
-// stopsParser reports whether a message is of what the compiler could not read.
-func stopsParser(message string) bool {
-	return strings.HasPrefix(message, "Expected") || strings.HasPrefix(message, "Unexpected") || strings.HasPrefix(message, "Unterminated")
-}
-
-// place returns where the author wrote what the compiler speaks of, and false
-// when that is nowhere.
-func (m *modules) place(at *api.Location) (diag.Range, spot, bool) {
+// place returns where the author wrote what a location of the compiler means,
+// and false if the author did not write it.
+func (m *modules) place(at *api.Location) (place, bool) {
 	if at == nil {
-		return m.compilation.src.Text.Range(0, 0), spot{}, false
+		return place{text: m.compilation.src.Text}, false
 	}
-	name := strings.TrimPrefix(at.File, namespace+":")
-	if text, ok := m.files[name]; ok {
-		offset := byteOffset(m.compilation.patches.of(name, text.Body()), at)
-		return text.Range(offset, offset+max(1, at.Length)), spot{file: name, at: offset}, true
+	if text, ok := m.files[strings.TrimPrefix(at.File, namespace+":")]; ok {
+		offset := byteOffset(text.Body(), at)
+		return place{text, offset, offset + max(1, at.Length)}, true
 	}
 	offset, ok := m.entry.offset(byteOffset(m.entry.src, at))
-	return m.entry.text.Range(offset, offset+max(1, at.Length)), spot{at: offset}, ok && offset < len(m.entry.body)
+	return place{m.entry.text, offset, offset + max(1, at.Length)}, ok && offset < len(m.entry.body)
 }
 
 // byteOffset returns the offset of a place that is told as a line from 1 and a

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -38,16 +39,7 @@ type execAnswer struct {
 // execute starts a program and returns the promise of how it ends.
 func (r *run) execute(grant string, params goja.Value) goja.Value {
 	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
-	stack := r.at()
-	return r.ask("exec.run", mustJSON(request), func(a answer) (v, thrown goja.Value) {
-		if a.refusal != nil {
-			return nil, r.hostError(a.refusal, stack)
-		}
-		if ended, ok := r.execEnded(a.data); ok {
-			return ended, nil
-		}
-		return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
-	})
+	return r.askAndRead("exec.run", mustJSON(request), (*run).execEnded)
 }
 
 // execParams reads the values of parameters: texts and whole numbers.
@@ -83,25 +75,28 @@ func (r *run) execParam(grant, name string, v goja.Value) string {
 
 // execEnded makes what a script sees of a program that has ended: code, stdout,
 // stderr, and bytes(), which are those of stdout.
-func (r *run) execEnded(data []byte) (*goja.Object, bool) {
+func (r *run) execEnded(data []byte) (goja.Value, error) {
 	var told execAnswer
 	if json.Unmarshal(data, &told) != nil || told.Code == nil {
-		return nil, false
+		return nil, errUnreadable
 	}
-	stdout, ok1 := outputOf(told.Stdout, told.Stdout64)
-	stderr, ok2 := outputOf(told.Stderr, told.Stderr64)
+	stdout, err1 := outputOf(told.Stdout, told.Stdout64)
+	stderr, err2 := outputOf(told.Stderr, told.Stderr64)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, err
+	}
 	o := r.rt.NewObject()
 	_ = o.Set("code", *told.Code)
 	_ = o.Set("stdout", bodyText(stdout))
 	_ = o.Set("stderr", bodyText(stderr))
 	r.method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.newBytes([]byte(stdout)) })
-	return o, ok1 && ok2
+	return o, nil
 }
 
-func outputOf(text, encoded string) (output string, ok bool) {
+func outputOf(text, encoded string) (string, error) {
 	if encoded == "" {
-		return text, true
+		return text, nil
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
-	return string(data), err == nil
+	return string(data), err
 }

@@ -11,28 +11,20 @@ import (
 )
 
 // makeFS makes fs: one object for every grant.
-func (r *run) makeFS() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == "fs" && r.program.mentions(granted.Name) {
-			_ = o.DefineDataProperty(granted.Name, r.makeFolder(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
-		}
-	}
-	return o
-}
+func (r *run) makeFS() *goja.Object { return r.grants("fs", (*run).makeFolder) }
 
 // makeFolder makes fs.NAME, without what writes where the grant does not let it.
 func (r *run) makeFolder(grant string) *goja.Object {
 	o := r.rt.NewObject()
-	r.fileMethod(o, grant, "readText", r.readText, "tail", "max")
-	r.fileMethod(o, grant, "readBytes", r.readData, "tail", "max")
-	r.fileMethod(o, grant, "lines", r.readLines, "from", "max")
-	r.fileMethod(o, grant, "list", r.readEntries)
-	r.fileMethod(o, grant, "stat", r.readStat)
+	r.fileMethod(o, grant, "readText", (*run).readText, "tail", "max")
+	r.fileMethod(o, grant, "readBytes", (*run).readData, "tail", "max")
+	r.fileMethod(o, grant, "lines", (*run).readLines, "from", "max")
+	r.fileMethod(o, grant, "list", (*run).readEntries)
+	r.fileMethod(o, grant, "stat", (*run).readStat)
 	if !slices.Contains(r.program.objects, Object{"fs.write", grant}) {
 		return o
 	}
-	nothing := func(*fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
+	nothing := func(*run, *fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
 	r.fileMethod(o, grant, "writeText", nothing)
 	r.fileMethod(o, grant, "writeBytes", nothing)
 	r.fileMethod(o, grant, "remove", nothing)
@@ -68,7 +60,16 @@ type fileEntry struct {
 
 // fileMethod adds a method that is answered with what read makes of an answer;
 // false is one that it cannot read.
-func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*fileAnswer) (goja.Value, bool), options ...string) {
+func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*run, *fileAnswer) (goja.Value, bool), options ...string) {
+	readAnswer := func(r *run, data []byte) (goja.Value, error) {
+		var told fileAnswer
+		if json.Unmarshal(data, &told) == nil {
+			if v, ok := read(r, &told); ok {
+				return v, nil
+			}
+		}
+		return nil, errUnreadable
+	}
 	r.method(o, name, func(c goja.FunctionCall) goja.Value {
 		what := "fs." + grant + "." + name
 		request := fileRequest{Grant: grant, Path: r.filePath(what, name, c.Argument(0))}
@@ -78,19 +79,7 @@ func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*fileAnsw
 		default:
 			r.fileOptions(&request, what, c.Argument(1), options)
 		}
-		stack := r.at()
-		return r.ask("fs."+name, mustJSON(request), func(a answer) (v, thrown goja.Value) {
-			if a.refusal != nil {
-				return nil, r.hostError(a.refusal, stack)
-			}
-			var told fileAnswer
-			if json.Unmarshal(a.data, &told) == nil {
-				if v, ok := read(&told); ok {
-					return v, nil
-				}
-			}
-			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
-		})
+		return r.askAndRead("fs."+name, mustJSON(request), readAnswer)
 	})
 }
 

@@ -12,15 +12,7 @@ import (
 )
 
 // makeHTTP makes http: one object for every grant.
-func (r *run) makeHTTP() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == "http" && r.program.mentions(granted.Name) {
-			_ = o.DefineDataProperty(granted.Name, r.makeClient(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
-		}
-	}
-	return o
-}
+func (r *run) makeHTTP() *goja.Object { return r.grants("http", (*run).makeClient) }
 
 // makeClient makes http.NAME: get, post, put, patch and delete(url, options),
 // and request(method, url, options).
@@ -201,11 +193,11 @@ func (r *run) setBody(request *httpRequest, v goja.Value) {
 func (r *run) response(data []byte) (*goja.Object, *HostError) {
 	var answer httpResponse
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return nil, &HostError{Code: Unavailable, Message: "the host's answer cannot be read"}
+		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
 	body, err := answer.bytes()
 	if err != nil {
-		return nil, &HostError{Code: Unavailable, Message: "the host's answer cannot be read"}
+		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
 	o, headers := r.rt.NewObject(), r.rt.NewObject()
 	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {

@@ -12,15 +12,7 @@ import (
 )
 
 // makeKV makes kv: one object for every grant.
-func (r *run) makeKV() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == "kv" && r.program.mentions(granted.Name) {
-			_ = o.DefineDataProperty(granted.Name, r.makeKept(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
-		}
-	}
-	return o
-}
+func (r *run) makeKV() *goja.Object { return r.grants("kv", (*run).makeKept) }
 
 // kvMethods are the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
@@ -68,26 +60,25 @@ type kvAnswer struct {
 // makeKept makes kv.NAME.
 func (r *run) makeKept(grant string) *goja.Object {
 	o := r.rt.NewObject()
-	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(kvAnswer) (goja.Value, error)) {
+	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*run, []byte) (goja.Value, error)) {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
 			key := r.keptText(grant, "the key", c.Argument(0))
 			request := kvRequest{Grant: grant, Key: &key}
 			if fill != nil {
 				fill(&request, c)
 			}
-			return r.askKept(name, request, read)
+			return r.askAndRead("kv."+name, request.encoded(), read)
 		})
 	}
-	done := func(a kvAnswer) (goja.Value, error) { return r.rt.ToValue(a.Done), nil }
-	keyed("get", nil, r.keptValue)
-	keyed("delete", nil, done)
-	keyed("put", r.fillPut, done)
-	keyed("cas", r.fillCAS, done)
-	keyed("incr", r.fillIncr, r.keptValue)
+	keyed("get", nil, (*run).keptValue)
+	keyed("delete", nil, (*run).keptDone)
+	keyed("put", r.fillPut, (*run).keptDone)
+	keyed("cas", r.fillCAS, (*run).keptDone)
+	keyed("incr", r.fillIncr, (*run).keptValue)
 	r.method(o, "list", func(c goja.FunctionCall) goja.Value {
 		request := kvRequest{Grant: grant}
 		r.fillList(&request, c)
-		return r.askKept("list", request, r.keptKeys)
+		return r.askAndRead("kv.list", request.encoded(), (*run).keptKeys)
 	})
 	return o
 }
@@ -209,25 +200,6 @@ func escapesHalf(text []byte) bool {
 	return false
 }
 
-// askKept starts an operation and returns the promise of what read makes of its answer.
-func (r *run) askKept(name string, request kvRequest, read func(kvAnswer) (goja.Value, error)) goja.Value {
-	stack := r.at()
-	return r.ask("kv."+name, request.encoded(), func(a answer) (v, thrown goja.Value) {
-		if a.refusal != nil {
-			return nil, r.hostError(a.refusal, stack)
-		}
-		var answered kvAnswer
-		err := json.Unmarshal(a.data, &answered)
-		if err == nil {
-			v, err = read(answered)
-		}
-		if err != nil {
-			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
-		}
-		return v, nil
-	})
-}
-
 // encoded returns the payload. Values take the bytes that their own JSON has.
 func (k kvRequest) encoded() []byte {
 	var out bytes.Buffer
@@ -238,14 +210,30 @@ func (k kvRequest) encoded() []byte {
 }
 
 // keptValue returns what a key holds, undefined when that is nothing.
-func (r *run) keptValue(a kvAnswer) (goja.Value, error) {
+func (r *run) keptValue(data []byte) (goja.Value, error) {
+	var a kvAnswer
+	if err := json.Unmarshal(data, &a); err != nil {
+		return nil, err
+	}
 	if a.Value == nil {
 		return goja.Undefined(), nil
 	}
 	return r.decode(string(a.Value))
 }
 
-func (r *run) keptKeys(a kvAnswer) (goja.Value, error) {
+// keptDone returns whether a key was changed.
+func (r *run) keptDone(data []byte) (goja.Value, error) {
+	var a kvAnswer
+	err := json.Unmarshal(data, &a)
+	return r.rt.ToValue(a.Done), err
+}
+
+// keptKeys returns a list of keys.
+func (r *run) keptKeys(data []byte) (goja.Value, error) {
+	var a kvAnswer
+	if err := json.Unmarshal(data, &a); err != nil {
+		return nil, err
+	}
 	keys := make([]any, len(a.Keys))
 	for i, key := range a.Keys {
 		keys[i] = key

@@ -15,15 +15,7 @@ import (
 )
 
 // makeSQL makes sql: one object for every grant.
-func (r *run) makeSQL() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == "sql" && r.program.mentions(granted.Name) {
-			_ = o.DefineDataProperty(granted.Name, r.makeDatabase(granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
-		}
-	}
-	return o
-}
+func (r *run) makeSQL() *goja.Object { return r.grants("sql", (*run).makeDatabase) }
 
 // makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
 // what runs statements elsewhere.
@@ -39,7 +31,7 @@ func (r *run) makeDatabase(grant string) *goja.Object {
 			panic(r.typeError(what + "(path): the path must be a string"))
 		}
 		path := c.Argument(0).String()
-		return r.askDatabase("open", sqlRequest{Grant: grant, Path: &path}, func([]byte) (goja.Value, error) {
+		return r.askAndRead("sql.open", mustJSON(sqlRequest{Grant: grant, Path: &path}), func(r *run, _ []byte) (goja.Value, error) {
 			opened := r.rt.NewObject()
 			r.statements(opened, grant, &path)
 			return opened, nil
@@ -51,19 +43,19 @@ func (r *run) makeDatabase(grant string) *goja.Object {
 // statements adds query(statement, params) and, where the grant lets rows be
 // changed, exec(statement, params).
 func (r *run) statements(o *goja.Object, grant string, path *string) {
-	add := func(name string, read func([]byte) (goja.Value, error)) {
+	add := func(name string, read func(*run, []byte) (goja.Value, error)) {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
 			what := "sql." + grant + "." + name
 			if _, text := c.Argument(0).(goja.String); !text {
 				panic(r.typeError(what + "(statement, params): the statement must be the name of a statement block"))
 			}
 			request := sqlRequest{Grant: grant, Path: path, Statement: c.Argument(0).String(), Params: r.sqlParams(what, c.Argument(1))}
-			return r.askDatabase(name, request, read)
+			return r.askAndRead("sql."+name, mustJSON(request), read)
 		})
 	}
-	add("query", r.readRows)
+	add("query", (*run).readRows)
 	if slices.Contains(r.program.objects, Object{"sql.write", grant}) {
-		add("exec", r.readChanges)
+		add("exec", (*run).readChanges)
 	}
 }
 
@@ -121,22 +113,6 @@ func (r *run) sqlParam(what string, v goja.Value) any {
 		panic(r.typeError(what + " must be a number that is finite"))
 	}
 	panic(r.typeError(what + " must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates"))
-}
-
-// askDatabase starts an operation and returns the promise of what read makes of
-// its answer.
-func (r *run) askDatabase(name string, request sqlRequest, read func([]byte) (goja.Value, error)) goja.Value {
-	stack := r.at()
-	return r.ask("sql."+name, mustJSON(request), func(a answer) (v, thrown goja.Value) {
-		if a.refusal != nil {
-			return nil, r.hostError(a.refusal, stack)
-		}
-		v, err := read(a.data)
-		if err != nil {
-			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
-		}
-		return v, nil
-	})
 }
 
 // readRows makes a list of objects, whose members are the columns.

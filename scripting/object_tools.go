@@ -22,8 +22,7 @@ type toolSet struct {
 	made map[string]goja.Value
 }
 
-// makeTools makes tools. Its prototype has no names, so that nothing is a member
-// of it that is not granted; it is there for those who take tools for text.
+// makeTools makes tools. Nothing is a member of it that is not granted.
 func (r *run) makeTools() *goja.Object {
 	set := &toolSet{r: r, made: map[string]goja.Value{}}
 	for _, granted := range r.program.objects {
@@ -31,11 +30,16 @@ func (r *run) makeTools() *goja.Object {
 			set.patterns = append(set.patterns, granted.Name)
 		}
 	}
-	nameless := r.rt.CreateObject(nil)
-	noText := r.function("", func(goja.FunctionCall) goja.Value { panic(r.typeError("tools is no text; write tools.NAME(args)")) })
-	_ = nameless.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
-	o := r.rt.NewDynamicObject(set)
-	_ = o.SetPrototype(nameless)
+	return r.nameless(set, "tools is no text; write tools.NAME(args)")
+}
+
+// nameless returns an object that has no members but its own. As text it throws.
+func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
+	prototype := r.rt.CreateObject(nil)
+	noText := r.function("", func(goja.FunctionCall) goja.Value { panic(r.typeError(asText)) })
+	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	o := r.rt.NewDynamicObject(members)
+	_ = o.SetPrototype(prototype)
 	return o
 }
 
@@ -107,17 +111,7 @@ func (r *run) callTool(name string, arguments goja.Value) goja.Value {
 
 // askValue starts an operation whose answer is a value, and returns the promise of it.
 func (r *run) askValue(op string, request any) goja.Value {
-	stack := r.at()
-	return r.ask(op, mustJSON(request), func(a answer) (v, thrown goja.Value) {
-		if a.refusal != nil {
-			return nil, r.hostError(a.refusal, stack)
-		}
-		v, err := r.decode(string(a.data))
-		if err != nil {
-			return nil, r.hostError(&HostError{Code: Unavailable, Message: "the host's answer cannot be read"}, stack)
-		}
-		return v, nil
-	})
+	return r.askAndRead(op, mustJSON(request), func(r *run, data []byte) (goja.Value, error) { return r.decode(string(data)) })
 }
 
 // namedArguments returns the arguments of a function as JSON, nil where there are
@@ -166,4 +160,39 @@ func (c *compilation) checkTool(m member) {
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("tools.%s is not granted", m.name), Detail: detail,
 	}, m.start, m.end)
+}
+
+// makeModules makes modules: one object for every grant, with the functions that
+// the body can reach.
+func (r *run) makeModules() *goja.Object { return r.grants("modules", (*run).makeModule) }
+
+// moduleRequest is the payload of the operation module. Arguments are an object,
+// or absent.
+type moduleRequest struct {
+	Module    string          `json:"module"`
+	Function  string          `json:"function"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// makeModule makes modules.NAME.
+func (r *run) makeModule(name string) *goja.Object {
+	o := r.rt.NewObject()
+	for _, f := range r.program.objects {
+		if f.Kind != "modules."+name {
+			continue
+		}
+		r.method(o, f.Name, func(c goja.FunctionCall) goja.Value {
+			arguments := r.namedArguments("modules."+name+"."+f.Name, c.Argument(0))
+			return r.askValue("module", moduleRequest{Module: name, Function: f.Name, Arguments: arguments})
+		})
+	}
+	return o
+}
+
+// moduleMembers returns the functions of modules.NAME, and nil for every other object.
+func (c *compilation) moduleMembers(object string) []string {
+	if !strings.HasPrefix(object, "modules.") {
+		return nil
+	}
+	return c.granted(object)
 }

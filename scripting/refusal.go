@@ -3,17 +3,19 @@ package scripting
 import (
 	"cmp"
 	"errors"
+	"path"
 	"strings"
 	"unicode"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
+	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/mcpd/mcpd/diag"
 )
 
-// syntaxError tells the first mistake that the engine found; those behind it
-// are mostly its consequences.
+// syntaxError reports the first error that the engine found; the others are
+// mostly its consequences.
 func (c *compilation) syntaxError(err error) {
 	var found parser.ErrorList
 	var late *goja.CompilerSyntaxError
@@ -28,61 +30,70 @@ func (c *compilation) syntaxError(err error) {
 			offset = late.Offset
 		}
 	}
-	at, ok := c.origin.at(offset)
+	text, at, ok := c.origin.trace(offset)
 	if !ok || !c.origin.lowered && offset >= c.origin.body.to+c.origin.body.length {
-		c.endsEarly()
+		c.reject(c.endsEarly())
 		return
 	}
-	where := c.spotOf(offset)
-	where.sure = !stopsParser(message)
-	detail := c.advise(message, where)
+	where := callee(text, at).Range()
+	detail := c.advise(message, text.Body(), at)
 	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
 		detail = "write async in front of the function around it, which is what await stands in"
 	}
-	c.mistake(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: cmp.Or(c.adviseObject(at), detail), Range: at}, where)
+	c.reject(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: cmp.Or(c.adviseObject(where), detail), Range: where})
 }
 
-// endsEarly tells a mistake that shows only behind the end of the body.
-func (c *compilation) endsEarly() {
-	end := len(strings.TrimRightFunc(c.body(), unicode.IsSpace))
-	c.mistake(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
-		Summary: "the " + c.what() + " ends where more is expected", Detail: "something in front of its end is not finished"}, spot{at: max(0, end-1)})
-}
-
-// mistake tells a mistake of syntax, unless it may come of what is left out.
-func (c *compilation) mistake(d diag.Diagnostic, s spot) {
-	c.spots = append(c.spots, s)
-	if !c.patches.explain(d.Summary) {
-		c.list = append(c.list, d)
+// endsEarly returns a syntax error that shows only after the end of the body.
+func (c *compilation) endsEarly() diag.Diagnostic {
+	end := len(strings.TrimRightFunc(c.text, unicode.IsSpace))
+	return diag.Diagnostic{
+		Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
+		Summary: "the " + c.what() + " ends where more is expected", Detail: "something in front of its end is not finished",
 	}
 }
 
-// spotOf returns the place that a byte of the compiled source came from.
-func (c *compilation) spotOf(offset int) spot {
-	text, at, _ := c.origin.trace(offset)
-	for name, file := range c.files {
-		if file.File() == text.File() {
-			return spot{file: name, at: at}
-		}
-	}
-	return spot{at: at}
-}
-
-// advise says what to do about a message of a compiler.
-func (c *compilation) advise(message string, s spot) string {
-	text := c.written()
-	if s.file != "" {
-		text = c.files[s.file].Body()
-	}
+// advise says what to do about a compiler's message about an offset in a text.
+func (c *compilation) advise(message, text string, at int) string {
 	if unread(message) && c.src.Kind == Code {
-		if advice := ofPython(settingOf(text, s.at, message)); advice != "" {
+		if advice := ofPython(settingOf(text, at, message)); advice != "" {
 			return advice
 		}
 	}
 	if unread(message) {
-		if advice := likely(text, s.at, message); advice != "" {
+		if advice := likely(text, at, message); advice != "" {
 			return advice
 		}
 	}
 	return cmp.Or(lookUp(advice, message), lookUp(generic, message), correctIt)
+}
+
+// maxGuess is the size of a body that is parsed twice more to say of a mistake
+// what it means.
+const maxGuess = 8 << 10
+
+// suggestTypeScript makes the hint of a syntax error in a JavaScript body that
+// the body is TypeScript, if it is that and not JavaScript.
+func (c *compilation) suggestTypeScript() {
+	if !c.broken || c.src.Language != JS || len(c.text) > maxGuess || !c.parses(TS) || c.parses(JS) {
+		return
+	}
+	first := &c.list[0]
+	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
+	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
+		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
+	}
+}
+
+// parses reports whether the body is of a language.
+func (c *compilation) parses(language Language) bool {
+	found, refused := inspect(c.text, language)
+	if refused != nil || !c.tried(found) {
+		return false
+	}
+	options := c.transformOptions()
+	options.Sourcemap, options.Loader = api.SourceMapNone, api.LoaderJS
+	if language == TS {
+		options.Loader = api.LoaderTS
+	}
+	return len(api.Transform(newEntry(c.src.Text, c.text, found.modules).src, options).Errors) == 0
 }

@@ -30,7 +30,7 @@ func (c *compilation) inScope(found *analysis, at file.Idx) []string {
 	}
 	s := scope{at: at}
 	s.node(found.root)
-	text := c.written()
+	text := c.text
 	// Lowering makes up names, which the author cannot write.
 	return slices.DeleteFunc(s.names, func(name string) bool { return !strings.Contains(text, name) })
 }

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -114,6 +115,46 @@ func TestTextThatNothingInterruptsIsBounded(t *testing.T) {
 		body := `const long = "x".repeat((16 << 20) + 1); try { return ` + expression + ` } catch (e) { return e.name }`
 		if got := shown(runBody(t, body, `{}`)); got != `"RangeError"` {
 			t.Errorf("%s: %.100s", expression, got)
+		}
+	}
+}
+
+func TestARunIsInterruptedOnceItsContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &run{ctx: ctx, rt: openRun(t).rt}
+	if !r.Look() || r.ended.Load() {
+		t.Error("a run was interrupted before its context ended")
+	}
+	cancel()
+	if r.Look() || !r.ended.Load() {
+		t.Error("a run was not interrupted")
+	}
+}
+
+// The budgets are allocations, which are steady where times are not.
+func TestCallsStayWithinTheirBudget(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates too")
+	}
+	for _, c := range []struct {
+		name, body string
+		budget     float64
+	}{
+		{"a small body", smallBody, 90},
+		{"a body that mentions nothing", `return 1`, 60},
+		{"an async body", `await null; return 1`, 290},
+		{"one request", asyncBody, 370},
+		{"one log message", `log.info("x"); return 1`, 100},
+	} {
+		call := call(compiled(t, tool(c.body)), `{"a":2,"b":3}`)
+		host := &staticHost{[]byte(`{"status":200,"headers":{},"body":"{}"}`)}
+		got := testing.AllocsPerRun(200, func() {
+			if out, err := Inline().Run(context.Background(), call, host); err != nil || out.Failure != nil {
+				t.Fatal(err, out.Failure)
+			}
+		})
+		if got > c.budget {
+			t.Errorf("%s: %.0f allocations, more than %.0f", c.name, got, c.budget)
 		}
 	}
 }

@@ -1,0 +1,160 @@
+package scripting
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/toml"
+	"github.com/mcpd/mcpd/internal/yaml"
+)
+
+// makeYAML makes yaml: parse(text, options) and print(value).
+func (r *run) makeYAML() *goja.Object {
+	o := r.rt.NewObject()
+	r.method(o, "parse", r.parseYAML)
+	r.method(o, "print", r.printYAML)
+	return o
+}
+
+// parseYAML is yaml.parse(text, { all }).
+func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
+	const what = "yaml.parse"
+	text := r.textArgument(what, c.Argument(0))
+	all := option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
+	documents, err := yaml.Parse(text, r.going)
+	r.refused(what, err)
+	switch {
+	case all:
+		return r.plain(documents)
+	case len(documents) > 1:
+		panic(r.syntaxError(what + ": the text has more than one document; { all: true } gives a list of them"))
+	case len(documents) == 0:
+		return goja.Null()
+	}
+	return r.plain(documents[0])
+}
+
+// printYAML is yaml.print(value), of what JSON.stringify would write.
+func (r *run) printYAML(c goja.FunctionCall) goja.Value {
+	const what = "yaml.print"
+	return r.printed(c.Argument(0), func(text []byte) string {
+		if text == nil {
+			panic(r.typeError(what + ": there is nothing to print"))
+		}
+		printed, err := yaml.Print(text, r.going)
+		if errors.Is(err, yaml.ErrLong) {
+			panic(r.tooLong())
+		}
+		r.refused(what, err)
+		return printed
+	})
+}
+
+// refused throws why a text cannot be read or written.
+func (r *run) refused(what string, err error) {
+	var mistake *yaml.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &mistake):
+		panic(r.syntaxError(what + ": " + err.Error()))
+	default:
+		panic(r.throwable(err))
+	}
+}
+
+// makeTOML makes toml: parse(text) and print(value).
+func (r *run) makeTOML() *goja.Object {
+	o := r.rt.NewObject()
+	r.method(o, "parse", func(c goja.FunctionCall) goja.Value {
+		const what = "toml.parse"
+		table, err := toml.Parse(r.textArgument(what, c.Argument(0)))
+		if err != nil {
+			panic(r.syntaxError(what + ": " + err.Error()))
+		}
+		return r.plain(table)
+	})
+	r.method(o, "print", func(c goja.FunctionCall) goja.Value {
+		const what = "toml.print"
+		return r.printed(c.Argument(0), func(text []byte) string {
+			printed, err := toml.Print(text)
+			switch {
+			case errors.Is(err, toml.ErrLong):
+				panic(r.tooLong())
+			case err != nil:
+				panic(r.typeError(what + ": " + err.Error()))
+			}
+			return printed
+		})
+	})
+	return o
+}
+
+// going ends the work of other packages on what a script made when the call is over.
+func (r *run) going() error {
+	if r.stopped() {
+		return errStopped
+	}
+	return nil
+}
+
+// printed returns the text that a printer makes of what JSON.stringify would write
+// of a value, which is nil for what it leaves out.
+func (r *run) printed(value goja.Value, print func(text []byte) string) goja.Value {
+	text, err := r.json(value)
+	if err != nil {
+		panic(r.throwable(err))
+	}
+	out := print(text)
+	if len(out) > maxText {
+		panic(r.tooLong())
+	}
+	return r.rt.ToValue(out)
+}
+
+// plain returns the value of what yaml or toml has read.
+func (r *run) plain(v any) goja.Value {
+	r.proceed()
+	switch v := v.(type) {
+	case nil:
+		return goja.Null()
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = r.plain(item)
+		}
+		return r.rt.NewArray(items...)
+	case *yaml.Map:
+		return r.object(v.Names, v.Values)
+	case map[string]any:
+		return r.object(sorted(v))
+	}
+	return r.rt.ToValue(v)
+}
+
+// object returns an object. Names that are array indexes are defined first.
+func (r *run) object(names []string, values []any) goja.Value {
+	o := r.rt.NewObject()
+	var indexed []indexedMember
+	for i, name := range names {
+		v := r.plain(values[i])
+		if n, ok := arrayIndex(name); ok {
+			indexed = append(indexed, indexedMember{n, name, v})
+		} else {
+			_ = define(o, name, v)
+		}
+	}
+	_ = defineIndexed(o, indexed)
+	return o
+}
+
+// sorted returns the members of a table in the order of their names.
+func sorted(table map[string]any) (names []string, values []any) {
+	names = slices.Sorted(maps.Keys(table))
+	for _, name := range names {
+		values = append(values, table[name])
+	}
+	return names, values
+}
