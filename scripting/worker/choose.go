@@ -66,7 +66,7 @@ func (e *Executor) place(n need) (p *peer, err error) {
 	}
 	e.judge(&n)
 	p = e.best(n)
-	if p == nil || n.alone || p.busy.Load() >= n.enough() || p.lowered && n.record == quick {
+	if p == nil || n.alone || p.busy.Load() >= n.enough() {
 		instead := p
 		if n.alone {
 			instead = nil // one with nothing that other calls have left behind, if possible
@@ -116,15 +116,12 @@ func (e *Executor) judge(n *need) {
 }
 
 // most returns how many processes there may be for a call, for which instead does
-// otherwise, or none. For quick calls those that give way do not count among the usual
-// ones. One is left for the programs of each memory that are proven when the others have
-// all that they may have, and the other way round. The caller holds mu.
+// otherwise, or none. One is left for the programs of each memory that are proven when the
+// others have all that they may have, and the other way round. The caller holds mu.
 func (e *Executor) most(n need, instead *peer) int {
 	switch most := e.options.Processes; {
 	case e.full(n):
 		return 0
-	case instead != nil && !instead.stuck && n.record == quick:
-		return min(most+e.count(func(p *peer) bool { return p.lowered }), 2*most)
 	case instead != nil && !instead.stuck:
 		return most
 	case e.count(func(p *peer) bool { return p.isShared(n) && p.memory == n.memory }) == 0:
@@ -182,7 +179,7 @@ func (e *Executor) best(n need) (best *peer) {
 		if !p.does(n) || full && p.calls == 0 {
 			continue
 		}
-		if enough > 1 && !p.stuck && !p.lowered && p.busy.Load() < enough && p.proven == n.record.isProven() {
+		if enough > 1 && !p.stuck && p.busy.Load() < enough && p.proven == n.record.isProven() {
 			return p
 		}
 		if best == nil || p.load(n) < best.load(n) {
@@ -204,12 +201,12 @@ func (p *peer) does(n need) bool {
 
 // load tells how much a process has to do: above all calls that compute. One that is
 // stuck counts for three more of them: were it not to be had at all, those that all
-// compute for long would pile up in the only process that is not. One that gives way
-// is worth less than others, as is one that may have to collect first what calls of
-// other programs have left behind. The caller holds mu.
+// compute for long would pile up in the only process that is not. One that may have to
+// collect first what calls of other programs have left behind is worth less than others.
+// The caller holds mu.
 func (p *peer) load(n need) int64 {
 	load := p.busy.Load()<<20 + int64(p.calls)
-	if p.lowered || p.proven != n.record.isProven() {
+	if p.proven != n.record.isProven() {
 		load += 1 << 19
 	}
 	if p.stuck {
@@ -238,12 +235,12 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 
 // makeRoom ends the process that has had nothing to do for longest and will not do
 // for a call, and reports whether there was one. Where another does instead, those
-// of other memory alone are ended, and for quick calls those that give way: programs are
-// not compiled again for company. The caller holds mu.
+// of other memory alone are ended: programs are not compiled again for company. The
+// caller holds mu.
 func (e *Executor) makeRoom(n need, instead *peer) bool {
 	longest := -1
 	for i, p := range e.peers {
-		if p.calls == 0 && (instead == nil || p.memory != n.memory || p.lowered && n.record == quick) && (longest < 0 || p.rests > e.peers[longest].rests) {
+		if p.calls == 0 && (instead == nil || p.memory != n.memory) && (longest < 0 || p.rests > e.peers[longest].rests) {
 			longest = i
 		}
 	}

@@ -251,30 +251,6 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	release(e, p, fast, unknown)
 }
 
-// TestQuickCallsNeedNotGiveWay, whether processes that do have something to do or not:
-// others take their place.
-func TestQuickCallsNeedNotGiveWay(t *testing.T) {
-	for _, calls := range []int{0, 1} {
-		e := executor(t, Options{Processes: 1})
-		unwatched(e)
-		fast := need{memory: e.options.Memory, program: [32]byte{1}}
-		e.records.learn(fast.program, quick)
-		for n := range 3 {
-			p, err := e.choose(fast)
-			if p == nil || p.lowered || len(e.peers) > 2 {
-				t.Fatalf("%d: there are %d processes, and the call is in %p: %v", n, len(e.peers), p, err)
-			}
-			if n > 0 && calls > 0 {
-				break
-			}
-			p.lowered = true // it was stuck
-			if calls == 0 {
-				release(e, p, fast, quick)
-			}
-		}
-	}
-}
-
 // TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
 func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
 	stuck, other := &peer{stuck: true}, &peer{}

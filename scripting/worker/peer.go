@@ -45,9 +45,7 @@ type peer struct {
 	rests int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
-	// lowered says that it gives way to others, as it does from when it was stuck on.
-	lowered bool
-	shelf   shelf
+	shelf shelf
 	// drained says that it gets no more calls, and ends with those that it has.
 	drained   bool
 	drainedAt int64 // the look since which it is, when that was for a call that waits

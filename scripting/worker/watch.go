@@ -20,7 +20,7 @@ func (e *Executor) watch() {
 }
 
 // look ends processes that have too much memory, or nothing to do, gives the others
-// time, and finds those that are stuck, which give way to others from then on.
+// time, and finds those that are stuck.
 func (e *Executor) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,10 +36,6 @@ func (e *Executor) look() {
 		}
 		drained = drained || p.drained
 		p.stuck = p.calls > 0 && p.holds()
-		if p.stuck && !p.lowered {
-			p.lowered = true
-			lower(p.cmd.Process.Pid)
-		}
 		e.extend(p)
 		switch {
 		case e.resident(p.cmd.Process.Pid) > p.memory:
