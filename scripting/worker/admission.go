@@ -10,33 +10,31 @@ import (
 
 // admission lets calls begin as long as not too many compute. Those that wait
 // for their host do not count: what is scarce are the processors. A call that
-// finds no room waits in a lane of its owner; one that would begin too late, by the
-// pace at which turns come there, is refused at once: it would end in vain, and make
-// others late.
+// finds no room waits in a lane of its owner, in order. One that would begin too late, by
+// what others have waited there, is refused at once: it would end in vain, and make others
+// late.
 //
 // Room is shared between owners. While the room is full, an owner that has less than its
 // share still begins calls, and turns go to the owner that computes least. The calls of
 // one owner so delay those of another by their share at most.
 type admission struct {
 	// fixed at creation
-	patience   time.Duration // that of calls without a deadline, and the least
-	processors int
-	most       int // calls that compute at once, as long as no owner has less than its share
-	mostWait   int // calls that wait and may be refused
-	ownWait    int // those of one owner
+	patience time.Duration // that of calls without a deadline, and the least
+	most     int           // calls that compute at once, as long as no owner has less than its share
+	mostWait int           // calls that wait and may be refused
+	ownWait  int           // those of one owner
 
 	mu sync.Mutex
 	// proven has the calls of programs that are: they may take all the room. Others may
 	// take three quarters of it, however long they compute.
 	proven, others class
 	owners         map[uint64]*owner
-	sweepAt        int       // how many owners there are when those without calls are dropped
-	active         int       // owners with calls that compute or wait
-	lines          []*owner  // owners with calls that wait
-	waiting        int       // calls that wait
-	refusable      int       // those of them that may be refused
-	at             time.Time // of the last change of what computes
-	grants         uint64    // calls that have begun
+	sweepAt        int      // how many owners there are when those without calls are dropped
+	active         int      // owners with calls that compute or wait
+	lines          []*owner // owners with calls that wait
+	waiting        int      // calls that wait
+	refusable      int      // those of them that may be refused
+	grants         uint64   // calls that have begun
 }
 
 // class is what all owners together have of one of the two kinds of calls.
@@ -50,11 +48,11 @@ type class struct {
 const waitEach = 256
 
 // newAdmission returns the admission of so many calls at once.
-func newAdmission(most, processors int, patience time.Duration) *admission {
+func newAdmission(most int, patience time.Duration) *admission {
 	return &admission{
-		patience: patience, processors: processors, most: most, mostWait: waitEach * most, ownWait: waitEach * most / 2,
+		patience: patience, most: most, mostWait: waitEach * most, ownWait: waitEach * most / 2,
 		proven: class{most: most}, others: class{most: max(most*3/4, 1)},
-		owners: map[uint64]*owner{}, sweepAt: keptOwners, at: time.Now(),
+		owners: map[uint64]*owner{}, sweepAt: keptOwners,
 	}
 }
 
@@ -96,9 +94,9 @@ func (a *admission) waits() int {
 }
 
 // fill has calls begin as long as there is room. The caller holds mu.
-func (a *admission) fill(now time.Time) {
+func (a *admission) fill() {
 	for l := a.next(); l != nil; l = a.next() {
-		l.begin(now)
+		l.begin()
 	}
 }
 

@@ -123,7 +123,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, o.Patience)}
 	size := sizeOf(path)
 	e.resident = func(pid int) int64 { return resident(pid, size) }
 	e.looks.Store(1)

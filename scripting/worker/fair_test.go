@@ -26,7 +26,7 @@ type queued struct {
 }
 
 func newQueued(t *testing.T, most int) *queued {
-	return &queued{t: t, a: newAdmission(most, 1, time.Hour), lanes: map[string]*lane{}, ended: map[string]error{}}
+	return &queued{t: t, a: newAdmission(most, time.Hour), lanes: map[string]*lane{}, ended: map[string]error{}}
 }
 
 // enter has a call of an owner ask, and returns when it has begun, ended or waits.
@@ -150,7 +150,7 @@ func TestOwner_turnGoesToLeastComputing(t *testing.T) {
 // deadline, those that come later are refused; calls of another owner all begin at once.
 func TestOwner_longCallsDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(16, 2, 500*time.Millisecond)
+		a := newAdmission(16, 500*time.Millisecond)
 		run := func(owner uint64, has, takes time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), has)
 			defer cancel()
@@ -293,7 +293,7 @@ func TestOwner_noTurnIsLost(t *testing.T) {
 
 // TestOwner_idleOnesAreForgotten, and those that have a call or a recent offence are not.
 func TestOwner_idleOnesAreForgotten(t *testing.T) {
-	a := newAdmission(4, 1, time.Hour)
+	a := newAdmission(4, time.Hour)
 	admit := func(owner uint64) *lane {
 		l, err := a.admit(t.Context(), scripting.Call{Program: &scripting.Program{}, Owner: owner}, proven, 1)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	room := newAdmission(1, 1, time.Second).of(unknown)
+	room := newAdmission(1, time.Second).of(unknown)
 	if err := room.enter(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,8 @@ func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 		t.Errorf("%d calls compute", busy)
 	}
 	f.land()
-	if room.meter.computing != 0 {
-		t.Errorf("%d calls have room", room.meter.computing)
+	if room.computing != 0 {
+		t.Errorf("%d calls have room", room.computing)
 	}
 }
 

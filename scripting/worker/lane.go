@@ -8,32 +8,36 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// lane is where the calls of an owner wait for their turn, either those of programs that
-// are proven or the others, and what is known of those that have had it.
+// lane queues the calls of one owner that wait to compute: either those of proven programs
+// or the others.
 type lane struct {
 	// fixed at creation
 	owner *owner
 	room  *admission
 	class *class
-	most  int // of the calls of the class that compute at once
 
 	// guarded by the mutex of the room
-	waiting []turn // the one that has waited longest first
-	meter   meter
-	turns   int // how many have come since others wait
+	computing int
+	waiting   []turn        // the oldest first
+	begun     int           // calls that have waited and begun
+	pace      time.Duration // the time from one turn to the next; 0 if unknown
+	isFresh   bool          // the pace was measured since the queue was last empty
 }
 
-// turnsEach is of how many turns a pace is made at least, for each call that may
-// compute at once.
-const turnsEach = 2
+// A pace is known after turnsEach turns for each call that may compute at once: the first
+// wait for processes and compilers. That of an earlier queue counts once crowdEach calls wait
+// for each of those.
+const (
+	turnsEach = 2
+	crowdEach = 4
+)
 
-func newLane(o *owner, c *class) lane {
-	return lane{owner: o, room: o.room, class: c, most: c.most, meter: meter{processors: o.room.processors, window: 4 * c.most, at: time.Now()}}
-}
+func newLane(o *owner, c *class) lane { return lane{owner: o, room: o.room, class: c} }
 
 // turn is a call that waits to begin.
 type turn struct {
 	since   time.Time
+	before  int           // how many of the lane had waited and begun by then
 	has     time.Duration // from then on to its deadline; 0 for none
 	patient bool          // it is never refused
 	come    chan error    // is sent nil when it has begun, or that it is refused
@@ -56,20 +60,20 @@ func (l *lane) enter(ctx context.Context, patient bool) error {
 
 // enterLocked is enter for a caller that holds the mutex of the room, which it unlocks.
 func (l *lane) enterLocked(ctx context.Context, patient bool) error {
-	now := time.Now()
 	if len(l.waiting) == 0 && l.hasRoom() {
-		l.grant(now)
+		l.grant()
 		l.room.mu.Unlock()
 		return nil
 	}
-	t := turn{since: now, patient: patient, come: make(chan error, 1)}
+	t := turn{since: time.Now(), before: l.begun, patient: patient, come: make(chan error, 1)}
 	if until, ok := ctx.Deadline(); ok {
-		t.has = max(until.Sub(now), 1)
+		t.has = max(until.Sub(t.since), 1)
 	}
 	if l.late(t) || !patient && !l.room.makeRoom(l.owner) {
 		l.room.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
+	l.isFresh = l.isFresh && len(l.waiting) > 0
 	l.waiting = append(l.waiting, t)
 	l.line(t, 1)
 	l.room.mu.Unlock()
@@ -80,25 +84,24 @@ func (l *lane) enterLocked(ctx context.Context, patient bool) error {
 // its owner has less than its share of that. The caller holds mu.
 func (l *lane) hasRoom() bool {
 	a, o := l.room, l.owner
-	if l.class.computing < l.most && a.computing() < a.most {
+	if l.class.computing < l.class.most && a.computing() < a.most {
 		return true
 	}
-	return o.computing < o.share(a.most) && l.meter.computing < o.share(l.most) &&
-		a.computing() < 2*a.most && l.class.computing < 2*l.most
+	return o.computing < o.share(a.most) && l.computing < o.share(l.class.most) &&
+		a.computing() < 2*a.most && l.class.computing < 2*l.class.most
 }
 
 // grant has a call compute that begins. The caller holds mu.
-func (l *lane) grant(now time.Time) {
-	l.compute(now, 1)
+func (l *lane) grant() {
+	l.compute(1)
 	l.room.grants++
 	l.owner.granted = l.room.grants
 }
 
 // compute notes that so many calls more compute. The caller holds mu.
-func (l *lane) compute(now time.Time, by int) {
-	l.meter.change(now, by)
+func (l *lane) compute(by int) {
+	l.computing += by
 	l.class.computing += by
-	l.room.at = now
 	l.owner.change(by, 0)
 }
 
@@ -148,41 +151,26 @@ func (l *lane) give(t turn) bool {
 	return i >= 0
 }
 
-// late reports whether a call that comes now would begin too late: after a third of
-// its time. The rest is for the call, and for a pace that changes. The caller holds mu.
+// late reports whether a call that comes now is refused because it would begin too late:
+// after a third of its time, by the age of the queue or by its pace. The rest of its time
+// is for the call itself. The caller holds mu.
 func (l *lane) late(t turn) bool {
-	if t.patient {
+	queued := len(l.waiting)
+	if t.patient || queued == 0 {
 		return false
 	}
-	wait := l.still(t.since)
-	if len(l.waiting) > 0 {
-		wait = max(wait, t.since.Sub(l.waiting[0].since), time.Duration(len(l.waiting)+1)*l.pace(t.since))
+	wait := t.since.Sub(l.waiting[0].since)
+	if l.isFresh || queued >= crowdEach*l.class.most {
+		wait = max(wait, time.Duration(queued+1)*l.pace)
 	}
 	return wait > max(l.room.patience, t.has/3)
 }
-
-// pace returns the time from one turn to the next: that since calls wait, or that
-// of the calls before, when so many wait that they would be late by it. It is 0
-// before it is known: what began at once may end at once, and the first calls wait
-// for processes and compilers. The caller holds mu.
-func (l *lane) pace(now time.Time) time.Duration {
-	switch {
-	case l.known():
-		return l.meter.cost(now, l.turns)
-	case len(l.waiting) >= 4*l.most && l.meter.measured() >= turnsEach*l.most:
-		return l.meter.cost(now, 4*l.most)
-	}
-	return 0
-}
-
-// known reports whether the pace is that of the queue. The caller holds mu.
-func (l *lane) known() bool { return l.turns >= turnsEach*l.most }
 
 // resume has a call compute that goes on: it is not refused any more.
 func (l *lane) resume() {
 	l.room.mu.Lock()
 	defer l.room.mu.Unlock()
-	l.compute(time.Now(), 1)
+	l.compute(1)
 }
 
 // leave has a call wait for its host.
@@ -200,30 +188,28 @@ func (l *lane) end() {
 	l.leaveLocked()
 }
 
-// leaveLocked takes a call out of those that compute. While others wait, their turns are
-// counted in its place: none comes of it where more compute than may, as some
-// went on that had waited. The caller holds mu.
+// leaveLocked gives the turn of a call to those that wait. The caller holds mu.
 func (l *lane) leaveLocked() {
-	now := time.Now()
-	l.compute(now, -1)
-	if len(l.waiting) == 0 {
-		l.meter.ended()
-		l.turns = 0
-	}
-	l.room.fill(now)
-	l.owner.proven.shed(now)
-	l.owner.others.shed(now)
+	l.compute(-1)
+	l.room.fill()
 }
 
-// begin begins the first call that waits. The caller holds mu.
-func (l *lane) begin(now time.Time) {
+// begin begins the first call that waits, and measures the pace by how many have begun
+// while it waited. The caller holds mu.
+func (l *lane) begin() {
 	t := l.waiting[0]
 	l.waiting[0] = turn{}
 	l.waiting = l.waiting[1:]
 	l.line(t, -1)
-	l.grant(now)
-	l.meter.ended()
-	l.turns++
+	l.grant()
+	l.begun++
+	turns := l.begun - t.before
+	switch pace := time.Since(t.since) / time.Duration(turns); {
+	case l.isFresh:
+		l.pace += (pace - l.pace) / 8
+	case turns >= turnsEach*l.class.most:
+		l.pace, l.isFresh = pace, true
+	}
 	t.come <- nil
 }
 
@@ -233,24 +219,4 @@ func (l *lane) refuse(i int) {
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	l.line(t, -1)
 	t.come <- scripting.ErrOverloaded
-}
-
-// shed refuses those that wait and are pressed whose turn would come too late: they
-// have come before the pace was known, or it has changed. The caller holds mu.
-func (l *lane) shed(now time.Time) {
-	if len(l.waiting) == 0 || !l.known() {
-		return
-	}
-	pace := l.pace(now)
-	kept := l.waiting[:0]
-	for _, t := range l.waiting {
-		if t.isPressed() && !now.Add(time.Duration(len(kept)+1)*pace).Before(t.latest()) {
-			l.line(t, -1)
-			t.come <- scripting.ErrOverloaded
-			continue
-		}
-		kept = append(kept, t)
-	}
-	clear(l.waiting[len(kept):])
-	l.waiting = kept
 }
