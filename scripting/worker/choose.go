@@ -17,10 +17,8 @@ type need struct {
 	alone bool
 	// nested is the call when others wait for it, which may hold all processes; nil
 	// for any other.
-	nested *flight
-	// program is that of the call, and source how many bytes it is made of.
+	nested  *flight
 	program [32]byte
-	source  int
 	record  record // that of the program
 	// apart is the owner when the call shares a process with calls of its own alone: those
 	// of programs that are not proven, of one that has lately cost a process. Nil for others.
@@ -92,12 +90,10 @@ func (e *Executor) place(n need) (p *peer, err error) {
 		}
 	}
 	if p == nil {
-		e.drain(n)
 		return nil, nil
 	}
 	p.calls++
 	p.alone, p.proven, p.apart, p.rests = n.alone, n.record.isProven(), n.apart, 0
-	p.shelf.put(n)
 	n.owner.inProcess++
 	e.watch()
 	return p, nil
@@ -193,7 +189,7 @@ func (e *Executor) best(n need) (best *peer) {
 // programs that are proven, or not, as its own is, and of its owner if that is kept apart.
 // The caller holds mu.
 func (p *peer) does(n need) bool {
-	if p.isDoomed() || p.drained || p.alone || p.memory != n.memory || !p.fits(n) {
+	if p.isDoomed() || p.drained || p.alone || p.memory != n.memory {
 		return false
 	}
 	return p.calls == 0 || !n.alone && p.isShared(n)
@@ -293,9 +289,6 @@ func (e *Executor) learn(n need, said record) {
 // leave is release for a caller that holds mu.
 func (e *Executor) leave(p *peer, n need, said record) {
 	e.learn(n, said)
-	if n.once {
-		p.shelf.drop(n)
-	}
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
 	}

@@ -144,8 +144,8 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range e.peers {
-		if len(p.programs) > 0 || len(p.shelf.programs) > 0 || p.shelf.bytes != 0 {
-			t.Errorf("a process keeps %d programs, on a shelf of %d with %d bytes", len(p.programs), len(p.shelf.programs), p.shelf.bytes)
+		if len(p.programs) > 0 || p.weight != 0 {
+			t.Errorf("a process keeps %d programs of %d bytes", len(p.programs), p.weight)
 		}
 	}
 }

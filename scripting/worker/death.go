@@ -73,7 +73,7 @@ func (e *deathError) suspects(f *flight) bool {
 // was alone in it, when it was so from the beginning and it is known what of, or
 // this is not the first time. What other calls had made may still be there when
 // they have ended. The programs of others cannot have been the most of its memory
-// (see [shelf]).
+// (see [peer.teach]).
 func (e *deathError) blames(again bool) bool {
 	if e.innocent() || e.left > 1 {
 		return false

@@ -212,7 +212,7 @@ func (e *Executor) recordOf(program [32]byte, once bool) record {
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size(), once: isOnce(f.call.Program)}
+	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), once: isOnce(f.call.Program)}
 	if f.call.Kin != nil {
 		n.nested = f
 	}

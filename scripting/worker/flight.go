@@ -198,8 +198,10 @@ func (f *flight) dismiss(p *peer, grace time.Duration) {
 	}
 }
 
-// board sends the call to the process.
+// board sends the call to the process, and its program if the process does not have it.
 func (f *flight) board(ctx context.Context, p *peer) error {
+	p.teaching.Lock()
+	defer p.teaching.Unlock()
 	known, err := p.teach(f.call.Program, f.id)
 	if err != nil {
 		return err

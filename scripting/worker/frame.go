@@ -23,8 +23,8 @@ const maxName = 4 << 10
 // The kinds of frames. A process is told first what it may have. It
 // gets a trial and then, for each file that it
 // asks for, the file or why there is none; it ends with survived. Or it gets
-// programs, some of them for the one call that comes with each, calls of them, answers to their host calls, and cancellations, in
-// any order, and sends host calls, the numbers of those that nobody waits for
+// programs, some of them for the one call that comes with each, calls of them, programs to
+// forget, answers to host calls, and cancellations, in any order, and sends host calls, the numbers of those that nobody waits for
 // any more, and outcomes. It answers a report, which is
 // empty, with that of what confines it.
 const (
@@ -39,6 +39,7 @@ const (
 
 	frameProgram byte = 'p'
 	frameOnce    byte = 'q'
+	frameForget  byte = 'g'
 	frameCall    byte = 'c'
 	frameAnswer  byte = 'a'
 	frameCancel  byte = 'x'

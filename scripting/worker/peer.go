@@ -45,13 +45,15 @@ type peer struct {
 	rests int // looks since it had calls
 	// stuck says that a call computes for so long that others had better go elsewhere.
 	stuck bool
-	shelf shelf
 	// drained says that it gets no more calls, and ends with those that it has.
-	drained   bool
-	drainedAt int64 // the look since which it is, when that was for a call that waits
+	drained bool
 
-	teaching sync.Mutex            // is held while a program is sent, which may take long
-	programs map[[32]byte]struct{} // that were sent; guarded by teaching
+	teaching sync.Mutex // is held while a call and its program are sent, which may take long
+	// guarded by teaching
+	programs  map[[32]byte]int64 // the weights of those that the process has
+	taught    [][32]byte         // these, the oldest first
+	weight    int64              // their sum
+	maxTaught int64              // the bound of that
 
 	lead lead
 
@@ -74,7 +76,7 @@ type peer struct {
 func (e *Executor) start() (*peer, error) {
 	p := &peer{
 		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
-		programs: map[[32]byte]struct{}{}, flights: map[uint64]*flight{},
+		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
 	}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart()}
 	ours, theirs, err := connect(p.cmd)
@@ -107,7 +109,7 @@ func (e *Executor) start() (*peer, error) {
 // give tells a process what it may have, by which it confines itself. The caller
 // holds the mutex of the executor; there is always room for so little.
 func (p *peer) give(memory int64, processor time.Duration) {
-	p.memory, p.allowed = memory, processor
+	p.memory, p.allowed, p.maxTaught = memory, processor, memory/programShare
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
@@ -176,21 +178,43 @@ func (p *peer) board(f *flight) bool {
 	return true
 }
 
-// teach makes sure that the process knows a program, and returns as what: its hash,
-// or for a program that is for one call what no other call uses.
+// What a compiled program takes of the memory of its process. Programs as they are written
+// take 14 to 25 bytes for each of their source, the densest that were found 58, and the
+// shortest 3 KiB.
+const (
+	perByte    = 64
+	perProgram = 16 << 10
+	// programShare is the part of its memory that the programs of a process may have: a
+	// quarter, so that no call is charged for the programs of others.
+	programShare = 4
+)
+
+// teach sends a program that the process does not have, and returns what a call names it
+// by: its hash or, for a program that has one call, a name of its own. If the process has
+// too many programs, it forgets the oldest. The caller holds teaching until it has sent
+// the call.
 func (p *peer) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
-	as = program.Hash()
 	if isOnce(program) {
-		as = [32]byte{}
 		binary.BigEndian.PutUint64(as[:], call)
 		return as, p.tell(frameOnce, as, program)
 	}
-	p.teaching.Lock()
-	defer p.teaching.Unlock()
-	if _, known := p.programs[as]; known {
+	as = program.Hash()
+	if p.programs[as] > 0 {
 		return as, nil
 	}
-	p.programs[as] = struct{}{}
+	weight := perProgram + perByte*int64(program.Size())
+	for len(p.taught) > 0 && p.weight+weight > p.maxTaught {
+		oldest := p.taught[0]
+		p.taught = p.taught[1:]
+		p.weight -= p.programs[oldest]
+		delete(p.programs, oldest)
+		if err := p.wire.send(frameForget, func(dst []byte) []byte { return append(dst, oldest[:]...) }); err != nil {
+			return as, err
+		}
+	}
+	p.taught = append(p.taught, as)
+	p.programs[as] = weight
+	p.weight += weight
 	return as, p.tell(frameProgram, as, program)
 }
 

@@ -62,6 +62,8 @@ func (s *server) take(turn uint64, kind byte, content []byte) error {
 		return s.load(content, false)
 	case frameOnce:
 		return s.load(content, true)
+	case frameForget:
+		return s.forget(content)
 	case frameCall:
 		return s.call(turn, content)
 	case frameAnswer:
@@ -97,6 +99,19 @@ func (s *server) load(content []byte, once bool) error {
 		defer lane.Unlock()
 		l.err = l.program.UnmarshalBinary(r.rest)
 	})
+	return nil
+}
+
+// forget drops a program. Calls of it that have begun go on.
+func (s *server) forget(content []byte) error {
+	r := reader{rest: content}
+	hash := r.fixed()
+	if r.bad || len(r.rest) > 0 {
+		return errWire
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.programs, hash)
 	return nil
 }
 

@@ -49,54 +49,13 @@ func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
 	}
 }
 
-// TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess: of those that there may be
-// one gets no more calls, and makes room once it has none.
-func TestACallWhoseProgramFitsNowhereWaitsForTheNextProcess(t *testing.T) {
-	e := executor(t, Options{Processes: 1})
-	large := func(program byte) need {
-		return need{memory: e.options.Memory, program: [32]byte{program}, source: int(e.options.Memory / programShare / perByte)}
-	}
-	first, _ := e.choose(large(1))
-	again, _ := e.choose(large(1))
-	second, _ := e.choose(large(2))
-	if first == nil || again != first || second == nil || second == first {
-		t.Fatalf("one program has %p and %p, and another %p", first, again, second)
-	}
-	for range 2 {
-		if p, err := e.choose(large(3)); p != nil || err != nil {
-			t.Fatalf("the third has %p, %v", p, err)
-		}
-	}
-	if first.drained || !second.drained {
-		t.Errorf("drained: %v and %v", first.drained, second.drained)
-	}
-	if p, _ := e.choose(large(2)); p != nil {
-		t.Error("a process that is drained has another call")
-	}
-	e.looks.Add(int64(soonest))
-	if _, _ = e.choose(large(3)); !first.drained {
-		t.Error("nothing else is drained, though the calls of the second go on")
-	}
-	release(e, second, large(2), unknown)
-	<-second.dead
-	third, err := e.choose(large(3))
-	if third == nil {
-		t.Errorf("the third waits: %v", err)
-	}
-	for p, calls := range map[*peer]int{first: 2, third: 1} {
-		for range calls {
-			release(e, p, need{}, unknown)
-		}
-	}
-}
-
-// TestAProcessWithNothingToDoMakesRoomForAnotherProgram, that which has had nothing
+// TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory, that which has had nothing
 // to do for longest, once there are as many as may be.
-func TestAProcessWithNothingToDoMakesRoomForAnotherProgram(t *testing.T) {
+func TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	of := func(program byte) need {
-		return need{memory: e.options.Memory, program: [32]byte{program}, source: 1 << 20}
+		return need{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
 	}
 	peers := map[byte]*peer{}
 	choose := func(program byte) {
@@ -158,5 +117,40 @@ func TestAProcessIsTaughtAProgramOnce(t *testing.T) {
 	}
 	if taught.n != 1 {
 		t.Errorf("it was taught %d programs, want the second alone", taught.n)
+	}
+}
+
+// TestProcess_forgetsOldestProgram has a process run more programs than it may keep.
+func TestProcess_forgetsOldestProgram(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	run := func(n int) {
+		t.Helper()
+		out, err := e.Run(t.Context(), scripting.Call{Program: program(t, fmt.Sprintf("return %d", n))}, silent)
+		if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n) {
+			t.Fatalf("%d: %+v, %v", n, out, err)
+		}
+	}
+	run(1)
+	e.mu.Lock()
+	p := e.peers[0]
+	e.mu.Unlock()
+	p.wire.mu.Lock()
+	taught := &counted{Writer: p.wire.out, kind: frameProgram}
+	forgotten := &counted{Writer: taught, kind: frameForget}
+	p.wire.out = forgotten
+	p.wire.mu.Unlock()
+	p.teaching.Lock()
+	p.maxTaught = 2 * p.weight
+	p.teaching.Unlock()
+	for _, n := range []int{2, 1, 3, 2, 1, 3} {
+		run(n)
+	}
+	if taught.n != 3 || forgotten.n != 2 {
+		t.Errorf("it was taught %d programs and has forgotten %d, want 3 and 2", taught.n, forgotten.n)
+	}
+	p.teaching.Lock()
+	defer p.teaching.Unlock()
+	if len(p.programs) != 2 || len(p.taught) != 2 || p.weight != p.maxTaught {
+		t.Errorf("it has %d programs, %d in order, of %d bytes", len(p.programs), len(p.taught), p.weight)
 	}
 }

@@ -29,12 +29,10 @@ func (e *Executor) look() {
 	}
 	e.looks.Add(1)
 	beyond := len(e.peers) - e.options.Processes
-	drained := false
 	for _, p := range e.peers {
 		if p.isDoomed() {
 			continue
 		}
-		drained = drained || p.drained
 		p.stuck = p.calls > 0 && p.holds()
 		e.extend(p)
 		switch {
@@ -48,9 +46,6 @@ func (e *Executor) look() {
 		default:
 			p.rests++
 		}
-	}
-	if drained {
-		e.wake() // who waits may have waited for long enough to drain another
 	}
 	if len(e.peers) == 0 {
 		e.watching = nil
