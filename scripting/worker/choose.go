@@ -271,18 +271,14 @@ func (e *Executor) release(p *peer, n need, said record) {
 	e.leave(p, n, said)
 }
 
-// learn takes in what a call says of its program and its owner. What an owner does again
-// says nothing of the program: others that call it are not to be taken for that owner. The
-// caller holds mu.
+// learn takes in what a call says of its program or, if it does not end by itself, of its
+// owner: others that call the program are not to be taken for that owner.
 func (e *Executor) learn(n need, said record) {
-	switch look := e.looks.Load(); {
-	case said.isProven():
-		n.owner.offences.end(n.program, look)
-	case said == unruly && !n.owner.offences.add(n.program, look):
-		return
-	}
-	if !n.once {
-		e.records.learn(n.program, said)
+	switch {
+	case said == unruly:
+		n.owner.offences.add(n.program, e.looks.Load())
+	case !n.once:
+		e.history.learn(n.program, said)
 	}
 }
 

@@ -234,7 +234,7 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	fast := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.records.learn(fast.program, proven)
+	e.history.learn(fast.program, proven)
 	p, err := e.choose(fast)
 	if err != nil {
 		t.Fatal(err)

@@ -135,7 +135,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 			if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n/2) {
 				t.Errorf("%d: %v, %+v", n, err, out.Failure)
 			}
-			if r := e.records.of(call.Program.Hash()); r != unknown {
+			if r := e.history.of(call.Program.Hash()); r != unknown {
 				t.Errorf("%d: its record is %d", n, r)
 			}
 		})

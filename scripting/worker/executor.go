@@ -112,8 +112,7 @@ type Executor struct {
 	allowance time.Duration
 	spent     func(pid int) (time.Duration, error)
 
-	// records are written under mu.
-	records  records
+	history  history
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
 }
@@ -207,7 +206,7 @@ func (e *Executor) recordOf(program [32]byte, once bool) record {
 	if once {
 		return unknown
 	}
-	return e.records.of(program)
+	return e.history.of(program)
 }
 
 // attempt runs a call in one process, which may be dead in the end.

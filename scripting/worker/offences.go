@@ -1,35 +1,28 @@
 package worker
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// remembered is for how many looks an offence counts, unless as many calls of the owner
-	// as prove a program end by themselves before.
+	// remembered is for how many looks an offence counts.
 	remembered = int64(10 * time.Second / look)
 	// maxOffences bounds the programs that are remembered of an owner.
-	maxOffences = 16
+	maxOffences = 256
 )
 
 // offences are the programs by which calls of an owner have lately cost a process, or taken
-// what they may not have. For that owner alone they count as not proven, whatever calls of
-// others say of them; and its calls of programs that are not proven share no process with
-// those of others: these need not be run again for it. It is safe for concurrent use.
+// what they may not have. For that owner they count as not proven, and its calls of programs
+// that are not proven share no process with those of others, which then need not be run
+// again for it. It is safe for concurrent use.
 type offences struct {
 	last atomic.Int64 // the look until which the last one counts
 
-	mu       sync.Mutex
-	programs [maxOffences]offence
-}
-
-// offence is one program.
-type offence struct {
-	program [32]byte
-	until   int64
-	ended   int // calls of it that have ended by themselves since
+	mu    sync.Mutex
+	until map[[32]byte]int64 // the look until which one by a program counts
 }
 
 // isRecent reports whether there is an offence that counts at a look.
@@ -42,49 +35,21 @@ func (o *offences) has(program [32]byte, look int64) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, p := range o.programs {
-		if p.program == program {
-			return look < p.until
-		}
-	}
-	return false
+	return look < o.until[program]
 }
 
-// add adds one at a look, in the place of the oldest if there is no other. It reports
-// whether there was none by the program.
-func (o *offences) add(program [32]byte, look int64) (isNew bool) {
+// add adds one at a look.
+func (o *offences) add(program [32]byte, look int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	place := &o.programs[0]
-	for i := range o.programs {
-		if p := &o.programs[i]; p.program == program {
-			place = p
-			break
-		} else if p.until < place.until {
-			place = p
-		}
+	o.last.Store(look + remembered)
+	if o.until == nil {
+		o.until = map[[32]byte]int64{}
 	}
-	isNew = place.program != program || place.until <= look
-	*place = offence{program: program, until: look + remembered}
-	o.last.Store(place.until)
-	return isNew
-}
-
-// end takes in that a call of a program has ended by itself, at a look.
-func (o *offences) end(program [32]byte, look int64) {
-	if !o.isRecent(look) {
-		return
+	if len(o.until) >= maxOffences {
+		maps.DeleteFunc(o.until, func(_ [32]byte, until int64) bool { return until <= look })
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i := range o.programs {
-		p := &o.programs[i]
-		if p.program != program {
-			continue
-		}
-		if p.ended++; p.ended >= probation {
-			p.until = 0
-		}
-		return
+	if _, known := o.until[program]; known || len(o.until) < maxOffences {
+		o.until[program] = look + remembered
 	}
 }

@@ -1,85 +1,67 @@
 package worker
 
 import (
-	"encoding/binary"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// record is what the calls of a program say of it. Calls of programs that are proven
-// share no process with others. That tells programs apart, not what they are given:
-// one that computes for ever for some arguments costs others, once more each time
-// that it was well-behaved for long.
+// record is what calls say of their program. Calls of proven programs share no process
+// with others. An owner whose call of a proven program does not end by itself loses that
+// for a while (see [offences]).
 type record uint8
 
 const (
-	unknown record = iota
-	// unruly: a call did not end by itself, or took what it may not have. Until it is
-	// proven again, the record counts the calls that did end.
-	unruly
-	// proven: calls end by themselves.
-	proven = unruly + probation
-	// quick: the last also ended soon, and waited for nothing.
-	quick = proven + 1
+	unknown record = iota // nothing is known
+	unruly                // a call did not end by itself, or took what it may not have
+	proven                // a call has ended by itself
+	quick                 // proven, and the last call ended soon without waiting
 )
 
 const (
-	// probation is how many calls in a row must end by themselves until a program is
-	// proven again.
-	probation = 16
 	// soon is how long a call that is quick is in its process at most.
 	soon = 2 * time.Millisecond
 	// holds is for how many looks a call computes that says something when it is ended:
 	// one that came too late is ended soon.
 	holds = 2
-	// sets and places bound of how many programs something is known.
-	sets   = 1024
-	places = 8
+	// maxRecent bounds the programs of one generation of a history.
+	maxRecent = 4096
 )
 
 func (r record) isProven() bool { return r >= proven }
 
-// after returns the record once another call has said something.
-func (r record) after(said record) record {
-	if said.isProven() && r >= unruly && r < proven {
-		return r + 1
+// history remembers which programs are proven: the last 4096 at least, and twice as many
+// at most. It is safe for concurrent use.
+type history struct {
+	mu          sync.RWMutex
+	recent, old map[[32]byte]record
+}
+
+// of returns the record of a program.
+func (h *history) of(program [32]byte) record {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if r, known := h.recent[program]; known {
+		return r
 	}
-	return said
+	return h.old[program]
 }
 
-// records are what is known of programs, as many as there is room for. Each has its
-// place in one set, by its hash, where it takes that of another when all are taken. They
-// are read without a lock, and written by one goroutine at a time.
-type records struct {
-	sets [sets][places]atomic.Uint64 // what is left of a hash, and the record in the last byte
-}
-
-// find returns what is known of a program, the place of that, and what the place has
-// beside it. It has something else where nothing is known.
-func (r *records) find(program [32]byte) (known record, place *atomic.Uint64, of uint64) {
-	set := &r.sets[binary.LittleEndian.Uint16(program[:])%sets]
-	of = binary.LittleEndian.Uint64(program[2:]) &^ 0xff
-	for i := range set {
-		if at := set[i].Load(); at == 0 || at&^0xff == of {
-			return record(at), &set[i], of
-		}
+// learn takes in that a call of a program has ended by itself.
+func (h *history) learn(program [32]byte, said record) {
+	h.mu.RLock()
+	known := h.recent[program]
+	h.mu.RUnlock()
+	if !said.isProven() || said == known {
+		return
 	}
-	return unknown, &set[program[31]%places], of
-}
-
-// of returns what is known of a program.
-func (r *records) of(program [32]byte) record {
-	known, _, _ := r.find(program)
-	return known
-}
-
-// learn takes in what a call says of its program.
-func (r *records) learn(program [32]byte, said record) {
-	if known, place, of := r.find(program); said != unknown && said != known {
-		place.Store(of | uint64(known.after(said)))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.recent == nil || known == unknown && len(h.recent) >= maxRecent {
+		h.recent, h.old = map[[32]byte]record{}, h.recent
 	}
+	h.recent[program] = said
 }
 
 // says returns what the stay of a call in a process says of its program, at a look.

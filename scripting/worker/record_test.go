@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"testing"
@@ -16,9 +15,9 @@ import (
 func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	of := func(program byte) need { return need{memory: e.options.Memory, program: [32]byte{program}} }
-	e.records.learn(of(1).program, proven)
-	e.records.learn(of(2).program, quick)
-	e.records.learn(of(3).program, unruly)
+	e.history.learn(of(1).program, proven)
+	e.history.learn(of(2).program, quick)
+	e.history.learn(of(3).program, unruly)
 	choose := func(n need) *peer {
 		p, err := e.choose(n)
 		if err != nil {
@@ -53,8 +52,10 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if other := choose(of(1)); other != good {
 		t.Error("a proven program does not find its process again")
 	}
-	e.records.learn(of(2).program, unruly)
-	if other := choose(of(2)); other != bad {
+	offends := of(2)
+	offends.own(e)
+	e.learn(offends, unruly)
+	if other := choose(of(2)); other == good {
 		t.Error("a program that is not proven any more shares with one that is")
 	}
 }
@@ -63,7 +64,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	known := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.records.learn(known.program, proven)
+	e.history.learn(known.program, proven)
 	alone := known
 	alone.alone = true
 	for _, n := range []need{known, alone} {
@@ -91,7 +92,7 @@ func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 		return p
 	}
 	bad := need{memory: e.options.Memory, program: [32]byte{3}, alone: true}
-	e.records.learn(bad.program, unruly)
+	e.history.learn(bad.program, unruly)
 	for range 2 {
 		choose(bad)
 	}
@@ -99,7 +100,7 @@ func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 		t.Error("unruly programs have more than twice as many processes as usual")
 	}
 	of := func(program byte) need {
-		e.records.learn([32]byte{program}, proven)
+		e.history.learn([32]byte{program}, proven)
 		return need{memory: e.options.Memory / int64(program), program: [32]byte{program}}
 	}
 	one, other := choose(of(1)), choose(of(2))
@@ -118,13 +119,13 @@ func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	known, other := need{memory: e.options.Memory, program: [32]byte{1}}, need{memory: e.options.Memory, program: [32]byte{2}}
-	e.records.learn(known.program, quick)
+	e.history.learn(known.program, quick)
 	left, _ := e.choose(other)
 	clean, _ := e.choose(known)
 	release(e, left, other, unruly)
 	release(e, clean, known, quick)
 	for _, record := range []record{quick, proven} {
-		e.records.learn(known.program, record)
+		e.history.learn(known.program, record)
 		if p, _ := e.choose(known); p != clean || left == clean {
 			t.Errorf("%d: it goes where an unruly program was", record)
 		}
@@ -185,51 +186,63 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	}
 }
 
-// TestNewProgramsDoNotHaveAllOthersForgotten: however many there are, those that are
-// known lose their places one by one.
-func TestNewProgramsDoNotHaveAllOthersForgotten(t *testing.T) {
-	var r records
-	hash := func(n int) [32]byte { return sha256.Sum256(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
-	for _, test := range []struct{ programs, most int }{{1000, 0}, {4096, 150}, {20_000, 20_000 - sets*places/2}} {
-		for n := range test.programs {
-			r.learn(hash(n), proven)
+// TestHistory_isBounded, and keeps the programs that are called.
+func TestHistory_isBounded(t *testing.T) {
+	var h history
+	hash := func(n int) (program [32]byte) {
+		binary.LittleEndian.PutUint64(program[:], uint64(n))
+		return program
+	}
+	const programs = 5 * maxRecent
+	for n := range programs {
+		h.learn(hash(n), proven)
+		h.learn(hash(0), proven)
+	}
+	for n := programs - maxRecent; n < programs; n++ {
+		if !h.of(hash(n)).isProven() {
+			t.Fatalf("the program %d of %d is forgotten", n, programs)
 		}
-		forgotten := 0
-		for n := range test.programs {
-			if !r.of(hash(n)).isProven() {
-				forgotten++
-			}
-		}
-		if forgotten > test.most {
-			t.Errorf("of %d programs %d are forgotten, want %d at most", test.programs, forgotten, test.most)
-		}
+	}
+	if !h.of(hash(0)).isProven() {
+		t.Error("a program that is called is forgotten")
+	}
+	if kept := len(h.recent) + len(h.old); kept > 2*maxRecent {
+		t.Errorf("%d programs are kept", kept)
 	}
 }
 
-// TestAnUnrulyProgramIsProvenByManyCalls, and one that is known for nothing by its
-// first.
-func TestAnUnrulyProgramIsProvenByManyCalls(t *testing.T) {
+// TestOffence_countsForItsOwner: after an offence the program is not proven for the owner
+// of the call, and is again after a while.
+func TestOffence_countsForItsOwner(t *testing.T) {
 	e := executor(t, Options{})
+	unwatched(e)
 	p := program(t, "if (input.ends) return 1; return 'x'.repeat(1e7)")
-	run := func(input string) record {
+	run := func(input string) {
+		t.Helper()
 		if _, err := e.Run(t.Context(), scripting.Call{Program: p, Input: []byte(input)}, silent); err != nil {
 			t.Fatal(err)
 		}
+	}
+	isProven := func(owner uint64) bool {
+		e.room.mu.Lock()
+		n := need{owner: e.room.owner(owner, 0), program: p.Hash()}
+		e.room.mu.Unlock()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.records.of(p.Hash())
+		e.judge(&n)
+		return n.record.isProven()
 	}
-	if !run(`{"ends":true}`).isProven() {
+	run(`{"ends":true}`)
+	if !isProven(0) {
 		t.Error("the first call does not prove it")
 	}
-	for range 2 {
-		if run(`{"ends":false}`) != unruly {
-			t.Error("what took too much is not unruly")
-		}
-		for n := range probation {
-			if proves := run(`{"ends":true}`).isProven(); proves != (n == probation-1) {
-				t.Errorf("after %d calls it is proven: %v", n+1, proves)
-			}
-		}
+	run(`{"ends":false}`)
+	run(`{"ends":true}`)
+	if isProven(0) || !isProven(1) {
+		t.Errorf("after an offence it is proven for its owner: %v, and for another: %v", isProven(0), isProven(1))
+	}
+	e.looks.Add(remembered)
+	if !isProven(0) {
+		t.Error("the offence counts for ever")
 	}
 }
