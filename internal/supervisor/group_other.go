@@ -2,14 +2,6 @@
 
 package supervisor
 
-import (
-	"os"
-	"syscall"
-)
-
-func apart() *syscall.SysProcAttr { return nil }
-
-// killGroup ends the process alone: there are no groups.
-func killGroup(p *os.Process) error { return p.Kill() }
+import "os"
 
 func codeOf(state *os.ProcessState) int { return state.ExitCode() }

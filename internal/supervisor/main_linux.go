@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/mcpd/mcpd/internal/procgroup"
 	"github.com/mcpd/mcpd/internal/sandbox"
 )
 
@@ -74,7 +75,7 @@ func (o order) start() (pid int, err error) {
 	}
 	defer input.Close()
 	return syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
-		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{input.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{input.Fd(), 1, 2}, Sys: procgroup.Attr(),
 	})
 }
 

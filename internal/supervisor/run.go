@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/procgroup"
 )
 
 const (
@@ -65,7 +67,7 @@ func supervised(ctx context.Context, command []string, p Program, stdout, stderr
 	}
 	defer answers.Close()
 	cmd := exec.CommandContext(ctx, command[0])
-	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, apart()
+	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, procgroup.Attr()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, []*os.File{answer}
 	orders, err := cmd.StdinPipe()
 	if err != nil {
@@ -109,13 +111,13 @@ func direct(ctx context.Context, p Program, stdout, stderr io.Writer) (int, erro
 	cmd := exec.CommandContext(ctx, p.Path)
 	cmd.Args, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Argv, p.Dir, stdout, stderr
 	cmd.Env = append([]string{}, p.Env...)
-	cmd.SysProcAttr, cmd.WaitDelay = apart(), linger
-	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.SysProcAttr, cmd.WaitDelay = procgroup.Attr(), linger
+	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	err := cmd.Wait()
-	_ = killGroup(cmd.Process)
+	_ = procgroup.Kill(cmd.Process)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return 0, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/procgroup"
 	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -78,7 +79,7 @@ func (e *Executor) start() (*peer, error) {
 		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
 		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
 	}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: apart()}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
 	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/procgroup"
 	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -23,7 +24,7 @@ type process struct {
 
 // start starts a process, without an environment, that reaping waits for.
 func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: apart()}
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
