@@ -109,6 +109,9 @@ const (
 	atArguments    = 16
 )
 
+// architecture is what the kernel calls that of this program.
+var architecture = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+
 // filter returns the program that lets calls through and answers others with
 // refused. Calls by the numbers of another architecture end the process.
 // clone3, whose flags are out of sight, is said not to exist, so that a C
