@@ -154,7 +154,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
 	quiet, end := io.Pipe() // nothing more comes in
 	s := newServer(io.Discard)
-	s.role.in, s.role.ended = bufio.NewReader(quiet), make(chan error, 1)
+	s.role.in = bufio.NewReader(quiet)
 	t.Cleanup(func() { _ = end.Close() })
 	call := codeCall(t, "1")
 	text, err := call.Program.MarshalBinary()

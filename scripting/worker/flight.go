@@ -22,6 +22,7 @@ type flight struct {
 	id     uint64
 	guard  guard      // of its stay in a process
 	frames chan frame // from the process that the call is in
+	lease  uint64     // by which the call reads that process; 0 while others do
 
 	// lane is where the call began, and which it leaves while it waits.
 	lane *lane
@@ -103,7 +104,7 @@ func (f *flight) land() {
 // [*deathError]. A call that is over does not wait for a process to end that was
 // killed.
 func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripting.Outcome, error) {
-	f.frames = make(chan frame, 1)
+	f.frames, f.lease = make(chan frame, 1), 0
 	if !p.board(f) {
 		f.mourn(ctx, p)
 		return scripting.Outcome{}, p.missed()
@@ -119,16 +120,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 	// Who waits in the system keeps one of the scheduler's processors for a while.
 	// What else is at hand goes first; the process may have answered by then.
 	runtime.Gosched()
-	if p.takeLead(f) {
-		fr, ok := p.readFor(f)
-		if !ok {
-			f.mourn(ctx, p)
-			return scripting.Outcome{}, p.death()
-		}
-		if out, ended, err := f.took(ctx, p, fr, grace); ended {
-			return out, err
-		}
-	}
+	p.readFor(f)
 	for doomed := p.doomed; ; {
 		select {
 		case fr := <-f.frames:

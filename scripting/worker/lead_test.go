@@ -15,31 +15,27 @@ func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &flight{id: 1, frames: make(chan frame, 1)}
-	p := &peer{
-		stream: ours, doomed: make(chan struct{}), flights: map[uint64]*flight{1: f},
-		lead: lead{in: bufio.NewReader(ours), over: make(chan struct{})},
+	p := &peer{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
+	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
+	read := make(chan struct{})
+	go func() { p.readFor(f); close(read) }()
+	for reads := false; !reads; runtime.Gosched() {
+		p.reader.mu.Lock()
+		reads = p.reader.held
+		p.reader.mu.Unlock()
 	}
-	if !p.takeLead(f) {
-		t.Fatal("the call has no lead")
-	}
-	read := make(chan bool)
-	go func() { _, ok := p.readFor(f); read <- ok }()
 	out := make(chan struct{})
 	go func() { p.readOut(); close(out) }()
-	for waits := false; !waits; runtime.Gosched() {
-		p.mu.Lock()
-		waits = p.gone
-		p.mu.Unlock()
-	}
 	stdout := theirs[1].(interface{ Write([]byte) (int, error) })
 	if err := writeFrame(stdout, frameOutcome, uvarint(1)); err != nil {
 		t.Fatal(err)
 	}
-	if !<-read {
+	<-read
+	if len(f.frames) != 1 {
 		t.Error("the outcome was not read")
 	}
 	<-out // the test ends here if somebody waits
-	if p.takeLead(f) {
+	if _, ok := p.reader.acquire(); ok {
 		t.Error("somebody reads again")
 	}
 	_ = ours.Close()

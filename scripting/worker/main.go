@@ -64,7 +64,7 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	debug.SetMemoryLimit(int64(most.memory / 2))
 	calls := newServer(out)
 	defer calls.wait(farewell)
-	calls.role = role{in: lines, take: func(turn uint64, kind byte, content []byte) error {
+	calls.role.pipeReader = pipeReader{in: lines, most: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
 		case frameReport:
 			return sendReport(out, report)

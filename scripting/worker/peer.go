@@ -56,12 +56,11 @@ type peer struct {
 	weight    int64              // their sum
 	maxTaught int64              // the bound of that
 
-	lead lead
+	reader pipeReader
+	over   chan struct{} // closed once reading has failed, as it does when the process has ended
 
 	mu      sync.Mutex
 	flights map[uint64]*flight // those that have no outcome yet
-	led     bool               // somebody has the lead
-	gone    bool               // it has ended: nobody takes the lead any more
 	// abandoned says that nothing counts any more that has not been read.
 	abandoned bool
 	cause     cause // of its end; endless while it lives
@@ -76,7 +75,7 @@ type peer struct {
 // memory. The caller holds mu.
 func (e *Executor) start() (*peer, error) {
 	p := &peer{
-		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}),
+		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}), over: make(chan struct{}),
 		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
 	}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
@@ -98,7 +97,7 @@ func (e *Executor) start() (*peer, error) {
 		return nil, err
 	}
 	p.stream, p.wire.out = ours, ours
-	p.lead = lead{in: bufio.NewReaderSize(ours, 64<<10), over: make(chan struct{})}
+	p.reader = pipeReader{in: bufio.NewReaderSize(ours, 64<<10), most: maxAnswer, handle: p.handle, failed: p.unread}
 	e.reaping.Go(func() {
 		p.attend()
 		e.forget(p)

@@ -139,7 +139,7 @@ func (s *server) call(turn uint64, content []byte) error {
 	if l == nil {
 		return fmt.Errorf("a call of no program: %w", errFrame)
 	}
-	s.role.begin()
+	s.role.begin(turn)
 	defer s.role.end(turn)
 	c.run(ctx, l, &f)
 	return nil
