@@ -2,8 +2,20 @@ package worker
 
 import (
 	"bufio"
+	"io"
 	"sync"
 )
+
+// stream is what crosses between this process and one that it has started. Who
+// reads waits in the system: to have the scheduler wait instead, and wake the
+// goroutine, takes more threads, and to wake one costs more than most calls do.
+type stream interface {
+	io.ReadWriteCloser
+	// wake has who waits to read from a process that has ended go on, with an end
+	// or with nonsense, for a while: others may hold its side open that it has
+	// started where nothing keeps it from that.
+	wake()
+}
 
 // pipeReader reads the frames of a pipe, at either end. The goroutine that has the lease
 // reads, and handles what it reads: to have another goroutine read, or handle a frame,

@@ -1,9 +1,12 @@
 package worker
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"log/slog"
+	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -152,5 +155,42 @@ func TestProcess_forgetsOldestProgram(t *testing.T) {
 	defer p.teaching.Unlock()
 	if len(p.programs) != 2 || len(p.taught) != 2 || p.weight != p.maxTaught {
 		t.Errorf("it has %d programs, %d in order, of %d bytes", len(p.programs), len(p.taught), p.weight)
+	}
+}
+
+// TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome: who reads stops with that,
+// and nobody waits for more.
+func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
+	ours, theirs, err := connect(&exec.Cmd{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flight{id: 1, frames: make(chan frame, 1)}
+	p := &peer{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
+	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
+	read := make(chan struct{})
+	go func() { p.readFor(f); close(read) }()
+	for reads := false; !reads; runtime.Gosched() {
+		p.reader.mu.Lock()
+		reads = p.reader.held
+		p.reader.mu.Unlock()
+	}
+	out := make(chan struct{})
+	go func() { p.readOut(); close(out) }()
+	stdout := theirs[1].(interface{ Write([]byte) (int, error) })
+	if err := writeFrame(stdout, frameOutcome, uvarint(1)); err != nil {
+		t.Fatal(err)
+	}
+	<-read
+	if len(f.frames) != 1 {
+		t.Error("the outcome was not read")
+	}
+	<-out // the test ends here if somebody waits
+	if _, ok := p.reader.acquire(); ok {
+		t.Error("somebody reads again")
+	}
+	_ = ours.Close()
+	for _, end := range theirs {
+		_ = end.Close()
 	}
 }
