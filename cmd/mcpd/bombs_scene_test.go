@@ -117,6 +117,9 @@ func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // fault is how a call has failed; the zero fault is that of one that has not.
 type fault struct{ Code, Message string }
 
+// isRefusal reports whether the call has not begun, since too many others compute.
+func (f fault) isRefusal() bool { return strings.Contains(f.Message, "overloaded") }
+
 // try calls a tool, and returns the text of its result.
 func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
 	status, body, err := b.modern("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))

@@ -33,3 +33,132 @@ func seccomp(strict bool) error {
 	}
 	return nil
 }
+
+// call is a system call that is let through.
+type call struct {
+	number uintptr
+	when   condition
+}
+
+// condition holds for a call when the bits of mask in one of its arguments are
+// those of value. Only the lower half of an argument is looked at, which is all
+// of it that the kernel uses of those that we look at. The zero condition holds.
+type condition struct {
+	argument    uint32
+	mask, value uint32
+}
+
+// always is for calls that are let through whatever their arguments are.
+var always condition
+
+// threadFlags are those that threads are made with, by Go or a C library; no
+// namespace and no process comes of them.
+const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_SYSVSEM |
+	unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID | unix.CLONE_CHILD_SETTID | unix.CLONE_DETACHED
+
+// needed are the calls that the runtime of Go and what reads and writes on open
+// descriptors make after the start of the process pid. Those in the last part
+// are what a C library makes for threads and memory, where there is one.
+func needed(pid uint32) []call {
+	return []call{
+		{unix.SYS_FUTEX, always},
+		{unix.SYS_READ, always},
+		{unix.SYS_WRITE, always},
+		{unix.SYS_EPOLL_PWAIT, always},
+		{unix.SYS_NANOSLEEP, always},
+		{unix.SYS_SCHED_YIELD, always},
+		{unix.SYS_GETPID, always},
+		{unix.SYS_GETTID, always},
+		{unix.SYS_TGKILL, condition{0, ^uint32(0), pid}},
+		{unix.SYS_RT_SIGRETURN, always},
+		{unix.SYS_RT_SIGPROCMASK, always},
+		{unix.SYS_RT_SIGACTION, always},
+		{unix.SYS_SIGALTSTACK, always},
+		{unix.SYS_RESTART_SYSCALL, always},
+		{unix.SYS_MADVISE, always},
+		{unix.SYS_MUNMAP, always},
+		{unix.SYS_MMAP, condition{2, unix.PROT_EXEC, 0}},
+		{unix.SYS_MPROTECT, condition{2, unix.PROT_EXEC, 0}},
+		{unix.SYS_PRCTL, condition{0, ^uint32(0), unix.PR_SET_VMA}},
+		{unix.SYS_CLONE, condition{0, ^uint32(threadFlags) | unix.CLONE_THREAD, unix.CLONE_THREAD}},
+		{unix.SYS_EPOLL_CTL, always},
+		{unix.SYS_CLOSE, always},
+		{unix.SYS_PREAD64, always}, // of the limit of processors, which stays open
+		{unix.SYS_SCHED_GETAFFINITY, always},
+		{unix.SYS_GETRANDOM, always},
+		{unix.SYS_GETRUSAGE, always},
+		{unix.SYS_CLOCK_GETTIME, always},
+		{unix.SYS_CLOCK_NANOSLEEP, always},
+		{unix.SYS_GETTIMEOFDAY, always},
+		{unix.SYS_KILL, condition{0, ^uint32(0), pid}},
+		{unix.SYS_IOCTL, condition{1, ^uint32(0), unix.TCGETS}}, // compilers ask whether they write to a terminal
+		{unix.SYS_EXIT, always},
+		{unix.SYS_EXIT_GROUP, always},
+
+		{unix.SYS_BRK, always},
+		{unix.SYS_MREMAP, always},
+		{unix.SYS_RSEQ, always},
+		{unix.SYS_SET_ROBUST_LIST, always},
+	}
+}
+
+// Where the kernel puts what a filter looks at.
+const (
+	atNumber       = 0
+	atArchitecture = 4
+	atArguments    = 16
+)
+
+// architecture is what the kernel calls that of this program.
+var architecture = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+
+// filter returns the program that lets calls through and answers others with
+// refused. Calls by the numbers of another architecture end the process.
+// clone3, whose flags are out of sight, is said not to exist, so that a C
+// library makes its threads by clone.
+func filter(calls []call, refused uint32) []unix.SockFilter {
+	code := []unix.SockFilter{
+		load(atArchitecture),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: architecture},
+		answer(unix.SECCOMP_RET_KILL_PROCESS),
+		load(atNumber),
+	}
+	for _, c := range calls {
+		code = append(code, c.code(refused)...)
+	}
+	return append(code,
+		unless(unix.SYS_CLONE3, 1),
+		answer(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)),
+		answer(refused))
+}
+
+// code is what a call adds to a filter, which has loaded the number.
+func (c call) code(refused uint32) []unix.SockFilter {
+	number := uint32(c.number)
+	if c.when == always {
+		return []unix.SockFilter{unless(number, 1), answer(unix.SECCOMP_RET_ALLOW)}
+	}
+	return []unix.SockFilter{
+		unless(number, 5),
+		load(atArguments + 8*c.when.argument),
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.when.mask},
+		unless(c.when.value, 1),
+		answer(unix.SECCOMP_RET_ALLOW),
+		answer(refused),
+	}
+}
+
+// load loads four bytes of what the kernel tells of a call.
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
+
+// unless skips as many instructions when what is loaded is not value.
+func unless(value uint32, skip uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: skip, K: value}
+}
+
+// answer ends the filter.
+func answer(what uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
+}

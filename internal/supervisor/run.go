@@ -1,3 +1,17 @@
+// Package supervisor runs a program so that nothing of it is left when it has
+// ended: no process that it started, however that has hidden itself, and no
+// pipe that keeps its caller waiting.
+//
+// [Run] starts a [Program] and returns its [Result]. On Linux it does so through
+// another process that runs [Main]: all descendants of the program become
+// children of that one when their parents end, and it kills them until there are
+// none. It does so, too, when whoever called Run dies. Without such a process,
+// and on other systems, the group of processes is killed that the program began
+// in; what has left the group goes on.
+//
+// No shell takes part. The program has the environment that it is given and no
+// other, reads nothing, and has no file open but its three standard streams.
+// Which programs may run is not decided here.
 package supervisor
 
 import (
@@ -10,7 +24,37 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/procgroup"
 )
+
+// Program is what is to be run.
+type Program struct {
+	// Path is the file, and Argv what the program is told, its own name first.
+	Path string
+	Argv []string
+	// Env are NAME=value. There is nothing else in the environment.
+	Env []string
+	// Dir is the folder that it works in.
+	Dir string
+	// MaxOutput bounds each of its two outputs, in bytes.
+	MaxOutput int
+}
+
+// Result is how a program ended.
+type Result struct {
+	// Code is the exit code, and of a program that a signal has ended 128 and the
+	// number of the signal, as shells tell it.
+	Code int
+	// Stdout and Stderr are what it has written until then.
+	Stdout, Stderr []byte
+}
+
+// ErrTooMuch says that a program was ended since it wrote more than it may.
+var ErrTooMuch = errors.New("the program writes too much")
+
+// ErrLost says that it is not known how a program ended.
+var ErrLost = errors.New("the process that runs the program was lost")
 
 const (
 	// patience is how long a supervisor may take to end all that a program has
@@ -65,7 +109,7 @@ func supervised(ctx context.Context, command []string, p Program, stdout, stderr
 	}
 	defer answers.Close()
 	cmd := exec.CommandContext(ctx, command[0])
-	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, apart()
+	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, procgroup.Attr()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, []*os.File{answer}
 	orders, err := cmd.StdinPipe()
 	if err != nil {
@@ -109,13 +153,13 @@ func direct(ctx context.Context, p Program, stdout, stderr io.Writer) (int, erro
 	cmd := exec.CommandContext(ctx, p.Path)
 	cmd.Args, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Argv, p.Dir, stdout, stderr
 	cmd.Env = append([]string{}, p.Env...)
-	cmd.SysProcAttr, cmd.WaitDelay = apart(), linger
-	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.SysProcAttr, cmd.WaitDelay = procgroup.Attr(), linger
+	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	err := cmd.Wait()
-	_ = killGroup(cmd.Process)
+	_ = procgroup.Kill(cmd.Process)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return 0, err

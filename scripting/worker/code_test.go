@@ -135,7 +135,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 			if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n/2) {
 				t.Errorf("%d: %v, %+v", n, err, out.Failure)
 			}
-			if r := e.records.of(call.Program.Hash()); r != unknown {
+			if r := e.history.of(call.Program.Hash()); r != unknown {
 				t.Errorf("%d: its record is %d", n, r)
 			}
 		})
@@ -144,8 +144,8 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range e.peers {
-		if len(p.programs) > 0 || len(p.shelf.programs) > 0 || p.shelf.bytes != 0 {
-			t.Errorf("a process keeps %d programs, on a shelf of %d with %d bytes", len(p.programs), len(p.shelf.programs), p.shelf.bytes)
+		if len(p.programs) > 0 || p.weight != 0 {
+			t.Errorf("a process keeps %d programs of %d bytes", len(p.programs), p.weight)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
 	quiet, end := io.Pipe() // nothing more comes in
 	s := newServer(io.Discard)
-	s.role.in, s.role.ended = bufio.NewReader(quiet), make(chan error, 1)
+	s.role.in = bufio.NewReader(quiet)
 	t.Cleanup(func() { _ = end.Close() })
 	call := codeCall(t, "1")
 	text, err := call.Program.MarshalBinary()

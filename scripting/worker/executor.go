@@ -1,3 +1,22 @@
+// Package worker does in processes of its own what this process must survive.
+//
+// A [Pool] starts such processes, keeps a few that are idle for a moment, and
+// kills one that is over a limit. [Main] is what they run. All that crosses
+// between the two are frames of bytes on the standard streams; a process can do
+// nothing but compute, and what it says counts for what it was given alone. What
+// the system offers to confine it is told by [Probe].
+//
+// They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript
+// recurse on what they read, some take quadratic time on it, and none can be
+// interrupted, so that a body which is too large to be bounded beforehand is
+// compiled where that costs nothing but a process.
+//
+// And they run bodies ([Executor]), several at once in each. A call that does not
+// end in time costs its process, and the other calls in that run again in another
+// one from their journals, which this side keeps. Programs whose calls end by
+// themselves share no process with others (see [record]), and have turns that no
+// others take (see [admission]). Code that an agent wrote is sent with its call and
+// forgotten with it, on both sides.
 package worker
 
 import (
@@ -112,8 +131,7 @@ type Executor struct {
 	allowance time.Duration
 	spent     func(pid int) (time.Duration, error)
 
-	// records are written under mu.
-	records  records
+	history  history
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
 }
@@ -123,7 +141,7 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, runtime.GOMAXPROCS(0), o.Patience)}
+	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, o.Patience)}
 	size := sizeOf(path)
 	e.resident = func(pid int) int64 { return resident(pid, size) }
 	e.looks.Store(1)
@@ -207,12 +225,12 @@ func (e *Executor) recordOf(program [32]byte, once bool) record {
 	if once {
 		return unknown
 	}
-	return e.records.of(program)
+	return e.history.of(program)
 }
 
 // attempt runs a call in one process, which may be dead in the end.
 func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), source: f.call.Program.Size(), once: isOnce(f.call.Program)}
+	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), once: isOnce(f.call.Program)}
 	if f.call.Kin != nil {
 		n.nested = f
 	}
@@ -251,4 +269,24 @@ func (e *Executor) Close() error {
 	e.mu.Unlock()
 	e.reaping.Wait()
 	return nil
+}
+
+// Workers tells how the processes are. See [scripting.Staffed].
+func (e *Executor) Workers() scripting.Workers {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.counts
+	now.Processes, now.Waiting = len(e.peers), e.room.waits()
+	for _, p := range e.peers {
+		now.Calls += p.calls
+		now.Computing += int(max(p.busy.Load(), 0))
+	}
+	return now
+}
+
+// note changes what is counted since the beginning.
+func (e *Executor) note(change func(*scripting.Workers)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(&e.counts)
 }

@@ -95,7 +95,7 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 // TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
 // call may compute: a stranger that comes behind them waits for the first alone.
 func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
-	room := newAdmission(1, 1, time.Hour).of(unknown)
+	room := newAdmission(1, time.Hour).of(unknown)
 	if err := room.admit(t.Context(), scripting.Call{}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func inLine(l *lane, many int) {
 }
 
 func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
-	room := newAdmission(1, 1, time.Hour).of(unknown)
+	room := newAdmission(1, time.Hour).of(unknown)
 	kin := scripting.NewKin()
 	done, err := kin.Turn(t.Context())
 	if err != nil {
@@ -144,8 +144,8 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	done()
-	if err := room.admit(t.Context(), scripting.Call{Kin: kin}); err != nil || room.meter.computing != 1 {
-		t.Errorf("%v, %d compute", err, room.meter.computing)
+	if err := room.admit(t.Context(), scripting.Call{Kin: kin}); err != nil || room.computing != 1 {
+		t.Errorf("%v, %d compute", err, room.computing)
 	}
 }
 

@@ -1,9 +1,6 @@
 package worker
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // owner has the calls of one [scripting.Call.Owner]. What is not
 // said to be guarded otherwise is guarded by the mutex of the admission.
@@ -125,18 +122,4 @@ func (o *owner) refuseLast() bool {
 	}
 	from.refuse(last)
 	return true
-}
-
-// still returns for how long nothing has changed in what computes of those that a call
-// of the lane waits for.
-func (l *lane) still(now time.Time) time.Duration {
-	o := l.owner
-	switch {
-	case l.meter.computing >= l.most:
-		return now.Sub(l.meter.at)
-	case o.computing >= o.share(o.room.most):
-		return min(now.Sub(o.proven.meter.at), now.Sub(o.others.meter.at))
-	default:
-		return now.Sub(o.room.at)
-	}
 }

@@ -2,6 +2,16 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -38,4 +48,413 @@ func (n *need) own(e *Executor) {
 func (l *lane) admit(ctx context.Context, c scripting.Call) error {
 	_, err := l.room.admit(ctx, c, unknown, 1)
 	return err
+}
+
+// queued are calls of several owners that ask for admission.
+type queued struct {
+	t     *testing.T
+	a     *admission
+	lanes map[string]*lane // of the calls that have begun
+	ended map[string]error // those of the others that wait no more
+	mu    sync.Mutex
+}
+
+func newQueued(t *testing.T, most int) *queued {
+	return &queued{t: t, a: newAdmission(most, time.Hour), lanes: map[string]*lane{}, ended: map[string]error{}}
+}
+
+// enter has a call of an owner ask, and returns when it has begun, ended or waits.
+func (q *queued) enter(ctx context.Context, owner uint64, name string, patient bool) {
+	go func() {
+		c := scripting.Call{Program: &scripting.Program{}, Owner: owner, Patient: patient}
+		l, err := q.a.admit(ctx, c, unknown, 1)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if err != nil {
+			q.ended[name] = err
+		} else {
+			q.lanes[name] = l
+		}
+	}()
+	synctest.Wait()
+}
+
+// fill has so many calls of an owner ask, named NAME1, NAME2 and so on.
+func (q *queued) fill(owner uint64, name string, calls int) {
+	for n := range calls {
+		q.enter(q.t.Context(), owner, fmt.Sprint(name, n+1), false)
+	}
+}
+
+// leave ends a call, and returns which have begun in its place.
+func (q *queued) leave(name string) (begun []string) {
+	q.mu.Lock()
+	l, had := q.lanes[name], maps.Clone(q.lanes)
+	delete(q.lanes, name)
+	q.mu.Unlock()
+	if l == nil {
+		q.t.Fatalf("%s has not begun", name)
+	}
+	l.end()
+	synctest.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for other := range q.lanes {
+		if had[other] == nil {
+			begun = append(begun, other)
+		}
+	}
+	return begun
+}
+
+// begun counts the calls that have begun whose name begins with a letter.
+func (q *queued) begun(letter byte) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name := range q.lanes {
+		if name[0] == letter {
+			n++
+		}
+	}
+	return n
+}
+
+// finish ends all calls, and looks at what is left.
+func (q *queued) finish() {
+	q.t.Helper()
+	for len(q.lanes) > 0 {
+		for name := range q.lanes {
+			q.leave(name)
+			break
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.a
+	if a.computing() != 0 || a.waiting != 0 || a.refusable != 0 || a.active != 0 || len(a.lines) != 0 {
+		q.t.Errorf("in the end %d compute, %d wait (%d refusable) of %d owners, %d in line", a.computing(), a.waiting, a.refusable, a.active, len(a.lines))
+	}
+	for id, o := range a.owners {
+		if o.calls != 0 || o.computing != 0 || o.waiting != 0 || o.refusable != 0 {
+			q.t.Errorf("owner %d is left with %d calls", id, o.calls)
+		}
+	}
+}
+
+// TestOwner_belowShareBeginsAtOnce: one owner has all the room, and more that wait.
+func TestOwner_belowShareBeginsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(t, 16) // 12 of a program that is not proven
+		q.fill(1, "a", 100)
+		q.fill(2, "b", 100)
+		q.fill(3, "c", 100)
+		if a, b, c := q.begun('a'), q.begun('b'), q.begun('c'); a != 12 || b != 6 || c != 4 {
+			t.Errorf("%d, %d and %d calls have begun, want all 12, half and a third", a, b, c)
+		}
+		for owner := range uint64(100) {
+			q.fill(10+owner, fmt.Sprint("d", owner, "-"), 2)
+		}
+		if all := len(q.lanes); all != 24 {
+			t.Errorf("%d calls have begun, want twice as many as may and no more", all)
+		}
+		q.finish()
+	})
+}
+
+// TestOwner_turnGoesToLeastComputing, and between equals in turn, whatever waits before.
+func TestOwner_turnGoesToLeastComputing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(t, 1) // and one more beside other owners
+		q.fill(1, "a", 50)
+		q.fill(2, "b", 3)
+		q.fill(3, "c", 2)
+		var order []string
+		for _, name := range []string{"a1", "c1", "b1", "a2", "c2", "b2", "a3"} {
+			order = append(order, q.leave(name)...)
+		}
+		want := []string{"c1", "a2", "b2", "c2", "a3", "b3", "a4"}
+		if !slices.Equal(order, want) {
+			t.Errorf("calls have begun in the order %v, want %v", order, want)
+		}
+		q.finish()
+	})
+}
+
+// TestOwner_longCallsDelayNoOther: of calls that take ten seconds and have one until their
+// deadline, those that come later are refused; calls of another owner all begin at once.
+func TestOwner_longCallsDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(16, 500*time.Millisecond)
+		run := func(owner uint64, has, takes time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), has)
+			defer cancel()
+			l, err := a.admit(ctx, scripting.Call{Program: &scripting.Program{}, Owner: owner}, proven, 1)
+			if err == nil {
+				time.Sleep(takes)
+				l.end()
+			}
+			return err
+		}
+		var all sync.WaitGroup
+		var refused atomic.Int64
+		for range 32 {
+			all.Go(func() {
+				for range 200 {
+					if err := run(1, time.Second, 10*time.Second); err != nil {
+						refused.Add(1)
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+			})
+		}
+		for range 4 {
+			all.Go(func() {
+				for range 1000 {
+					came := time.Now()
+					err := run(2, time.Second, 20*time.Millisecond)
+					if took := time.Since(came); err != nil || took != 20*time.Millisecond {
+						t.Errorf("a call of another owner ended after %v with %v", took, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if got := refused.Load(); got < 1000 {
+			t.Errorf("%d calls were refused of an owner whose calls are too many", got)
+		}
+	})
+}
+
+// TestOwner_queueBounds: 128 calls of one owner may wait, and 256 in all.
+func TestOwner_queueBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(t, 1)
+		lost := func(want string) {
+			t.Helper()
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if len(q.ended) != 1 || !errors.Is(q.ended[want], scripting.ErrOverloaded) {
+				t.Errorf("refused are %v, want %s", q.ended, want)
+			}
+			clear(q.ended)
+		}
+		q.fill(1, "a", 1+128)
+		q.enter(t.Context(), 1, "a130", false)
+		lost("a130")
+		q.fill(2, "b", 1+100)
+		q.fill(3, "c", 28)
+		if len(q.ended) > 0 {
+			t.Errorf("refused are %v before as many wait as may", q.ended)
+		}
+		q.enter(t.Context(), 4, "d1", false)
+		lost("a129")
+		q.enter(t.Context(), 3, "c29", false)
+		lost("a128")
+		q.enter(t.Context(), 1, "a131", false)
+		lost("a131")
+		q.enter(t.Context(), 1, "patient", true)
+		q.enter(t.Context(), 5, "e1", false)
+		lost("a127")
+		q.finish()
+	})
+}
+
+func TestOwner_canceledCallTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(t, 1)
+		q.fill(1, "a", 2)
+		q.fill(2, "b", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		q.enter(ctx, 3, "c1", false)
+		q.fill(3, "d", 1)
+		cancel()
+		synctest.Wait()
+		if err := q.ended["c1"]; !errors.Is(err, context.Canceled) {
+			t.Errorf("the call ended with %v", err)
+		}
+		if begun := q.leave("a1"); !slices.Equal(begun, []string{"d1"}) {
+			t.Errorf("%v have begun", begun)
+		}
+		q.finish()
+	})
+}
+
+// TestOwner_noTurnIsLost has calls of many owners come, go, wait for their hosts and give
+// up at random: whenever nothing moves, no call waits for which there is room.
+func TestOwner_noTurnIsLost(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			q := newQueued(t, 1+random.IntN(8))
+			cancels := map[string]context.CancelFunc{}
+			for n := range 400 {
+				name := fmt.Sprint("c", n)
+				switch random.IntN(4) {
+				case 0, 1:
+					ctx, cancel := context.WithCancel(t.Context())
+					cancels[name] = cancel
+					q.enter(ctx, uint64(random.IntN(6)), name, random.IntN(4) == 0)
+				case 2:
+					for begun := range q.lanes {
+						if l := q.lanes[begun]; random.IntN(2) == 0 {
+							l.leave()
+							synctest.Wait()
+							l.resume()
+						}
+						q.leave(begun)
+						break
+					}
+				default:
+					for _, cancel := range cancels {
+						cancel() // which does nothing to one that has begun
+						break
+					}
+				}
+				synctest.Wait()
+				q.a.mu.Lock()
+				if q.a.next() != nil {
+					t.Errorf("seed %d, step %d: a call waits though there is room", seed, n)
+				}
+				q.a.mu.Unlock()
+			}
+			for _, cancel := range cancels {
+				cancel()
+			}
+			q.finish()
+		})
+	}
+}
+
+// TestOwner_idleOnesAreForgotten, and those that have a call or a recent offence are not.
+func TestOwner_idleOnesAreForgotten(t *testing.T) {
+	a := newAdmission(4, time.Hour)
+	admit := func(owner uint64) *lane {
+		l, err := a.admit(t.Context(), scripting.Call{Program: &scripting.Program{}, Owner: owner}, proven, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	first := admit(0)
+	first.leave()
+	offender := admit(20_000)
+	offender.owner.offences.add([32]byte{1}, 1)
+	offender.end()
+	for owner := range uint64(10_000) {
+		admit(1 + owner).end()
+	}
+	if len(a.owners) > 2*keptOwners || a.owners[0] != first.owner {
+		t.Errorf("%d owners are kept; the one with a call: %v", len(a.owners), a.owners[0] == first.owner)
+	}
+	if a.owners[20_000] != offender.owner {
+		t.Error("an owner is forgotten while its offence counts")
+	}
+	first.resume()
+	first.end()
+}
+
+// TestOwner_processGoesToFewest: of those that wait for a process of their own.
+func TestOwner_processGoesToFewest(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	unwatched(e)
+	e.room.mu.Lock()
+	one, other := e.room.owner(1, 0), e.room.owner(2, 0)
+	e.room.mu.Unlock()
+	alone := func(o *owner) need { return need{owner: o, memory: e.options.Memory, alone: true} }
+	var have []*peer
+	for range 2 {
+		p, err := e.choose(alone(one))
+		if err != nil || p == nil {
+			t.Fatalf("no process: %v", err)
+		}
+		have = append(have, p)
+	}
+	e.mu.Lock()
+	var waits []*waiter
+	for _, o := range []*owner{one, one, other, other} {
+		w := &waiter{need: alone(o), come: make(chan found, 1)}
+		waits = append(waits, w)
+		e.waiting = append(e.waiting, w)
+	}
+	e.mu.Unlock()
+	came := func() (who []int) {
+		for i, w := range waits {
+			if len(w.come) > 0 {
+				who = append(who, i)
+			}
+		}
+		return who
+	}
+	release(e, have[0], alone(one), unknown)
+	if who := came(); !slices.Equal(who, []int{2}) {
+		t.Errorf("a process went to %v", who)
+	}
+	e.giveUp(waits[3])
+	e.giveUp(waits[2]) // whose process goes to the next
+	if who := came(); !slices.Equal(who, []int{0}) {
+		t.Errorf("after that the process went to %v", who)
+	}
+	release(e, have[1], alone(one), unknown)
+	if who := came(); !slices.Equal(who, []int{0, 1}) || len(e.waiting) != 0 {
+		t.Errorf("in the end processes went to %v, and %d wait", who, len(e.waiting))
+	}
+	for _, w := range waits[:2] {
+		release(e, (<-w.come).peer, w.need, unknown)
+	}
+	if one.inProcess != 0 || other.inProcess != 0 {
+		t.Errorf("owners are left with %d and %d calls in processes", one.inProcess, other.inProcess)
+	}
+}
+
+// TestOwner_offenderRunsApart: once a call of an owner has cost a process, its programs that
+// are not proven share none with those of others, and leave some processes to these.
+func TestOwner_offenderRunsApart(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	unwatched(e)
+	e.room.mu.Lock()
+	offender, other := e.room.owner(1, 0), e.room.owner(2, 0)
+	e.room.mu.Unlock()
+	of := func(o *owner, program byte, alone bool) need {
+		return need{owner: o, memory: e.options.Memory, program: [32]byte{program}, alone: alone}
+	}
+	choose := func(n need) *peer {
+		t.Helper()
+		p, err := e.choose(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	e.history.learn([32]byte{1}, proven)
+	e.history.learn([32]byte{2}, proven)
+	e.learn(of(offender, 1, false), unruly)
+	if !e.history.of([32]byte{1}).isProven() {
+		t.Error("what an owner does is held against others")
+	}
+	bad, good := choose(of(offender, 1, false)), choose(of(other, 1, false))
+	if bad == good || bad.proven || !good.proven {
+		t.Error("the program is not judged by who calls it")
+	}
+	if choose(of(offender, 2, false)) != good {
+		t.Error("a proven program of the offender runs elsewhere than that of others")
+	}
+	strange := choose(of(other, 3, false))
+	if strange == bad || choose(of(offender, 3, false)) != bad || choose(of(other, 4, false)) != strange {
+		t.Error("the offender shares a process with others")
+	}
+	for range 2 {
+		release(e, good, of(other, 1, false), unknown) // it makes room
+	}
+	for range 2 {
+		if choose(of(offender, 5, true)) == nil {
+			t.Fatal("the offender has less than three processes of four")
+		}
+	}
+	if choose(of(offender, 5, true)) != nil {
+		t.Error("the offender has all processes of programs that are not proven")
+	}
+	e.looks.Add(remembered)
+	if choose(of(offender, 4, false)) != strange {
+		t.Error("the offence is not forgotten")
+	}
 }

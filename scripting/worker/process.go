@@ -1,78 +1,360 @@
 package worker
 
 import (
+	"bufio"
+	"encoding/binary"
+	"errors"
 	"io"
-	"io/fs"
 	"os/exec"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/procgroup"
 	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// process is a started program that runs [Main]. One goroutine at a time may
-// use it; kill may be called by any, more than once.
-type process struct {
-	in     io.WriteCloser
-	out    io.ReadCloser
-	kill   func()
-	ended  <-chan struct{} // closed when a process that was killed has ended
-	expiry *time.Timer
+// lastWait is how long the last words of a process that has ended may take.
+const lastWait = time.Second
+
+// peer is a process that runs calls, as this process sees it.
+type peer struct {
+	// fixed at creation
+	cmd    *exec.Cmd
+	stream stream
+	wire   wire
+	doomed chan struct{} // closed once the process is killed
+	dead   chan struct{} // closed once it has ended, and all that it sent was passed on
+	words  io.ReadCloser // its standard error
+	last   lastWords
+
+	// looks counts those of the executor.
+	looks *atomic.Int64
+	// busy is how many calls compute: the others wait for their host.
+	busy atomic.Int64
+
+	// guarded by the mutex of the executor
+	memory  int64         // how much it may have, in bytes; 0 while it is the spare
+	allowed time.Duration // how much processor time it may spend
+	calls   int
+	alone   bool
+	proven  bool // the programs of its calls are
+	// apart is the owner of its calls when they share it with no others; nil otherwise.
+	apart *owner
+	rests int // looks since it had calls
+	// stuck says that a call computes for so long that others had better go elsewhere.
+	stuck bool
+	// drained says that it gets no more calls, and ends with those that it has.
+	drained bool
+
+	teaching sync.Mutex // is held while a call and its program are sent, which may take long
+	// guarded by teaching
+	programs  map[[32]byte]int64 // the weights of those that the process has
+	taught    [][32]byte         // these, the oldest first
+	weight    int64              // their sum
+	maxTaught int64              // the bound of that
+
+	reader pipeReader
+	over   chan struct{} // closed once reading has failed, as it does when the process has ended
+
+	mu      sync.Mutex
+	flights map[uint64]*flight // those that have no outcome yet
+	// abandoned says that nothing counts any more that has not been read.
+	abandoned bool
+	cause     cause // of its end; endless while it lives
+	// left is how many calls it had when it ended, and ever how many it has had.
+	left, ever int
+	// oldest is the look from which on the one computed then that did so for the
+	// longest time; 0 when none did.
+	oldest int64
 }
 
-// start starts a process, without an environment, that reaping waits for.
-func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: apart()}
-	in, err := cmd.StdinPipe()
+// start starts a process without an environment, which waits to be given its
+// memory. The caller holds mu.
+func (e *Executor) start() (*peer, error) {
+	p := &peer{
+		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}), over: make(chan struct{}),
+		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
+	}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
+	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
+	if p.words, err = p.cmd.StderrPipe(); err == nil {
+		err = timerslack.Start(p.cmd)
+	}
+	if err == nil {
+		e.counts.Started++
+	}
+	for _, end := range theirs {
+		_ = end.Close()
+	}
 	if err != nil {
+		_ = ours.Close()
 		return nil, err
 	}
-	if err := timerslack.Start(cmd); err != nil {
-		return nil, err
-	}
-	killed, ended := make(chan struct{}), make(chan struct{})
-	reaping.Go(func() {
-		defer close(ended)
-		<-killed
-		// How it ended says nothing that is not known: it was killed.
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	p.stream, p.wire.out = ours, ours
+	p.reader = pipeReader{in: bufio.NewReaderSize(ours, 64<<10), most: maxAnswer, handle: p.handle, failed: p.unread}
+	e.reaping.Go(func() {
+		p.attend()
+		e.forget(p)
+		close(p.dead)
 	})
+	return p, nil
+}
+
+// give tells a process what it may have, by which it confines itself. The caller
+// holds the mutex of the executor; there is always room for so little.
+func (p *peer) give(memory int64, processor time.Duration) {
+	p.memory, p.allowed, p.maxTaught = memory, processor, memory/programShare
 	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial watches its own time
-	return &process{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
+	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
-// attend answers what a process asks for that has taken a trial, until it says
-// that it survived.
-func (w *process) attend(src scripting.Source) error {
-	for {
-		kind, name, err := readFrame(w.out, maxName)
-		switch {
-		case err != nil:
-			return err
-		case kind == frameSurvived:
-			return nil
-		case kind != frameImport || src.Import == nil || !fs.ValidPath(string(name)):
-			return errFrame
-		}
-		if err := w.answer(src, string(name)); err != nil {
-			return err
-		}
+// attend waits for the end of the process, and of what it has sent.
+func (p *peer) attend() {
+	_, _ = io.Copy(&p.last, p.words) // to its end, or that of the process
+	p.end(endUnknown)
+	_ = p.cmd.Wait() // how it ended is told by its last words
+	p.readOut()
+	_ = p.stream.Close()
+}
+
+// end kills the process, for the first cause that is given.
+func (p *peer) end(why cause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause != endless {
+		return
+	}
+	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
+	_ = p.cmd.Process.Kill()
+	close(p.doomed)
+	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
+}
+
+// isDoomed reports whether the process was killed, or has ended: it takes no calls
+// any more, though it may be long until it is gone.
+func (p *peer) isDoomed() bool {
+	select {
+	case <-p.doomed:
+		return true
+	default:
+		return false
 	}
 }
 
-// answer sends a file that the process asks for. Why there is none is told by
-// the compiler of this side.
-func (w *process) answer(src scripting.Source, name string) error {
-	content, err := src.Import(name)
+// holds reports whether a call computes since before the look before the last.
+func (p *peer) holds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	oldest := p.longest()
+	return oldest != 0 && p.looks.Load()-oldest >= holds
+}
+
+// longest returns since when the call computes that does so for the longest
+// time; 0 when none does. The caller holds mu.
+func (p *peer) longest() (oldest int64) {
+	for _, f := range p.flights {
+		if since := f.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
+			oldest = since
+		}
+	}
+	return oldest
+}
+
+// board takes a call on, unless the process has ended.
+func (p *peer) board(f *flight) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause != endless {
+		return false
+	}
+	p.flights[f.id] = f
+	p.ever++
+	return true
+}
+
+// What a compiled program takes of the memory of its process. Programs as they are written
+// take 14 to 25 bytes for each of their source, the densest that were found 58, and the
+// shortest 3 KiB.
+const (
+	perByte    = 64
+	perProgram = 16 << 10
+	// programShare is the part of its memory that the programs of a process may have: a
+	// quarter, so that no call is charged for the programs of others.
+	programShare = 4
+)
+
+// teach sends a program that the process does not have, and returns what a call names it
+// by: its hash or, for a program that has one call, a name of its own. If the process has
+// too many programs, it forgets the oldest. The caller holds teaching until it has sent
+// the call.
+func (p *peer) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
+	if isOnce(program) {
+		binary.BigEndian.PutUint64(as[:], call)
+		return as, p.tell(frameOnce, as, program)
+	}
+	as = program.Hash()
+	if p.programs[as] > 0 {
+		return as, nil
+	}
+	weight := perProgram + perByte*int64(program.Size())
+	for len(p.taught) > 0 && p.weight+weight > p.maxTaught {
+		oldest := p.taught[0]
+		p.taught = p.taught[1:]
+		p.weight -= p.programs[oldest]
+		delete(p.programs, oldest)
+		if err := p.wire.send(frameForget, func(dst []byte) []byte { return append(dst, oldest[:]...) }); err != nil {
+			return as, err
+		}
+	}
+	p.taught = append(p.taught, as)
+	p.programs[as] = weight
+	p.weight += weight
+	return as, p.tell(frameProgram, as, program)
+}
+
+// tell sends a program.
+func (p *peer) tell(kind byte, as [32]byte, program *scripting.Program) error {
+	text, err := program.MarshalBinary()
 	if err != nil {
-		return writeFrame(w.in, frameNoFile, nil)
+		return err
 	}
-	return writeFrame(w.in, frameFile, content)
+	return p.wire.send(kind, func(dst []byte) []byte { return append(append(dst, as[:]...), text...) })
+}
+
+// lastWords keeps the beginning of what a process writes to its standard error.
+type lastWords struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// maxWords bounds them, in bytes.
+const maxWords = 2 * clip.Least
+
+// Write takes everything, and keeps what there is room for.
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p[:min(len(p), maxWords-l.text.Len())])
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return clip.Text(l.text.String(), maxWords-1) // what has no room left is cut, for all that is known
+}
+
+// readFor reads until the first frame of a call has come, unless another goroutine reads.
+// So a call reads itself as long as it waits for nothing but its process. Nobody reads while
+// there are no calls.
+func (p *peer) readFor(f *flight) {
+	lease, ok := p.reader.acquire()
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	waits := p.flights[f.id] == f // else its outcome was read meanwhile
+	p.mu.Unlock()
+	if !waits {
+		p.release()
+		return
+	}
+	f.lease = lease
+	p.reader.read(lease)
+}
+
+// release gives the lease back when no calls are left. A call that has come meanwhile has
+// not got the lease, and would wait for ever.
+func (p *peer) release() {
+	p.reader.release()
+	p.mu.Lock()
+	calls := len(p.flights)
+	p.mu.Unlock()
+	if calls == 0 {
+		return
+	}
+	if lease, ok := p.reader.acquire(); ok {
+		go p.reader.read(lease)
+	}
+}
+
+// handle gives a frame to its call, which takes all that come up to its outcome. The call
+// that reads passes the lease with its first frame: handling that holds up no other call.
+func (p *peer) handle(lease uint64, kind byte, content []byte) error {
+	id, size := binary.Uvarint(content)
+	if size <= 0 || kind != frameHost && kind != frameDrop && kind != frameOutcome {
+		return errFrame
+	}
+	f, left := p.find(id, kind == frameOutcome)
+	if f == nil {
+		return errFrame
+	}
+	reads := f.lease == lease
+	select {
+	case f.frames <- frame{kind, content[size:]}:
+	case <-p.doomed: // it takes no more
+	}
+	switch {
+	case left == 0:
+		p.release()
+	case reads:
+		p.reader.pass(lease)
+	}
+	return nil
+}
+
+// find returns the call with an id, and how many calls are left. A call leaves with its
+// outcome: after that nothing may come of it.
+func (p *peer) find(id uint64, leaves bool) (f *flight, left int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f = p.flights[id]; f == nil || p.abandoned {
+		return nil, 0
+	}
+	if leaves {
+		delete(p.flights, id)
+	}
+	return f, len(p.flights)
+}
+
+// unread ends the process when nothing that it sends can be read any more.
+func (p *peer) unread(err error) {
+	why := endUnknown
+	if errors.Is(err, errFrame) {
+		why = endProtocol
+	}
+	p.end(why)
+	close(p.over)
+}
+
+// readOut waits until everything that an ended process has sent was read, and keeps the
+// lease, so that nobody reads after that.
+func (p *peer) readOut() {
+	for wait := lastWait; ; wait = time.Millisecond {
+		if _, ok := p.reader.acquire(); ok {
+			return
+		}
+		select {
+		case <-p.over:
+			return
+		case <-time.After(wait):
+			p.stream.wake()
+		}
+	}
+}
+
+// abandon has the reader of a killed process stop before the process has ended: what it
+// has sent last is lost, as if it had been killed before.
+func (p *peer) abandon() {
+	p.mu.Lock()
+	p.abandoned = true
+	p.mu.Unlock()
+	p.stream.wake()
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/procgroup"
 )
 
 // patience is how long output is waited for when a program has ended.
@@ -29,7 +31,8 @@ func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(without, name) || strings.HasPrefix(name, variablePrefix)
 	})
-	isolate(cmd)
+	cmd.SysProcAttr = procgroup.Attr()
+	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
 	cmd.WaitDelay = patience
 	var out capped
 	cmd.Stdout = &out

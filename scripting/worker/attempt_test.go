@@ -1,0 +1,227 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// TestACallIsTakenOutOnceOfThoseThatCompute has a process ask its host behind the
+// end of the call: were the call taken out twice, its process would seem to have
+// less to do than it has, and get the calls of all others.
+func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	room := newAdmission(1, time.Second).of(unknown)
+	if err := room.enter(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	f, err := newFlight(scripting.Call{}, nil, room, &atomic.Int64{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.guard = guard{ctx: over}
+	p := &peer{looks: &atomic.Int64{}}
+	f.busy(p)
+	f.ask(p, hostFrame{seq: 1, op: "http.request"})
+	f.drop()
+	f.idle(p)
+	if busy := p.busy.Load(); busy != 0 {
+		t.Errorf("%d calls compute", busy)
+	}
+	f.land()
+	if room.computing != 0 {
+		t.Errorf("%d calls have room", room.computing)
+	}
+}
+
+// TestAllCallsTogetherPassAsMuchAsThereIsRoomFor has others pass nearly all that
+// may be passed: a call that passes little goes on.
+func TestAllCallsTogetherPassAsMuchAsThereIsRoomFor(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	const others = maxPassedByAll - 1<<20
+	e.passed.Store(others)
+	for size, want := range map[int]string{
+		1000: "", fairPassed / 2: "",
+		2 << 20: "the host calls of all bodies that wait for their answers pass more than 128 MiB together",
+	} {
+		p := program(t, fmt.Sprintf(`return (await http.api.post("https://x/", { body: "x".repeat(%d) })).status;`, size))
+		out, err := e.Run(t.Context(), scripting.Call{Program: p}, hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }))
+		got := ""
+		if out.Failure != nil {
+			got = out.Failure.Message
+		}
+		if err != nil || got != want {
+			t.Errorf("%d bytes: %v, %q", size, err, got)
+		}
+	}
+	if n := e.passed.Load(); n != others {
+		t.Errorf("%d bytes are passed by nobody", n-others)
+	}
+}
+
+// ledger is a host that counts what it is asked.
+type ledger struct {
+	mu     sync.Mutex
+	counts map[string]int
+	asked  func() // is called for each request; nil for nothing
+}
+
+// Do counts the request or the message.
+func (l *ledger) Do(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
+	l.mu.Lock()
+	l.counts[op+string(payload)]++
+	l.mu.Unlock()
+	if scripting.IsMessage(op) {
+		return nil, nil
+	}
+	if l.asked != nil {
+		l.asked()
+	}
+	return []byte(answered), nil
+}
+
+const bystander = `
+const seen = [];
+for (let i = 0; i < 8; i++) {
+  log.info("step " + i);
+  const rs = await Promise.all([1, 2, 3].map(async (n) => {
+    const r = await http.api.post("https://x/" + i + "/" + n);
+    seen.push([i, n, Date.now() > 0, r.status]);
+    return Math.random();
+  }));
+  await new Promise((done) => setTimeout(done, rs[0] * 3));
+}
+return seen.length;
+`
+
+// TestBystandersOfAKilledProcessDoNothingTwice kills a process at every
+// twentieth request, whichever call that is of and whichever process that hits:
+// every call has its result, and has made every request and sent every message
+// once.
+func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
+	const calls, requests, between = 30, 24, 20
+	e := executor(t, Options{Processes: 3})
+	p := program(t, bystander)
+	var asked, kills atomic.Int64
+	kill := func() {
+		if asked.Add(1)%between != 0 {
+			return
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		busy := slices.DeleteFunc(slices.Clone(e.peers), func(p *peer) bool { return p.calls == 0 })
+		if len(busy) > 0 { // those of a moment ago may all be dead
+			busy[rand.IntN(len(busy))].end(endOverdue)
+			kills.Add(1)
+		}
+	}
+	var all sync.WaitGroup
+	for n := range calls {
+		all.Go(func() {
+			l := &ledger{counts: map[string]int{}, asked: kill}
+			journal := scripting.NewJournal()
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Seed: scripting.Seed{byte(n)}, Journal: journal, Patient: true}, l)
+			if err != nil || out.Result == nil || string(out.Result.JSON) != "24" {
+				t.Errorf("%v, %+v", err, out.Failure)
+				return
+			}
+			once(t, l)
+			if len(l.counts) != requests+8 {
+				t.Errorf("%d requests and messages", len(l.counts))
+			}
+			replayed(t, p, journal)
+		})
+	}
+	all.Wait()
+	if kills.Load() == 0 {
+		t.Error("no process was killed")
+	}
+}
+
+// once makes sure that nothing was asked for twice.
+func once(t *testing.T, l *ledger) {
+	t.Helper()
+	for what, count := range l.counts {
+		if count != 1 {
+			t.Errorf("%d times: %s", count, what)
+		}
+	}
+}
+
+// replayed makes sure that the journal of a call holds all of it.
+func replayed(t *testing.T, p *scripting.Program, journal *scripting.Journal) {
+	t.Helper()
+	none := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
+		t.Errorf("the journal does not hold %s %s", op, payload)
+		return nil, fmt.Errorf("not again")
+	})
+	out, err := scripting.Inline().Run(t.Context(), scripting.Call{Program: p, Journal: journal}, none)
+	if err != nil || out.Result == nil || string(out.Result.JSON) != "24" {
+		t.Errorf("replayed: %v, %+v", err, out.Failure)
+	}
+}
+
+// TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone: the others are run again,
+// each by itself.
+func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
+	e := executor(t, Options{Processes: 2, Memory: 64 << 20})
+	e.resident = func(int) int64 { return 0 } // so that the system ends it
+	hungry := program(t, "const all = []; for (;;) { await null; all.push('x'.repeat(1e6) + all.length) }")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			l := &ledger{counts: map[string]int{}}
+			out, err := e.Run(t.Context(), scripting.Call{Program: program(t, bystander)}, l)
+			if err != nil || out.Result == nil {
+				t.Errorf("a bystander: %v, %+v", err, out.Failure)
+			}
+			once(t, l)
+		})
+	}
+	all.Go(func() {
+		out, err := e.Run(t.Context(), scripting.Call{Program: hungry}, silent)
+		if err != nil || out.Failure == nil || out.Failure.Kind != scripting.Limit || !strings.Contains(out.Failure.Message, "memory") {
+			t.Errorf("the guilty: %v, %+v", err, out.Failure)
+		}
+	})
+	all.Wait()
+}
+
+// TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn has endless calls of another
+// program take all the turns that they get.
+func TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn(t *testing.T) {
+	const endless = 6
+	e := executor(t, Options{Processes: 1, Computing: 4})
+	good, bad := program(t, "return 2"), program(t, "for (;;) {}")
+	run := func() {
+		t.Helper()
+		if out, err := e.Run(t.Context(), scripting.Call{Program: good}, silent); err != nil || out.Result == nil {
+			t.Errorf("%v, %+v", err, out.Failure)
+		}
+	}
+	run()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range endless {
+		all.Go(func() {
+			if out, err := e.Run(ctx, scripting.Call{Program: bad, Patient: true}, silent); err != nil || out.Failure == nil {
+				t.Errorf("%v, %+v", err, out)
+			}
+		})
+	}
+	inLine(e.room.of(unknown), endless-3)
+	for range 10 {
+		run()
+	}
+	cancel()
+	all.Wait()
+}

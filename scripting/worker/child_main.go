@@ -1,0 +1,154 @@
+package worker
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime/debug"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/cputime"
+	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// The bounds of a process. What is reasonable stays a hundred times below them.
+const (
+	maxStack  = 64 << 20
+	maxMemory = 512 << 20
+	// gcPercent is how much a small heap may grow before the collector works at all.
+	gcPercent = 800
+	// mostMemory bounds what a process may be told that it may have.
+	mostMemory = 1 << 40
+	// maxProcessor is how much processor time one trial may take.
+	maxProcessor = 2 * time.Second
+	// farewell is how long what is under way may take when nobody is there any more.
+	farewell = time.Second
+)
+
+// errProcessor ends a process whose trial takes too long.
+var errProcessor = errors.New("a trial takes more than its processor time")
+
+// Main serves one [Pool], [Executor] or [Probe] on in and out, until in ends or
+// a limit is met. It confines the whole process for good, to what is open and
+// to its bounds, and is meant to be all that the process does: when it returns,
+// what it began may still run.
+func Main(in io.Reader, out io.Writer) error {
+	return serve(in, out, sandbox.Options{Memory: maxMemory})
+}
+
+// serve is Main in a sandbox of one's choice.
+func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
+	debug.SetMaxStack(maxStack)
+	lines := bufio.NewReaderSize(in, 64<<10)
+	most, err := readBounds(lines)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	// The parent looks at what is resident. What is mapped is more, and bounds
+	// a process where it cannot look.
+	box.Memory, box.Processor = max(box.Memory, 2*most.memory), most.processor
+	report, err := sandbox.Enter(box)
+	if err != nil {
+		return fmt.Errorf("confine the worker: %w", err)
+	}
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(int64(most.memory / 2))
+	calls := newServer(out)
+	defer calls.wait(farewell)
+	calls.role.pipeReader = pipeReader{in: lines, most: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
+		switch kind {
+		case frameReport:
+			return sendReport(out, report)
+		case frameTrial:
+			return within(maxProcessor, func() error { return try(lines, out, content) })
+		}
+		return calls.take(turn, kind, content)
+	}}
+	if err := calls.role.readAll(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("worker: %w", err)
+	}
+	return nil
+}
+
+// processBounds is what a process may have, which is what it is told first.
+type processBounds struct {
+	memory    uint64 // in bytes
+	processor uint64 // seconds that it may spend before it is given more; 0 for no bound
+}
+
+func (b processBounds) append(dst []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, b.memory), b.processor)
+}
+
+// readBounds reads what the process may have.
+func readBounds(in io.Reader) (processBounds, error) {
+	kind, content, err := readFrame(in, maxName)
+	if err != nil {
+		return processBounds{}, err
+	}
+	r := reader{rest: content}
+	b := processBounds{memory: r.number(), processor: r.number()}
+	if kind != frameBounds || r.bad || len(r.rest) > 0 || b.memory > mostMemory {
+		return processBounds{}, errFrame
+	}
+	return b, nil
+}
+
+// within does something, and no longer waits for it when the process has spent
+// the limit on it.
+func within(limit time.Duration, do func() error) error {
+	limit += cputime.Used()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if cputime.Used() > limit {
+				return errProcessor
+			}
+		}
+	}
+}
+
+// try compiles one source and says that it survived, whatever the compiler
+// found: the pool's side looks again, and tells its author.
+func try(in io.Reader, out io.Writer, content []byte) error {
+	var t trial
+	if err := json.Unmarshal(content, &t); err != nil {
+		return fmt.Errorf("decode a trial: %w", err)
+	}
+	scripting.Compile(scripting.Source{
+		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Members: t.Members, Vars: t.Vars,
+		Import: func(name string) ([]byte, error) { return ask(in, out, name) },
+	})
+	return writeFrame(out, frameSurvived, nil)
+}
+
+// ask asks the pool's side for a file.
+func ask(in io.Reader, out io.Writer, name string) ([]byte, error) {
+	if err := writeFrame(out, frameImport, []byte(name)); err != nil {
+		return nil, err
+	}
+	kind, content, err := readFrame(in, maxFrame)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == frameFile:
+		return content, nil
+	default:
+		return nil, fs.ErrNotExist
+	}
+}

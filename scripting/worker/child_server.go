@@ -1,0 +1,329 @@
+package worker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/watchdog"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// server runs calls in this process for an [Executor] in another.
+type server struct {
+	wire   wire
+	role   role
+	inline scripting.Executor
+
+	mu       sync.Mutex
+	programs map[[32]byte]*loading
+	calls    map[uint64]*serving
+	running  sync.WaitGroup
+	// compiling has small programs compiled one at a time, and beside them large
+	// ones: the tree of one may be as large as all that the process keeps.
+	compiling [2]sync.Mutex
+}
+
+// smallProgram is the size of a program as it comes that need not wait for large ones.
+const smallProgram = 16 << 10
+
+// loading is a program that is compiled, once, when it comes.
+type loading struct {
+	ready   chan struct{}
+	program scripting.Program
+	err     error
+	once    bool // it is for one call
+}
+
+// serving is a call under way.
+type serving struct {
+	server *server
+	id     uint64
+	turn   uint64 // which reads what comes in, until it passes that on
+	ctx    *deadline.Context
+	tail   []byte // of the journal, once the run has ended
+
+	mu      sync.Mutex
+	waiting map[int]chan scripting.Answer
+}
+
+func newServer(out io.Writer) *server {
+	return &server{wire: wire{out: out}, inline: scripting.Inline(), programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
+}
+
+// take takes one frame in, in a turn. An error ends the process.
+func (s *server) take(turn uint64, kind byte, content []byte) error {
+	switch kind {
+	case frameProgram:
+		return s.load(content, false)
+	case frameOnce:
+		return s.load(content, true)
+	case frameForget:
+		return s.forget(content)
+	case frameCall:
+		return s.call(turn, content)
+	case frameAnswer:
+		return s.answered(content)
+	case frameCancel:
+		r := reader{rest: content}
+		if c := s.find(r.number()); c != nil {
+			c.ctx.Cancel(nil)
+		}
+		return nil
+	}
+	return errFrame
+}
+
+// load compiles a program, which may be for one call. Calls of it wait.
+func (s *server) load(content []byte, once bool) error {
+	r := reader{rest: content}
+	hash := r.fixed()
+	if r.bad {
+		return errWire
+	}
+	l := &loading{ready: make(chan struct{}), once: once}
+	s.mu.Lock()
+	s.programs[hash] = l
+	s.mu.Unlock()
+	lane := &s.compiling[0]
+	if len(r.rest) > smallProgram {
+		lane = &s.compiling[1]
+	}
+	s.running.Go(func() {
+		defer close(l.ready)
+		lane.Lock()
+		defer lane.Unlock()
+		l.err = l.program.UnmarshalBinary(r.rest)
+	})
+	return nil
+}
+
+// forget drops a program. Calls of it that have begun go on.
+func (s *server) forget(content []byte) error {
+	r := reader{rest: content}
+	hash := r.fixed()
+	if r.bad || len(r.rest) > 0 {
+		return errWire
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.programs, hash)
+	return nil
+}
+
+// call runs a call.
+func (s *server) call(turn uint64, content []byte) error {
+	f, err := readCall(content)
+	if err != nil {
+		return err
+	}
+	ctx := deadline.WithCancel(context.Background())
+	if f.left > 0 {
+		ctx = deadline.WithTimeout(context.Background(), f.left)
+	}
+	defer ctx.Cancel(nil)
+	c := &serving{server: s, id: f.id, turn: turn, ctx: ctx}
+	s.mu.Lock()
+	l := s.programs[f.program]
+	if l != nil && l.once {
+		delete(s.programs, f.program)
+	}
+	s.calls[f.id] = c
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	if l == nil {
+		return fmt.Errorf("a call of no program: %w", errFrame)
+	}
+	s.role.begin(turn)
+	defer s.role.end(turn)
+	c.run(ctx, l, &f)
+	return nil
+}
+
+func (s *server) find(id uint64) *serving {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[id]
+}
+
+// answered gives an answer to who waits for it; nobody does once its call is over.
+func (s *server) answered(content []byte) error {
+	r := reader{rest: content}
+	id := r.number()
+	seq, answer, err := scripting.ReadAnswer(r.rest)
+	if r.bad || err != nil {
+		return errors.Join(errWire, err)
+	}
+	if c := s.find(id); c != nil {
+		c.deliver(seq, answer)
+	}
+	return nil
+}
+
+// run runs a call and sends its outcome.
+func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
+	select {
+	case <-l.ready:
+	default:
+		c.server.role.pass(c.turn)
+		<-l.ready
+	}
+	var o outcomeFrame
+	if l.err != nil {
+		o.fault = l.err.Error()
+	} else {
+		o = c.outcome(ctx, &l.program, f)
+	}
+	c.server.mu.Lock()
+	delete(c.server.calls, c.id)
+	c.server.mu.Unlock()
+	// The other side is gone when this fails, and with it the process.
+	_ = c.server.wire.send(frameOutcome, func(dst []byte) []byte { return o.append(binary.AppendUvarint(dst, c.id)) })
+}
+
+func (c *serving) outcome(ctx context.Context, program *scripting.Program, f *callFrame) (o outcomeFrame) {
+	journal := scripting.NewJournal()
+	if len(f.journal) > 0 {
+		if err := journal.UnmarshalBinary(f.journal); err != nil {
+			return outcomeFrame{fault: err.Error()}
+		}
+	}
+	f.call.Program, f.call.Journal = program, journal
+	out, err := c.server.inline.Run(ctx, f.call, c)
+	if err == nil {
+		o.outcome, err = out.AppendBinary(nil)
+	}
+	o.tail = c.tail
+	if err != nil {
+		o.fault = err.Error()
+	}
+	return o
+}
+
+// Begin sends a host call, or a message.
+func (c *serving) Begin(seq int, op string, payload, tail []byte) {
+	if !scripting.IsMessage(op) {
+		c.mu.Lock()
+		if c.waiting == nil {
+			c.waiting = map[int]chan scripting.Answer{}
+		}
+		c.waiting[seq] = make(chan scripting.Answer, 1)
+		c.mu.Unlock()
+	}
+	f := hostFrame{seq, op, tail, payload}
+	// The other side is gone when this fails, and with it the process.
+	_ = c.server.wire.send(frameHost, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
+}
+
+// Drop says that nobody waits for a host call any more.
+func (c *serving) Drop(seq int, tail []byte) {
+	// The other side is gone when this fails, and with it the process.
+	_ = c.server.wire.send(frameDrop, func(dst []byte) []byte {
+		return append(binary.AppendUvarint(binary.AppendUvarint(dst, c.id), uint64(seq)), tail...)
+	})
+}
+
+// End keeps what the journal took in last.
+func (c *serving) End(tail []byte) { c.tail = tail }
+
+// Do waits for the answer to a host call that has begun.
+func (c *serving) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
+	c.server.role.pass(c.turn)
+	c.mu.Lock()
+	answer := c.waiting[seq]
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, seq)
+	}()
+	select {
+	case a := <-answer:
+		return a.Result()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *serving) deliver(seq int, a scripting.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if to := c.waiting[seq]; to != nil && len(to) == 0 {
+		to <- a
+	}
+}
+
+// wait waits until everything has ended, at the end of the process.
+func (s *server) wait(most time.Duration) {
+	s.mu.Lock()
+	for _, c := range s.calls {
+		c.ctx.Cancel(nil)
+	}
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(most):
+	}
+}
+
+// role is what a process reads by. The goroutine that reads runs calls itself. When a call
+// waits for its host, or is under way for two ticks, the lease passes to a new goroutine, so
+// that what comes in is never held up for long.
+type role struct {
+	pipeReader
+	watchdog watchdog.Watchdog // looks at what the goroutine does
+
+	mu   sync.Mutex
+	runs uint64 // the lease of the goroutine, while it runs a call
+	seen uint64 // that at the last tick, for the same call
+}
+
+// readAll reads until there is nothing more, or a frame is wrong, and returns why.
+// Goroutines that have passed the lease may still run.
+func (r *role) readAll() error {
+	ended := make(chan error, 1)
+	r.failed = func(err error) { ended <- err }
+	lease, _ := r.acquire()
+	go r.read(lease)
+	return <-ended
+}
+
+// begin says that the goroutine with a lease runs a call from now on.
+func (r *role) begin(lease uint64) {
+	r.mu.Lock()
+	r.runs, r.seen = lease, 0
+	r.mu.Unlock()
+	r.watchdog.Watch(r)
+}
+
+// end says that it runs its call no more.
+func (r *role) end(lease uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runs == lease {
+		r.runs = 0
+	}
+}
+
+// Look passes the lease on for a call that was under way at the tick before, too.
+func (r *role) Look() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runs != 0 && r.runs == r.seen {
+		r.pass(r.runs)
+		r.runs = 0
+	}
+	r.seen = r.runs
+	return r.runs != 0
+}

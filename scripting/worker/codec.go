@@ -1,0 +1,287 @@
+package worker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// errWire says that the content of a frame is malformed. It repeats none of it.
+var errWire = errors.New("the content of a frame is malformed")
+
+// wire writes frames, from any goroutine.
+type wire struct {
+	mu    sync.Mutex
+	out   io.Writer
+	frame []byte // the room for one
+}
+
+// maxRoom is how large a frame may be whose room is kept for the next.
+const maxRoom = 64 << 10
+
+// send sends one frame, of which fill appends the content.
+func (w *wire) send(kind byte, fill func(dst []byte) []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	frame := fill(append(w.frame[:0], kind, 0, 0, 0, 0))
+	if cap(frame) <= maxRoom {
+		w.frame = frame
+	}
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-5))
+	_, err := w.out.Write(frame)
+	return err
+}
+
+// writer and reader have numbers as varints, and texts with their length in front.
+type writer struct{ out []byte }
+
+func (w *writer) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
+
+func (w *writer) text(text []byte) {
+	w.number(uint64(len(text)))
+	w.out = append(w.out, text...)
+}
+
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+// text returns a text, which is a part of what is read.
+func (r *reader) text() []byte {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.bad, r.rest = true, nil
+		return nil
+	}
+	text := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return text
+}
+
+// fixed returns the hash of a program, or a seed.
+func (r *reader) fixed() (h [32]byte) {
+	if len(r.rest) < len(h) {
+		r.bad, r.rest = true, nil
+		return h
+	}
+	copy(h[:], r.rest)
+	r.rest = r.rest[len(h):]
+	return h
+}
+
+// callFrame is a call as it crosses to a process.
+type callFrame struct {
+	id      uint64
+	program [32]byte
+	left    time.Duration // of its time; 0 stands for no bound
+	call    scripting.Call
+	journal []byte // nil for one that begins
+}
+
+func (f *callFrame) append(dst []byte) []byte {
+	w := writer{dst}
+	w.number(f.id)
+	w.out = append(w.out, f.program[:]...)
+	w.number(uint64(f.left))
+	w.out = append(w.out, f.call.Seed[:]...)
+	w.number(uint64(f.call.Start.UnixNano()))
+	l := f.call.Limits
+	for _, limit := range [...]int{l.Output, l.Depth, l.CallStack, l.HostCalls, l.Stdout, l.JournalBytes} {
+		w.number(uint64(max(limit, 0)))
+	}
+	w.text(f.journal)
+	w.text(f.call.Input)
+	w.text(f.call.Agent)
+	w.text(f.call.Info)
+	return w.out
+}
+
+func readCall(content []byte) (f callFrame, err error) {
+	r := reader{rest: content}
+	f.id, f.program = r.number(), r.fixed()
+	f.left = time.Duration(r.number())
+	f.call.Seed = r.fixed()
+	f.call.Start = time.Unix(0, int64(r.number()))
+	l := &f.call.Limits
+	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.Stdout, &l.JournalBytes} {
+		n := r.number()
+		*limit = int(n)
+		r.bad = r.bad || n > math.MaxInt
+	}
+	f.journal = r.text()
+	f.call.Input, f.call.Agent, f.call.Info = r.text(), r.text(), r.text()
+	if r.bad || len(r.rest) > 0 {
+		return callFrame{}, errWire
+	}
+	return f, nil
+}
+
+// hostFrame is a host call or a message on its way to the host.
+type hostFrame struct {
+	seq           int
+	op            string
+	tail, payload []byte
+}
+
+func (f *hostFrame) append(dst []byte) []byte {
+	w := writer{dst}
+	w.number(uint64(f.seq))
+	w.text([]byte(f.op))
+	w.text(f.tail)
+	w.out = append(w.out, f.payload...)
+	return w.out
+}
+
+func readHost(content []byte) (f hostFrame, err error) {
+	r := reader{rest: content}
+	seq := r.number()
+	f.seq, f.op, f.tail, f.payload = int(seq), string(r.text()), r.text(), r.rest
+	if r.bad || seq > 1<<31 {
+		return hostFrame{}, errWire
+	}
+	return f, nil
+}
+
+// outcomeFrame is how a run ended: with an outcome, or as the executor failed.
+type outcomeFrame struct {
+	tail    []byte
+	fault   string // why there is no outcome; empty when there is one
+	outcome []byte
+}
+
+func (f *outcomeFrame) append(dst []byte) []byte {
+	w := writer{dst}
+	w.text(f.tail)
+	w.text([]byte(f.fault))
+	w.out = append(w.out, f.outcome...)
+	return w.out
+}
+
+func readOutcome(content []byte) (f outcomeFrame, err error) {
+	r := reader{rest: content}
+	f.tail, f.fault, f.outcome = r.text(), string(r.text()), r.rest
+	if r.bad {
+		return outcomeFrame{}, errWire
+	}
+	return f, nil
+}
+
+const (
+	// maxFrame bounds one frame to a process: a call with all of its journal.
+	maxFrame = 96 << 20
+	// maxAnswer bounds one frame from a process: a result with its content.
+	maxAnswer = 24 << 20
+)
+
+// maxName bounds the name of a file that a process asks for.
+const maxName = 4 << 10
+
+// The kinds of frames. A process is told first what it may have. It
+// gets a trial and then, for each file that it
+// asks for, the file or why there is none; it ends with survived. Or it gets
+// programs, some of them for the one call that comes with each, calls of them, programs to
+// forget, answers to host calls, and cancellations, in any order, and sends host calls, the numbers of those that nobody waits for
+// any more, and outcomes. It answers a report, which is
+// empty, with that of what confines it.
+const (
+	frameBounds byte = 'm'
+	frameReport byte = 'r'
+
+	frameTrial    byte = 't'
+	frameImport   byte = 'i'
+	frameFile     byte = 'f'
+	frameNoFile   byte = 'n'
+	frameSurvived byte = 's'
+
+	frameProgram byte = 'p'
+	frameOnce    byte = 'q'
+	frameForget  byte = 'g'
+	frameCall    byte = 'c'
+	frameAnswer  byte = 'a'
+	frameCancel  byte = 'x'
+	frameHost    byte = 'h'
+	frameDrop    byte = 'd'
+	frameOutcome byte = 'o'
+)
+
+// errFrame says that the other side does not keep to the protocol.
+var errFrame = errors.New("a frame is out of place")
+
+// trial is a source as it crosses to a process, without what only places need.
+type trial struct {
+	Name     string             `json:"name"`
+	Kind     scripting.Kind     `json:"kind"`
+	Language scripting.Language `json:"language"`
+	File     string             `json:"file"`
+	Body     string             `json:"body"`
+	Path     string             `json:"path"`
+	Objects  []scripting.Object `json:"objects"`
+	Members  []scripting.Member `json:"members,omitempty"`
+	Vars     json.RawMessage    `json:"vars,omitempty"`
+}
+
+// encodeTrial returns the frame of a source.
+func encodeTrial(src scripting.Source) ([]byte, error) {
+	content, err := json.Marshal(trial{
+		Name: src.Name, Kind: src.Kind, Language: src.Language, File: src.Text.File(), Body: src.Text.Body(),
+		Path: src.Path, Objects: src.Objects, Members: src.Members, Vars: src.Vars,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a trial: %w", err)
+	}
+	return content, nil
+}
+
+// writeFrame writes one frame: its kind, its length in four bytes, its content.
+func writeFrame(w io.Writer, kind byte, content []byte) error {
+	frame := make([]byte, 5, 5+len(content))
+	frame[0] = kind
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(content)))
+	_, err := w.Write(append(frame, content...))
+	return err
+}
+
+// readFrame reads one frame of at most most bytes.
+func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	length := binary.BigEndian.Uint32(head[1:])
+	if int64(length) > int64(most) {
+		return 0, nil, fmt.Errorf("%w: it has %d bytes", errFrame, length)
+	}
+	content, err = readAll(r, int(length))
+	return head[0], content, err
+}
+
+// readAll reads so many bytes. It makes room for many of them as they come: who
+// only says that they will must not have the memory taken for them.
+func readAll(r io.Reader, length int) ([]byte, error) {
+	content := make([]byte, min(length, maxRoom))
+	_, err := io.ReadFull(r, content)
+	for err == nil && len(content) < length {
+		read := len(content)
+		content = append(content, make([]byte, min(length-read, read))...)
+		_, err = io.ReadFull(r, content[read:])
+	}
+	return content, err
+}

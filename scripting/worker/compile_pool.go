@@ -1,0 +1,304 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/procgroup"
+	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// idleFor is how long a process waits for more work before it ends.
+	idleFor = 10 * time.Second
+	// patience is how long a trial may take by the clock on the wall, far more
+	// than the processor time that the process itself allows for it.
+	patience = 30 * time.Second
+	// maxLost is how much of what did not survive is remembered.
+	maxLost = 1024
+)
+
+// ErrLost says that a process did not survive what it was given.
+var ErrLost = errors.New("the process that it was given to went over its limits of processor time, memory or stack")
+
+// Pool starts and keeps processes. It is safe for concurrent use, and starts
+// none before there is work.
+type Pool struct {
+	// Fixed at creation.
+	path string
+	argv []string
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	idle   []*process
+	lost   map[[sha256.Size]byte]bool // what did not survive
+	closed bool
+
+	reaping sync.WaitGroup
+}
+
+// NewPool returns a pool whose processes run the program at path with argv,
+// the name of the program first. The program calls [Main] and ends.
+func NewPool(path string, argv ...string) *Pool { return &Pool{path: path, argv: argv} }
+
+// Try compiles a source in another process, and returns [ErrLost] when that
+// process did not survive it. What else the compiler finds is not its concern:
+// nil means that compiling here is safe. Other errors say that no process could
+// be started. A source that imports nothing and was lost is not tried again.
+// Try is made for [scripting.Source.Trial].
+func (p *Pool) Try(src scripting.Source) error {
+	content, err := encodeTrial(src)
+	if err != nil {
+		return err
+	}
+	key := sha256.Sum256(content)
+	if p.isLost(key) {
+		return ErrLost
+	}
+	w, err := p.given(content)
+	if err != nil {
+		return fmt.Errorf("start a worker: %w", err)
+	}
+	timer := time.AfterFunc(patience, w.kill)
+	err = w.attend(src)
+	if timer.Stop() && err == nil {
+		p.give(w)
+		return nil
+	}
+	w.kill()
+	if src.Import == nil {
+		p.lose(key)
+	}
+	return ErrLost
+}
+
+// given returns a process that has taken a trial: one that was idle, unless it
+// died of something else meanwhile, or a new one.
+func (p *Pool) given(content []byte) (*process, error) {
+	for {
+		w, err := p.take()
+		fresh := err == nil && w == nil
+		if fresh {
+			w, err = p.start()
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = writeFrame(w.in, frameTrial, content)
+		if err == nil {
+			return w, nil
+		}
+		w.kill()
+		if fresh {
+			return nil, err
+		}
+	}
+}
+
+func (p *Pool) isLost(key [sha256.Size]byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost[key]
+}
+
+func (p *Pool) lose(key [sha256.Size]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost == nil || len(p.lost) >= maxLost {
+		p.lost = map[[sha256.Size]byte]bool{}
+	}
+	p.lost[key] = true
+}
+
+// take returns a process that is idle, or nil.
+func (p *Pool) take() (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the pool is closed")
+	}
+	n := len(p.idle)
+	if n == 0 {
+		return nil, nil
+	}
+	w := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	w.expiry.Stop()
+	return w, nil
+}
+
+func (p *Pool) start() (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the pool is closed")
+	}
+	return start(p.path, p.argv, &p.reaping)
+}
+
+// give keeps a process for more work, for a while.
+func (p *Pool) give(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		w.kill()
+		return
+	}
+	p.idle = append(p.idle, w)
+	w.expiry = time.AfterFunc(idleFor, func() { p.expire(w) })
+}
+
+// expire ends a process that is still idle.
+func (p *Pool) expire(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.idle, w); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+		w.kill()
+	}
+}
+
+// Close ends the processes that are idle, and waits until every process has
+// ended. No Try may follow.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	for _, w := range p.idle {
+		w.expiry.Stop()
+		w.kill()
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	p.reaping.Wait()
+	return nil
+}
+
+// process is a started program that runs [Main]. One goroutine at a time may
+// use it; kill may be called by any, more than once.
+type process struct {
+	in     io.WriteCloser
+	out    io.ReadCloser
+	kill   func()
+	ended  <-chan struct{} // closed when a process that was killed has ended
+	expiry *time.Timer
+}
+
+// start starts a process, without an environment, that reaping waits for.
+func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := timerslack.Start(cmd); err != nil {
+		return nil, err
+	}
+	killed, ended := make(chan struct{}), make(chan struct{})
+	reaping.Go(func() {
+		defer close(ended)
+		<-killed
+		// How it ended says nothing that is not known: it was killed.
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	// When this fails the process has ended, which shows when it is used.
+	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial watches its own time
+	return &process{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
+}
+
+// attend answers what a process asks for that has taken a trial, until it says
+// that it survived.
+func (w *process) attend(src scripting.Source) error {
+	for {
+		kind, name, err := readFrame(w.out, maxName)
+		switch {
+		case err != nil:
+			return err
+		case kind == frameSurvived:
+			return nil
+		case kind != frameImport || src.Import == nil || !fs.ValidPath(string(name)):
+			return errFrame
+		}
+		if err := w.answer(src, string(name)); err != nil {
+			return err
+		}
+	}
+}
+
+// answer sends a file that the process asks for. Why there is none is told by
+// the compiler of this side.
+func (w *process) answer(src scripting.Source, name string) error {
+	content, err := src.Import(name)
+	if err != nil {
+		return writeFrame(w.in, frameNoFile, nil)
+	}
+	return writeFrame(w.in, frameFile, content)
+}
+
+// Report says what confines a process, and what the system lacks for it.
+type Report = sandbox.Report
+
+// Probe starts the program at path with argv, the name of the program first,
+// asks it what confines it, and ends it. What it says holds for all processes
+// of that program on this machine.
+func Probe(ctx context.Context, path string, argv ...string) (Report, error) {
+	var reaping sync.WaitGroup
+	defer reaping.Wait()
+	w, err := start(path, argv, &reaping)
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	defer w.kill()
+	defer context.AfterFunc(ctx, w.kill)()
+	report, err := w.report()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
+	}
+	return report, nil
+}
+
+// report asks a process what confines it.
+func (w *process) report() (report Report, err error) {
+	if err := writeFrame(w.in, frameReport, nil); err != nil {
+		return nil, err
+	}
+	kind, content, err := readFrame(w.out, maxName)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind != frameReport:
+		return nil, errFrame
+	}
+	if err := gated(content); err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(content, &report)
+	return report, err
+}
+
+// sendReport answers that question.
+func sendReport(out io.Writer, report Report) error {
+	content, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	return writeFrame(out, frameReport, content)
+}

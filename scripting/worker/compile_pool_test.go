@@ -1,0 +1,304 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// programs are what the test's own binary is when it is called by their names.
+var programs = map[string]func() error{
+	"worker": func() error { return Main(os.Stdin, os.Stdout) },
+	"dies":   func() error { _, _, err := readFrame(os.Stdin, maxFrame); return err },
+	"lies":   func() error { return writeFrame(os.Stdout, frameImport, []byte("../secret.js")) },
+}
+
+// TestMain makes the test's own binary the program of the pools.
+func TestMain(m *testing.M) {
+	if program := programs[os.Args[0]]; program != nil {
+		if program() != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func pool(t *testing.T, program string) *Pool {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPool(path, program)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func source(body string) scripting.Source {
+	return scripting.Source{Name: "t", Text: diag.WholeFile("t.js", body), Path: "t.js"}
+}
+
+func TestWhatIsSoundOrMerelyWrongSurvives(t *testing.T) {
+	p := pool(t, "worker")
+	for _, body := range []string{"return 1", "return (", strings.Repeat("a();\n", 2000)} {
+		if err := p.Try(source(body)); err != nil {
+			t.Errorf("%.20q: %v", body, err)
+		}
+	}
+	if len(p.idle) != 1 {
+		t.Errorf("%d processes did what one could", len(p.idle))
+	}
+}
+
+func TestFilesAreAskedForAndNothingElseIs(t *testing.T) {
+	src := source("import { a } from './lib/a.js'; import b from './gone.js'; return a + b")
+	var asked []string
+	src.Import = func(name string) ([]byte, error) {
+		asked = append(asked, name)
+		if name == "lib/a.js" {
+			return []byte("import { c } from './c.js'; export const a = c"), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	if err := pool(t, "worker").Try(src); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(asked)
+	if want := []string{"gone.js", "lib/a.js", "lib/c.js"}; !slices.Equal(asked, want) {
+		t.Errorf("asked for %q, want %q", asked, want)
+	}
+}
+
+func TestAProcessThatDiesOrLiesIsLost(t *testing.T) {
+	for _, program := range []string{"dies", "lies"} {
+		src := source("return 1")
+		src.Import = func(name string) ([]byte, error) { t.Errorf("%s: asked for %q", program, name); return nil, nil }
+		if err := pool(t, program).Try(src); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", program, err)
+		}
+	}
+}
+
+func TestAProcessThatDiedWhileIdleIsNotTheBodysFault(t *testing.T) {
+	p := pool(t, "worker")
+	if err := p.Try(source("return 1")); err != nil {
+		t.Fatal(err)
+	}
+	p.idle[0].kill()
+	<-p.idle[0].ended
+	if err := p.Try(source("return 2")); err != nil {
+		t.Errorf("blamed for the death of an idle process: %v", err)
+	}
+}
+
+func TestAPoolThatCannotStartItsProgramSaysSo(t *testing.T) {
+	p := NewPool("/does/not/exist", "worker")
+	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "start a worker") {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Try(source("return 1")); err == nil {
+		t.Error("a closed pool started a process")
+	}
+}
+
+func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
+	var stop atomic.Bool
+	ended := make(chan struct{})
+	err := within(0, func() error {
+		defer close(ended)
+		for !stop.Load() {
+		}
+		return nil
+	})
+	stop.Store(true)
+	<-ended
+	if !errors.Is(err, errProcessor) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatWasLostIsNotTriedAgain(t *testing.T) {
+	p := pool(t, "dies")
+	for range 2 {
+		if err := p.Try(source("return 1")); !errors.Is(err, ErrLost) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	p.path = "/does/not/exist"
+	if err := p.Try(source("return 1")); !errors.Is(err, ErrLost) {
+		t.Errorf("tried again: %v", err)
+	}
+	if err := p.Try(source("return 2")); errors.Is(err, ErrLost) {
+		t.Error("another source is taken for lost")
+	}
+}
+
+func init() {
+	programs["strict"] = func() error {
+		runtime.GOMAXPROCS(4)
+		// The detector of races needs more memory than a body may have. A C library
+		// looks for the number of processors once it has many threads, and does
+		// without when it is refused.
+		return serve(os.Stdin, os.Stdout, sandbox.Options{Memory: 16 * maxMemory, Strict: !inC})
+	}
+}
+
+// probe returns what confines the worker of the tests.
+func probe(ctx context.Context, t *testing.T, program string) (Report, error) {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Probe(ctx, path, program)
+}
+
+func TestAWorkerSaysWhatConfinesIt(t *testing.T) {
+	report, err := probe(t.Context(), t, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report)
+	if on := strings.HasPrefix(report.String(), "rlimits"); on != (runtime.GOOS == "linux" || runtime.GOOS == "darwin") {
+		t.Errorf("on %s: %s", runtime.GOOS, report)
+	}
+}
+
+func TestAProbeFailsWithWhatItProbes(t *testing.T) {
+	for _, program := range []string{"lies", "dies"} {
+		if report, err := probe(t.Context(), t, program); err == nil {
+			t.Errorf("%s: %s", program, report)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := probe(ctx, t, "worker"); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// TestABusyWorkerMakesNoCallThatIsRefused has processes collect garbage, start
+// threads, wait and compile, where a system call that the sandbox refuses ends
+// them. With a C library it shows that none that they need is refused.
+func TestABusyWorkerMakesNoCallThatIsRefused(t *testing.T) {
+	report, err := probe(t.Context(), t, "strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(report.String(), ", seccomp") {
+		if offersSeccomp(t) {
+			t.Fatalf("the kernel offers seccomp: %s", report)
+		}
+		t.Skipf("NOT TESTED on this machine: %s", report)
+	}
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := make(endings, 64)
+	e, err := NewExecutor(Options{Processes: 2, Memory: 16 * maxMemory, Logger: slog.New(ends)}, path, "strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for body, want := range busy {
+		p := program(t, body)
+		for range 4 {
+			all.Go(func() {
+				for range 32 {
+					out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, hostFunc(answering))
+					if err != nil || out.Result == nil || string(out.Result.JSON) != want {
+						t.Errorf("%s: %v, %+v", body, err, out)
+						return
+					}
+				}
+			})
+		}
+	}
+	trials := pool(t, "strict")
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 10 {
+				if err := trials.Try(typed(i*100 + j)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	close(ends)
+	for end := range ends {
+		t.Errorf("a process has ended: %s", end)
+	}
+}
+
+// busy are bodies that have much done, and their results.
+var busy = map[string]string{
+	"let a = []; for (let i = 0; i < 200; i++) a.push({ i, text: 'x'.repeat(i % 100) }); return JSON.parse(JSON.stringify(a)).length": "200",
+	"return new ArrayBuffer(1 << 20).byteLength + 'x'.repeat(1 << 20).length":                                                         "2097152",
+	"const rs = await Promise.all([1, 2, 3, 4].map((n) => http.api.get('https://x/' + n))); return rs.length":                         "4",
+	"await new Promise((r) => setTimeout(r, 1)); return 1":                                                                            "1",
+	"return crypto.randomUUID().length + new Date(0).getTime() + (Math.random() > 2) + new Date(1e12).toLocaleString().length * 0":    "36",
+	"const f = (n) => n ? f(n - 1) + 1 : 0; let s = 0; for (let i = 0; i < 5; i++) s += f(500); return s":                             "2500",
+	"return [...'a1b2c3'.repeat(100).matchAll(/[a-z](\\d)/g)].length + (2n ** 2000n).toString().length + [3, 1, 2].sort()[0]":         "904",
+	"log.info('x', { a: 1 }); progress(1, 2, 'half'); return new URL('https://a.example/b?c=d').searchParams.get('c')":                `"d"`,
+}
+
+// answering answers whatever a body asks.
+func answering(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }
+
+// typed returns a source that gives a compiler something to do, and joins files.
+func typed(n int) scripting.Source {
+	body := fmt.Sprintf("import { b } from './b.ts';\ninterface A { n: number }\nconst a: A[] = [];\n%s\nreturn a.map((x: A): number => x.n + b);",
+		strings.Repeat(fmt.Sprintf("a.push({ n: %d } as A);\n", n), 500))
+	return scripting.Source{
+		Name: "t", Language: scripting.TS, Text: diag.WholeFile("t.ts", body), Path: "t.ts",
+		Import: func(string) ([]byte, error) { return []byte("export const b: number = 1"), nil },
+	}
+}
+
+// endings has the messages of a log.
+type endings chan string
+
+func (endings) Enabled(context.Context, slog.Level) bool { return true }
+
+func (e endings) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	select {
+	case e <- text:
+	default:
+	}
+	return nil
+}
+
+func (e endings) WithAttrs([]slog.Attr) slog.Handler { return e }
+
+func (e endings) WithGroup(string) slog.Handler { return e }

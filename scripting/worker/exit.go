@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// cause is why a process has ended.
+type cause int
+
+const (
+	endless     cause = iota // it lives
+	endUnknown               // it ended by itself
+	endProtocol              // it did not keep to the protocol
+	endOverdue               // a call did not let go of it
+	endMemory                // it had too much memory
+	endRested                // it had nothing to do
+	endClosed                // the executor was closed
+)
+
+// deathError says that a process ended before a call of it.
+type deathError struct {
+	cause cause
+	left  int // how many calls it had
+	ever  int // how many it has had since it was started
+	// oldest is since when the call computed that did so for the longest time; 0
+	// when none did.
+	oldest int64
+	words  string
+	// missed says that the call was not among those: it came too late.
+	missed bool
+}
+
+// Error returns why the process has ended.
+func (e *deathError) Error() string {
+	what := [...]string{"it lives", "it ended by itself", "it did not keep to the protocol", "a call did not let go of it", "it had too much memory", "it had nothing to do", "the executor is closed"}[e.cause]
+	if first, _, _ := strings.Cut(e.words, "\n"); first != "" {
+		what += ": " + first
+	}
+	return "the process of a call has ended: " + what
+}
+
+// death returns why the process has ended, which it has.
+func (p *peer) death() *deathError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &deathError{cause: p.cause, left: p.left, ever: p.ever, oldest: p.oldest, words: p.last.String()}
+}
+
+// missed is the death of a process that had ended before a call was in it.
+func (p *peer) missed() *deathError {
+	d := p.death()
+	d.missed = true
+	return d
+}
+
+// innocent reports whether the process was ended for what the call has nothing
+// to do with.
+func (e *deathError) innocent() bool {
+	return e.missed || e.cause == endOverdue || e.cause == endRested
+}
+
+// suspects reports whether a call may be what the process has died of, as it
+// computed about as long as any other in it: it is to run alone.
+func (e *deathError) suspects(f *flight) bool {
+	since := f.since.Load()
+	return !e.innocent() && (e.oldest == 0 || since != 0 && since <= e.oldest+1)
+}
+
+// blames reports whether a call is what its process has died of: the one that
+// was alone in it, when it was so from the beginning and it is known what of, or
+// this is not the first time. What other calls had made may still be there when
+// they have ended. The programs of others cannot have been the most of its memory
+// (see [peer.teach]).
+func (e *deathError) blames(again bool) bool {
+	if e.innocent() || e.left > 1 {
+		return false
+	}
+	return again || e.ever == 1 && e.limit() != ""
+}
+
+// counted returns where a death is counted.
+func (e *deathError) counted(n *scripting.Workers) *uint64 {
+	switch {
+	case e.limit() == "memory":
+		return &n.Memory
+	case e.cause == endOverdue:
+		return &n.Overdue
+	case e.cause == endProtocol:
+		return &n.Protocol
+	}
+	return &n.Crashed
+}
+
+// limit names the limit that the process was over; empty when it is not known.
+func (e *deathError) limit() string {
+	switch {
+	case e.cause == endMemory, strings.Contains(e.words, "out of memory"), strings.Contains(e.words, "cannot allocate memory"), strings.Contains(e.words, "failed to allocate"):
+		return "memory"
+	case strings.Contains(e.words, "stack overflow"), strings.Contains(e.words, "stack exceeds"):
+		return "stack"
+	}
+	return ""
+}
+
+// failure is that of the call which is to blame.
+func (e *deathError) failure(memory int64) *scripting.Failure {
+	f := &scripting.Failure{Kind: scripting.Limit, Limit: e.limit()}
+	switch f.Limit {
+	case "memory":
+		f.Message = fmt.Sprintf("the body needs more memory than the %d MiB that it may have", memory>>20)
+	case "stack":
+		f.Message = fmt.Sprintf("the body needs more stack than the %d MiB that it may have", maxStack>>20)
+	default:
+		f.Limit = "process"
+		f.Message = fmt.Sprintf("the process that ran the body has died of it, twice; it may have %d MiB of memory and %d MiB of stack", memory>>20, maxStack>>20)
+		if strings.Contains(e.words, "failed to create new OS thread") {
+			f.Message = "the process that would run the body gets no threads from the system, which bounds them for the user of mcpd"
+		}
+	}
+	return f
+}

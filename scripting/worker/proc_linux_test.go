@@ -1,0 +1,193 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// offersSeccomp reports whether the kernel has filters of system calls, and there is
+// one for this machine.
+func offersSeccomp(t *testing.T) bool {
+	t.Helper()
+	return strings.Contains(words(t, "self/status"), "Seccomp:") && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
+}
+
+// words returns the words of a file of /proc, with one space between two.
+func words(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// TestTheKernelSaysThatTheProcessOfACallIsConfined looks at one that runs calls.
+func TestTheKernelSaysThatTheProcessOfACallIsConfined(t *testing.T) {
+	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
+	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent)
+	if err != nil || out.Result == nil {
+		t.Fatalf("%v, %+v", err, out.Failure)
+	}
+	pid := e.peers[0].cmd.Process.Pid
+	status, limits := words(t, fmt.Sprint(pid, "/status")), words(t, fmt.Sprint(pid, "/limits"))
+	if !offersSeccomp(t) {
+		t.Log("NOT TESTED on this machine: seccomp, which it does not offer")
+	} else if !strings.Contains(status, "Seccomp: 2") || !strings.Contains(status, "NoNewPrivs: 1") {
+		t.Errorf("its status is %s", status)
+	}
+	for _, limit := range []string{"core file size 0 0 bytes", "file size 0 0 bytes", "open files 0 0 files", "data size 2147483648 2147483648 bytes"} {
+		if !strings.Contains(limits, "Max "+limit) {
+			t.Errorf("there is no limit %q: %s", limit, limits)
+		}
+	}
+}
+
+// TestAProcessIsGivenMoreTimeAsItSpendsIt, and none before: without its parent it
+// would end.
+func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
+	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
+	e.allowance = 100 * time.Second
+	if out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent); err != nil || out.Result == nil {
+		t.Fatalf("%v, %+v", err, out.Failure)
+	}
+	p := e.peers[0]
+	if used, err := sandbox.Spent(p.cmd.Process.Pid); err != nil || used <= 0 {
+		t.Errorf("the process has spent %v: %v", used, err)
+	}
+	for _, step := range []struct {
+		spends time.Duration
+		want   int
+	}{{0, 100}, {49 * time.Second, 100}, {50 * time.Second, 150}, {99 * time.Second, 150}, {10 * time.Hour, 36100}} {
+		e.mu.Lock()
+		e.spent = func(int) (time.Duration, error) { return step.spends, nil }
+		e.mu.Unlock()
+		e.look()
+		limits := words(t, fmt.Sprint(p.cmd.Process.Pid, "/limits"))
+		if !strings.Contains(limits, fmt.Sprintf("Max cpu time %d ", step.want)) || p.drained {
+			t.Errorf("after %v, with %d seconds wanted, it has %s", step.spends, step.want, limits)
+		}
+	}
+}
+
+// TestAProcessThatCannotBeGivenTimeIsReplaced once its calls have ended.
+func TestAProcessThatCannotBeGivenTimeIsReplaced(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	first := taken(t, e, false)
+	e.mu.Lock()
+	e.spent = func(int) (time.Duration, error) { return 0, errors.New("not here") }
+	e.mu.Unlock()
+	e.look()
+	other, err := e.choose(need{memory: e.options.Memory})
+	if err != nil || other == nil || other == first {
+		t.Fatalf("the next call is in the same process: %v", err)
+	}
+	release(e, other, need{}, unknown)
+}
+
+// TestTheProgramIsNoMemoryOfItsProcess, though the system counts what is resident of it
+// with what else the process may share with others, which is its own.
+func TestTheProgramIsNoMemoryOfItsProcess(t *testing.T) {
+	page := int64(os.Getpagesize())
+	for statm, want := range map[string]int64{
+		"900 50 20 7 0 60 0": 30, "900 50 25 7 0 60 0": 25, "900 50 45 7 0 60 0": 25, "900 50 0 7 0 60 0": 50,
+		"": 0, "900 50": 0, "900 x 20": 0, "900 50 x": 0,
+	} {
+		if got := ownMemory([]byte(statm), 25*page); got != want*page {
+			t.Errorf("%q: %d pages and %d bytes, want %d", statm, got/page, got%page, want)
+		}
+	}
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := os.ReadFile(path); err != nil || sizeOf(path) != int64(len(file)) || sizeOf(path+".none") != 0 {
+		t.Errorf("the program has %d bytes, and is said to have %d: %v", len(file), sizeOf(path), err)
+	}
+}
+
+// slackOf returns the slack of a thread in nanoseconds.
+func slackOf(t *testing.T, id int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", id))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("SKIPPED: only root sees the slack of other threads, where the kernel tells it: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestProcessesOfBodiesWakeSeldom starts one, and leaves the threads of this process as they were.
+func TestProcessesOfBodiesWakeSeldom(t *testing.T) {
+	usual := slackOf(t, os.Getpid())
+	e := executor(t, Options{Processes: 1})
+	p := taken(t, e, true)
+	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start it
+	for _, id := range threadsOf(t, p.cmd.Process.Pid) {
+		if got := slackOf(t, id); got != int64(timerslack.Late) {
+			t.Errorf("a thread of the process may be late by %d ns, want %d", got, timerslack.Late)
+		}
+	}
+	for _, id := range threadsOf(t, os.Getpid()) {
+		if got := slackOf(t, id); got != usual {
+			t.Errorf("a thread of this process may be late by %d ns, want %d", got, usual)
+		}
+	}
+}
+
+// threadsOf returns the threads of a process.
+func threadsOf(t *testing.T, pid int) (ids []int) {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("the process has no threads: %v", err)
+	}
+	for _, entry := range entries {
+		id, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// TestWhoReadsIsWokenWithoutWaiting, however much there is to read already.
+func TestWhoReadsIsWokenWithoutWaiting(t *testing.T) {
+	for _, full := range []int{0, 1, 4096, 64 << 10} {
+		ours, theirs, err := connect(&exec.Cmd{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout := theirs[1].(interface{ Write([]byte) (int, error) })
+		if _, err := stdout.Write(make([]byte, full)); err != nil {
+			t.Fatal(err)
+		}
+		ours.wake() // the test ends here if it waits
+		if n, err := ours.Read(make([]byte, 128<<10)); n == 0 || err != nil {
+			t.Errorf("behind %d bytes it reads %d bytes, %v", full, n, err)
+		}
+		_ = ours.Close()
+		for _, end := range theirs {
+			_ = end.Close()
+		}
+	}
+}

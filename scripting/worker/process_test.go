@@ -1,0 +1,196 @@
+package worker
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// dense returns a program that takes far more memory than its text has bytes.
+func dense(t testing.TB, n int) *scripting.Program {
+	t.Helper()
+	return program(t, fmt.Sprintf("const id = %d;\n", n)+strings.Repeat("(class{a(){}b(){}c(){}});\n", 1000)+"return id")
+}
+
+// TestLargeProgramsCostNoCallItsProcess has more of them than there is room for in
+// one process, whatever its calls do, one after the other and then all at once.
+func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
+	ends := make(endings, 64)
+	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
+	all := make([]*scripting.Program, 32)
+	if raced {
+		t.Log("NOT TESTED with the detector of races, which takes as much: what memory the processes have")
+		e.resident, all = func(int) int64 { return 0 }, all[:12]
+	}
+	run := func(n int) {
+		out, err := e.Run(t.Context(), scripting.Call{Program: all[n], Patient: true}, silent)
+		if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n) {
+			t.Errorf("%d: %v, %+v", n, err, out.Failure)
+		}
+	}
+	for n := range all {
+		all[n] = dense(t, n)
+		run(n)
+	}
+	var together sync.WaitGroup
+	for n := range all {
+		together.Go(func() { run(n) })
+	}
+	together.Wait()
+	select {
+	case end := <-ends:
+		t.Errorf("a process has ended: %s", end)
+	default:
+	}
+}
+
+// TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory, that which has had nothing
+// to do for longest, once there are as many as may be.
+func TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	unwatched(e)
+	of := func(program byte) need {
+		return need{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
+	}
+	peers := map[byte]*peer{}
+	choose := func(program byte) {
+		if peers[program], _ = e.choose(of(program)); peers[program] == nil {
+			t.Fatalf("%d waits", program)
+		}
+	}
+	for program := byte(1); program <= 3; program++ {
+		choose(program)
+		release(e, peers[program], of(program), unknown)
+		e.look()
+	}
+	choose(4)
+	for program, want := range map[byte]cause{1: endRested, 2: endless, 3: endless, 4: endless} {
+		if got := peers[program].death().cause; got != want {
+			t.Errorf("the process of %d has ended by %v, want %v", program, got, want)
+		}
+	}
+	release(e, peers[4], of(4), unknown)
+}
+
+// counted counts the frames of a kind that are written.
+type counted struct {
+	io.Writer
+	kind byte
+	n    int
+}
+
+// Write takes one frame.
+func (c *counted) Write(frame []byte) (int, error) {
+	if frame[0] == c.kind {
+		c.n++
+	}
+	return c.Writer.Write(frame)
+}
+
+// TestAProcessIsTaughtAProgramOnce, and compiles it then: another revision of its
+// tool is another program.
+func TestAProcessIsTaughtAProgramOnce(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	first, second := program(t, "return 1"), program(t, "return 2")
+	run := func(p *scripting.Program) {
+		t.Helper()
+		if out, err := e.Run(t.Context(), scripting.Call{Program: p}, silent); err != nil || out.Result == nil {
+			t.Fatalf("%+v, %v", out, err)
+		}
+	}
+	run(first)
+	e.mu.Lock()
+	p := e.peers[0]
+	e.mu.Unlock()
+	p.wire.mu.Lock()
+	taught := &counted{Writer: p.wire.out, kind: frameProgram}
+	p.wire.out = taught
+	p.wire.mu.Unlock()
+	for range 10 {
+		run(first)
+		run(second)
+	}
+	if taught.n != 1 {
+		t.Errorf("it was taught %d programs, want the second alone", taught.n)
+	}
+}
+
+// TestProcess_forgetsOldestProgram has a process run more programs than it may keep.
+func TestProcess_forgetsOldestProgram(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	run := func(n int) {
+		t.Helper()
+		out, err := e.Run(t.Context(), scripting.Call{Program: program(t, fmt.Sprintf("return %d", n))}, silent)
+		if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n) {
+			t.Fatalf("%d: %+v, %v", n, out, err)
+		}
+	}
+	run(1)
+	e.mu.Lock()
+	p := e.peers[0]
+	e.mu.Unlock()
+	p.wire.mu.Lock()
+	taught := &counted{Writer: p.wire.out, kind: frameProgram}
+	forgotten := &counted{Writer: taught, kind: frameForget}
+	p.wire.out = forgotten
+	p.wire.mu.Unlock()
+	p.teaching.Lock()
+	p.maxTaught = 2 * p.weight
+	p.teaching.Unlock()
+	for _, n := range []int{2, 1, 3, 2, 1, 3} {
+		run(n)
+	}
+	if taught.n != 3 || forgotten.n != 2 {
+		t.Errorf("it was taught %d programs and has forgotten %d, want 3 and 2", taught.n, forgotten.n)
+	}
+	p.teaching.Lock()
+	defer p.teaching.Unlock()
+	if len(p.programs) != 2 || len(p.taught) != 2 || p.weight != p.maxTaught {
+		t.Errorf("it has %d programs, %d in order, of %d bytes", len(p.programs), len(p.taught), p.weight)
+	}
+}
+
+// TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome: who reads stops with that,
+// and nobody waits for more.
+func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
+	ours, theirs, err := connect(&exec.Cmd{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flight{id: 1, frames: make(chan frame, 1)}
+	p := &peer{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
+	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
+	read := make(chan struct{})
+	go func() { p.readFor(f); close(read) }()
+	for reads := false; !reads; runtime.Gosched() {
+		p.reader.mu.Lock()
+		reads = p.reader.held
+		p.reader.mu.Unlock()
+	}
+	out := make(chan struct{})
+	go func() { p.readOut(); close(out) }()
+	stdout := theirs[1].(interface{ Write([]byte) (int, error) })
+	if err := writeFrame(stdout, frameOutcome, uvarint(1)); err != nil {
+		t.Fatal(err)
+	}
+	<-read
+	if len(f.frames) != 1 {
+		t.Error("the outcome was not read")
+	}
+	<-out // the test ends here if somebody waits
+	if _, ok := p.reader.acquire(); ok {
+		t.Error("somebody reads again")
+	}
+	_ = ours.Close()
+	for _, end := range theirs {
+		_ = end.Close()
+	}
+}

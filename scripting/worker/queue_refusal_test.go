@@ -1,0 +1,213 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// lasting returns a context for a call that has some time.
+func lasting(t *testing.T, has time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), has)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven, however many calls of
+// others there are that do not end. These may have the rest.
+func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
+	for most, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAdmission(most, time.Hour)
+			begun := func(r record) (n int) {
+				ctx, cancel := context.WithCancel(t.Context())
+				for range most + 1 {
+					if err, ok := came(enters(a.of(r), ctx)); ok && err == nil {
+						n++
+					}
+				}
+				cancel()
+				synctest.Wait()
+				return n
+			}
+			if got := begun(unruly); got != others {
+				t.Errorf("of %d turns unruly programs have %d, want %d", most, got, others)
+			}
+			if got := begun(quick); got != most-others {
+				t.Errorf("of %d turns proven programs have %d beside them, want %d", most, got, most-others)
+			}
+		})
+	}
+}
+
+// TestWhoHasWaitedLongestBeginsFirst of those that there is room for, in either lane: four
+// may compute, three of them in that of others.
+func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		computing, leave []record
+		begin            []int // of an unruly, a proven and an unknown one, which; -1 for none
+	}{
+		"there is room in both":  {[]record{quick, quick, quick, quick}, []record{quick, quick, quick}, []int{0, 1, 2}},
+		"others have all theirs": {[]record{unruly, unruly, unruly, quick}, []record{quick, unruly, quick, unruly}, []int{1, 0, -1, 2}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAdmission(4, time.Hour)
+			for _, r := range test.computing {
+				if err := a.of(r).enter(t.Context(), false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var told []<-chan error
+			for _, r := range []record{unruly, proven, unknown} {
+				told = append(told, enters(a.of(r), t.Context()))
+				synctest.Wait()
+				time.Sleep(time.Millisecond)
+			}
+			for i, r := range test.leave {
+				a.of(r).leave()
+				for n, call := range told {
+					if _, ok := came(call); ok != (n == test.begin[i]) {
+						t.Errorf("%s, step %d: call %d has begun: %v", name, i, n, ok)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhoCannotBeginIsToldInTime: while endless calls have all the room, a call is refused
+// after two thirds of its time, and one that comes when it has waited for a third at once.
+func TestWhoCannotBeginIsToldInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newAdmission(1, 500*time.Millisecond).of(unknown)
+		_ = l.enter(t.Context(), false)
+		began := time.Now()
+		first := enters(l, lasting(t, 3*time.Second))
+		synctest.Wait()
+		time.Sleep(time.Second + 1)
+		if err, ok := came(enters(l, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
+			t.Errorf("who comes after a second: %v", err)
+		}
+		if err, took := <-first, time.Since(began); !errors.Is(err, scripting.ErrOverloaded) || took != 2*time.Second {
+			t.Errorf("after %v: %v, want to be refused after two seconds", took, err)
+		}
+		if err := l.enter(lasting(t, 3*time.Second), true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who is patient: %v", err)
+		}
+		waits := enters(l, lasting(t, 30*time.Second))
+		if err, ok := came(waits); ok {
+			t.Errorf("who has more time: %v", err)
+		}
+		l.leave()
+		if err, ok := came(waits); !ok || err != nil {
+			t.Errorf("once there is room: %v", err)
+		}
+	})
+}
+
+// TestThatOneWaitsKeepsOthersFromNothing: behind calls that cannot begin in time and are
+// refused after two thirds of it there may be one that is patient, or has more time.
+func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
+	for name, last := range map[string]struct {
+		has     time.Duration
+		patient bool
+	}{"nobody": {has: time.Second}, "who is patient": {time.Minute, true}, "who has more time": {has: time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newAdmission(1, 500*time.Millisecond).of(proven)
+			_ = l.enter(t.Context(), false)
+			var all sync.WaitGroup
+			come := func(has time.Duration, patient bool) {
+				all.Go(func() {
+					began := time.Now()
+					switch err := l.enter(lasting(t, has), patient); {
+					case err == nil:
+						time.Sleep(100 * time.Millisecond)
+						l.leave()
+					case !errors.Is(err, scripting.ErrOverloaded) || time.Since(began) > 700*time.Millisecond:
+						t.Errorf("behind them is %s: one was told %v after %v", name, err, time.Since(began))
+					}
+				})
+				synctest.Wait()
+			}
+			for range 50 {
+				come(time.Second, false)
+			}
+			come(last.has, last.patient)
+			time.Sleep(100 * time.Millisecond)
+			l.leave()
+			all.Wait()
+		})
+	}
+}
+
+// TestOnlyTurnsMakeAPace: calls that go on, and wait for their hosts again, make no room.
+func TestOnlyTurnsMakeAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newAdmission(1, 500*time.Millisecond).of(proven)
+		_ = l.enter(t.Context(), false)
+		for range 10 {
+			enters(l, lasting(t, time.Minute))
+			synctest.Wait()
+		}
+		for range 100 {
+			l.resume()
+			l.leave()
+		}
+		if l.pace != 0 {
+			t.Errorf("the pace is %v though no turn has come", l.pace)
+		}
+		for range turnsEach {
+			time.Sleep(time.Second)
+			l.leave()
+		}
+		if l.pace != time.Second {
+			t.Errorf("a turn comes every %v, want every second", l.pace)
+		}
+		for len(l.waiting) > 0 {
+			l.leave()
+		}
+		l.leave()
+	})
+}
+
+// TestManyCallsOfANewProgramMayAllBegin, though nothing is known of it: such that compute
+// for 20 ms, of which two go on at once, and such that wait for their host.
+func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
+	for name, test := range map[string]struct {
+		calls           int
+		computes, waits time.Duration
+	}{"compute": {200, 20 * time.Millisecond, 0}, "wait": {500, time.Millisecond, time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newAdmission(16, 500*time.Millisecond).of(unknown)
+			processors := make(chan struct{}, 2)
+			compute := func() {
+				processors <- struct{}{}
+				time.Sleep(test.computes)
+				<-processors
+			}
+			var all sync.WaitGroup
+			for range test.calls {
+				all.Go(func() {
+					if err := l.enter(lasting(t, 10*time.Second), false); err != nil {
+						t.Errorf("of those that %s one was told: %v", name, err)
+						return
+					}
+					compute()
+					if test.waits > 0 {
+						l.leave()
+						time.Sleep(test.waits)
+						l.resume()
+						compute()
+					}
+					l.leave()
+				})
+			}
+			all.Wait()
+		})
+	}
+}

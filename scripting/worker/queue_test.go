@@ -1,0 +1,291 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// enters has a call ask for admission, and tells what came of that.
+func enters(a *lane, ctx context.Context, patient ...bool) <-chan error {
+	told := make(chan error, 1)
+	go func() { told <- a.enter(ctx, len(patient) > 0) }()
+	return told
+}
+
+// came returns what came of a call, and whether anything did.
+func came(told <-chan error) (error, bool) {
+	synctest.Wait()
+	select {
+	case err := <-told:
+		return err, true
+	default:
+		return nil, false
+	}
+}
+
+func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1, time.Second).of(proven)
+		if err := a.enter(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		first := enters(a, t.Context())
+		synctest.Wait()
+		second := enters(a, t.Context())
+		for i, told := range []<-chan error{first, second} {
+			if _, ok := came(told); ok {
+				t.Errorf("call %d began without room", i)
+			}
+			a.leave()
+			if err, ok := came(told); !ok || err != nil {
+				t.Errorf("call %d did not begin: %v", i, err)
+			}
+		}
+		a.leave()
+		if a.computing != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		}
+	})
+}
+
+// TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce, until the queue moves.
+func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1, time.Second).of(proven)
+		_ = a.enter(t.Context(), false)
+		first := enters(a, t.Context())
+		synctest.Wait()
+		time.Sleep(time.Second)
+		second := enters(a, t.Context())
+		if _, ok := came(second); ok {
+			t.Error("a call was refused while the first had time")
+		}
+		time.Sleep(time.Nanosecond)
+		if err := a.enter(t.Context(), false); !errors.Is(err, scripting.ErrOverloaded) {
+			t.Errorf("one that comes then ended with %v", err)
+		}
+		third := enters(a, t.Context(), true)
+		if err, ok := came(third); ok {
+			t.Errorf("a patient call ended with %v", err)
+		}
+		a.leave()
+		if err, ok := came(first); !ok || err != nil {
+			t.Errorf("the first did not begin: %v", err)
+		}
+		fourth := enters(a, t.Context())
+		if err, ok := came(fourth); ok {
+			t.Errorf("the fourth ended with %v, though the queue has moved", err)
+		}
+		for _, told := range []<-chan error{second, third, fourth} {
+			a.leave()
+			if err, ok := came(told); !ok || err != nil {
+				t.Errorf("a call did not begin: %v", err)
+			}
+		}
+	})
+}
+
+// TestWhoWouldComeLateIsRefusedAtOnce: with ten turns a second, and half a second
+// of patience, five may wait.
+func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(8, 500*time.Millisecond).of(proven)
+		var refused, late atomic.Int64
+		for n := range 1000 {
+			time.Sleep(10 * time.Millisecond) // ten times what there is room for
+			go func() {
+				began := time.Now()
+				err := a.enter(t.Context(), false)
+				switch waited := time.Since(began); {
+				case errors.Is(err, scripting.ErrOverloaded) && waited == 0:
+					refused.Add(1)
+					return
+				case err != nil || n > 400 && waited > 700*time.Millisecond: // the pace is known then
+					late.Add(1)
+				}
+				time.Sleep(400*time.Millisecond + time.Duration(n*7919%801)*time.Millisecond)
+				a.leave()
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		if late.Load() > 60 || refused.Load() < 800 || refused.Load() > 920 {
+			t.Errorf("%d of 1000 were refused and %d began late", refused.Load(), late.Load())
+		}
+		a.room.mu.Lock()
+		defer a.room.mu.Unlock()
+		if a.computing != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		}
+	})
+}
+
+// TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown: a hundred come at once, and
+// end one each 100 ms. Those that have ten seconds wait for their turn; those that have one
+// are told once it shows that their turn would come too late, but for one or two.
+func TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown(t *testing.T) {
+	for _, c := range []struct{ has, longest time.Duration }{{20 * time.Second, 0}, {time.Second, 900 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) { judgeBurst(t, c.has, c.longest) })
+	}
+}
+
+// judgeBurst wants no call to be refused, or those that are to be told within a time.
+func judgeBurst(t *testing.T, has, longest time.Duration) {
+	a := newAdmission(1, 500*time.Millisecond).of(proven)
+	var begun, refused, late atomic.Int64
+	for range 100 {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), has)
+			defer cancel()
+			came := time.Now()
+			switch err := a.enter(ctx, false); {
+			case err == nil:
+				begun.Add(1)
+				time.Sleep(100 * time.Millisecond)
+				a.leave()
+			case errors.Is(err, scripting.ErrOverloaded) && time.Since(came) <= longest:
+				refused.Add(1)
+			default:
+				late.Add(1)
+			}
+		}()
+	}
+	time.Sleep(time.Minute)
+	if b, r := begun.Load(), refused.Load(); longest == 0 && b != 100 || b+r < 98 || b < 6 {
+		t.Errorf("%d have begun, %d were refused, and %d were too late", b, r, late.Load())
+	}
+}
+
+func TestWhoGivesUpTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1, time.Second).of(proven)
+		_ = a.enter(t.Context(), false)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := enters(a, ctx)
+		synctest.Wait()
+		second := enters(a, t.Context())
+		synctest.Wait()
+		cancel()
+		if err, ok := came(first); !ok || !errors.Is(err, context.Canceled) {
+			t.Errorf("the first ended with %v", err)
+		}
+		a.leave()
+		if err, ok := came(second); !ok || err != nil {
+			t.Errorf("the second did not begin: %v", err)
+		}
+		a.leave()
+	})
+}
+
+func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
+	a := newAdmission(1, time.Second).of(proven)
+	_ = a.enter(t.Context(), false)
+	a.leave()
+	_ = a.enter(t.Context(), false)
+	a.resume()
+	if a.computing != 2 {
+		t.Errorf("%d compute", a.computing)
+	}
+}
+
+// TestAPaceIsKnownBeforeOthersCrowd: after a crowd of calls of 100 ms that came one by one
+// while others waited, a thousand come at once, with ten seconds each. Who could not begin
+// in a third of that is refused at once.
+func TestAPaceIsKnownBeforeOthersCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1, 500*time.Millisecond).of(proven)
+		var begun, refused, late atomic.Int64
+		come := func(calls int) {
+			for range calls {
+				go func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					came := time.Now()
+					switch err := a.enter(ctx, false); {
+					case err == nil:
+						time.Sleep(100 * time.Millisecond)
+						a.leave()
+						begun.Add(1)
+					case errors.Is(err, scripting.ErrOverloaded) && time.Since(came) == 0:
+						refused.Add(1)
+					default:
+						late.Add(1)
+					}
+				}()
+				synctest.Wait()
+			}
+			time.Sleep(time.Minute)
+		}
+		come(10)
+		come(1000)
+		if b, r := begun.Load(), refused.Load(); b < 10+30 || b > 10+38 || b+r != 1010 {
+			t.Errorf("%d have begun, %d were refused at once, and %d late", b, r, late.Load())
+		}
+	})
+}
+
+// TestTheFirstCallsDoNotSayWhatOthersCost: they wait for processes and compilers, and
+// hundreds may come behind them that wait for their hosts.
+func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(16, 500*time.Millisecond).of(proven)
+		for range 16 {
+			_ = a.enter(t.Context(), false)
+		}
+		for range 3 {
+			time.Sleep(500 * time.Millisecond)
+			a.leave()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		come := make(chan struct{})
+		for range 500 {
+			all.Go(func() {
+				if err := a.enter(ctx, false); err != nil {
+					t.Error(err)
+					return
+				}
+				<-come
+				a.leave()
+			})
+			synctest.Wait()
+		}
+		close(come)
+		for range 13 {
+			a.leave()
+		}
+		all.Wait()
+	})
+}
+
+// TestAFewThatComeAfterLongCallsAreLetIn: they may be short.
+func TestAFewThatComeAfterLongCallsAreLetIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(4, 500*time.Millisecond).of(proven)
+		for range 20 {
+			_ = a.enter(t.Context(), false)
+			time.Sleep(10 * time.Second)
+			a.leave()
+		}
+		for range 20 {
+			go func() {
+				if err := a.enter(t.Context(), false); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+				a.leave()
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+	})
+}

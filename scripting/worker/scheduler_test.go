@@ -1,0 +1,327 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// taken returns a process of the executor that has a call.
+func taken(t *testing.T, e *Executor, alone bool) *peer {
+	t.Helper()
+	p, err := e.choose(need{memory: e.options.Memory, alone: alone})
+	if err != nil || p == nil {
+		t.Fatalf("there is no process: %v", err)
+	}
+	t.Cleanup(func() { release(e, p, need{}, unknown) })
+	return p
+}
+
+// unwatched has nobody look at processes but the test, however slow the machine is
+// today. No call may have been made yet.
+func unwatched(e *Executor) { e.watching = time.AfterFunc(time.Hour, func() {}) }
+
+// TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone: sending it a program takes
+// until it is killed.
+func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	stuck := taken(t, e, false)
+	stuck.busy.Add(1)
+	stuck.teaching.Lock()
+	defer stuck.teaching.Unlock()
+	if other := taken(t, e, false); other == stuck {
+		t.Error("the other call has the same process")
+	}
+}
+
+// awaitSpare waits until there is a spare which is not the one before.
+func awaitSpare(t *testing.T, e *Executor, before *peer) *peer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		spare := e.spare
+		e.mu.Unlock()
+		if spare != nil && spare != before {
+			return spare
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("there is no spare")
+	return nil
+}
+
+// TestThereIsASpareBesideAllProcesses, for the place of one that is killed, once the
+// one before is taken and once it has died.
+func TestThereIsASpareBesideAllProcesses(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	first := awaitSpare(t, e, nil)
+	if p := taken(t, e, false); p != first {
+		t.Fatal("the first call has another process than the spare")
+	}
+	second := awaitSpare(t, e, first)
+	second.end(endUnknown)
+	third := awaitSpare(t, e, second)
+	first.end(endOverdue)
+	<-first.dead
+	if p := taken(t, e, false); p != third {
+		t.Error("another process was started")
+	}
+}
+
+// TestTheSpareDoesForCallsOfAnyMemory: it is given that when it is taken.
+func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
+	e := executor(t, Options{})
+	spare := awaitSpare(t, e, nil)
+	p, err := e.choose(need{memory: e.options.Memory / 2})
+	if p != spare || p.memory != e.options.Memory/2 {
+		t.Fatalf("the call has another process: %v", err)
+	}
+	release(e, p, need{}, unknown)
+}
+
+// TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
+// processes, or the program gone.
+func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	e.mu.Lock()
+	e.path = "/nowhere/mcpd"
+	e.mu.Unlock()
+	first := taken(t, e, false)
+	first.busy.Add(1)
+	if second := taken(t, e, false); second != first {
+		t.Error("the second call has another process")
+	}
+	if p, err := e.choose(need{memory: e.options.Memory, alone: true}); p != nil || err != nil {
+		t.Errorf("a call that must be alone does not wait for the process: %v", err)
+	}
+	if p, err := e.choose(need{memory: 1 << 40}); p != nil || err != nil {
+		t.Errorf("a call of other memory does not wait for the process: %v", err)
+	}
+}
+
+func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	e.mu.Lock()
+	e.path = "/nowhere/mcpd"
+	spare := e.spare
+	e.mu.Unlock()
+	spare.end(endUnknown)
+	<-spare.dead
+	if _, err := e.choose(need{memory: 1 << 40}); err == nil {
+		t.Error("there is one")
+	}
+}
+
+// TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd: where there is always
+// work they never do.
+func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	shared := taken(t, e, false)
+	own, err := e.choose(need{memory: e.options.Memory, alone: true})
+	if err != nil || own == nil || own == shared {
+		t.Fatalf("it waits: %v", err)
+	}
+	if p, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
+		t.Error("a third process was started")
+	}
+	release(e, own, need{}, unknown)
+	<-own.dead // it is one too many
+	if !slices.Equal(e.peers, []*peer{shared}) {
+		t.Errorf("%d processes are left", len(e.peers))
+	}
+}
+
+// TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd, either.
+func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	usual := taken(t, e, false)
+	large, err := e.choose(need{memory: 2 * e.options.Memory})
+	if err != nil || large == nil || large == usual {
+		t.Fatalf("it waits: %v", err)
+	}
+	release(e, large, need{}, unknown)
+	<-large.dead
+}
+
+// TestACallThatMissedItsProcessIsNotWhatThatDiedOf.
+func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
+	e := executor(t, Options{})
+	p := taken(t, e, false)
+	p.end(endMemory)
+	<-p.dead
+	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.land()
+	var dead *deathError
+	if _, err := f.fly(t.Context(), p, time.Minute); !errors.As(err, &dead) || dead.blames(true) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestACallThatLosesItsProcessesToOthersGetsItsOwn: its neighbours may be such
+// that kill every process.
+func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	var alone []bool
+	kills := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		i := slices.IndexFunc(e.peers, func(p *peer) bool { return p.calls > 0 })
+		alone = append(alone, e.peers[i].alone)
+		e.peers[i].end(endOverdue)
+		return []byte(answered), nil
+	})
+	body := "for (let i = 0; i < 5; i++) await http.api.get('https://x/'); return 1"
+	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, body)}, kills)
+	if err != nil || out.Result == nil {
+		t.Fatalf("%v, %+v", err, out.Failure)
+	}
+	if want := []bool{false, false, false, true, true}; !slices.Equal(alone, want) {
+		t.Errorf("alone: %v", alone)
+	}
+}
+
+// TestWhoIsOutOfThreadsIsToldSo: that is nothing that a body has done.
+func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
+	dead := deathError{cause: endUnknown, left: 1, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
+	if f := dead.failure(0); !dead.blames(true) || !strings.Contains(f.Message, "no threads") {
+		t.Errorf("got %v", f)
+	}
+}
+
+// TestCallsGoElsewhereThanWhereOneComputesForLong, though there be as many
+// processes as usual.
+func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	unwatched(e)
+	first := taken(t, e, false)
+	f := &flight{id: 1}
+	first.board(f)
+	first.busy.Add(1)
+	e.looks.Store(100)
+	for _, test := range []struct {
+		name  string
+		since int64
+		stuck bool
+	}{{"waits for its host", 0, false}, {"began before this look", 100, false}, {"began before the last", 99, true}} {
+		f.since.Store(test.since)
+		e.looks.Store(100)
+		e.look()
+		other, err := e.choose(need{memory: e.options.Memory})
+		if err != nil || other == nil {
+			t.Fatalf("%s: no process: %v", test.name, err)
+		}
+		if (other != first) != test.stuck {
+			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
+		}
+		release(e, other, need{}, unknown)
+	}
+}
+
+// TestAProcessIsStuckNoLongerThanItsCalls: what comes next need not go elsewhere.
+func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
+	e := executor(t, Options{Processes: 1})
+	unwatched(e)
+	fast := need{memory: e.options.Memory, program: [32]byte{1}}
+	e.history.learn(fast.program, proven)
+	p, err := e.choose(fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flight{id: 1}
+	p.board(f)
+	f.since.Store(90)
+	e.looks.Store(100)
+	e.look()
+	release(e, p, fast, unknown)
+	if other, err := e.choose(fast); other != p {
+		t.Errorf("the next call goes elsewhere: %v", err)
+	}
+	release(e, p, fast, unknown)
+}
+
+// TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
+func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
+	stuck, other := &peer{stuck: true}, &peer{}
+	stuck.busy.Store(1)
+	for busy, elsewhere := range map[int64]bool{0: false, 3: false, 5: true, 16: true} {
+		other.busy.Store(busy)
+		if got := stuck.load(need{}) < other.load(need{}); got != elsewhere {
+			t.Errorf("beside %d others a call goes where one is stuck: %v", busy, got)
+		}
+	}
+}
+
+// TestHundredsOfCallsThatWaitHaveEightProcessesAtMost, the spare among them, however
+// many processors there are.
+func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
+	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
+		if got := usual(processors); got != want {
+			t.Errorf("%d processes for %d processors, want %d", got, processors, want)
+		}
+	}
+	const calls = 500
+	e := executor(t, Options{Processes: usual(64), Computing: calls, Memory: 1 << 30})
+	unwatched(e)
+	p := program(t, "return (await http.api.get('https://x/')).status")
+	var all sync.WaitGroup
+	waits, let := make(chan struct{}, calls), make(chan struct{})
+	host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
+		waits <- struct{}{}
+		<-let
+		return []byte(answered), nil
+	})
+	for range calls {
+		all.Go(func() {
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, host)
+			if err != nil || out.Result == nil {
+				t.Errorf("%v, %+v", err, out.Failure)
+			}
+		})
+	}
+	for range calls {
+		<-waits
+	}
+	awaitSpare(t, e, nil)
+	e.mu.Lock()
+	running := len(e.peers) + 1
+	e.mu.Unlock()
+	if running > 8 {
+		t.Errorf("there are %d processes", running)
+	}
+	close(let)
+	all.Wait()
+}
+
+// TestAProcessThatWasKilledGetsNoCalls, though it may be long until it is gone.
+func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
+	e := executor(t, Options{Processes: 2})
+	killed := taken(t, e, false)
+	e.mu.Lock()
+	killed.end(endOverdue)
+	gone := best(e, killed)
+	e.mu.Unlock()
+	if gone {
+		t.Error("it is the best")
+	}
+	release(e, killed, need{}, unknown)
+	if other := taken(t, e, false); other == killed {
+		t.Error("it got a call")
+	} else {
+		release(e, other, need{}, unknown)
+	}
+}
+
+// best reports whether a process is the one that is best for a call.
+func best(e *Executor, p *peer) bool { return e.best(need{memory: p.memory}) == p }
