@@ -7,10 +7,9 @@ import (
 	"github.com/google/cel-go/common"
 )
 
-// explainSyntax is about an expression that CEL cannot read. What its parser
-// says after the first mistake is guesswork, so only that one is told here.
-func (c *compiler) explainSyntax(at *places, errs []*common.Error) *slip {
-	err := errs[0]
+// explainSyntax reports the first error of CEL's parser. Those after it are
+// guesses.
+func (c *compiler) explainSyntax(at *places, err *common.Error) {
 	offset := len(at.text.Body())
 	if err.Location.Line() > 0 {
 		offset = at.text.Offset(err.Location.Line(), err.Location.Column()+1)
@@ -19,7 +18,6 @@ func (c *compiler) explainSyntax(at *places, errs []*common.Error) *slip {
 	p := problem{code: codeSyntax}
 	p.summary, p.detail = syntaxWords(at, i, err.Message)
 	c.report(at, at.tokens[i].start, at.tokens[i].end, p)
-	return &slip{at.text, at.tokens[i].start, at.tokens[i].end}
 }
 
 func syntaxWords(at *places, i int, message string) (summary, detail string) {
