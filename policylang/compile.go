@@ -59,8 +59,6 @@ type expression struct {
 	places *places
 	// result is the type of the value.
 	result *types.Type
-	// heavy says that an evaluation may take long, so that it is metered.
-	heavy bool
 	// reads are the parts of the input that the expression reads, and names its
 	// variables.
 	reads Parts
@@ -151,18 +149,15 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	x := &expression{role: at.role, text: at.text, whole: at.text.All(), places: at, result: checked.OutputType(), names: namesIn(tree.Expr(), c.scope)}
 	x.reads = partsOf(tree.Expr(), x.names)
-	cost := c.estimate(at, checked)
-	if cost == nil {
+	if !c.checkCost(at, checked) {
 		return nil
 	}
-	priced := newPricer(tree, c.scope.env.functions)
-	x.heavy = !c.light(checked, priced)
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if x.heavy {
-		options = append(options, cel.CustomDecoratorV2(priced.decorate))
-	}
 	if writesMap(tree.Expr()) {
 		options = append(options, cel.CustomDecoratorV2(sortMaps))
+	}
+	if priced := newPricer(tree, c.scope.env.functions); priced.charges() { // after sortMaps, which knows maps by their type
+		options = append(options, cel.CustomDecoratorV2(priced.decorate))
 	}
 	program, err := c.scope.cel.Program(checked, options...)
 	if err != nil {

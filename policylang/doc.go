@@ -14,11 +14,11 @@
 // has() of an argument that the tool cannot have is false and takes what it
 // guards with it (prune.go). CEL's checker finds the types; integers beside
 // numbers are promoted (promote.go). What is left must be of the type that
-// its role needs, and its usual cost, estimated from the schema, must be
-// bounded (cost.go). Then it is planned once and evaluated many times on the
-// Go values where they stand (run.go). One whose worst case is not small
-// (light.go) pays for its work (priced.go, price.go) from an allowance of
-// 100 ms for each decision (meter.go).
+// its role needs, and its cost with ordinary data, estimated from the schema,
+// must be bounded (cost.go). Then it is planned once and evaluated many times on
+// the Go values where they stand (run.go). Its loops and its calls pay for their
+// work (priced.go, price.go) from an allowance of 100 ms for each decision
+// (meter.go).
 //
 // # Denial is the answer to every doubt
 //

@@ -32,6 +32,15 @@ func factSets() []factSet {
 	return []factSet{agentFacts(), principalFacts(), toolFacts(), callFacts(), sourceFacts()}
 }
 
+// isFactSet reports whether a variable is one of the fact sets.
+func isFactSet(name string) bool {
+	switch name {
+	case "agent", "principal", "tool", "call", "source":
+		return true
+	}
+	return false
+}
+
 func newFactSet(name string, facts ...fact) factSet {
 	return factSet{name: name, cel: types.NewObjectType("@" + name), facts: facts}
 }

@@ -2,12 +2,12 @@ package policylang
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
@@ -45,7 +45,9 @@ func (c *compiler) lintConstant(x *expression) {
 	if len(x.names) > 0 || x.role == roleReason || x.role == roleFrom || c.wordsOf(x) {
 		return
 	}
-	value, _, err := x.program.Eval(cel.NoVars())
+	r := c.scope.env.start(context.Background(), Input{})
+	defer c.scope.env.stop(r)
+	value, _, err := x.program.Eval(r)
 	if err != nil {
 		return
 	}

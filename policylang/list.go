@@ -24,7 +24,7 @@ func (l *stringList) Add(other ref.Val) ref.Val { return l.cel().Add(other) }
 func (l *stringList) Contains(value ref.Val) ref.Val {
 	want, ok := value.(types.String)
 	if !ok {
-		return l.cel().Contains(value)
+		return types.False
 	}
 	for _, s := range *l {
 		if s == string(want) {

@@ -120,7 +120,8 @@ func (c *pricedMatch) Eval(vars interpreter.Activation) ref.Val {
 
 // Exec implements [interpreter.InterpretableV2].
 func (c *pricedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	args, doubt := c.evaluate(frame)
+	var few [2]ref.Val
+	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
 		return doubt
 	}

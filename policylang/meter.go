@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// interruptAfter ends a decision that is not light.
+	// interruptAfter is the longest that a decision takes.
 	interruptAfter = 100 * time.Millisecond
-	// allowance is what such a decision may take, in units of about a nanosecond.
+	// allowance is what a decision may spend, in units of about a nanosecond.
 	allowance = int64(interruptAfter)
 	// lookEvery is how many units pass between two looks at the clock.
 	lookEvery = allowance / 1000
-	// meterName is how heavy expressions find the meter. No expression can write it.
-	meterName = "@meter"
 )
 
-// meter bounds what a decision takes. Work is paid for before it is done, since
-// nothing can interrupt a function that has begun: what costs more than is left
-// never begins.
+// meter bounds the processor time of a decision. CEL's own cost limit cannot: it
+// counts a call after the call has returned, and allocates for each node (decision
+// 61). The meter charges work before it begins, since nothing interrupts a function
+// that runs: work that costs more than is left does not begin.
 type meter struct {
 	done <-chan struct{}
 	left int64
@@ -66,10 +65,14 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// meterOf returns the meter of the decision that a frame is of.
+// meterOf returns the meter of the decision that a frame belongs to: the outermost
+// activation is its run.
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
-	found, _ := frame.ResolveName(meterName)
-	return found.(*meter)
+	for a := frame.Activation; ; a = a.Parent() {
+		if r, ok := a.(*run); ok {
+			return &r.meter
+		}
+	}
 }
 
 // charge is what a node pays.

@@ -223,18 +223,19 @@ func (o *optionals) empty(e ast.Expr) {
 	}
 }
 
-// optionalCost estimates what is left of optional values, for all estimators alike;
-// nil of any other function.
+// optionalCost estimates what is left of optional values; nil of any other function.
 func optionalCost(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	switch function {
 	case optionalSteps:
 		steps, _ := args[1].Expr().AsLiteral().(types.Uint)
-		return worth(uint64(steps), nil)
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Max: uint64(steps) + 1}}
 	case "hasValue":
-		return worth(0, nil)
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Max: 1}}
 	case "or", "orValue":
-		size := max(sizeOf(*target), sizeOf(args[0]))
-		return worth(0, &size)
+		return &checker.CallEstimate{
+			CostEstimate: checker.CostEstimate{Max: 1},
+			ResultSize:   &checker.SizeEstimate{Max: max(sizeOf(*target), sizeOf(args[0]))},
+		}
 	}
 	return nil
 }

@@ -65,8 +65,7 @@ func (p *Policy) UsesArgs() bool {
 }
 
 // Decide says what the policy thinks of a call. Whatever keeps it from being
-// evaluated denies. The context's end interrupts what takes long; light
-// expressions do not look at it. It answers Unknown only of what in.Unknown names.
+// evaluated denies. The context's end interrupts what takes long. It answers Unknown only of what in.Unknown names.
 func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)

@@ -96,11 +96,17 @@ func sizeIn(v ref.Val) int64 {
 	return -1
 }
 
+// priceIn is for value in a list, or a key in a map. Elements that are not as long as a
+// text are never compared with it.
 func priceIn(value, in ref.Val, most int64) int64 {
 	if _, ok := in.(traits.Mapper); ok {
 		return textBytes(value) / compareBytes
 	}
-	return loadOf(in, most/priceItem).compared()
+	switch value.(type) {
+	case traits.Lister, traits.Mapper, *types.Optional:
+		return loadOf(in, most/priceItem).compared()
+	}
+	return times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes)
 }
 
 // priceReplace is for s.replace(old, new), by what it gives.

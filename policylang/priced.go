@@ -2,6 +2,7 @@ package policylang
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -14,40 +15,50 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// pricer makes the nodes of a heavy expression pay for what they do: loops for each
+// pricer makes the nodes of an expression pay for what they do: loops for each
 // round, functions for what they read.
 type pricer struct {
 	tree *ast.AST
 	// functions are the implementations, by overload and by name.
 	functions map[string]*functions.Overload
 	// rounds are the prices of the steps of loops, calls those whose price depends on
-	// values, and after what is paid for once the value of a node is known; all by the
+	// values, and after is what is paid for once the value of a node is known; all by the
 	// id of the node.
 	rounds map[int64]int64
 	calls  map[int64]ast.CallExpr
 	after  map[int64]func(ref.Val) int64
-	// deep says that a call may compare values in values, eager that a key is computed,
-	// which may be long and has no price: then each round looks at the clock.
-	deep, eager bool
+	// looped are the nodes that loops evaluate again and again.
+	looped map[int64]bool
+	// eager says that a key is computed, which may be long and has no price: then each
+	// round looks at the clock.
+	eager bool
 }
 
 func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
-	p := &pricer{tree: tree, functions: known, rounds: map[int64]int64{}, calls: map[int64]ast.CallExpr{}, after: map[int64]func(ref.Val) int64{}}
+	p := &pricer{
+		tree: tree, functions: known, rounds: map[int64]int64{}, calls: map[int64]ast.CallExpr{},
+		after: map[int64]func(ref.Val) int64{}, looped: map[int64]bool{},
+	}
 	visit(tree.Expr(), p.plan)
 	return p
 }
+
+// charges reports whether anything in the expression has a price.
+func (p *pricer) charges() bool { return len(p.rounds)+len(p.calls)+len(p.after) > 0 }
 
 // plan finds out what is paid for at a node.
 func (p *pricer) plan(e ast.Expr) {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
 		loop := e.AsComprehension()
-		p.rounds[loop.LoopStep().ID()] = priceNode * (nodesIn(loop.LoopCondition()) + nodesIn(loop.LoopStep()))
+		p.rounds[loop.LoopStep().ID()] = priceNode * (p.repeat(loop.LoopCondition()) + p.repeat(loop.LoopStep()))
 		if p.kind(loop.IterRange()) != types.ListKind {
 			p.after[loop.IterRange().ID()] = priceWalk
 		}
 	case ast.MapKind:
-		p.after[e.ID()] = priceKeys
+		if slices.ContainsFunc(e.AsMap().Entries(), func(entry ast.EntryExpr) bool { return !p.small(entry.AsMapEntry().Key()) }) {
+			p.after[e.ID()] = priceKeys
+		}
 	case ast.CallKind:
 		p.planCall(e.ID(), e.AsCall())
 	}
@@ -60,13 +71,16 @@ func (p *pricer) planCall(id int64, call ast.CallExpr) {
 		p.eager = p.eager || !p.small(args[1])
 	case p.grows(name, args):
 		p.calls[id] = call
-		p.deep = p.deep || p.comparesDeep(name, args)
 	}
 }
 
-func nodesIn(e ast.Expr) int64 {
+// repeat notes that a loop evaluates e again and again, and counts the nodes in it.
+func (p *pricer) repeat(e ast.Expr) int64 {
 	n := int64(0)
-	visit(e, func(ast.Expr) { n++ })
+	visit(e, func(e ast.Expr) {
+		n++
+		p.looped[e.ID()] = true
+	})
 	return n
 }
 
@@ -82,6 +96,29 @@ func (p *pricer) kind(e ast.Expr) types.Kind { return p.tree.GetType(e.ID()).Kin
 
 // small reports whether the values of e are of one size, or written out.
 func (p *pricer) small(e ast.Expr) bool { return writtenOut(e) || constantSize(p.tree.GetType(e.ID())) }
+
+// brief reports whether comparing with e, or looking in it, takes so little that it is
+// not worth its price: e is small or, outside of loops, a text, a list of texts or a map
+// of what a request says of its caller, which comes in headers of 64 KiB at most.
+func (p *pricer) brief(e ast.Expr) bool {
+	if p.small(e) {
+		return true
+	}
+	names := path(e)
+	if len(names) == 0 || !isFactSet(names[0]) || p.looped[e.ID()] {
+		return false
+	}
+	return p.kind(e) != types.DynKind
+}
+
+// holdsMany reports whether a value of e may be a list or a map that is not written out.
+func (p *pricer) holdsMany(e ast.Expr) bool {
+	switch p.kind(e) {
+	case types.ListKind, types.MapKind, types.StructKind, types.DynKind:
+		return !writtenOut(e)
+	}
+	return false
+}
 
 // writtenOut reports whether e is a literal, or a list of them.
 func writtenOut(e ast.Expr) bool {
@@ -115,9 +152,9 @@ func (p *pricer) grows(function string, args []ast.Expr) bool {
 		"optional.of", "optional.none", "optional.ofNonZeroValue":
 		return false
 	case operators.Equals, operators.NotEquals:
-		return !p.small(args[0]) && !p.small(args[1])
+		return !p.brief(args[0]) && !p.brief(args[1]) || p.holdsMany(args[0]) && p.holdsMany(args[1])
 	case operators.In, overloads.StartsWith, overloads.EndsWith:
-		return !p.small(args[1])
+		return !p.brief(args[1])
 	case operators.Add, overloads.Size:
 		if kind := p.kind(args[0]); kind == types.ListKind || kind == types.MapKind {
 			return false
@@ -174,9 +211,8 @@ func priceKeys(v ref.Val) int64 {
 
 // price makes a call pay.
 func (p *pricer) price(call interpreter.InterpretableCall, written []ast.Expr) (interpreter.InterpretableV2, error) {
-	name := call.Function()
-	priced := &pricedCall{id: call.ID(), function: name, args: call.Args()}
-	switch name {
+	priced := &pricedCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
+	switch priced.function {
 	case overloads.Matches:
 		pattern, err := patternOf(written[1])
 		if err != nil {
@@ -184,39 +220,19 @@ func (p *pricer) price(call interpreter.InterpretableCall, written []ast.Expr) (
 		}
 		return &pricedMatch{*priced, pattern}, nil
 	case operators.Equals:
-		priced.run = func(args []ref.Val) ref.Val { return types.Equal(args[0], args[1]) }
+		priced.impl = &functions.Overload{Binary: types.Equal}
 		return priced, nil
 	case operators.NotEquals:
-		priced.run = func(args []ref.Val) ref.Val { return types.Bool(types.Equal(args[0], args[1]) != types.True) }
+		priced.impl = &functions.Overload{Binary: func(a, b ref.Val) ref.Val { return types.Bool(types.Equal(a, b) != types.True) }}
 		return priced, nil
 	}
-	known := p.functions[call.OverloadID()]
-	if known == nil {
-		known = p.functions[name]
+	if priced.impl = p.functions[priced.overload]; priced.impl == nil {
+		priced.impl = p.functions[priced.function]
 	}
-	if known != nil && known.NonStrict {
-		return nil, fmt.Errorf("the function %s has no price", name)
+	if priced.impl != nil && priced.impl.NonStrict {
+		return nil, fmt.Errorf("the function %s has no price", priced.function)
 	}
-	priced.run = runs(name, call.OverloadID(), known)
 	return priced, nil
-}
-
-// runs returns what calls an implementation as CEL does.
-func runs(name, overload string, known *functions.Overload) func(args []ref.Val) ref.Val {
-	return func(args []ref.Val) ref.Val {
-		fits := known != nil && (known.OperandTrait == 0 || args[0].Type().HasTrait(known.OperandTrait))
-		switch {
-		case fits && len(args) == 1 && known.Unary != nil:
-			return known.Unary(args[0])
-		case fits && len(args) == 2 && known.Binary != nil:
-			return known.Binary(args[0], args[1])
-		case fits && known.Function != nil:
-			return known.Function(args...)
-		case args[0].Type().HasTrait(traits.ReceiverType):
-			return args[0].(traits.Receiver).Receive(name, overload, args[1:])
-		}
-		return types.NewErr("no such overload: %s", name)
-	}
 }
 
 // implementations returns the functions of an environment, by overload and by name.
@@ -234,13 +250,13 @@ func implementations(env *cel.Env) (map[string]*functions.Overload, error) {
 	return known, nil
 }
 
-// pricedCall is a call that is paid for once its arguments are known, and before it
-// is made.
+// pricedCall is a call that pays once its arguments are known, and before it is made.
 type pricedCall struct {
-	id       int64
-	function string
-	args     []interpreter.InterpretableV2
-	run      func(args []ref.Val) ref.Val
+	id                 int64
+	function, overload string
+	args               []interpreter.InterpretableV2
+	// impl is nil for a method that its receiver implements.
+	impl *functions.Overload
 }
 
 // ID implements [interpreter.Interpretable].
@@ -253,28 +269,45 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 
 // Exec implements [interpreter.InterpretableV2].
 func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	args, doubt := c.evaluate(frame)
+	var few [4]ref.Val // most calls allocate nothing for their arguments
+	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
 		return doubt
 	}
 	m := meterOf(frame)
 	m.spend(priceOf(c.function, args, m.left))
-	return types.LabelErrNode(c.id, c.run(args))
+	return types.LabelErrNode(c.id, c.call(args))
 }
 
-// evaluate returns the arguments, or the error or the unknown among them.
-func (c *pricedCall) evaluate(frame *interpreter.ExecutionFrame) (args []ref.Val, doubt ref.Val) {
-	args = make([]ref.Val, len(c.args))
+// evaluate appends the arguments to args, or returns the error or the unknown among them.
+func (c *pricedCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val) (all []ref.Val, doubt ref.Val) {
 	var unknown *types.Unknown
-	for i, arg := range c.args {
-		args[i] = arg.Exec(frame)
-		if types.IsError(args[i]) {
-			return nil, args[i]
+	for _, arg := range c.args {
+		value := arg.Exec(frame)
+		if types.IsError(value) {
+			return nil, value
 		}
-		unknown, _ = types.MaybeMergeUnknowns(args[i], unknown)
+		unknown, _ = types.MaybeMergeUnknowns(value, unknown)
+		args = append(args, value)
 	}
 	if unknown != nil {
 		return nil, unknown
 	}
 	return args, nil
+}
+
+// call calls the implementation as CEL does.
+func (c *pricedCall) call(args []ref.Val) ref.Val {
+	fits := c.impl != nil && (c.impl.OperandTrait == 0 || args[0].Type().HasTrait(c.impl.OperandTrait))
+	switch {
+	case fits && len(args) == 1 && c.impl.Unary != nil:
+		return c.impl.Unary(args[0])
+	case fits && len(args) == 2 && c.impl.Binary != nil:
+		return c.impl.Binary(args[0], args[1])
+	case fits && c.impl.Function != nil:
+		return c.impl.Function(slices.Clone(args)...)
+	case args[0].Type().HasTrait(traits.ReceiverType):
+		return args[0].(traits.Receiver).Receive(c.function, c.overload, slices.Clone(args[1:]))
+	}
+	return types.NewErr("no such overload: %s", c.function)
 }

@@ -59,6 +59,47 @@ func TestMeteringChangesNoAnswer(t *testing.T) {
 	}
 }
 
+// TestPricer_charges lists what evaluates without a meter: what compares constants, or
+// once what a request says of its caller.
+func TestPricer_charges(t *testing.T) {
+	for expr, want := range map[string]bool{
+		"args.cents > 5 && tool.read_only":             false,
+		"args.status in ['active', 'suspended']":       false,
+		"has(args.note) && args.note == 'x'":           false,
+		"'admin' in principal.scopes":                  false,
+		"agent.metadata.team == principal.id":          false,
+		"principal.id == args.status":                  false,
+		"{'a': args.note} == {'a': 'b'}":               true,
+		"args.note == args.status":                     true,
+		"args.note.contains('secret')":                 true,
+		"principal.id.lowerAscii() == 'ada'":           true,
+		"principal.scopes.exists(s, s == 'admin')":     true,
+		"args.status in args.tags":                     true,
+		"args.tags.exists(t, t in principal.scopes)":   true,
+		"args.status.matches('^a')":                    true,
+		"principal.id + principal.kind == 'ada oauth'": true,
+	} {
+		if got := charges(t, refundSchema, expr); got != want {
+			t.Errorf("%s: charged %v", expr, got)
+		}
+	}
+}
+
+// charges reports whether anything in an expression is paid for.
+func charges(t *testing.T, schema, expr string) bool {
+	t.Helper()
+	e := newEnv(t)
+	s, err := e.scopeFor(schemas{args: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, issues := s.cel.Compile(expr)
+	if issues.Err() != nil {
+		t.Fatalf("%s: %v", expr, issues.Err())
+	}
+	return newPricer(checked.NativeRep(), e.functions).charges()
+}
+
 // answerOf puts a value or an error in the words that policies have for it.
 func answerOf(program cel.Program, r *run) string {
 	value, _, err := program.Eval(r)

@@ -8,6 +8,13 @@ import (
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
+// The most that a call may return for policies to judge it.
+const (
+	resultBytes  = 24 << 20
+	resultDepth  = 72
+	resultTokens = 250_000
+)
+
 // judged bounds the text of what policies judge: nothing interrupts a decoder.
 func judged() jsongate.Limits {
 	return jsongate.Limits{Bytes: resultBytes, Depth: resultDepth, Tokens: resultTokens, Halves: true}

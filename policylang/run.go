@@ -22,7 +22,7 @@ type run struct {
 	env *Env
 	// unknown are the parts that are not known.
 	unknown Parts
-	// meter bounds what the heavy expressions of the decision take together.
+	// meter bounds what all expressions of the decision take together.
 	meter meter
 }
 
@@ -72,8 +72,6 @@ func (r *run) ResolveName(name string) (any, bool) {
 		return &r.in.Caller.Source, true
 	case "now":
 		return types.Timestamp{Time: r.in.Now.UTC()}, true
-	case meterName:
-		return &r.meter, true
 	}
 	return nil, false
 }
@@ -130,7 +128,7 @@ func (x *expression) words(r *run) (said string, cut bool, err *failure) {
 	return clip.Start(said, maxReason), len(said) > maxReason, nil
 }
 
-// eval evaluates the expression. What is not light is metered.
+// eval evaluates the expression.
 func (x *expression) eval(r *run) (ref.Val, *failure) {
 	value, _, err := x.program.Eval(r)
 	return value, x.blame(r, value, err)
