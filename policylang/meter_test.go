@@ -137,6 +137,7 @@ var sizedConstructs = []string{
 	"args.map == {'a': 'b'}",
 	"args.map.exists(k, args.map[k] == 'x')",
 	"args.map.all(k, k in args.map)",
+	"args.short.all(s, !args.map.all(k, k == ''))", // sorts the keys again and again, and looks at one
 	"cel.bind(twice, args.list + args.list, twice.exists(x, x == 'x'))",
 }
 
