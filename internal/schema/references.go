@@ -1,6 +1,128 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// resolve finds what every reference refers to. A reference into a place that
+// is no schema by its keyword makes it one, so that the list of parts grows.
+func (d *document) resolve() {
+	for i := 0; i < len(d.listed); i++ {
+		p := d.listed[i]
+		if ref, ok := p.keys["$ref"].(string); ok {
+			p.ref = d.target(p, "$ref", ref)
+		}
+		for _, keyword := range []string{"$dynamicRef", "$recursiveRef"} {
+			if _, known := d.dialect.lookup(keyword); !known {
+				continue
+			}
+			if ref, ok := p.keys[keyword].(string); ok {
+				d.resolveDynamic(p, keyword, ref)
+			}
+		}
+	}
+}
+
+// resolveDynamic notes everything that a reference may come to mean.
+func (d *document) resolveDynamic(p *part, keyword, ref string) {
+	if target := d.target(p, keyword, ref); target != nil {
+		p.dynamic = append(p.dynamic, target)
+	}
+	name := "#"
+	if keyword == "$dynamicRef" {
+		_, name, _ = strings.Cut(ref, "#")
+	}
+	for _, target := range d.dynamic[name] {
+		if !slices.Contains(p.dynamic, target) {
+			p.dynamic = append(p.dynamic, target)
+		}
+	}
+}
+
+// target returns the part that a reference refers to. It returns nil when it
+// reported a mistake.
+func (d *document) target(p *part, keyword, ref string) *part {
+	at := p.at + "/" + keyword
+	uri, err := resolveURI(p.base, ref)
+	if err != nil {
+		d.fail(at, codeBad, fmt.Sprintf("%q must be a URI reference", keyword), `write "#/$defs/name"`)
+		return nil
+	}
+	fragment := uri.Fragment
+	uri.Fragment, uri.RawFragment = "", ""
+	resource := d.resources[uri.String()]
+	switch {
+	case resource == nil:
+		d.fail(at, codeRemote, "the schema refers to another document, and nothing is loaded from elsewhere",
+			`copy what is needed to "$defs", and write "#/$defs/name"`)
+		return nil
+	case fragment == "":
+		return resource
+	case fragment[0] == '/':
+		return d.pointed(resource, fragment, at)
+	}
+	target := d.anchors[resource.base+"#"+fragment]
+	if target == nil {
+		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, longestName)), "write \"$anchor\" where it should lead, or a path such as \"#/$defs/name\"")
+	}
+	return target
+}
+
+// pointed returns the part at a JSON pointer from a resource.
+func (d *document) pointed(resource *part, pointer, at string) *part {
+	var value any = resource.keys
+	base, where := resource.base, resource.at
+	for name := range strings.SplitSeq(pointer[1:], "/") {
+		name = unescapePointer(name)
+		switch inside := value.(type) {
+		case map[string]any:
+			value = inside[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(inside) {
+				value = nil
+				break
+			}
+			value, name = inside[i], strconv.Itoa(i)
+		default:
+			value = nil
+		}
+		if value == nil {
+			break
+		}
+		where += "/" + escapePointer(name)
+		if passed := d.parts[where]; passed != nil {
+			base = passed.base
+		}
+	}
+	if value == nil {
+		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, longestSegment)), "write the path of a part that there is, such as \"#/$defs/name\"")
+		return nil
+	}
+	return d.add(value, where, base)
+}
+
+// resolveURI resolves a reference against a base.
+func resolveURI(base, ref string) (*url.URL, error) {
+	b, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	r, err := url.Parse(ref)
+	if err != nil {
+		return nil, err
+	}
+	if r.Scheme == "" && r.Host == "" && r.Path == "" && r.Opaque == "" && r.RawQuery == "" {
+		joined := *b // also where the base is opaque, such as a URN
+		joined.Fragment, joined.RawFragment = r.Fragment, r.RawFragment
+		return &joined, nil
+	}
+	return b.ResolveReference(r), nil
+}
 
 const (
 	// mostWork bounds how many schemas one value may be held against.

@@ -216,3 +216,135 @@ func (d *document) addSub(p *part, keyword, name string, value any, at string) {
 		p.subs[keyword] = append(p.subs[keyword], sub{name, inner})
 	}
 }
+
+// A part is one schema within a schema.
+type part struct {
+	// at is its JSON pointer from the root.
+	at string
+	// base is the URI that its references are relative to.
+	base string
+	// dialect is that of the whole.
+	dialect dialect
+	// keys are its members; nil when it is true or false.
+	keys map[string]any
+	// never is the schema false.
+	never bool
+	// subs are the parts within it, by keyword.
+	subs map[string][]sub
+	// ref is what $ref refers to.
+	ref *part
+	// dynamic are what $dynamicRef or $recursiveRef may refer to.
+	dynamic []*part
+
+	node  *node
+	guide *guide
+}
+
+// A sub is a part within another, and its key or index there.
+type sub struct {
+	name string
+	part *part
+}
+
+// only returns the part under a keyword that takes one schema.
+func (p *part) only(keyword string) *part {
+	if list := p.subs[keyword]; len(list) > 0 {
+		return list[0].part
+	}
+	return nil
+}
+
+// text returns the value of a keyword that is a string, or "".
+func (p *part) text(keyword string) string {
+	s, _ := p.keys[keyword].(string)
+	return s
+}
+
+// refAlone reports whether a reference is all that counts, as it was before
+// draft 2019-09.
+func (p *part) refAlone() bool { return p.ref != nil && p.dialect < draft2019 }
+
+// same returns the parts that are held against the same value, except for
+// those in dynamic, of which one is.
+func (p *part) same() []*part {
+	if p.refAlone() {
+		return []*part{p.ref}
+	}
+	var list []*part
+	if p.ref != nil {
+		list = append(list, p.ref)
+	}
+	for _, name := range sortedNames(p.subs) {
+		if keywords[name].how == inPlace {
+			for _, s := range p.subs[name] {
+				list = append(list, s.part)
+			}
+		}
+	}
+	return list
+}
+
+// Codes of the diagnostics of this package.
+const (
+	codeBad     = "bad-schema"
+	codeUnsafe  = "unsafe-schema"
+	codeRemote  = "remote-schema"
+	codePattern = "bad-pattern"
+	codeFormat  = "unknown-format"
+	codeKeyword = "unknown-keyword"
+	codeDefault = "bad-default"
+)
+
+// mostProblems bounds how many diagnostics one schema is worth, and
+// mostWarnings how many of them may be warnings.
+const (
+	mostProblems = 50
+	mostWarnings = 20
+)
+
+// problems collects what is wrong with a schema.
+type problems struct {
+	whole  diag.Range
+	origin Origin
+	list   diag.List
+	// warnings counts them, so that they leave room for errors.
+	warnings int
+}
+
+// fail reports a mistake at a JSON pointer.
+func (p *problems) fail(pointer, code, summary, detail string) {
+	p.add(diag.Error, pointer, code, summary, detail)
+}
+
+// warn reports what may be a mistake.
+func (p *problems) warn(pointer, code, summary, detail string) {
+	if p.warnings++; p.warnings <= mostWarnings {
+		p.add(diag.Warning, pointer, code, summary, detail)
+	}
+}
+
+func (p *problems) add(severity diag.Severity, pointer, code, summary, detail string) {
+	if len(p.list) >= mostProblems {
+		return
+	}
+	where, exact := p.place(pointer)
+	if !exact && pointer != "" {
+		summary += fmt.Sprintf(" (at %s of the schema)", clip(pointer, longestSegment))
+	}
+	p.list = append(p.list, diag.Diagnostic{Severity: severity, Code: code, Summary: summary, Detail: detail, Range: where})
+}
+
+// place returns where the part at pointer was written, or else what it stands
+// in. It reports whether it is the place of the part itself.
+func (p *problems) place(pointer string) (where diag.Range, exact bool) {
+	for at := pointer; ; {
+		if where, ok := p.origin[at]; ok {
+			return where, at == pointer
+		}
+		slash := strings.LastIndexByte(at, '/')
+		if slash < 0 {
+			return p.whole, false
+		}
+		at = at[:slash]
+	}
+}
