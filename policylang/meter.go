@@ -94,14 +94,15 @@ type charge struct {
 	eager bool
 }
 
-// exec evaluates a node, which pays for it.
-func (c *charge) exec(node interpreter.InterpretableV2, frame *interpreter.ExecutionFrame) ref.Val {
-	m := meterOf(frame)
-	m.spend(c.round)
-	if c.eager {
+// before pays for what the node does.
+func (c *charge) before(m *meter) {
+	if m.left -= c.round; m.left < m.next || c.eager {
 		m.look()
 	}
-	value := node.Exec(frame)
+}
+
+// behind pays for what is done next with the value of the node.
+func (c *charge) behind(m *meter, value ref.Val) ref.Val {
 	if c.after != nil {
 		m.spend(c.after(value))
 	}
@@ -119,7 +120,9 @@ func (n *metered) Eval(vars interpreter.Activation) ref.Val { return n.Exec(inte
 
 // Exec implements [interpreter.InterpretableV2].
 func (n *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return n.charge.exec(n.InterpretableV2, frame)
+	m := meterOf(frame)
+	n.charge.before(m)
+	return n.charge.behind(m, n.InterpretableV2.Exec(frame))
 }
 
 // meteredAttribute is an attribute that pays, which CEL goes on to extend.
@@ -135,7 +138,9 @@ func (n *meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 
 // Exec implements [interpreter.InterpretableV2].
 func (n *meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return n.charge.exec(n.InterpretableAttribute, frame)
+	m := meterOf(frame)
+	n.charge.before(m)
+	return n.charge.behind(m, n.InterpretableAttribute.Exec(frame))
 }
 
 // pricer makes the nodes of an expression pay for what they do: loops for each
@@ -155,7 +160,12 @@ type pricer struct {
 	// eager says that a key is computed, which may be long and has no price: then each
 	// round looks at the clock.
 	eager bool
+	// short says that the rounds of the last loop that was planned are few and short.
+	short bool
 }
+
+// callerItems is how many texts a request says of its caller at most.
+const callerItems = 32 << 10
 
 func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
 	p := &pricer{
@@ -166,15 +176,23 @@ func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
 	return p
 }
 
-// charges reports whether anything in the expression has a price.
-func (p *pricer) charges() bool { return len(p.rounds)+len(p.calls)+len(p.after) > 0 }
+// charges reports whether anything in the expression has a price. A single short loop,
+// such as one over principal.scopes, has none: it is in nearly every policy.
+func (p *pricer) charges() bool {
+	if p.short && !p.eager && len(p.rounds) == 1 {
+		return len(p.calls)+len(p.after) > 0
+	}
+	return len(p.rounds)+len(p.calls)+len(p.after) > 0
+}
 
 // plan finds out what is paid for at a node.
 func (p *pricer) plan(e ast.Expr) {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
 		loop := e.AsComprehension()
-		p.rounds[loop.LoopStep().ID()] = priceNode * (p.repeat(loop.LoopCondition()) + p.repeat(loop.LoopStep()))
+		round := priceNode * (p.repeat(loop.LoopCondition()) + p.repeat(loop.LoopStep()))
+		p.rounds[loop.LoopStep().ID()] = round
+		p.short = p.brief(loop.IterRange()) && round*callerItems <= allowance/4
 		if p.kind(loop.IterRange()) != types.ListKind {
 			p.after[loop.IterRange().ID()] = priceWalk
 		}

@@ -287,11 +287,16 @@ func TestPricer_charges(t *testing.T) {
 		"args.note == args.status":                     true,
 		"args.note.contains('secret')":                 true,
 		"principal.id.lowerAscii() == 'ada'":           true,
-		"principal.scopes.exists(s, s == 'admin')":     true,
-		"args.status in args.tags":                     true,
-		"args.tags.exists(t, t in principal.scopes)":   true,
-		"args.status.matches('^a')":                    true,
-		"principal.id + principal.kind == 'ada oauth'": true,
+		"principal.scopes.exists(s, s == 'admin')":     false,
+		"principal.scopes.exists(s, s == args.status)": true,
+		"principal.scopes.exists(s, s == 'admin') || principal.groups.exists(g, g == 'admin')": true,
+		"principal.scopes.exists(s, principal.groups.exists(g, g == 'admin'))":                 true,
+		"principal.scopes.exists(s, args.labels[args.note] == 'admin')":                        true,
+		"args.tags.exists(t, t == 'admin')":                                                    true,
+		"args.status in args.tags":                                                             true,
+		"args.tags.exists(t, t in principal.scopes)":                                           true,
+		"args.status.matches('^a')":                                                            true,
+		"principal.id + principal.kind == 'ada oauth'":                                         true,
 	} {
 		if got := charges(t, refundSchema, expr); got != want {
 			t.Errorf("%s: charged %v", expr, got)
