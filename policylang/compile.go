@@ -59,30 +59,30 @@ type expression struct {
 	places *places
 	// result is the type of the value.
 	result *types.Type
-	// heavy says that an evaluation may take long, so that it is metered.
-	heavy bool
 	// reads are the parts of the input that the expression reads, and names its
 	// variables.
 	reads Parts
 	names map[string]bool
 }
 
-// read compiles a text. Where it cannot be read, it returns what is told of that.
-func (c *compiler) read(r role, text diag.Text) (*expression, *slip) {
-	at, found := c.open(r, text)
+// compile compiles one text. It returns nil after it has reported errors: the
+// first syntax error alone, or everything else that is wrong.
+func (c *compiler) compile(r role, text diag.Text) *expression {
+	at := c.open(r, text)
 	if at == nil {
-		return nil, found
+		return nil
 	}
 	parsed, issues := c.scope.cel.Parse(text.Body())
 	if len(issues.Errors()) > 0 {
-		return nil, c.explainSyntax(at, issues.Errors())
+		c.explainSyntax(at, issues.Errors()[0])
+		return nil
 	}
 	at.bind(parsed.NativeRep())
 	if c.refuseForms(at) {
-		return nil, nil
+		return nil
 	}
 	prune(parsed.NativeRep(), c.scope)
-	return c.finish(at, parsed), nil
+	return c.finish(at, parsed)
 }
 
 // finish makes the expression of a text that could be read.
@@ -103,15 +103,15 @@ func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
 }
 
 // open passes a text through the gate.
-func (c *compiler) open(r role, text diag.Text) (*places, *slip) {
+func (c *compiler) open(r role, text diag.Text) *places {
 	tokens, mistake := gate(text.Body())
 	at := &places{role: r, text: text, tokens: tokens}
 	if mistake == nil {
-		return at, nil
+		return at
 	}
 	last := tokens[len(tokens)-1]
 	c.report(at, last.start, last.end, problem{code: codeSyntax, summary: mistake.summary, detail: mistake.detail})
-	return nil, &slip{text, last.start, last.end}
+	return nil
 }
 
 // check finds the types of everything. An integer beside a number makes CEL's
@@ -149,18 +149,15 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	x := &expression{role: at.role, text: at.text, whole: at.text.All(), places: at, result: checked.OutputType(), names: namesIn(tree.Expr(), c.scope)}
 	x.reads = partsOf(tree.Expr(), x.names)
-	cost := c.estimate(at, checked)
-	if cost == nil {
+	if !c.checkCost(at, checked) {
 		return nil
 	}
-	priced := newPricer(tree, c.scope.env.functions)
-	x.heavy = !c.light(checked, priced)
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if x.heavy {
-		options = append(options, cel.CustomDecoratorV2(priced.decorate))
-	}
 	if writesMap(tree.Expr()) {
 		options = append(options, cel.CustomDecoratorV2(sortMaps))
+	}
+	if priced := newPricer(tree, c.scope.env.functions); priced.charges() { // after sortMaps, which knows maps by their type
+		options = append(options, cel.CustomDecoratorV2(priced.decorate))
 	}
 	program, err := c.scope.cel.Program(checked, options...)
 	if err != nil {

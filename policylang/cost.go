@@ -11,18 +11,12 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Costs are counted in CEL's units, about 50 ns each on the machine that its
-// authors measured.
-const (
-	// maxCost is the highest worst case that is accepted.
-	maxCost = 10_000_000
-	// lightCost is the highest worst case that is evaluated without looking at
-	// the clock.
-	lightCost = 200_000
-)
+// maxCost is the highest estimate that is accepted, in CEL's units: about 50 ns on
+// the machine that its authors measured.
+const maxCost = 10_000_000
 
-// Assumptions on sizes where no schema bounds them: those of ordinary calls, by
-// which expressions are accepted. What holds for all calls is in [worstCase].
+// Assumptions on sizes where no schema bounds them: those of ordinary calls. Data
+// that is larger meets the [meter].
 const (
 	requestBytes  = 4 << 20
 	requestTokens = 50_000
@@ -40,19 +34,19 @@ const (
 	maxFactBytes   = 1 << 10
 )
 
-// estimate returns the worst cost of the expression, or nil after a complaint
-// that it has no acceptable bound.
-func (c *compiler) estimate(at *places, checked *cel.Ast) *uint64 {
+// checkCost reports whether the cost of the expression with ordinary data has an
+// acceptable bound.
+func (c *compiler) checkCost(at *places, checked *cel.Ast) bool {
 	cost, err := costOf(c.scope.cel, checked, estimator{c.scope})
 	if err == nil && cost <= maxCost {
-		return &cost
+		return true
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
 		code: codeCost, ofTool: readsTool(at.tree),
 		summary: "this can take too long to evaluate",
 		detail:  boundAdvice(at.tree),
 	})
-	return nil
+	return false
 }
 
 // boundAdvice says how to bound what an expression walks through or searches.

@@ -1,8 +1,17 @@
 package policylang
 
 import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 func TestOrdinaryPoliciesNeedNoBoundsInTheSchema(t *testing.T) {
@@ -49,45 +58,6 @@ func TestWhatNoBoundHoldsIsRefusedUntilTheSchemaHasOne(t *testing.T) {
 	}
 }
 
-func TestWhatCanBeLongIsMetered(t *testing.T) {
-	tests := map[string]bool{
-		"args.cents > 5 && principal.scopes.exists(s, s == 'admin')":       false,
-		"args.status.matches('^a')":                                        false,
-		"args.status in ['active', 'suspended']":                           false,
-		"has(args.note) && args.note.contains('secret')":                   false,
-		"has(args.note) && args.note.startsWith('http')":                   false,
-		"has(args.note) && args.note == principal.id":                      false,
-		"has(args.note) && size(args.note) > 100":                          false,
-		"size(args.tags) > 100 && 'vip' in args.tags":                      false,
-		"cidr('10.0.0.0/8').containsIP(source.ip)":                         false,
-		"principal.id.lowerAscii() == 'ada'":                               false,
-		"has(args.note) && args.note.matches('a+')":                        true,
-		"has(args.note) && args.note.lowerAscii() == 'x'":                  true,
-		"has(args.note) && args.note.indexOf(args.note) > 0":               true,
-		"args.tags.exists(t, t == 'x')":                                    true,
-		"args.any == args.filters":                                         true,
-		"args.tags == args.tags":                                           true,
-		"args.any in principal.scopes":                                     false,
-		"args.?note.orValue('x').contains('secret')":                       false,
-		"args.?note.orValue('x').matches('a+')":                            true,
-		"args.?tags == args.?tags":                                         true,
-		"optional.of(args.any) == optional.of(args.filters)":               true,
-		"args.any in [args.any]":                                           true,
-		"principal.scopes.exists(s, principal.groups.exists(g, g == s))":   true,
-		"vars.hosts.exists(h, vars.hosts.exists(other, h == other + '.'))": false,
-	}
-	e := newEnv(t)
-	for expr, want := range tests {
-		if got := mustCompile(t, e, denying(expr)).verdict.heavy; got != want {
-			t.Errorf("%s: metered %v", expr, got)
-		}
-	}
-	p, diags := e.Compile(denying("has(args.note) && args.note.matches('a+') && args.tags.exists(t, t == 'x')"), smallRefund())
-	if p == nil || p.verdict.heavy {
-		t.Errorf("small data is metered, %v", diags)
-	}
-}
-
 func TestTypesInWords(t *testing.T) {
 	tests := map[string]string{
 		"list(int)": "a list of integers", "map(string, list(string))": "a map", "map(string, string)": "a map of strings",
@@ -102,5 +72,224 @@ func TestTypesInWords(t *testing.T) {
 	}
 	if got := typeWords(strings.Repeat("wrapper(", 5) + "int" + strings.Repeat(")", 5)); !strings.HasPrefix(got, "an integer or null") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// cardSchema has members that need not be there; MAX stands for the bound of each.
+const cardSchema = `{"type":"object","additionalProperties":false,"properties":{
+	"s":{"type":"string"MAX},"card":{"type":"string"MAX},
+	"tags":{"type":"array"ITEMS,"items":{"type":"string"MAX}},
+	"map":{"type":"object","additionalProperties":{"type":"string"MAX}},
+	"inner":{"type":"object","additionalProperties":false,"properties":{"s":{"type":"string"MAX}}}}}`
+
+func card(bounded bool) Tool {
+	text, items := "", ""
+	if bounded {
+		text, items = `,"maxLength":10`, `,"maxItems":10`
+	}
+	return Tool{Name: "card", Schema: json.RawMessage(strings.NewReplacer("MAX", text, "ITEMS", items).Replace(cardSchema))}
+}
+
+// asPolicy makes a policy of a condition, and of a text one that has it for a reason.
+func asPolicy(expr string) Source {
+	if reason, ok := strings.CutPrefix(expr, "reason: "); ok {
+		src := denying("args.?s.hasValue()")
+		text := diag.NewText("policies.hcl", reason, diag.Pos{Line: 4, Column: 12, Byte: 90})
+		src.ReasonExpr = &text
+		return src
+	}
+	return denying(expr)
+}
+
+// TestOptionalValuesCostWhatTheyHold pairs expressions with those that ask has() instead.
+func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
+	tests := map[string]string{
+		`reason: "a " + args.?card.orValue("none")`:                        `reason: "a " + (has(args.card) ? args.card : "none")`,
+		"args.?s.orValue('none').lowerAscii() == 'y'":                      "(has(args.s) ? args.s : 'none').lowerAscii() == 'y'",
+		"args.?s.optMap(v, v.contains('x')).orValue(false)":                "has(args.s) ? args.s.contains('x') : false",
+		"'x' + args.?s.or(optional.of('b')).value() == 'y'":                "'x' + (has(args.s) ? args.s : 'b') == 'y'",
+		"principal.claims.?team.orValue('none').contains('ops')":           "has(principal.claims.team) && string(principal.claims.team).contains('ops')",
+		"string(principal.claims.?team.orValue('none')).matches('^ops')":   "has(principal.claims.team) && string(principal.claims.team).matches('^ops')",
+		"principal.claims.?team.orValue('none').matches('^ops')":           "(has(principal.claims.team) ? principal.claims.team : 'none').matches('^ops')",
+		"args.?inner.s.orValue('').lowerAscii() == 'y'":                    "has(args.inner) && has(args.inner.s) && args.inner.s.lowerAscii() == 'y'",
+		"args.?inner.?s.orValue('').trim() == 'y'":                         "has(args.inner) && has(args.inner.s) && args.inner.s.trim() == 'y'",
+		"args.?map[?'k'].orValue('').contains('x')":                        "has(args.map) && 'k' in args.map && args.map['k'].contains('x')",
+		"args.?map['k'].orValue('').contains('x')":                         "has(args.map) && 'k' in args.map && args.map['k'].contains('x')",
+		"args.?tags[?0].orValue('').contains('x')":                         "has(args.tags) && size(args.tags) > 0 && args.tags[0].contains('x')",
+		"args.?tags.orValue([]).exists(t, t.contains('x'))":                "has(args.tags) && args.tags.exists(t, t.contains('x'))",
+		"args.?tags.orValue([])[?0].orValue('').matches('x+')":             "has(args.tags) && args.tags[0].matches('x+')",
+		"args.?tags.optFlatMap(t, t.first()).orValue('').contains('x')":    "has(args.tags) && args.tags[0].contains('x')",
+		"args.?tags.optFlatMap(t, t.last()).orValue('').matches('x+')":     "has(args.tags) && args.tags[0].matches('x+')",
+		"args.?tags.optMap(t, t.join(',')).orValue('').contains('x')":      "has(args.tags) && args.tags.join(',').contains('x')",
+		"args.?inner.optFlatMap(i, i.?s).orValue('').lowerAscii() == 'y'":  "has(args.inner) && has(args.inner.s) && args.inner.s.lowerAscii() == 'y'",
+		"optional.ofNonZeroValue(args.s).orValue('b').lowerAscii() == 'y'": "args.s.lowerAscii() == 'y'",
+		"cel.bind(o, args.?s, o.orValue('').trim() == o.orValue('y'))":     "cel.bind(o, has(args.s) ? args.s : '', o.trim() == o)",
+		"[args.?s, args.?card].unwrapOpt().exists(s, s.contains('x'))":     "[args.s, args.card].exists(s, s.contains('x'))",
+		"[?args.?s, 'b'].exists(s, s.contains('x'))":                       "[args.s, 'b'].exists(s, s.contains('x'))",
+		"args.?s.or(optional.none()).orValue('').trim() == 'x'":            "(has(args.s) ? args.s : '').trim() == 'x'",
+		"args.?s.orValue('') in args.?tags.orValue([])":                    "has(args.s) && has(args.tags) && args.s in args.tags",
+	}
+	unbounded := map[string]string{
+		"args.?card.orValue('').matches(args.?s.orValue('none'))":              "has(args.s) && args.card.matches(args.s)",
+		"args.?s.orValue('').split('/').exists(p, p == '..')":                  "has(args.s) && args.s.split('/').exists(p, p == '..')",
+		"args.?s.orValue('').replace('', args.?s.orValue('')).size() > 3":      "has(args.s) && args.s.replace('', args.s).size() > 3",
+		"args.?s.optMap(v, v.replace('', v)).orValue('').size() > 3":           "has(args.s) && args.s.replace('', args.s).size() > 3",
+		"args.?tags.orValue([]).all(a, args.?tags.orValue([]).all(b, a != b))": "has(args.tags) && args.tags.all(a, args.tags.all(b, a != b))",
+	}
+	for _, call := range []string{"sets.contains(%s, %[1]s)", "sets.intersects(%s, %[1]s)", "sets.equivalent(%s, %[1]s)"} {
+		unbounded[fmt.Sprintf(call, "args.?tags.orValue([])")] = "has(args.tags) && " + fmt.Sprintf(call, "args.tags")
+	}
+	e := newEnv(t)
+	loads := func(expr string, bounded bool) bool {
+		p, diags := e.Compile(asPolicy(expr), card(bounded))
+		if p == nil && diags[0].Code != codeCost {
+			t.Errorf("%s is not refused for its cost: %v", expr, diags)
+		}
+		return p != nil
+	}
+	for expr, asked := range tests {
+		for _, form := range []string{expr, asked} {
+			if !loads(form, true) || !loads(form, false) {
+				t.Errorf("%s is refused", form)
+			}
+		}
+	}
+	for expr, asked := range unbounded {
+		for _, form := range []string{expr, asked} {
+			if !loads(form, true) || loads(form, false) {
+				t.Errorf("%s is refused with bounds or loads without them", form)
+			}
+		}
+	}
+}
+
+// TestNoExpressionCostsMoreThanItsEstimate compares with what CEL counts when it evaluates.
+func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
+	e := newEnv(t)
+	s, err := e.scopeFor(schemas{args: string(card(true).Schema)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := optionalGenerator{rand.New(rand.NewPCG(3, 4))}
+	compiled, tried := 0, 3000
+	if testing.Short() {
+		tried = 500
+	}
+	for range tried {
+		expr := g.boolean(4)
+		checked, issues := s.cel.Compile(expr)
+		if issues.Err() != nil {
+			t.Fatalf("%s: %v", expr, issues.Err())
+		}
+		most, err := costOf(s.cel, checked, estimator{s})
+		if err != nil || most > maxCost {
+			continue
+		}
+		compiled++
+		program, err := s.cel.Program(checked, cel.CostTracking(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			r := e.start(t.Context(), Input{Args: g.args(), Now: time.Unix(0, 0)})
+			_, details, _ := program.Eval(r)
+			if cost := details.ActualCost(); cost != nil && *cost > most {
+				t.Errorf("%s costs %d of at most %d", expr, *cost, most)
+			}
+			e.stop(r)
+		}
+	}
+	if compiled < tried/2 {
+		t.Errorf("only %d of %d expressions are accepted", compiled, tried)
+	}
+}
+
+// optionalGenerator writes random expressions with optional values, for the tool card.
+type optionalGenerator struct{ *rand.Rand }
+
+func (g optionalGenerator) pick(choices ...string) string { return choices[g.IntN(len(choices))] }
+
+func (g optionalGenerator) boolean(depth int) string {
+	if depth <= 0 {
+		return g.pick("true", "has(args.s)", "args.?card.hasValue()", "args.?inner.s.hasValue()", "args.?s == args.?card")
+	}
+	switch g.IntN(6) {
+	case 0:
+		return fmt.Sprintf("(%s %s %s)", g.boolean(depth-1), g.pick("&&", "||"), g.boolean(depth-1))
+	case 1:
+		return fmt.Sprintf("%s.contains(%s)", g.text(depth-1), g.text(depth-2))
+	case 2:
+		return fmt.Sprintf("(%s == %s)", g.pick(g.text(depth-1), g.list(depth-1)), "dyn("+g.text(depth-1)+")")
+	case 3:
+		return fmt.Sprintf("%s.%s(x%d, x%[3]d.contains(%s) || %s)", g.list(depth-1), g.pick("exists", "all"), depth, g.text(depth-2), g.boolean(depth-2))
+	case 4:
+		return fmt.Sprintf("%s.optMap(b%d, b%[2]d.matches('a+') || %s).orValue(%s)", g.optional(depth-1), depth, g.boolean(depth-2), g.boolean(depth-2))
+	}
+	return fmt.Sprintf("(%s == %s)", g.optional(depth-1), g.optional(depth-1))
+}
+
+func (g optionalGenerator) optional(depth int) string {
+	if depth <= 0 {
+		return g.pick("args.?s", "args.?card", "args.?inner.s", "args.?inner.?s", "args.?map[?'a']", "args.?map.a", "args.?tags[?1]", "optional.of('x')")
+	}
+	switch g.IntN(5) {
+	case 0:
+		return fmt.Sprintf("%s.or(%s)", g.optional(depth-1), g.optional(depth-1))
+	case 1:
+		return fmt.Sprintf("optional.%s(%s)", g.pick("of", "ofNonZeroValue"), g.text(depth-1))
+	case 2:
+		return fmt.Sprintf("%s.optMap(m%d, m%[2]d + %s)", g.optional(depth-1), depth, g.text(depth-1))
+	case 3:
+		return fmt.Sprintf("%s.%s()", g.list(depth-1), g.pick("first", "last"))
+	}
+	return fmt.Sprintf("args.?tags.optFlatMap(f%d, f%[1]d[?%d]).or(%s)", depth, g.IntN(3), g.optional(depth-1))
+}
+
+func (g optionalGenerator) text(depth int) string {
+	if depth <= 0 {
+		return g.pick("'x'", "args.s", "args.card", "args.inner.s", "args.?s.orValue('none')")
+	}
+	switch g.IntN(3) {
+	case 0:
+		return fmt.Sprintf("%s.orValue(%s)", g.optional(depth-1), g.text(depth-1))
+	case 1:
+		return g.optional(depth-1) + ".value()"
+	}
+	return fmt.Sprintf("(%s + %s)", g.text(depth-1), g.text(depth-1))
+}
+
+func (g optionalGenerator) list(depth int) string {
+	if depth <= 0 {
+		return g.pick("args.?tags.orValue([])", "args.tags", "args.?tags.value()")
+	}
+	switch g.IntN(3) {
+	case 0:
+		return fmt.Sprintf("[%s, ?%s]", g.text(depth-1), g.optional(depth-1))
+	case 1:
+		return fmt.Sprintf("%s.map(l%d, %s.orValue(l%[2]d))", g.list(depth-1), depth, g.optional(depth-1))
+	}
+	return fmt.Sprintf("[%s, %s].unwrapOpt()", g.optional(depth-1), g.optional(depth-1))
+}
+
+// args are arguments that are as large as the bounds allow, or not there.
+func (g optionalGenerator) args() map[string]any {
+	text := strings.Repeat("a", 10)
+	args := map[string]any{}
+	for name, value := range map[string]any{
+		"s": text, "card": text, "tags": slices.Repeat([]any{text}, 10), "map": map[string]any{"a": text}, "inner": map[string]any{"s": text},
+	} {
+		if g.IntN(4) > 0 {
+			args[name] = value
+		}
+	}
+	return args
+}
+
+func TestAnIntegerStandsForANumberThatIsNotThere(t *testing.T) {
+	p := mustCompile(t, newEnv(t), denying("args.?quota.orValue(7) == 7.0 && args.?filters.?deep.optMap(d, 2.5).orValue(args.cents) == 700.0"))
+	in := refundInput()
+	delete(in.Args, "quota")
+	if d := p.Decide(t.Context(), in); d.Outcome != Deny || d.Err != nil {
+		t.Errorf("got %+v", d)
 	}
 }

@@ -12,13 +12,13 @@
 //
 // A text passes a gate that bounds its size and nesting, and CEL's parser.
 // has() of an argument that the tool cannot have is false and takes what it
-// guards with it (prune.go). CEL's checker finds the types; integers beside
-// numbers are promoted (promote.go). What is left must be of the type that
-// its role needs, and its usual cost, estimated from the schema, must be
-// bounded (cost.go). Then it is planned once and evaluated many times on the
-// Go values where they stand (run.go). One whose worst case is not small
-// (light.go) pays for its work (priced.go, price.go) from an allowance of
-// 100 ms for each decision (meter.go).
+// guards with it (rewrite.go). CEL's checker finds the types; integers beside
+// numbers are promoted (rewrite.go). What is left must be of the type that
+// its role needs, and its cost with ordinary data, estimated from the schema,
+// must be bounded (cost.go). Then it is planned once and evaluated many times on
+// the Go values where they stand (evaluation.go). Its loops and its calls pay for their
+// work (call_cost.go) from an allowance of 100 ms for each decision
+// (meter.go).
 //
 // # Denial is the answer to every doubt
 //

@@ -27,8 +27,6 @@ type Env struct {
 	own   *provider
 	roots map[string]*shape
 	vars  map[string]any
-	// varsBytes bounds all that the variables hold.
-	varsBytes uint64
 	// functions are the implementations of what expressions call.
 	functions map[string]*functions.Overload
 	// blank stands for arguments that are not known. CEL carries it through
@@ -73,7 +71,6 @@ func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 	}
 	e := &Env{
 		vars:      values,
-		varsBytes: uint64(len(vars)),
 		blank:     types.NewUnknown(0, types.NewAttributeTrail("args")),
 		roots:     map[string]*shape{"vars": known},
 		scopes:    map[schemas]*scope{},

@@ -65,8 +65,7 @@ func (p *Policy) UsesArgs() bool {
 }
 
 // Decide says what the policy thinks of a call. Whatever keeps it from being
-// evaluated denies. The context's end interrupts what takes long; light
-// expressions do not look at it. It answers Unknown only of what in.Unknown names.
+// evaluated denies. The context's end interrupts what takes long. It answers Unknown only of what in.Unknown names.
 func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
@@ -172,3 +171,74 @@ type failure struct {
 
 // Error returns the place and the problem.
 func (f *failure) Error() string { return f.place.String() + ": " + f.problem }
+
+// Outcome is what a policy says about a call.
+type Outcome int
+
+const (
+	// Deny refuses the call. It is the zero Outcome, so that a decision that
+	// was never made refuses.
+	Deny Outcome = iota
+	// Allow lets the call go on.
+	Allow
+	// NotConcerned means that the policy's `when` is false for this call.
+	NotConcerned
+	// Consent lets the call go on once its user consents.
+	Consent
+	// Unknown means that the outcome depends on what is not known: the arguments for
+	// Partial, and what the Input says.
+	Unknown
+)
+
+// String returns the outcome in lower case, for logs.
+func (o Outcome) String() string {
+	switch o {
+	case Allow:
+		return "allow"
+	case NotConcerned:
+		return "not concerned"
+	case Consent:
+		return "requires approval"
+	case Unknown:
+		return "unknown"
+	default:
+		return "deny"
+	}
+}
+
+// Decision is a policy's answer about one call.
+type Decision struct {
+	Outcome Outcome
+	// Reason is what a denied caller may be told, or a user who is asked. It is set
+	// for Deny and Consent alone.
+	Reason string
+	// Cut says that the reason is the beginning of a longer one.
+	Cut bool
+	// Err says, to the operator alone, what went wrong when a policy denied
+	// because it could not be evaluated, or the reason could not.
+	Err error
+	// Range is the expression that decided.
+	Range diag.Range
+	// When and Verdict are what the two expressions of the policy said.
+	When, Verdict Value
+}
+
+// Value is what a condition of a policy said of a call.
+type Value uint8
+
+const (
+	// NotAsked is the value of a condition that was not evaluated, or not written.
+	NotAsked Value = iota
+	// False and True are what conditions say.
+	False
+	True
+	// Open means that the value depends on what is not known.
+	Open
+	// Failed means that the condition could not be evaluated, which denies.
+	Failed
+)
+
+// String returns the value in lower case.
+func (v Value) String() string {
+	return [...]string{"not asked", "false", "true", "open", "failed"}[v]
+}

@@ -1,10 +1,172 @@
 package schema
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/diag"
 )
+
+func decodeFor(t *testing.T, reader Reader, schema, text string) (Arguments, []Violation) {
+	t.Helper()
+	s, problems := CompileFor(reader, json.RawMessage(schema), diag.Range{}, nil)
+	if s == nil {
+		t.Fatalf("%s: %v", schema, problems)
+	}
+	return s.Decode([]byte(text), nil)
+}
+
+// anyPlace has an integer, a number, anything and a bigint, and lists of them.
+const anyPlace = `{"properties":{"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"integer"},
+	"li":{"items":{"type":"integer"}},"mn":{"additionalProperties":{"type":"number"}},"lb":{"items":{"type":"integer"}}}}`
+
+func TestDecode_numbers(t *testing.T) {
+	scripts := Reader{Numbers: ForScripts, BigInts: []string{"/b", "/lb/*"}}
+	for _, row := range []struct {
+		name   string
+		reader Reader
+		text   string
+		// want is the value and the text, or the violations.
+		want string
+	}{
+		{"safe integer", scripts, `{"i":9007199254740991}`, `map[i:9007199254740991] {"i":9007199254740991}`},
+		{"integer beyond 2^53", scripts, `{"i":9007199254740992}`, "[{/i " + unsafeInteger + "}]"},
+		{"negative integer beyond 2^53", scripts, `{"li":[1,-9007199254740993]}`, "[{/li/1 " + unsafeInteger + "}]"},
+		{"exponent beyond 2^53", scripts, `{"i":1e16}`, "[{/i " + unsafeInteger + "}]"},
+		{"integer with a point", scripts, `{"i": 1.0 ,"li":[1e3,-0]}`, `map[i:1 li:[1000 0]] {"i": 1 ,"li":[1000,0]}`},
+		{"int64 for Go", Reader{}, `{"i":9223372036854775807}`, `map[i:9223372036854775807] {"i":9223372036854775807}`},
+		{"beyond int64 for Go", Reader{}, `{"i":9223372036854775808}`, "[{/i " + unheld + "}]"},
+		{"bigint", scripts, `{"b":5,"lb":[123456789012345678901234567890]}`, `map[b:5 lb:[123456789012345678901234567890]] {"b":5,"lb":[123456789012345678901234567890]}`},
+		{"bigint with a point", scripts, `{"b":2.0}`, `map[b:2] {"b":2}`},
+		{"bigint with an exponent", scripts, `{"b":1e30}`, "[{/b " + notBigInt + "}]"},
+		{"bigint with a fraction", scripts, `{"b":1.5}`, "[{/b must be an integer, not a fraction}]"},
+		{"longest bigint", scripts, `{"b":` + strings.Repeat("1", 309) + `}`, "[{/b " + notBigInt + "}]"},
+		{"digits that a number keeps", scripts, `{"n":9007199254740994,"x":1e300}`, `map[n:9.007199254740994e+15 x:1e+300] {"n":9007199254740994,"x":1e300}`},
+		{"digits that a number loses", scripts, `{"n":9007199254740993,"x":[1152921504606846976]}`, "[{/n " + imprecise + "} {/x/0 " + imprecise + "}]"},
+		{"fraction is rounded", scripts, `{"n":0.1000000000000000055,"mn":{"x":1.10}}`, `map[mn:map[x:1.1] n:0.1] {"n":0.1,"mn":{"x":1.10}}`},
+		{"no negative zero", scripts, `{"n":-0.0,"x":-1e-400}`, `map[n:0 x:0] {"n":0,"x":0}`},
+		{"anything for text", Reader{Numbers: ForText}, `{"x":[9007199254740993,18446744073709551616,5]}`,
+			`map[x:[9007199254740993 18446744073709551616 5]] {"x":[9007199254740993,18446744073709551616,5]}`},
+		{"number for text", Reader{Numbers: ForText}, `{"n":9007199254740993}`, "[{/n " + imprecise + "}]"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got, found := decodeFor(t, row.reader, anyPlace, row.text)
+			shown := fmt.Sprint(got.Value, " ", string(got.Text))
+			if found != nil {
+				shown = fmt.Sprint(found)
+			}
+			if shown != row.want {
+				t.Errorf("got %s, want %s", shown, row.want)
+			}
+		})
+	}
+}
+
+func TestDecode_sentHasNoDefaults(t *testing.T) {
+	s, _ := CompileFor(Reader{Numbers: ForScripts}, json.RawMessage(`{"properties":{"n":{"type":"integer"},"d":{"default":1}}}`), diag.Range{}, nil)
+	a, found := s.Decode([]byte(`{"n":1e2}`), nil)
+	if string(a.Sent) != `{"n":100}` || string(a.Text) != `{"n":100,"d":1}` || found != nil {
+		t.Errorf("sent %s, text %s, %v", a.Sent, a.Text, found)
+	}
+}
+
+func TestDecode_boundsOfBigInts(t *testing.T) {
+	const schema = `{"properties":{"b":{"type":"integer","minimum":100000000000000000001,"maximum":100000000000000000003,"default":100000000000000000002}}}`
+	reader := Reader{Numbers: ForScripts, BigInts: []string{"/b"}}
+	if a, found := decodeFor(t, reader, schema, `{}`); found != nil || string(a.Text) != `{"b":100000000000000000002}` {
+		t.Errorf("text %s, %v", a.Text, found)
+	}
+	for text, want := range map[string]string{
+		`{"b":100000000000000000000}`: "must be at least 100000000000000000001", `{"b":100000000000000000004}`: "must be at most 100000000000000000003",
+		`{"b":5}`: "must be at least 100000000000000000001",
+	} {
+		if _, found := decodeFor(t, reader, schema, text); len(found) != 1 || found[0].Message != want {
+			t.Errorf("%s: %v, want %s", text, found, want)
+		}
+	}
+	const choice = `{"properties":{"b":{"enum":[100000000000000000001,100000000000000000003]}}}`
+	if _, found := decodeFor(t, reader, strings.Replace(choice, `{"enum"`, `{"type":"integer","enum"`, 1), `{"b":100000000000000000002}`); len(found) != 1 {
+		t.Errorf("the enum holds a value between its own: %v", found)
+	}
+}
+
+func TestCompileFor_defaultThatIsNotHeld(t *testing.T) {
+	for _, schema := range []string{
+		`{"properties":{"n":{"default":9007199254740993}}}`, `{"properties":{"n":{"type":"integer","default":9007199254740993}}}`,
+	} {
+		if s, problems := CompileFor(Reader{Numbers: ForScripts}, json.RawMessage(schema), diag.Range{}, nil); s != nil || !problems.HasErrors() {
+			t.Errorf("%s is compiled: %v", schema, problems)
+		}
+	}
+}
+
+func TestDecode_contextualValidatorTakesLargeIntegers(t *testing.T) {
+	const schema = `{"properties":{"i":{"type":"integer","maximum":100000000000000000001}},"unevaluatedProperties":false}`
+	if _, found := decodeFor(t, Reader{Numbers: ForText}, schema, `{"i":5}`); found != nil {
+		t.Error(found)
+	}
+	if _, found := decodeFor(t, Reader{Numbers: ForText}, `{"unevaluatedProperties":{"enum":["x"]}}`, `{"i":18446744073709551617}`); found == nil {
+		t.Error("a value that is not listed fits")
+	}
+}
+
+// FuzzDecode_numbers decodes a number in every place: the value and the text stand for
+// the same number, which the reader holds.
+func FuzzDecode_numbers(f *testing.F) {
+	for _, number := range []string{"0", "-0.0", "9007199254740993", "1e16", "0.30000000000000004", "1E-7", "12345678901234567890.5", "5e-324", "9223372036854775808", "1.0e2"} {
+		f.Add(number)
+	}
+	var schemas []*Schema
+	for _, numbers := range []Numbers{ForGo, ForScripts, ForText} {
+		s, _ := CompileFor(Reader{Numbers: numbers, BigInts: []string{"/b", "/lb/*"}}, json.RawMessage(anyPlace), diag.Range{}, nil)
+		schemas = append(schemas, s)
+	}
+	f.Fuzz(func(t *testing.T, number string) {
+		var parsed json.Number
+		if json.Unmarshal([]byte(number), &parsed) != nil || parsed == "" || strings.TrimSpace(number) != number || number[0] == '"' {
+			return
+		}
+		for _, s := range schemas {
+			for _, place := range []string{`{"i":%s}`, `{"n":%s}`, `{"b":%s}`, `{"x":%s}`, `{"li":[%s]}`, `{"mn":{"k":%s}}`, `{"lb":[%s]}`} {
+				text := fmt.Sprintf(place, number)
+				got, found := s.Decode([]byte(text), nil)
+				if found != nil {
+					continue
+				}
+				if diff := differs(got); diff != "" {
+					t.Fatalf("%s for %d: %s", text, s.numbers, diff)
+				}
+				if _, again := s.Decode(got.Text, nil); again != nil {
+					t.Fatalf("%s becomes %s: %v", text, got.Text, again)
+				}
+			}
+		}
+	})
+}
+
+// differs compares the numbers of the value with those of the text.
+func differs(a Arguments) string {
+	encoded, err := json.Marshal(a.Value)
+	if err != nil {
+		return err.Error()
+	}
+	one, other := leaf(string(encoded)), leaf(string(a.Text))
+	x, ok := new(big.Rat).SetString(one)
+	y, more := new(big.Rat).SetString(other)
+	if !ok || !more || x.Cmp(y) != 0 {
+		return fmt.Sprintf("the value is %s, the text %s", one, other)
+	}
+	return ""
+}
+
+// leaf returns the number in an object or an array of one value.
+func leaf(text string) string {
+	return strings.Trim(text[strings.LastIndexAny(text, ":[")+1:], "]} ")
+}
 
 // numbers are int64 and float64 values around the places where one of them
 // ends or loses precision.

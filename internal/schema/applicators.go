@@ -1,0 +1,215 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+)
+
+// forms are the rules that hold a value against other nodes, in place.
+type forms struct {
+	// all are references and allOf.
+	all []*node
+	// any and one are anyOf and oneOf.
+	any, one []*node
+	not      *node
+	when     *condition
+	// dependent are rules for an object that has a member.
+	dependent []dependent
+}
+
+// A condition is if, then and else. Absent branches are nil.
+type condition struct{ test, then, otherwise *node }
+
+// A dependent node is for objects that have the member.
+type dependent struct {
+	name string
+	node *node
+}
+
+func (f *forms) check(v any, r *run) bool {
+	ok := true
+	for _, n := range f.all {
+		if ok = n.check(v, r) && ok; !ok && !r.explain {
+			return false
+		}
+	}
+	if f.any != nil {
+		ok = checkAny(f.any, v, r) && ok
+	}
+	if f.one != nil {
+		ok = checkOne(f.one, v, r) && ok
+	}
+	if f.not != nil && r.quietly(f.not, v) {
+		ok = r.refuse(func() string { return excluded })
+	}
+	if f.when != nil && (ok || r.explain) {
+		ok = f.when.check(v, r) && ok
+	}
+	if object, is := v.(map[string]any); is && len(f.dependent) > 0 && r.step(len(f.dependent)) {
+		for _, d := range f.dependent {
+			if _, there := object[d.name]; there {
+				ok = d.node.check(v, r) && ok
+			}
+		}
+	}
+	// A run that gave up on a branch knows nothing.
+	return ok && !r.exhausted()
+}
+
+func (c *condition) check(v any, r *run) bool {
+	branch := c.otherwise
+	if r.quietly(c.test, v) {
+		branch = c.then
+	}
+	return branch == nil || branch.check(v, r)
+}
+
+func checkAny(list []*node, v any, r *run) bool {
+	for _, n := range list {
+		if r.quietly(n, v) {
+			return true
+		}
+	}
+	if r.explain {
+		r.addAlternatives(list, v)
+	}
+	return false
+}
+
+func checkOne(list []*node, v any, r *run) bool {
+	fits := 0
+	for _, n := range list {
+		if r.quietly(n, v) {
+			fits++
+		}
+		if fits == 2 {
+			return r.refuse(func() string { return ambiguous })
+		}
+	}
+	if fits == 0 && r.explain {
+		r.addAlternatives(list, v)
+	}
+	return fits == 1
+}
+
+// addAlternatives adds what keeps v from being any of the nodes.
+func (r *run) addAlternatives(list []*node, v any) {
+	branches := make([][]fault, len(list))
+	for i, n := range list {
+		branches[i] = r.apart(func() {
+			if n.tells(v, r) {
+				n.check(v, r)
+			}
+		})
+	}
+	for _, f := range nearest(r.path.pointer(), branches) {
+		if !r.full() {
+			r.faults = append(r.faults, f)
+		}
+	}
+}
+
+// tells checks only what tells alternatives from each other: the type, and what
+// can have a few values only. When that is wrong, nothing else needs to be
+// explained, and what recurses need not be gone into.
+func (n *node) tells(v any, r *run) bool {
+	if n == nil {
+		return true
+	}
+	short := node{never: n.never, types: n.types, choice: n.choice}
+	if !short.check(v, r) {
+		return false
+	}
+	if object, is := v.(map[string]any); is && n.object != nil && !n.object.checkTelling(object, r) {
+		return false
+	}
+	if n.forms != nil {
+		for _, inner := range n.forms.all {
+			if !inner.tells(v, r) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// nearest returns the faults to tell about a value, at the given place, that
+// fits none of several alternatives: those of the alternative that the value
+// was surely meant to be, if there is one, and otherwise one fault that sums
+// them all up.
+func nearest(at string, branches [][]fault) []fault {
+	var near [][]fault
+	var want, got types
+	onlyTypes := true
+	for _, faults := range branches {
+		f := farthest(at, faults)
+		switch {
+		case f == nil:
+			near = append(near, faults)
+			onlyTypes = false
+		case f.want != 0 && f.path == at:
+			want |= f.want
+			got = f.got
+		default:
+			onlyTypes = false
+		}
+	}
+	switch {
+	case len(near) == 1 && len(near[0]) > 0:
+		return near[0]
+	case onlyTypes && want != 0:
+		return []fault{{path: at, message: want.mustBe(got), want: want, got: got}}
+	}
+	return []fault{{path: at, message: sumUp(at, branches)}}
+}
+
+// farthest returns the fault that shows that the value was not meant to be the
+// alternative that it belongs to: its type is another, or what tells the
+// alternatives apart, the value itself or one of its members, is another. It
+// returns nil when there is none.
+func farthest(at string, faults []fault) *fault {
+	for i := range faults {
+		f := &faults[i]
+		if f.path == at && (f.want != 0 || f.choice) {
+			return f
+		}
+		inner, below := strings.CutPrefix(f.path, at+"/")
+		if below && f.choice && !strings.Contains(inner, "/") {
+			return f
+		}
+	}
+	return nil
+}
+
+// mostBranches is how many alternatives a message sums up, and
+// longestAlternative how many bytes it says of each.
+const (
+	mostBranches       = 5
+	longestAlternative = 200
+)
+
+// sumUp says in one message what keeps a value from being each alternative.
+func sumUp(at string, branches [][]fault) string {
+	var told []string
+	for _, faults := range branches[:min(len(branches), mostBranches)] {
+		for _, f := range faults[:min(len(faults), 1)] {
+			words := f.message
+			if inner := strings.TrimPrefix(f.path, at); inner != "" {
+				words = inner + " " + words
+			}
+			words = clip(words, longestAlternative)
+			if last := len(told) - 1; last < 0 || told[last] != words {
+				told = append(told, words)
+			}
+		}
+	}
+	message := fmt.Sprintf("fits none of the %d alternatives that the schema offers", len(branches))
+	if len(told) == 0 {
+		return message
+	}
+	message += ": " + strings.Join(told, "; or ")
+	if len(branches) > mostBranches {
+		message += "; and so on"
+	}
+	return message
+}

@@ -1,0 +1,316 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// A guide says what decoding needs to know of a part of the schema. A nil
+// guide knows nothing. Guides may form circles; they are fixed once compiled.
+type guide struct {
+	// integer says that a number here is an integer, to be held exactly, big that it may
+	// have any size, and number that the schema speaks of a number that may have a fraction.
+	integer, big, number bool
+	members              map[string]*guidedMember
+	// fills are the members that have a default, by name.
+	fills []*guidedMember
+	// rest guides the members that are not declared.
+	rest   *guide
+	prefix []*guide
+	items  *guide
+}
+
+// A guidedMember is a declared member of an object.
+type guidedMember struct {
+	name  string
+	guide *guide
+	// part is its schema, and nil once the schema is compiled.
+	part *part
+	// fallback is the JSON text of the default, with the defaults inside it
+	// filled in; nil when there is none.
+	fallback json.RawMessage
+	// scalar is the default when it is neither an array nor an object.
+	scalar any
+	// text is the default as a member of an object.
+	text []byte
+}
+
+// item returns the guide of the item i of an array.
+func (g *guide) item(i int) *guide {
+	switch {
+	case g == nil:
+		return nil
+	case i < len(g.prefix):
+		return g.prefix[i]
+	}
+	return g.items
+}
+
+// value returns the default for one more object to hold. Arrays and objects
+// are made anew, so that no two calls share one.
+func (m *guidedMember) value() any {
+	if m.scalar != nil || string(m.fallback) == "null" {
+		return m.scalar
+	}
+	d := decoder{data: m.fallback, lenient: true}
+	v, _ := d.value(m.guide)
+	return v
+}
+
+// guideTo returns the guide of a part, together with what it refers to and
+// its allOf, and the one alternative that stands beside null where a value may
+// be null. Where two of them speak of the same member, the first one counts.
+func (d *document) guideTo(p *part) *guide {
+	if p == nil {
+		return nil
+	}
+	if p.guide != nil {
+		return p.guide
+	}
+	g := &guide{}
+	p.guide = g
+	members := map[string]*guidedMember{}
+	for _, same := range p.together() {
+		g.integer, g.number = g.integer || same.integer(), g.number || typesOf(same.keys["type"])&numberType != 0
+		for _, s := range same.subs["properties"] {
+			if members[s.name] == nil {
+				members[s.name] = &guidedMember{name: s.name, part: s.part, guide: d.guideTo(s.part), fallback: s.part.fallback()}
+			}
+		}
+		if g.rest == nil {
+			g.rest = d.guideTo(same.only("additionalProperties"))
+		}
+		prefix, items := same.items()
+		if g.prefix == nil {
+			for _, s := range prefix {
+				g.prefix = append(g.prefix, d.guideTo(s.part))
+			}
+		}
+		if g.items == nil {
+			g.items = d.guideTo(items)
+		}
+	}
+	if len(members) > 0 {
+		g.members = members
+	}
+	for _, name := range sortedNames(members) {
+		if m := members[name]; m.fallback != nil {
+			g.fills = append(g.fills, m)
+		}
+	}
+	return g
+}
+
+// together returns the parts that surely apply to a value that is not null.
+func (p *part) together() []*part {
+	seen := map[*part]bool{p: true}
+	list := []*part{p}
+	for i := 0; i < len(list); i++ {
+		for _, inner := range list[i].surely() {
+			if inner != nil && !seen[inner] {
+				seen[inner] = true
+				list = append(list, inner)
+			}
+		}
+	}
+	return list
+}
+
+func (p *part) surely() []*part {
+	list := []*part{p.ref}
+	for _, s := range p.subs["allOf"] {
+		list = append(list, s.part)
+	}
+	return append(list, besideNull(p.subs["anyOf"]), besideNull(p.subs["oneOf"]))
+}
+
+// besideNull returns the one alternative that is not null.
+func besideNull(alternatives []sub) *part {
+	var other *part
+	for _, s := range alternatives {
+		switch {
+		case s.part.keys["type"] == "null":
+		case other != nil:
+			return nil
+		default:
+			other = s.part
+		}
+	}
+	return other
+}
+
+// integer reports whether the part says that a number is an integer.
+func (p *part) integer() bool {
+	t := typesOf(p.keys["type"])
+	return t&integerType != 0 && t&numberType == 0
+}
+
+// markBig says that integers at a place may have any size.
+func (g *guide) markBig(place []string) {
+	switch {
+	case g == nil:
+	case len(place) == 0:
+		g.big = true
+	case g.members[place[0]] != nil:
+		g.members[place[0]].guide.markBig(place[1:])
+	case place[0] == "*":
+		g.items.markBig(place[1:])
+		g.rest.markBig(place[1:])
+	}
+}
+
+// fallback returns the default of a part, or of what it refers to.
+func (p *part) fallback() json.RawMessage {
+	for _, same := range p.together() {
+		value, ok := same.keys["default"]
+		if !ok {
+			continue
+		}
+		if text, err := appendJSON(nil, value); err == nil {
+			return text
+		}
+	}
+	return nil
+}
+
+// completeDefaults fills in the defaults within defaults, checks that they fit
+// their schemas, and makes them ready for use.
+func (d *document) completeDefaults() {
+	c := completion{document: d, state: map[*guidedMember]int{}, room: roomForDefaults}
+	for _, p := range d.listed {
+		if p.guide == nil {
+			continue
+		}
+		for _, m := range slices.Clone(p.guide.fills) {
+			if !c.complete(m) {
+				return
+			}
+		}
+		p.guide.fills = slices.DeleteFunc(p.guide.fills, func(m *guidedMember) bool { return m.text == nil })
+	}
+	for _, p := range d.listed {
+		if p.guide != nil {
+			for _, m := range p.guide.members {
+				m.part = nil
+			}
+		}
+	}
+}
+
+// A completion knows which defaults are ready.
+type completion struct {
+	document *document
+	state    map[*guidedMember]int
+	// room is how many bytes of defaults are left.
+	room int
+}
+
+// complete makes the default of a member ready, after those that it needs
+// itself. It reports false when that would never end.
+func (c *completion) complete(m *guidedMember) bool {
+	switch c.state[m] {
+	case visited:
+		return true
+	case visiting:
+		c.document.fail(m.part.at, codeUnsafe, fmt.Sprintf("the default of %q holds itself without end", clip(m.name, longestName)),
+			"leave out one of the defaults, or give the inner one a value")
+		return false
+	}
+	c.state[m] = visiting
+	plain := decoder{data: m.fallback, lenient: true}
+	value, _ := plain.document(m.guide)
+	if !c.within(value, m.guide) {
+		return false
+	}
+	full := decoder{data: m.fallback, fill: true, room: roomForDefaults, numbers: c.document.reader.Numbers}
+	value, ok := full.document(m.guide)
+	if !ok {
+		return c.refuse(m)
+	}
+	c.state[m] = visited
+	if !c.document.fits(m, value) {
+		return true
+	}
+	if len(full.refused) > 0 {
+		c.document.fail(m.part.at+"/default", codeDefault, "the default does not fit its schema: it "+full.refused[0].message, "correct the default or its schema")
+		return true
+	}
+	m.fallback = splice(m.fallback, full.allPatches())
+	if c.room -= len(m.fallback); c.room < 0 {
+		return c.refuse(m)
+	}
+	switch value.(type) {
+	case []any, map[string]any:
+	default:
+		m.scalar = value
+	}
+	text, err := appendMember(nil, m.name, json.RawMessage(m.fallback))
+	if err != nil {
+		c.document.fail(m.part.at, codeBad, "the default cannot be written as JSON", "write a JSON value")
+		return true
+	}
+	m.text = text
+	return true
+}
+
+func (c *completion) refuse(m *guidedMember) bool {
+	c.document.fail(m.part.at, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with the defaults inside them", largestSchema),
+		"leave out some of them")
+	return false
+}
+
+// within completes the defaults of what a value lacks.
+func (c *completion) within(value any, g *guide) bool {
+	if g == nil {
+		return true
+	}
+	switch value := value.(type) {
+	case []any:
+		for i, v := range value {
+			if !c.within(v, g.item(i)) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, name := range sortedNames(value) {
+			inner := g.rest
+			if m := g.members[name]; m != nil {
+				inner = m.guide
+			}
+			if !c.within(value[name], inner) {
+				return false
+			}
+		}
+		for _, m := range g.fills {
+			if _, there := value[m.name]; !there && !c.complete(m) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fits reports a default that is wrong by its own schema. Some generators
+// write the default null for "no default": that one is passed over.
+func (d *document) fits(m *guidedMember, value any) bool {
+	if d.contextual != "" {
+		return true
+	}
+	found := (&Schema{node: d.build(m.part)}).faults(value, len(m.fallback), false)
+	if len(found) == 0 {
+		return true
+	}
+	at := m.part.at + "/default"
+	if value == nil {
+		d.warn(at, codeDefault, fmt.Sprintf("the default null does not fit the schema of %q and has no effect", clip(m.name, longestName)),
+			`remove it, or add "null" to the type`)
+		return false
+	}
+	what := "it"
+	if found[0].path != "" {
+		what = found[0].path
+	}
+	d.fail(at, codeDefault, "the default does not fit its schema: "+what+" "+found[0].message, "correct the default or its schema")
+	return false
+}

@@ -1,0 +1,266 @@
+package schema
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// resolve finds what every reference refers to. A reference into a place that
+// is no schema by its keyword makes it one, so that the list of parts grows.
+func (d *document) resolve() {
+	for i := 0; i < len(d.listed); i++ {
+		p := d.listed[i]
+		if ref, ok := p.keys["$ref"].(string); ok {
+			p.ref = d.target(p, "$ref", ref)
+		}
+		for _, keyword := range []string{"$dynamicRef", "$recursiveRef"} {
+			if _, known := d.dialect.lookup(keyword); !known {
+				continue
+			}
+			if ref, ok := p.keys[keyword].(string); ok {
+				d.resolveDynamic(p, keyword, ref)
+			}
+		}
+	}
+}
+
+// resolveDynamic notes everything that a reference may come to mean.
+func (d *document) resolveDynamic(p *part, keyword, ref string) {
+	if target := d.target(p, keyword, ref); target != nil {
+		p.dynamic = append(p.dynamic, target)
+	}
+	name := "#"
+	if keyword == "$dynamicRef" {
+		_, name, _ = strings.Cut(ref, "#")
+	}
+	for _, target := range d.dynamic[name] {
+		if !slices.Contains(p.dynamic, target) {
+			p.dynamic = append(p.dynamic, target)
+		}
+	}
+}
+
+// target returns the part that a reference refers to. It returns nil when it
+// reported a mistake.
+func (d *document) target(p *part, keyword, ref string) *part {
+	at := p.at + "/" + keyword
+	uri, err := resolveURI(p.base, ref)
+	if err != nil {
+		d.fail(at, codeBad, fmt.Sprintf("%q must be a URI reference", keyword), `write "#/$defs/name"`)
+		return nil
+	}
+	fragment := uri.Fragment
+	uri.Fragment, uri.RawFragment = "", ""
+	resource := d.resources[uri.String()]
+	switch {
+	case resource == nil:
+		d.fail(at, codeRemote, "the schema refers to another document, and nothing is loaded from elsewhere",
+			`copy what is needed to "$defs", and write "#/$defs/name"`)
+		return nil
+	case fragment == "":
+		return resource
+	case fragment[0] == '/':
+		return d.pointed(resource, fragment, at)
+	}
+	target := d.anchors[resource.base+"#"+fragment]
+	if target == nil {
+		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, longestName)), "write \"$anchor\" where it should lead, or a path such as \"#/$defs/name\"")
+	}
+	return target
+}
+
+// pointed returns the part at a JSON pointer from a resource.
+func (d *document) pointed(resource *part, pointer, at string) *part {
+	var value any = resource.keys
+	base, where := resource.base, resource.at
+	for name := range strings.SplitSeq(pointer[1:], "/") {
+		name = unescapePointer(name)
+		switch inside := value.(type) {
+		case map[string]any:
+			value = inside[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(inside) {
+				value = nil
+				break
+			}
+			value, name = inside[i], strconv.Itoa(i)
+		default:
+			value = nil
+		}
+		if value == nil {
+			break
+		}
+		where += "/" + escapePointer(name)
+		if passed := d.parts[where]; passed != nil {
+			base = passed.base
+		}
+	}
+	if value == nil {
+		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, longestSegment)), "write the path of a part that there is, such as \"#/$defs/name\"")
+		return nil
+	}
+	return d.add(value, where, base)
+}
+
+// resolveURI resolves a reference against a base.
+func resolveURI(base, ref string) (*url.URL, error) {
+	b, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	r, err := url.Parse(ref)
+	if err != nil {
+		return nil, err
+	}
+	if r.Scheme == "" && r.Host == "" && r.Path == "" && r.Opaque == "" && r.RawQuery == "" {
+		joined := *b // also where the base is opaque, such as a URN
+		joined.Fragment, joined.RawFragment = r.Fragment, r.RawFragment
+		return &joined, nil
+	}
+	return b.ResolveReference(r), nil
+}
+
+const (
+	// mostWork bounds how many schemas one value may be held against.
+	mostWork = 2000
+	// mostContextual bounds how many schemas the values along one branch of a
+	// whole may be held against by the validator that cannot be stopped.
+	mostContextual = 2000
+	// mostContextualParts bounds the schemas in a schema for that validator,
+	// which compiles them in quadratic time.
+	mostContextualParts = 500
+	// branchLength is how many values stand along one branch at most: the
+	// depth that jsongate lets through.
+	branchLength = 64
+)
+
+// checkCircles reports references that come back to where they started without
+// going into the value. It reports false when there are some.
+func (d *document) checkCircles() bool {
+	w := walk{document: d, state: map[*part]int{}}
+	for _, p := range d.listed {
+		if !w.visit(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// A walk goes along everything that is held against the same value.
+type walk struct {
+	document *document
+	state    map[*part]int
+}
+
+const (
+	visiting = 1
+	visited  = 2
+)
+
+// visit goes no deeper than there are parts.
+func (w *walk) visit(p *part) bool {
+	switch w.state[p] {
+	case visited:
+		return true
+	case visiting:
+		w.document.fail(p.at, codeUnsafe, "the schema refers to itself without end",
+			"a schema may refer to itself only from within a property or an item")
+		return false
+	}
+	w.state[p] = visiting
+	for _, same := range append(p.same(), p.dynamic...) {
+		if !w.visit(same) {
+			return false
+		}
+	}
+	w.state[p] = visited
+	return true
+}
+
+// checkWork reports alternatives that multiply. Circles have been ruled out.
+func (d *document) checkWork() {
+	if d.contextual != "" {
+		d.checkContextualWork()
+	}
+	e := effort{flat: true, below: map[*part]float64{}}
+	for _, p := range d.listed {
+		if e.of(p) > mostWork {
+			d.fail(p.at, codeUnsafe, fmt.Sprintf("one value would be held against more than %d schemas", mostWork),
+				"references within allOf, anyOf and oneOf multiply; make the alternatives fewer")
+			return
+		}
+	}
+}
+
+// checkContextualWork reports schemas that the other validator could take too
+// long with.
+func (d *document) checkContextualWork() {
+	if len(d.listed) > mostContextualParts {
+		d.fail(d.contextual, codeUnsafe, fmt.Sprintf("with this keyword a schema may be made of at most %d schemas", mostContextualParts),
+			"leave the keyword out, or make the schema simpler")
+		return
+	}
+	below := map[*part]float64{}
+	for range branchLength {
+		e := effort{below: below, known: map[*part]float64{}}
+		for _, p := range d.listed {
+			e.of(p)
+		}
+		below = e.known
+	}
+	d.effort = int(min(below[d.root], 2*mostContextual))
+	if d.effort > mostContextual {
+		d.fail(d.contextual, codeUnsafe, "with this keyword the schema could take too long to validate",
+			"alternatives that refer back to the whole multiply; leave the keyword out, or make the alternatives fewer")
+	}
+}
+
+// An effort counts how many schemas a value is held against, and when it is not
+// flat also those of the values along its longest branch.
+type effort struct {
+	flat         bool
+	below, known map[*part]float64
+}
+
+func (e *effort) of(p *part) float64 {
+	if n, ok := e.known[p]; ok {
+		return n
+	}
+	n := 1.0
+	for _, same := range p.same() {
+		n += e.of(same)
+	}
+	largest := 0.0
+	for _, target := range p.dynamic {
+		largest = max(largest, e.of(target))
+	}
+	n += largest
+	if !e.flat && !p.refAlone() {
+		n += e.inside(p)
+	}
+	if e.known == nil {
+		e.known = map[*part]float64{}
+	}
+	e.known[p] = n
+	return n
+}
+
+// inside is the effort of the members and items of a value.
+func (e *effort) inside(p *part) float64 {
+	one, all := 0.0, 0.0
+	for name, subs := range p.subs {
+		for _, s := range subs {
+			switch keywords[name].how {
+			case inMember, inItem:
+				one = max(one, e.below[s.part])
+			case inAny:
+				all += e.below[s.part]
+			}
+		}
+	}
+	return one + all
+}

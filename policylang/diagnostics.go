@@ -1,0 +1,214 @@
+package policylang
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// The codes of the diagnostics.
+const (
+	codeSyntax     = "cel-syntax"
+	codeTooComplex = "cel-too-complex"
+	codeArgument   = "cel-unknown-argument"
+	codeName       = "cel-unknown-name"
+	codeType       = "cel-type"
+	codeResult     = "cel-result"
+	codeCost       = "cel-cost"
+	codeSchema     = "cel-schema"
+	codeClaimed    = "cel-claimed-identity"
+	codeConstant   = "cel-constant"
+	codeEnum       = "cel-enum"
+	codeOptional   = "cel-optional-argument"
+)
+
+// mismatched is what is said of the mistakes that CEL finds and that have no
+// words here.
+const mismatched = "this does not fit together"
+
+// problem is what to say of a place in an expression.
+type problem struct {
+	severity        diag.Severity
+	code            string
+	summary, detail string
+	// ofTool says that the problem depends on the tool, so that it is named.
+	ofTool bool
+}
+
+// report adds a diagnostic for the bytes from start up to end.
+func (c *compiler) report(at *places, start, end int, p problem) {
+	d := diag.Diagnostic{
+		Severity: p.severity, Code: p.code, Summary: p.summary, Detail: p.detail,
+		Range: at.at(start, end),
+	}
+	if o := c.owner; o != nil {
+		d.Notes = append(d.Notes, diag.Note{Range: o.where, Message: fmt.Sprintf("in %s %q", o.what, o.name)})
+	}
+	if p.ofTool && c.tool != nil {
+		d.Notes = append(d.Notes, diag.Note{
+			Range: c.tool.Range, Message: c.toolName() + " " + c.takes(),
+		})
+	}
+	c.diags = append(c.diags, d)
+}
+
+// reportNode is report for the whole of a node.
+func (c *compiler) reportNode(at *places, e ast.Expr, p problem) {
+	start, end := at.extent(e)
+	c.report(at, start, end, p)
+}
+
+// takes says which arguments the tool takes.
+func (c *compiler) takes() string {
+	args := c.scope.roots["args"]
+	switch {
+	case args == nil || args.fields == nil:
+		return "takes any arguments"
+	case len(args.fields) == 0:
+		return "takes no arguments"
+	}
+	return "takes " + enumerate(args.names())
+}
+
+// enumerate joins names, and leaves out the rest of very many.
+func enumerate(names []string) string {
+	const most = 12
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// orElse returns s, or other when s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// explainSyntax reports the first error of CEL's parser. Those after it are
+// guesses.
+func (c *compiler) explainSyntax(at *places, err *common.Error) {
+	offset := len(at.text.Body())
+	if err.Location.Line() > 0 {
+		offset = at.text.Offset(err.Location.Line(), err.Location.Column()+1)
+	}
+	i := at.tokenAt(offset)
+	p := problem{code: codeSyntax}
+	p.summary, p.detail = syntaxWords(at, i, err.Message)
+	c.report(at, at.tokens[i].start, at.tokens[i].end, p)
+}
+
+func syntaxWords(at *places, i int, message string) (summary, detail string) {
+	switch {
+	case strings.HasPrefix(message, "reserved identifier: "):
+		name := strings.TrimPrefix(message, "reserved identifier: ")
+		if name == "var" {
+			return "there is no \"var\" here", "in policies the variables are vars.*"
+		}
+		return fmt.Sprintf("%q is a reserved word", name), "use another name"
+	case strings.Contains(message, "recursion limit"):
+		return "the expression is nested too deeply", "split it into several policies, or compare with a list"
+	case strings.Contains(message, "invalid argument to has()"):
+		return "has() needs a member, such as args.amount", "write has(args.name)"
+	case strings.Contains(message, "must be a simple name"), strings.Contains(message, "is not an identifier"),
+		strings.Contains(message, "must be a simple identifier"), strings.Contains(message, "must be simple identifiers"):
+		return "the first argument here must be a name for the elements", "such as x in exists(x, x == 'a')"
+	case strings.Contains(message, "literal"):
+		return fmt.Sprintf("%s is not a valid number", shorten(at.word(i))), "integers go up to 9223372036854775807"
+	case at.tokens[i].kind == tokenEOF:
+		return "the expression ends too early", fmt.Sprintf("something is missing after %s", shorten(at.word(i-1)))
+	case strings.HasPrefix(message, "Syntax error:"):
+		return "unexpected " + shorten(at.word(i)), "an operand or an operator is missing before it"
+	}
+	return "this is not a valid expression", "CEL says: " + message
+}
+
+// shorten quotes a piece of the expression, and cuts it when it is long.
+func shorten(word string) string {
+	const most = 32
+	if runes := []rune(word); len(runes) > most {
+		word = string(runes[:most]) + "…"
+	}
+	return quote(word)
+}
+
+// typeName returns a type in the words of the tool language, with an article.
+func typeName(t *types.Type) string { return typeWords(t.String()) }
+
+// typeWords is typeName for a type as CEL's messages write it.
+func typeWords(t string) string {
+	name, inner, _ := strings.Cut(strings.TrimSuffix(t, ")"), "(")
+	switch name {
+	case "bool":
+		return "true or false"
+	case "int":
+		return "an integer"
+	case "uint":
+		return "an unsigned integer"
+	case "double":
+		return "a number"
+	case "string":
+		return "a string"
+	case "bytes":
+		return "bytes"
+	case "list":
+		return "a list" + ofMany(inner)
+	case "map":
+		_, values, _ := strings.Cut(inner, ", ")
+		return "a map" + ofMany(values)
+	case "null", "null_type":
+		return "null"
+	case "wrapper":
+		return typeWords(inner) + " or null"
+	case "timestamp", "google.protobuf.Timestamp":
+		return "a timestamp"
+	case "duration", "google.protobuf.Duration":
+		return "a duration"
+	case "optional_type":
+		return "an optional value"
+	case "type":
+		return "a type"
+	case "net.IP":
+		return "an IP address"
+	case "net.CIDR":
+		return "a network"
+	case "dyn", "any", "error", "!error!":
+		return "a value of any type"
+	}
+	return "an object"
+}
+
+// ofMany returns " of strings" for the elements of a list.
+func ofMany(t string) string {
+	switch t {
+	case "int":
+		return " of integers"
+	case "double":
+		return " of numbers"
+	case "string":
+		return " of strings"
+	case "bool":
+		return " of bools"
+	}
+	return ""
+}
+
+// signOf returns the sign of a binary operator as it is written, or "".
+func signOf(function string) string {
+	if function == operators.In {
+		return "in"
+	}
+	sign, ok := operators.FindReverseBinaryOperator(function)
+	if !ok {
+		return ""
+	}
+	return sign
+}

@@ -1,0 +1,363 @@
+package policylang
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// promoter lets integers stand beside numbers. CEL keeps the two apart even
+// where both are written 5; whoever writes args.amount == 5 does not.
+type promoter struct {
+	tree   *ast.AST
+	make   ast.ExprFactory
+	nodes  map[int64]ast.Expr
+	nextID int64
+}
+
+func newPromoter(tree *ast.AST) *promoter {
+	return &promoter{tree: tree, make: ast.NewExprFactory()}
+}
+
+// index finds the nodes, when the first of them is asked for.
+func (p *promoter) index() {
+	if p.nodes != nil {
+		return
+	}
+	p.nodes = map[int64]ast.Expr{}
+	p.nextID = ast.MaxID(p.tree)
+	visit(p.tree.Expr(), func(e ast.Expr) { p.nodes[e.ID()] = e })
+}
+
+// foresee promotes the literals that the schema itself says stand beside a
+// number, before the checker has to fail on them.
+func (p *promoter) foresee(s *scope) {
+	visit(p.tree.Expr(), func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+			return
+		}
+		switch e.AsCall().FunctionName() {
+		case operators.Equals, operators.NotEquals, operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
+			a, b := e.AsCall().Args()[0], e.AsCall().Args()[1]
+			p.foreseeSide(s, a, b)
+			p.foreseeSide(s, b, a)
+		}
+	})
+}
+
+func (p *promoter) foreseeSide(s *scope, member, literal ast.Expr) {
+	known := s.shapeOf(member)
+	if known == nil || known.cel.Kind() != types.DoubleKind || literal.Kind() != ast.LiteralKind {
+		return
+	}
+	if i, ok := literal.AsLiteral().(types.Int); ok && types.Int(types.Double(i)) == i {
+		literal.SetKindCase(p.make.NewLiteral(literal.ID(), types.Double(i)))
+	}
+}
+
+// promote repairs, in place, what the errors say of integers beside numbers.
+// It reports whether there was any such.
+func (p *promoter) promote(errs []*common.Error) bool {
+	p.index()
+	repaired := false
+	for _, err := range errs {
+		m, ok := readMismatch(err.Message)
+		e := p.nodes[err.ExprID]
+		if ok && e != nil && e.Kind() == ast.CallKind && p.repair(e, m) {
+			repaired = true
+		}
+	}
+	return repaired
+}
+
+func (p *promoter) repair(e ast.Expr, m mismatch) bool {
+	args := e.AsCall().Args()
+	if m.method && m.function == "orValue" && len(m.args) == 2 && len(args) == 1 {
+		inner, ok := strings.CutPrefix(m.args[0], "optional_type(")
+		return ok && notNull(strings.TrimSuffix(inner, ")")) == "double" && m.args[1] == "int" && p.toNumber(args[0])
+	}
+	if len(args) != len(m.args) || len(args) < 2 {
+		return false
+	}
+	switch m.function {
+	case operators.Equals, operators.NotEquals:
+		// CEL compares any two numbers right; only its checker objects.
+		return alikeButForNumbers(m.args[0], m.args[1]) && p.wrap(args[0], "dyn")
+	case operators.In:
+		return keyOf(m.args[1]) != "" && alikeButForNumbers(m.args[0], keyOf(m.args[1])) && p.wrap(args[0], "dyn")
+	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
+		return p.widen(args[0], args[1], m.args[0], m.args[1])
+	case operators.Conditional:
+		return p.widen(args[1], args[2], m.args[1], m.args[2])
+	}
+	return false
+}
+
+// widen turns the integer of an integer and a number into a number.
+func (p *promoter) widen(a, b ast.Expr, typeA, typeB string) bool {
+	typeA, typeB = notNull(typeA), notNull(typeB)
+	switch {
+	case typeA == "int" && typeB == "double":
+		return p.toNumber(a)
+	case typeA == "double" && typeB == "int":
+		return p.toNumber(b)
+	}
+	return false
+}
+
+func (p *promoter) toNumber(e ast.Expr) bool {
+	if e.Kind() == ast.LiteralKind {
+		if i, ok := e.AsLiteral().(types.Int); ok {
+			e.SetKindCase(p.make.NewLiteral(e.ID(), types.Double(i)))
+			return true
+		}
+	}
+	return p.wrap(e, "double")
+}
+
+// wrap puts a call of function around e, in place.
+func (p *promoter) wrap(e ast.Expr, function string) bool {
+	p.nextID++
+	inner := p.make.NewIdent(p.nextID, "")
+	inner.SetKindCase(e)
+	if r, ok := p.tree.SourceInfo().GetOffsetRange(e.ID()); ok {
+		p.tree.SourceInfo().SetOffsetRange(inner.ID(), r)
+	}
+	e.SetKindCase(p.make.NewCall(e.ID(), function, inner))
+	p.nodes[inner.ID()] = inner
+	return true
+}
+
+// mix puts the arithmetic of values whose types are known only in the call
+// into the hands of functions that take an integer beside a number. It
+// reports whether it changed the tree, which must then be checked again.
+func (p *promoter) mix(checked *ast.AST) bool {
+	changed := false
+	visit(p.tree.Expr(), func(e ast.Expr) {
+		if e.Kind() != ast.CallKind {
+			return
+		}
+		name, args := mixed(e.AsCall().FunctionName()), e.AsCall().Args()
+		if name == "" || len(args) != 2 || !mayMix(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
+			return
+		}
+		e.SetKindCase(p.make.NewCall(e.ID(), name, args...))
+		changed = true
+	})
+	return changed
+}
+
+// mayMix reports whether one of two operands is of unknown type and the other
+// may be a number beside it.
+func mayMix(a, b *types.Type) bool {
+	if a.Kind() != types.DynKind {
+		a, b = b, a
+	}
+	if a.Kind() != types.DynKind {
+		return false
+	}
+	switch b.Kind() {
+	case types.DynKind, types.IntKind, types.DoubleKind:
+		return true
+	}
+	return false
+}
+
+// mismatch is CEL's complaint of a function that does not take its arguments.
+type mismatch struct {
+	function string
+	// args are the types in CEL's words, the receiver of a method first.
+	args   []string
+	method bool
+}
+
+// readMismatch reads the complaint, such as
+//
+//	found no matching overload for '_==_' applied to '(double, int)'
+func readMismatch(message string) (mismatch, bool) {
+	rest, ok := strings.CutPrefix(message, "found no matching overload for '")
+	if !ok {
+		return mismatch{}, false
+	}
+	function, signature, ok := strings.Cut(rest, "' applied to '")
+	if !ok {
+		return mismatch{}, false
+	}
+	signature = strings.TrimSuffix(signature, "'")
+	m := mismatch{function: function}
+	if receiver, list, ok := strings.Cut(signature, ".("); ok {
+		m.method = true
+		m.args = append(m.args, receiver)
+		signature = "(" + list
+	}
+	inner := strings.TrimSuffix(strings.TrimPrefix(signature, "("), ")")
+	m.args = append(m.args, splitTypes(inner)...)
+	return m, true
+}
+
+// splitTypes cuts a list of types at the commas outside of brackets.
+func splitTypes(list string) []string {
+	var out []string
+	depth, start := 0, 0
+	for i := range len(list) {
+		switch list[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, strings.TrimSpace(list[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	if last := strings.TrimSpace(list[start:]); last != "" {
+		out = append(out, last)
+	}
+	return out
+}
+
+// alikeButForNumbers reports whether two types differ only in that one has
+// integers where the other has numbers.
+func alikeButForNumbers(a, b string) bool {
+	return a != b && allNumbers(a) == allNumbers(b)
+}
+
+func allNumbers(t string) string {
+	switch {
+	case t == "int":
+		return "double"
+	case strings.HasSuffix(t, ")"):
+		name, inner, _ := strings.Cut(strings.TrimSuffix(t, ")"), "(")
+		if name == "wrapper" {
+			return allNumbers(inner)
+		}
+		parts := splitTypes(inner)
+		for i, part := range parts {
+			parts[i] = allNumbers(part)
+		}
+		return name + "(" + strings.Join(parts, ", ") + ")"
+	}
+	return t
+}
+
+// notNull returns the type that a nullable type has when it is not null.
+func notNull(t string) string {
+	if inner, ok := strings.CutPrefix(t, "wrapper("); ok {
+		return strings.TrimSuffix(inner, ")")
+	}
+	return t
+}
+
+// keyOf returns the type of what `in` looks for in a list or map of type t.
+func keyOf(t string) string {
+	name, inner, ok := strings.Cut(strings.TrimSuffix(t, ")"), "(")
+	if parts := splitTypes(inner); ok && (name == "list" || name == "map") && len(parts) > 0 {
+		return parts[0]
+	}
+	return ""
+}
+
+// pruner takes out of an expression what a tool's arguments decide for every
+// call: has(args.x) is false where the tool can have no x, and what it guards
+// is gone with it.
+type pruner struct {
+	scope *scope
+	info  *ast.SourceInfo
+	make  ast.ExprFactory
+	// settled are the nodes that were put in for a known answer. The
+	// author's own true and false are left alone, so that mistakes beside them
+	// are still found.
+	settled map[int64]bool
+}
+
+// prune rewrites tree in place.
+func prune(tree *ast.AST, s *scope) {
+	p := pruner{scope: s, info: tree.SourceInfo(), make: ast.NewExprFactory(), settled: map[int64]bool{}}
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(p.reduce))
+}
+
+func (p *pruner) reduce(e ast.Expr) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		if p.neverThere(e) {
+			p.settle(e, false)
+		}
+	case ast.CallKind:
+		p.reduceCall(e)
+	}
+}
+
+// neverThere reports whether e is the has() of a member that the schema of the
+// arguments, or of the result, rules out.
+func (p *pruner) neverThere(e ast.Expr) bool {
+	if !e.AsSelect().IsTestOnly() {
+		return false
+	}
+	operand := e.AsSelect().Operand()
+	names := path(operand)
+	if names == nil || !isTools(names[0]) {
+		return false
+	}
+	owner := p.scope.shapeOf(operand)
+	return owner != nil && owner.fields != nil && !owner.open && owner.fields[e.AsSelect().FieldName()] == nil
+}
+
+func (p *pruner) reduceCall(e ast.Expr) {
+	args := e.AsCall().Args()
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalNot:
+		if value, ok := p.answer(args[0]); ok {
+			p.settle(e, !value)
+		}
+	case operators.LogicalAnd:
+		p.reduceJunction(e, args, false)
+	case operators.LogicalOr:
+		p.reduceJunction(e, args, true)
+	case operators.Conditional:
+		if value, ok := p.answer(args[0]); ok && value {
+			p.replace(e, args[1])
+		} else if ok {
+			p.replace(e, args[2])
+		}
+	}
+}
+
+// reduceJunction settles && and ||, of which one answer decides whatever the
+// other side says, errors included.
+func (p *pruner) reduceJunction(e ast.Expr, sides []ast.Expr, decides bool) {
+	left, leftKnown := p.answer(sides[0])
+	right, rightKnown := p.answer(sides[1])
+	switch {
+	case leftKnown && left == decides, rightKnown && right == decides:
+		p.settle(e, decides)
+	case leftKnown && rightKnown:
+		p.settle(e, !decides)
+	}
+}
+
+func (p *pruner) answer(e ast.Expr) (value, ok bool) {
+	if !p.settled[e.ID()] || e.Kind() != ast.LiteralKind {
+		return false, false
+	}
+	return e.AsLiteral() == types.True, true
+}
+
+func (p *pruner) settle(e ast.Expr, value bool) {
+	e.SetKindCase(p.make.NewLiteral(e.ID(), types.Bool(value)))
+	p.settled[e.ID()] = true
+}
+
+// replace puts by, a part of e, in the place of e.
+func (p *pruner) replace(e, by ast.Expr) {
+	if r, ok := p.info.GetOffsetRange(by.ID()); ok {
+		p.info.SetOffsetRange(e.ID(), r)
+	}
+	settled := p.settled[by.ID()]
+	e.SetKindCase(by)
+	p.settled[e.ID()] = settled
+}

@@ -1,0 +1,294 @@
+package policylang
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// explainTypes turns the complaints of CEL's checker into diagnostics.
+func (c *compiler) explainTypes(at *places, errs []*common.Error) {
+	nodes := map[int64]ast.Expr{}
+	visit(at.tree, func(e ast.Expr) { nodes[e.ID()] = e })
+	follow := followUps(at.tree, errs)
+	for _, err := range errs {
+		e := nodes[err.ExprID]
+		if e == nil {
+			start, end := at.point(err.ExprID)
+			c.report(at, start, end, problem{code: codeType, summary: mismatched, detail: "CEL says: " + err.Message})
+			continue
+		}
+		if !follow[err.ExprID] {
+			c.explainType(at, e, err.Message)
+		}
+	}
+}
+
+// followUps returns the nodes whose only fault is to stand in the call of a
+// macro that is misspelt: xs.exist(x, x > 1) declares no x.
+func followUps(tree ast.Expr, errs []*common.Error) map[int64]bool {
+	unknown := map[int64]bool{}
+	for _, err := range errs {
+		if _, ok := undeclaredName(err.Message); ok {
+			unknown[err.ExprID] = true
+		}
+	}
+	out := map[int64]bool{}
+	visit(tree, func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || !unknown[e.ID()] || len(e.AsCall().Args()) < 2 {
+			return
+		}
+		first := e.AsCall().Args()[0]
+		if first.Kind() != ast.IdentKind {
+			return
+		}
+		for _, arg := range e.AsCall().Args() {
+			visit(arg, func(part ast.Expr) {
+				if part.Kind() == ast.IdentKind && part.AsIdent() == first.AsIdent() {
+					out[part.ID()] = true
+				}
+			})
+		}
+	})
+	return out
+}
+
+// undeclaredName reads the name out of CEL's complaint that it knows none such.
+func undeclaredName(message string) (string, bool) {
+	rest, ok := strings.CutPrefix(message, "undeclared reference to '")
+	if !ok {
+		return "", false
+	}
+	return rest[:max(0, strings.LastIndex(rest, "' (in container"))], true
+}
+
+func (c *compiler) explainType(at *places, e ast.Expr, message string) {
+	if name, ok := undeclaredName(message); ok {
+		c.explainName(at, e, name)
+		return
+	}
+	if field, ok := between(message, "undefined field '", "'"); ok {
+		c.explainMember(at, e, field)
+		return
+	}
+	if m, ok := readMismatch(message); ok {
+		c.explainMismatch(at, e, m)
+		return
+	}
+	if t, ok := between(message, "type '", "' does not support field selection"); ok {
+		c.explainNoMembers(at, e, t)
+		return
+	}
+	if rest, ok := between(message, "expected type '", "'"); ok {
+		_, found, _ := strings.Cut(message, "' but found '")
+		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e), summary: fmt.Sprintf(
+			"this must be %s, and it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'"))),
+			detail: "compare it or convert it, as with ==, string(…) or int(…)"})
+		return
+	}
+	if t, ok := between(message, "expression of type '", "' cannot be range of a comprehension"); ok {
+		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e),
+			summary: fmt.Sprintf("%s has no elements to look at", typeWords(t)),
+			detail:  "exists, all, filter and map work on lists and maps"})
+		return
+	}
+	c.reportNode(at, e, problem{code: codeType, summary: mismatched, detail: "CEL says: " + message})
+}
+
+// between returns what stands in s after the prefix before and up to after.
+func between(s, before, after string) (string, bool) {
+	rest, ok := strings.CutPrefix(s, before)
+	if !ok {
+		return "", false
+	}
+	i := strings.Index(rest, after)
+	if i < 0 {
+		return "", false
+	}
+	return rest[:i], true
+}
+
+// readsTool reports whether e reads what belongs to a tool: its arguments, or what it
+// returns.
+func readsTool(e ast.Expr) bool {
+	return reads(e, "args") || reads(e, "result") || reads(e, "content")
+}
+
+// reads reports whether e reads the variable name.
+func reads(e ast.Expr, name string) bool {
+	found := false
+	visit(e, func(part ast.Expr) {
+		found = found || part.Kind() == ast.IdentKind && part.AsIdent() == name
+	})
+	return found
+}
+
+// refuseForms complains of what CEL has and policies do not: objects that are
+// made, and a macro's variable that takes the name of one of the policy's own.
+// It reports whether there was any.
+func (c *compiler) refuseForms(at *places) bool {
+	refused := false
+	visit(at.tree, func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.IdentKind:
+			if at.role == roleFrom && strings.TrimPrefix(e.AsIdent(), ".") == "source" {
+				refused = true
+				c.reportNode(at, e, problem{
+					code: codeName, summary: "an input cannot tell how the call came in: \"source\" is for policies, limits and hooks",
+					detail: "a tool works the same on every transport; tell callers apart by principal, or decide in a policy",
+				})
+			}
+			return
+		case ast.StructKind:
+			refused = true
+			c.reportNode(at, e, problem{
+				code: codeType, summary: "an expression cannot make objects",
+				detail: "compare the members one by one, or write a map such as {\"a\": 1}",
+			})
+			return
+		case ast.ComprehensionKind:
+		default:
+			return
+		}
+		comp := e.AsComprehension()
+		names := []string{comp.IterVar(), comp.IterVar2(), comp.AccuVar()}
+		if i := slices.IndexFunc(names, c.scope.isRoot); i >= 0 {
+			refused = true
+			c.reportNode(at, e, problem{
+				code:    codeName,
+				summary: fmt.Sprintf("%q is a name that policies already have", names[i]),
+				detail:  "give the elements another name, such as x",
+			})
+		}
+	})
+	return refused
+}
+
+// explainMismatch is about an operator or function that does not take what it
+// is given.
+func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
+	p := problem{code: codeType, ofTool: readsTool(e), summary: mismatched}
+	args := e.AsCall().Args()
+	if !m.method && len(m.args) != len(args) {
+		c.reportNode(at, e, p)
+		return
+	}
+	switch m.function {
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		p.summary = fmt.Sprintf("cannot compare %s with %s", typeWords(m.args[0]), typeWords(m.args[1]))
+		p.detail = orElse(advise(args[1], m.args[0]), orElse(advise(args[0], m.args[1]), "compare values of one type"))
+	case operators.In:
+		p.summary = fmt.Sprintf("cannot look for %s in %s", typeWords(m.args[0]), typeWords(m.args[1]))
+		p.detail = "in looks for an element in a list, or for a key in a map"
+		if notNull(m.args[1]) == "string" {
+			p.detail += "; in a string look with .contains('x')"
+		}
+	case operators.LogicalNot:
+		p.summary = fmt.Sprintf("! needs true or false, and this is %s", typeWords(m.args[0]))
+		p.detail = "compare it with something, such as with == or >="
+	case operators.Conditional:
+		p.summary = fmt.Sprintf("the two answers of ?: are %s and %s", typeWords(m.args[1]), typeWords(m.args[2]))
+		p.detail = "let both be of one type"
+		if m.args[0] != "bool" && m.args[0] != "dyn" {
+			p.summary = fmt.Sprintf("? needs true or false before it, and that is %s", typeWords(m.args[0]))
+			p.detail = "compare it with something, such as with == or >="
+		}
+	case operators.Index:
+		p.summary = fmt.Sprintf("%s cannot be read with [%s]", typeWords(m.args[0]), typeWords(m.args[1]))
+		p.detail = "a list is read with an integer, a map with a key"
+		if !strings.HasPrefix(m.args[0], "list") {
+			p.detail = orElse(dotted(args), p.detail)
+		}
+	case operators.Negate:
+		p.summary = fmt.Sprintf("- needs a number, and this is %s", typeWords(m.args[0]))
+		p.detail = "convert it, as with int(...) or double(...)"
+	case operators.Modulo:
+		p.summary = fmt.Sprintf("%% does not work between %s and %s", typeWords(m.args[0]), typeWords(m.args[1]))
+		p.detail = "both sides must be integers; int(...) cuts a number off"
+	default:
+		p.summary, p.detail = explainCall(m)
+	}
+	c.reportNode(at, e, p)
+}
+
+// dotted says how to read the member of an object that was asked for as if
+// the object were a map.
+func dotted(args []ast.Expr) string {
+	owner := path(args[0])
+	if owner == nil || args[1].Kind() != ast.LiteralKind {
+		return ""
+	}
+	name, ok := args[1].AsLiteral().(types.String)
+	if !ok {
+		return ""
+	}
+	member := string(name)
+	if tokens, mistake := gate(member); mistake != nil || len(tokens) != 2 || tokens[0].kind != tokenIdent {
+		member = "`" + member + "`"
+	}
+	return fmt.Sprintf("write %s.%s", strings.Join(owner, "."), member)
+}
+
+func explainCall(m mismatch) (summary, detail string) {
+	if sign := signOf(m.function); sign != "" {
+		return fmt.Sprintf("%s does not work between %s and %s", sign, typeWords(m.args[0]), typeWords(m.args[1])),
+			"both sides must be numbers, or for + both strings or both lists"
+	}
+	args := m.args
+	summary = m.function + "() "
+	if m.method {
+		summary += fmt.Sprintf("on %s ", typeWords(args[0]))
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return summary + "does not work without arguments", "the manual of the tool language says what it takes"
+	}
+	summary += "does not take "
+	for i, t := range args {
+		if i > 0 {
+			summary += ", "
+		}
+		summary += typeWords(t)
+	}
+	if m.function == "contains" && strings.HasPrefix(m.args[0], "list") {
+		return summary, foreign("includes")
+	}
+	if inner, ok := strings.CutPrefix(m.args[0], "optional_type("); ok && m.function == "orValue" {
+		return summary, fmt.Sprintf("what it answers otherwise must be %s, as the value is", typeWords(strings.TrimSuffix(inner, ")")))
+	}
+	return summary, "the manual of the tool language says what it takes"
+}
+
+// advise says how to write a literal so that it has the type want.
+func advise(e ast.Expr, want string) string {
+	if e.Kind() != ast.LiteralKind {
+		return ""
+	}
+	switch v := e.AsLiteral().(type) {
+	case types.String:
+		_, err := strconv.ParseFloat(string(v), 64)
+		switch want = notNull(want); {
+		case (want == "int" || want == "double") && err == nil:
+			return fmt.Sprintf("write %s without quotes", string(v))
+		case want == "bool" && (v == "true" || v == "false"):
+			return fmt.Sprintf("write %s without quotes", string(v))
+		}
+	case types.Int:
+		if notNull(want) == "string" {
+			return fmt.Sprintf("write %q, between quotes", strconv.FormatInt(int64(v), 10))
+		}
+	case types.Bool:
+		if notNull(want) == "string" {
+			return fmt.Sprintf("write \"%t\", between quotes", bool(v))
+		}
+	case types.Null:
+		return "it is never null; ask with has(...) whether it is there"
+	}
+	return ""
+}
