@@ -29,7 +29,7 @@ const (
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
 
 func TestNoConstructStallsTheCompiler(t *testing.T) {
-	sizes := []int{10, 100, 1_000, 10_000, 60_000, 1_000_000}
+	sizes := []int{10, 1_000, 10_000, 60_000} // the last is longer than a body may be
 	if long() {
 		sizes = []int{10, 30, 100, 300, 600, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000, 1_000_000}
 	}
@@ -80,9 +80,13 @@ func constructs(n int) map[string]string {
 	return bodies
 }
 
-// compileTime returns the least CPU time of three that a body takes, and the
-// summary of its first mistake.
+// compileTime returns the CPU time that a body takes, and the summary of its first
+// mistake. The time is the least of three, unless the first is good enough.
 func compileTime(src Source) (least time.Duration, refusal string) {
+	enough := compileBudget / 4
+	if long() {
+		enough = refuseBudget / 2
+	}
 	for range 3 {
 		began := cputime.Used()
 		p, list := Compile(src)
@@ -93,7 +97,7 @@ func compileTime(src Source) (least time.Duration, refusal string) {
 		if p == nil {
 			refusal = list[slices.IndexFunc(list, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })].Summary
 		}
-		if least < refuseBudget/2 {
+		if least < enough {
 			break
 		}
 	}
