@@ -84,6 +84,18 @@ need_postgres() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends postgresql
 }
 
+# racing: the packages that start goroutines, in their code or in their tests, and those
+# that test with a package for tests (statetest, mcptest) that does. In the others the race
+# detector finds nothing.
+racing() {
+  local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper
+  found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci .)
+  for helper in $(xargs -n 1 dirname <<<"$found" | grep 'test$' | sort -u); do
+    found+=$'\n'$(grep -rlF "\"github.com/mcpd/mcpd/${helper#./}\"" --include='*_test.go' --exclude-dir=testdata --exclude-dir=.ci .) || true
+  done
+  xargs -n 1 dirname <<<"$found" | sort -u
+}
+
 # fuzz SECONDS [PACKAGES]: each fuzz target for so long, four at a time with one worker
 # each. Coverage guides through PACKAGES, our own by default: go test -fuzz would link
 # each target and compile all dependencies anew, which took longer than the fuzzing.

@@ -63,33 +63,39 @@ var hclSweeps = []sweep{
 	{"interpolations", repeated(`"`, "${1}", `"`)}, {"directives", repeated(`"`, "%{ if true }", `"`)}, {"digits", repeated("1", "1", "")},
 }
 
-// sizes are how often constructs are repeated: what takes longest is left out with -short.
-func sizes() []int {
-	if testing.Short() {
-		return []int{10, 100, 1_000, 10_000}
+// sizes are how often constructs are repeated: all of them in the long run, else few, the largest
+// of which fill what may be that large.
+func sizes(largest int) []int {
+	switch {
+	case judging():
+		return []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
+	case testing.Short():
+		return []int{10, 1_000}
 	}
-	return []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
+	return []int{10, 1_000, largest}
 }
 
 // TestNoToolFileOfAnySizeEndsTheProcess loads every construct in every
 // language of a tool file, nested or repeated up to a million times: a snapshot
 // or diagnostics inside the file, never anything else.
 func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
+	const body, file = 60_000, 250_000 // bytes, which are about as many as there may be
 	kinds := []struct {
-		name   string
-		sweeps []sweep
-		file   func(code string) string
+		name    string
+		largest int
+		sweeps  []sweep
+		file    func(code string) string
 	}{
-		{"js", jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<JS\nreturn " + code + "\nJS\n}\n" }},
-		{"ts", jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<TS\nreturn " + code + "\nTS\n}\n" }},
-		{"cel", celSweeps, func(code string) string {
+		{"js", body, jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<JS\nreturn " + code + "\nJS\n}\n" }},
+		{"ts", body, jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<TS\nreturn " + code + "\nTS\n}\n" }},
+		{"cel", body, celSweeps, func(code string) string {
 			return "tool \"t\" {\n  run = <<JS\nreturn 1\nJS\n}\npolicy \"p\" {\n  allow = <<CEL\n" + code + "\nCEL\n  reason = \"no\"\n}\n"
 		}},
-		{"hcl", hclSweeps, func(code string) string {
+		{"hcl", file, hclSweeps, func(code string) string {
 			return "tool \"t\" {\n  title = " + code + "\n  run = <<JS\nreturn 1\nJS\n}\n"
 		}},
-		{"hcl local", hclSweeps, func(code string) string { return "locals {\n  x = " + code + "\n}\n" }},
-		{"hcl blocks", []sweep{
+		{"hcl local", file, hclSweeps, func(code string) string { return "locals {\n  x = " + code + "\n}\n" }},
+		{"hcl blocks", file, []sweep{
 			{"blocks", repeated("", "tool \"t\" {\n", "")}, {"labels", repeated("tool", ` "a"`, " {}")}, {"inputs", func(n int) string {
 				return "tool \"t\" {\n" + strings.Repeat("input \"a\" {\ntype = string\n}\n", n) + "}\n"
 			}},
@@ -113,7 +119,7 @@ func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
 				t.Parallel()
 			}
 			for _, construct := range kind.sweeps {
-				for _, n := range sizes() {
+				for _, n := range sizes(kind.largest) {
 					name, text := fmt.Sprintf("%s × %d", construct.name, n), kind.file(construct.write(n))
 					judge(t, name, func() (refused bool) { return loadSwept(t, name, text) })
 				}
@@ -203,7 +209,7 @@ policy "looks" {
 		}},
 		{"equal members", repeated(`{"a":1`, `,"a":1`, "}")}, {"invalid UTF-8", repeated(`"`, "\xff", `"`)}, {"trailing", repeated("1", " 1", "")},
 	} {
-		for _, n := range sizes() {
+		for _, n := range sizes(1_000_000) {
 			name := fmt.Sprintf("%s × %d", construct.name, n)
 			raw := []byte(`{"value":` + construct.write(n) + `}`)
 			judge(t, name, func() (refused bool) { return sendSwept(t, s, name, raw) })

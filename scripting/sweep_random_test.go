@@ -12,9 +12,12 @@ import (
 // way that found the exponential corners of both parsers.
 func TestNoCombinationStallsTheCompiler(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	rounds := 3000
-	if testing.Short() || raceDetector {
-		rounds = 300
+	rounds := 500
+	switch {
+	case long():
+		rounds = 3000
+	case testing.Short() || raceDetector:
+		rounds = 100
 	}
 	for range rounds {
 		body := combination(random)

@@ -48,7 +48,7 @@ func writeUntilKilled(path string) int {
 // TestNoKillLosesAnAcknowledgedRecord kills a process that writes, over and
 // over: 1,000 times with MCPD_LONG.
 func TestNoKillLosesAnAcknowledgedRecord(t *testing.T) {
-	kills := 50
+	kills := 25
 	switch {
 	case os.Getenv("MCPD_LONG") != "":
 		kills = 1000

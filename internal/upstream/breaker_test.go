@@ -190,6 +190,7 @@ func TestAnswersThatAreTooLongSayThatTheServerLives(t *testing.T) {
 }
 
 func TestCallsOfAServerThatFailsAreRefusedUntilItIsReachedAgain(t *testing.T) {
+	t.Parallel()
 	place, end := broken(t, faults["a failure of the server"].answer)
 	defer end()
 	f, listed := fleet(t)

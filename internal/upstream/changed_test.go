@@ -58,6 +58,7 @@ func lengths(l *upstream.Listing) map[string]int {
 }
 
 func TestAListOfAnyKindThatChangesIsReadAgain(t *testing.T) {
+	t.Parallel()
 	for way, row := range map[string]struct {
 		handler func(func(*http.Request) *mcp.Server) http.Handler // nil is a program
 		modern  bool

@@ -11,6 +11,7 @@ import (
 )
 
 func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		"crash": "the program has ended: exit status 3", "late": "the program has ended: exit status 4; its last words: its last word",
 		"dies": "the program has ended: exit status 137 (killed)", "shuts": "the program has closed its output",
@@ -18,6 +19,7 @@ func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
 		"reasons": "the program has closed its output; its last words: out of paper",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o, log := options(t)
 			o.Redact = strings.NewReplacer("hunter2", "[secret:key]").Replace
 			_, err := upstream.Dial(t.Context(), program(t, name), o)
@@ -46,6 +48,7 @@ func TestAServerThatIsItsOwnUpstreamEnds(t *testing.T) {
 }
 
 func TestTheOperatorIsToldWhatAProgramSaysThatIsNotReadyInTime(t *testing.T) {
+	t.Parallel()
 	o, log := options(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)

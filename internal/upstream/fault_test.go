@@ -163,6 +163,7 @@ func TestAnAnswerThatFailsCostsItsCallAlone(t *testing.T) {
 }
 
 func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +182,7 @@ func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
 		"deaf":       program(t, "deaf"),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o, _ := options(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			if name == "hangs" || name == "mute" || name == "deaf" {

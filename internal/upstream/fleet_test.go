@@ -61,6 +61,7 @@ func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 }
 
 func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/server"
 	f, listed := fleet(t)
 	f.Keep([]upstream.Place{{Name: "late", Command: []string{path, "lab"}}})
@@ -78,6 +79,7 @@ func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
 }
 
 func TestAListThatChangesIsReadAgain(t *testing.T) {
+	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			if way == "stateless" || way == "json" {

@@ -74,6 +74,7 @@ func (f flood) at(t *testing.T) (upstream.Place, upstream.Options) {
 }
 
 func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
+	t.Parallel()
 	const size = 3 << 20
 	pages := 0
 	place, o := flood{tools: func(id, _ string) (kind, text string) {

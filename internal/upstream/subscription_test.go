@@ -123,6 +123,7 @@ func TestASubscriptionEndsWithWhoWantsIt(t *testing.T) {
 }
 
 func TestAServerThatIsReachedAgainIsSubscribedAtAgain(t *testing.T) {
+	t.Parallel()
 	subscribed := make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, nobody) {
 		t.Run(way, func(t *testing.T) {
@@ -138,6 +139,7 @@ func TestAServerThatIsReachedAgainIsSubscribedAtAgain(t *testing.T) {
 }
 
 func TestAServerIsSubscribedAtToSoManyResources(t *testing.T) {
+	t.Parallel()
 	subscribed := make(chan string, 2000)
 	f, _, _ := following(t, upstream.Place{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})
 	for i := range 1001 {

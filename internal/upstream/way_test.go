@@ -100,6 +100,7 @@ func TestAServerIsLookedForOnlyWhereItIsNotKnownToBe(t *testing.T) {
 }
 
 func TestAServerIsLookedForFirstWhereItWas(t *testing.T) {
+	t.Parallel()
 	s := at(t, "/sse", upstream.Events, 404)
 	f, listed := fleet(t)
 	f.Keep([]upstream.Place{{Name: "x", URL: s.URL}})
