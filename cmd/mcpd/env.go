@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,6 +23,8 @@ import (
 
 // env is the outside world as the verbs see it.
 type env struct {
+	// dir is the working directory, empty for that of the process.
+	dir            string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	// lookup and environ read the environment.
@@ -53,6 +56,17 @@ type env struct {
 	disk disk
 	// program finds a program by its path or, where that has no slash, in PATH.
 	program func(name string) error
+	// libraryLog sets where package log, to which libraries write, sends its lines.
+	libraryLog func(io.Writer)
+}
+
+// at returns a path that a user typed as a path that this process can open: a
+// relative one begins in the working directory of the verb.
+func (e env) at(name string) string {
+	if e.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(e.dir, name)
 }
 
 // disk is what fmt, init and compose need of the file system.
@@ -93,6 +107,10 @@ func processEnv() env {
 	e.program = func(name string) error {
 		_, err := exec.LookPath(name)
 		return err
+	}
+	e.libraryLog = func(w io.Writer) {
+		log.SetFlags(0)
+		log.SetOutput(w)
 	}
 	e.self, e.name = self(), os.Args[0]
 	e.beginLate = func() { timerslack.Again(os.Args, started) }
