@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcpd/mcpd/internal/systemd"
+	"github.com/mcpd/mcpd/scripting/worker"
 )
 
 // cmdMcpd runs a verb in this process, with the folder and the environment of the
@@ -101,6 +102,7 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 	e.stdin = strings.NewReader("")
 	e.colour, e.screen, e.typed = false, false, false
 	e.disk = e.disk.in(dir)
+	e.probe = func(context.Context, string, ...string) (worker.Report, error) { return probed() }
 	e.beginLate = func() {}
 	e.signals = func() (context.Context, <-chan os.Signal, func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -109,6 +111,13 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 	e.libraryLog = func(io.Writer) {}
 	return e, err
 }
+
+// probed is what confines the processes of bodies, which is the same for all verbs.
+var probed = sync.OnceValues(func() (worker.Report, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return worker.Probe(ctx, self(), "mcpd", workerVerb)
+})
 
 // setsVariable finds the variables that a script sets.
 var setsVariable = regexp.MustCompile(`(?m)^env '?([A-Za-z_0-9]+)=`)

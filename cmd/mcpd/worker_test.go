@@ -101,7 +101,7 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
 			tellConfinement("bodies", test.report, slog.New(slog.NewTextHandler(&log, nil)))
-			if !regexp.MustCompile(`\A(?:time=\S+ )?`+test.want+`\n?\z`).MatchString(log.String()) {
+			if !regexp.MustCompile(`\A(?:time=\S+ )?` + test.want + `\n?\z`).MatchString(log.String()) {
 				t.Errorf("logged %q, want %q", log.String(), test.want)
 			}
 		})
