@@ -85,6 +85,7 @@ var layout = map[string][]string{
 	"internal/codemode":        {"diag", "internal/clip", "scripting"},
 	"internal/watch":           {},
 	"internal/compose":         {"internal/container", "internal/yaml"},
+	"internal/compose/samples": {"internal/compose"},
 	"internal/container":       {},
 	"internal/deployment":      {"diag", "internal/compose", "internal/container", "internal/grant", "internal/hclfile", "internal/lockfile", "internal/power", "internal/source"},
 	"internal/control":         {"internal/jsongate", "internal/transport/gate"},
@@ -138,14 +139,13 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests alone may import, wherever they stand.
-var testKits = []string{"internal/apikey/keytest", "internal/authn/idptest", "internal/authn/certtest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "examples/exampletest"}
+var testKits = []string{"internal/apikey/keytest", "internal/authn/idptest", "internal/authn/certtest", "internal/cputime/cputest", "internal/mcp/mcptest", "internal/state/statetest", "internal/compose/samples", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{
 	"github.com/google/go-cmp", "go.uber.org/goleak",
 	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket",
-	"github.com/compose-spec/compose-go", "k8s.io/", "sigs.k8s.io/yaml",
 }
 
 // TestImportsFollowTheLayout reads every Go file itself rather than asking the

@@ -61,7 +61,7 @@ func (x *auditExport) run(e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	strange, err := audit.Export(e.text(), path, audit.Format(x.format), audit.Span{Since: since, Until: until})
+	strange, err := audit.Export(e.text(), e.at(path), audit.Format(x.format), audit.Span{Since: since, Until: until})
 	if err != nil {
 		return unread(path, err)
 	}

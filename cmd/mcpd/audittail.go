@@ -54,14 +54,14 @@ func (t *auditTail) run(e env, args []string) error {
 		return err
 	}
 	if t.unanswered {
-		if err := audit.Unanswered(path, t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
+		if err := audit.Unanswered(e.at(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
 			return unread(path, err)
 		}
 		return nil
 	}
 	// Where nothing is to be printed, the last record is still what others follow.
 	var last []*audit.Line
-	if err := audit.Tail(path, max(t.lines, 1), func(l *audit.Line) error {
+	if err := audit.Tail(e.at(path), max(t.lines, 1), func(l *audit.Line) error {
 		last = append(last, l)
 		return nil
 	}); err != nil {
@@ -81,7 +81,7 @@ func (t *auditTail) run(e env, args []string) error {
 	}
 	ctx, _, stop := e.signals()
 	defer stop()
-	return audit.Follow(ctx, path, seen, func(l *audit.Line) error { return t.print(e.text(), l) })
+	return audit.Follow(ctx, e.at(path), seen, func(l *audit.Line) error { return t.print(e.text(), l) })
 }
 
 // print prints one record.

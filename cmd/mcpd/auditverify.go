@@ -38,7 +38,7 @@ func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	report, err := audit.Verify(path, nil)
+	report, err := audit.Verify(e.at(path), nil)
 	if err != nil {
 		return unread(path, err)
 	}

@@ -87,6 +87,7 @@ func addKey(t *testing.T, dir, principal string) apikey.Key {
 // TestStrangersReachNoServerWithoutAuthenticationAndTLS has a server listen on all
 // addresses without either.
 func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
+	t.Parallel()
 	program := buildDaemon(t)
 	for name, config := range map[string]string{
 		"nothing": "", "authentication": keysBlock, "TLS": tlsBlock,
@@ -108,6 +109,7 @@ func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 // TestNoReloadTakesAuthenticationAwayFromStrangers: a reload without the block leaves
 // those from before in force.
 func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t, keysBlock+tlsBlock)
 	trusted := writeCertificate(t, dir)
 	key := addKey(t, dir, "ada")
@@ -154,6 +156,7 @@ func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 // TestNoReloadOpensAnAddressThatStrangersReach, although the operator does without TLS
 // there: who has to prove who they are has to as long as the server runs.
 func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t, keysBlock)
 	addKey(t, dir, "ada")
 	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--listen", "0.0.0.0:0", "--insecure-listen"})
@@ -183,6 +186,7 @@ func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
 
 // TestUsersOfTheMachineAreTheirOwnPrincipals on a socket, and others are not let in.
 func TestUsersOfTheMachineAreTheirOwnPrincipals(t *testing.T) {
+	t.Parallel()
 	if !knowsPeers {
 		t.Skip("SKIPPED: the users of a socket are not known on this system")
 	}

@@ -128,6 +128,7 @@ func (g *guarded) wantWritten(id string, want ...string) {
 // TestOpenConnectionsEndWithTheKeyThatOpenedThem: as soon as anything is to be said on
 // them, in either direction. The audit log tells of the key.
 func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
+	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "ci", Principal: "ci"})
 	g.until(http.StatusOK, bearer(key))
@@ -145,6 +146,7 @@ func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
 
 // TestOpenConnectionsEndWhenCredentialsAreDemanded, which they were opened without.
 func TestOpenConnectionsEndWhenCredentialsAreDemanded(t *testing.T) {
+	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	file := filepath.Join(filepath.Dir(g.keys), "mcpd.hcl")
 	demanding, err := os.ReadFile(file)

@@ -46,6 +46,7 @@ const telling = `tool "tells" {
 // TestNoCredentialOfACallerGoesOut: what a client proves itself by reaches no server that
 // a tool asks, neither by what the tool knows nor by the request.
 func TestNoCredentialOfACallerGoesOut(t *testing.T) {
+	t.Parallel()
 	signer := idptest.NewKey("k1", "ES256")
 	g := serveGuarded(t, signer)
 	var mu sync.Mutex

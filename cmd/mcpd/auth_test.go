@@ -49,7 +49,7 @@ func serveGuardedWith(t *testing.T, more string, signers ...*idptest.Key) *guard
 		}
 	}
 	var err error
-	if g.daemon, err = startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory"}); err != nil {
+	if g.daemon, err = startDaemon(buildDaemon(t), dir, append(os.Environ(), "MCPD_TEST_SECRET=of-the-block"), []string{"--state", "memory"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.kill)
@@ -134,6 +134,7 @@ func bearer(text string) http.Header { return http.Header{"Authorization": {"Bea
 // TestNoRouteLetsInWhoProvesNothing: every way to prove who calls, in every way in which
 // it may be wrong, on every route. What is right gets in on all of them.
 func TestNoRouteLetsInWhoProvesNothing(t *testing.T) {
+	t.Parallel()
 	signer, stranger := idptest.NewKey("k1", "RS256"), idptest.NewKey("k2", "RS256")
 	g := serveGuarded(t, signer)
 	token := func(k *idptest.Key, changed map[string]any) string {
@@ -207,6 +208,7 @@ func query(path string) string {
 // TestWhoMayEnterIsToldWhereToAsk: the metadata of the server is open to everybody, and
 // so are the probes, which tell strangers no lines of files.
 func TestWhoMayEnterIsToldWhereToAsk(t *testing.T) {
+	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	_, header := g.enters(routes[0], http.Header{})
 	const where = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
@@ -230,6 +232,7 @@ func TestWhoMayEnterIsToldWhereToAsk(t *testing.T) {
 // TestABoundCredentialIsThatAgent, verified, and who claims to be another with it is
 // refused on every wire.
 func TestABoundCredentialIsThatAgent(t *testing.T) {
+	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "bot", Principal: "ci", Agent: "bot-7"})
 	g.until(http.StatusOK, bearer(key))
@@ -268,6 +271,7 @@ func TestABoundCredentialIsThatAgent(t *testing.T) {
 
 // TestMetricsAreForWhoMayWatch, as they name the tools of all and count what all do.
 func TestMetricsAreForWhoMayWatch(t *testing.T) {
+	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	plain, watcher := g.add(apikey.Record{Name: "a", Principal: "a"}), g.add(apikey.Record{Name: "w", Principal: "w", Scopes: []string{"mcpd:metrics"}})
 	g.until(http.StatusOK, bearer(watcher))

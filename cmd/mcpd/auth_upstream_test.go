@@ -124,7 +124,7 @@ func (p proof) RoundTrip(r *http.Request) (*http.Response, error) {
 // server behind this one, of either era, in nothing that the client has it asked: neither
 // in a header nor in an address nor in a body.
 func TestNoCredentialOfACallerGoesToAnUpstream(t *testing.T) {
-	t.Setenv("MCPD_TEST_SECRET", "of-the-block")
+	t.Parallel()
 	scribes := []*scribe{newScribe(t, "sessions", nil), newScribe(t, "stateless", &mcp.StreamableHTTPOptions{Stateless: true})}
 	signer := idptest.NewKey("k1", "ES256")
 	more := "secret \"own\" {\n  env = \"MCPD_TEST_SECRET\"\n}\ncodeact {}\n"

@@ -13,6 +13,7 @@ import (
 // TestAFolderThatCannotBeReadIsTold starts mcpd as a user who may not read the
 // tools.
 func TestAFolderThatCannotBeReadIsTold(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Chmod(filepath.Join(s.dir, "tools.d"), 0)); err != nil {
 		t.Fatal(err)

@@ -47,18 +47,21 @@ func (s sandbox) env(more ...string) []string {
 	return append(append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(s.dir, "state")), more...)
 }
 
-// run runs mcpd in the sandbox.
+// run runs mcpd in the sandbox: a verb in this process, and a server in one of its own.
 func (s sandbox) run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command("mcpd", args...)
-	var out, errs bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env(env...), &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+	if args[0] == "serve" {
+		cmd := exec.Command("mcpd", args...)
+		var out, errs bytes.Buffer
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env(env...), &out, &errs
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	return inProcess(t, s.dir, s.env(env...), args...)
 }
 
 // holds lists the files of the sandbox.
@@ -131,13 +134,15 @@ var badStarts = map[string]struct {
 
 // TestABadStartSaysWhyAndLeavesNothing starts mcpd in every way that fails.
 func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	for name, start := range badStarts {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			if start.file != "" {
 				s.write(t, start.file, start.text)
@@ -186,6 +191,7 @@ var badEdits = []struct{ file, text, health string }{
 // TestABadEditLeavesTheOldStateServing makes every edit to one server, which is
 // asked for a reload, for a call and how it is.
 func TestABadEditLeavesTheOldStateServing(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write(t, "mcpd.hcl", "reload { watch = false }\n")
 	program, err := exec.LookPath("mcpd")

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -22,22 +21,20 @@ import (
 // TestNobodySeesASecret sends 50 and more canaries down every path, and looks for
 // each, in many forms, in everything that can be seen of a server from outside.
 func TestNobodySeesASecret(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("mcpd")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, executor := range []string{executorWorker, executorInline} {
 		t.Run(executor, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, executor)
 			if len(s.all) < 50 {
 				t.Errorf("only %d canaries", len(s.all))
 			}
 			s.serve(t, program, executor)
-			verbs, err := verbProgram(program)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.byHand(t, verbs, executor)
+			s.byHand(t, executor)
 			s.overStdio(t, program, executor)
 			s.seeFiles(t, s.state)
 			s.seeAudit(t, executor)
@@ -211,18 +208,14 @@ func (s *scene) calls() []string {
 
 // byHand does what an operator does on the command line, with the files as they
 // are and with those that have a mistake. Verbs know no executor: they run beside one.
-func (s *scene) byHand(t *testing.T, program, executor string) {
+func (s *scene) byHand(t *testing.T, executor string) {
 	t.Helper()
 	run := func(arguments ...string) {
-		cmd := exec.CommandContext(t.Context(), program, arguments...)
-		cmd.Dir, cmd.Env = s.dir, s.environment()
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		_ = cmd.Run() // most calls fail
-		if out.Len() == 0 {
+		_, stdout, stderr := inProcess(t, s.dir, s.environment(), arguments...) // most calls fail
+		if stdout+stderr == "" {
 			t.Errorf("mcpd %v says nothing", arguments)
 		}
-		s.see("mcpd "+strings.Join(arguments, " "), out.String())
+		s.see("mcpd "+strings.Join(arguments, " "), stdout+stderr)
 	}
 	for _, arguments := range [][]string{{"check"}, {"check", "--json"}, {"fmt", "--check", filepath.Join(s.dir, "mcpd.hcl")}, {"list"}, {"call", "echo_env"}} {
 		run(arguments...)

@@ -14,6 +14,7 @@ import (
 // its user, over a stream of the newest revision and over one of the oldest, while bodies
 // run in processes of their own.
 func TestCodeRunsInProcessesAndAsksInAllEras(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"mcpd.hcl": "codeact {\n  timeout = \"20s\"\n}\n",

@@ -87,7 +87,7 @@ func (c *composition) run(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	lock, err := c.lock(&d)
+	lock, err := c.lock(e, &d)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 
 // lock gives the deployment the file of what was accepted of upstreams, if there is
 // one, and returns what it says.
-func (c *composition) lock(d *compose.Deployment) (*lockfile.Lock, error) {
-	read := source.ReadLock(c.lockPath())
+func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
+	read := source.ReadLock(e.at(c.lockPath()))
 	if err := read.Problems.Err(); err != nil {
 		return nil, findings("%v", err)
 	}
@@ -185,13 +185,13 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 		}
 		d.Env = append(d.Env, compose.Variable{Name: name, Value: value})
 	}
-	if d.Config, d.Tools, err = c.places(); err != nil {
+	if d.Config, d.Tools, err = c.places(e); err != nil {
 		return d, err
 	}
 	if d.ConfigText, err = e.disk.readFile(c.config); err != nil {
 		return d, usage("cannot read the operator's file: %v", err)
 	}
-	if d.ToolFiles, err = deployment.Tools(engine.Dir(c.tools)); err != nil {
+	if d.ToolFiles, err = deployment.Tools(engine.Dir(e.at(c.tools))); err != nil {
 		return d, findings("%v", err)
 	}
 	return d, nil
@@ -241,14 +241,14 @@ func (c *composition) limits() (compose.Limits, error) {
 
 // places returns where the operator's file and the tools are, seen from the folder of
 // docker-compose.yml.
-func (c *composition) places() (config, tools string, err error) {
-	out, err := filepath.Abs(c.out)
+func (c *composition) places(e env) (config, tools string, err error) {
+	out, err := filepath.Abs(e.at(c.out))
 	if err != nil {
 		return "", "", findings("%v", err)
 	}
 	var seen [2]string
 	for i, name := range []string{c.config, c.tools} {
-		if name, err = filepath.Abs(name); err == nil {
+		if name, err = filepath.Abs(e.at(name)); err == nil {
 			name, err = filepath.Rel(out, name)
 		}
 		if err != nil {

@@ -43,6 +43,7 @@ type holder struct {
 	behind    *daemon // or nil
 	listeners map[string]*listener
 	manager   *manager
+	variables []string // that the script sets
 }
 
 type holderKey struct{}
@@ -260,8 +261,12 @@ func cmdPost(ts *testscript.TestScript, _ bool, args []string) {
 // removes it.
 var built string
 
-// build builds it, once for all tests: linking takes seconds. It is built as releases are.
+// build returns the path of an mcpd that is built as releases are, once for all tests.
+// Without cgo that is this binary: linking another one takes seconds.
 var build = sync.OnceValues(func() (program string, err error) {
+	if !withCgo {
+		return exec.LookPath("mcpd")
+	}
 	if built, err = os.MkdirTemp("", "mcpd-test"); err != nil {
 		return "", err
 	}

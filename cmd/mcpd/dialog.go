@@ -24,9 +24,10 @@ const maxTyped = 1 << 20
 type dialog struct {
 	in  *bufio.Reader
 	out io.Writer
+	dir string // the current folder
 }
 
-func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr} }
+func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr, e.at(".")} }
 
 // errOver says that the person has ended the input.
 var errOver = errors.New("the input has ended")
@@ -239,7 +240,7 @@ func messageText(content json.RawMessage) string {
 
 // roots lets the call know the current folder, or nothing.
 func (d *dialog) roots(r engine.AskRequest) (json.RawMessage, error) {
-	folder, err := filepath.Abs(".")
+	folder, err := filepath.Abs(d.dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the current folder: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 // TestCall_atATerminal approves a call at a terminal.
 func TestCall_atATerminal(t *testing.T) {
+	t.Parallel()
 	program, dir := buildDaemon(t), t.TempDir()
 	const text = `
 tool "wipe" { run = "return 'wiped';" }

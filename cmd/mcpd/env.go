@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,10 +19,13 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/systemd"
 	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/scripting/worker"
 )
 
 // env is the outside world as the verbs see it.
 type env struct {
+	// dir is the working directory, empty for that of the process.
+	dir            string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	// lookup and environ read the environment.
@@ -53,6 +57,19 @@ type env struct {
 	disk disk
 	// program finds a program by its path or, where that has no slash, in PATH.
 	program func(name string) error
+	// probe asks a process that runs bodies what confines it.
+	probe func(ctx context.Context, path string, argv ...string) (worker.Report, error)
+	// libraryLog sets where package log, to which libraries write, sends its lines.
+	libraryLog func(io.Writer)
+}
+
+// at returns a path that a user typed as a path that this process can open: a
+// relative one begins in the working directory of the verb.
+func (e env) at(name string) string {
+	if e.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(e.dir, name)
 }
 
 // disk is what fmt, init and compose need of the file system.
@@ -84,7 +101,7 @@ func processEnv() env {
 		screen:  term.IsTerminal(int(os.Stdout.Fd())),
 		typed:   term.IsTerminal(int(os.Stdin.Fd())),
 		signals: processSignals, manager: manager, pid: os.Getpid(),
-		now: time.Now,
+		now: time.Now, probe: worker.Probe,
 		disk: disk{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
@@ -93,6 +110,10 @@ func processEnv() env {
 	e.program = func(name string) error {
 		_, err := exec.LookPath(name)
 		return err
+	}
+	e.libraryLog = func(w io.Writer) {
+		log.SetFlags(0)
+		log.SetOutput(w)
 	}
 	e.self, e.name = self(), os.Args[0]
 	e.beginLate = func() { timerslack.Again(os.Args, started) }

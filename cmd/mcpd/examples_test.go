@@ -12,6 +12,7 @@ import (
 // The tests of the examples run their bodies in this process; here the verb test
 // runs them in processes of their own, as mcpd serve does.
 func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	e := processEnv()
 	e.name = "mcpd"
 	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.DiscardHandler))

@@ -84,12 +84,12 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	}
 	o.Name, o.Version = "mcpd", version()
 	if o.Tools == nil && missing == nil {
-		o.Tools = engine.Dir(f.tools)
+		o.Tools = engine.Dir(e.at(f.tools))
 	}
 	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
-	o.Config, o.ConfigPath = engine.Dir(filepath.Dir(f.config)), filepath.ToSlash(filepath.Clean(f.config))
+	o.Config, o.ConfigPath = engine.Dir(e.at(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
-	o.Unaudited, o.LockPath, o.LockFixed = !f.serving, f.lockPath(), !f.serving
+	o.Unaudited, o.LockPath, o.LockFixed = !f.serving, e.at(f.lockPath()), !f.serving
 	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
 	return engine.New(o)
 }

@@ -107,6 +107,7 @@ func (k *killing) once(t *testing.T, number, after int) {
 // moment of its work, over and over: 1,000 times with MCPD_LONG. What its callers were
 // answered stands in the log, and what its tools asked others stood there before.
 func TestNoKillOfAServerLosesACall(t *testing.T) {
+	t.Parallel()
 	kills := 5
 	if os.Getenv("MCPD_LONG") != "" {
 		kills = 1000

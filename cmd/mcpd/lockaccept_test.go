@@ -11,6 +11,7 @@ import (
 )
 
 func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
+	t.Parallel()
 	described := func(text string) lockfile.Tool {
 		said, err := json.Marshal(text)
 		if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"log"
 	"log/slog"
 	"slices"
 	"strings"
@@ -54,8 +53,7 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	}
 	logger = l.veil.Logger(logger)
 	// What libraries write goes the same way, and without what it quotes.
-	log.SetFlags(0)
-	log.SetOutput(strays{logger})
+	e.libraryLog(strays{logger})
 	return logger, nil
 }
 

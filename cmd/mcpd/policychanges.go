@@ -158,7 +158,7 @@ func logAt(e env, path string) (string, error) {
 	if err != nil || !info.IsDir() {
 		return path, nil // a log whose youngest file was put aside has none of its own name
 	}
-	logs, err := audit.In(path)
+	logs, err := audit.In(e.at(path))
 	switch {
 	case err != nil:
 		return "", usage("%v", err)

@@ -82,7 +82,7 @@ func (x *policyReplay) run(ctx context.Context, e env, path string) error {
 	if err := x.files.load(ctx, e, s, x.asJSON); err != nil {
 		return untold(err)
 	}
-	last, err := x.verified(path)
+	last, err := x.verified(e, path)
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func (x *policyReplay) span() (s audit.Span, err error) {
 }
 
 // verified returns the number of the last record of a log that nobody has changed.
-func (x *policyReplay) verified(path string) (last uint64, err error) {
+func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 	if x.unverified {
 		return 0, nil
 	}
-	report, err := audit.Verify(path, nil)
+	report, err := audit.Verify(e.at(path), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, unread(path, err)
 	}
@@ -119,7 +119,7 @@ func (x *policyReplay) verified(path string) (last uint64, err error) {
 func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.Span) error {
 	r := &replay.Replay{Judge: s.Explain}
 	out := changesPrinter(e, x.asJSON)
-	strange, err := audit.Calls(path, last, func(c *audit.Call) error {
+	strange, err := audit.Calls(e.at(path), last, func(c *audit.Call) error {
 		if !span.Holds(c.Began) {
 			return nil
 		}

@@ -124,6 +124,7 @@ func ending(r engine.Result) engine.Verdict {
 // TestAReplayTellsHowCallsWouldHaveEnded has a server write down calls, replays them with
 // other policies, and makes the same calls with these.
 func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 4))
 	var all replay.Counts
 	for round := range 40 {

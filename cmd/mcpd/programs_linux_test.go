@@ -15,6 +15,7 @@ import (
 // TestAProgramWaitsForProcessesNoLongerThanItMay: a call that has ended goes while the first
 // process is still on its way.
 func TestAProgramWaitsForProcessesNoLongerThanItMay(t *testing.T) {
+	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	e := processEnv()
 	e.self, e.name = filepath.Join(t.TempDir(), "mcpd"), "mcpd"

@@ -24,12 +24,14 @@ var update = flag.Bool("update", false, "rewrite the outputs in README.md and th
 // block shows. A file that is written while mcpd serves is waited for. The
 // default port is replaced by a free one.
 func TestPagesShowWhatHappens(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: what the pages run is built without the race detector")
 	}
 	program := buildDaemon(t)
 	for _, page := range []string{"../../README.md", "../../docs/cli.md", "../../docs/operations.md", "../../docs/pins.md", "../../docs/deployment.md", "../../docs/upstreams.md", "../../docs/code-mode.md"} {
 		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
 			r := &reader{dir: t.TempDir(), program: program}
 			r.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			t.Cleanup(func() { r.daemon.kill() })

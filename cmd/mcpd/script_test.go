@@ -1,31 +1,64 @@
 package main
 
 import (
+	"log"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// commands are what this binary is when it is started by one of these names.
+var commands = map[string]func(){"mcpd": main, "curl": curl}
+
 func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){"mcpd": main, "curl": curl})
+	if program, ok := commands[filepath.Base(os.Args[0])]; ok {
+		program()
+		os.Exit(0)
+	}
+	time.Local = time.UTC // as main has it
+	os.Exit(runTests(m))
 }
 
-// tests are all tests of the package.
-type tests struct{ *testing.M }
-
-// Run runs them, and leaves nothing that they share behind.
-func (all tests) Run() int {
-	defer func() { _ = os.RemoveAll(built) }() // nothing, if nobody wanted it: RemoveAll("") does nothing
-	return all.M.Run()
+// runTests runs all tests, with the commands in PATH, and leaves nothing behind.
+func runTests(m *testing.M) int {
+	folder, err := installCommands()
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(built) }() // nothing, if no test wanted it: RemoveAll("") does nothing
+	return m.Run()
 }
 
-// TestScripts runs every scenario of testdata/script against the real binary.
-// Beside testscript's own commands there are
+// installCommands makes a folder with the commands and puts it first in PATH.
+func installCommands() (folder string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if folder, err = os.MkdirTemp("", "mcpd-commands"); err != nil {
+		return "", err
+	}
+	for name := range commands {
+		if err := os.Symlink(self, filepath.Join(folder, name)); err != nil {
+			return "", err
+		}
+	}
+	return folder, os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
+}
+
+// TestScripts runs every scenario of testdata/script. Verbs run in this process,
+// and what has to be a process in one of the same binary. Beside testscript's own
+// commands there are
 //
+//	mcpd args...          runs a verb in this process; exec mcpd runs it in one of its own
+//	code args...          the same, for any exit code: prints both streams, then code=N
 //	serve [flags...]      starts mcpd serve on a free port; $URL is where it listens
 //	behind                leaves that running, at $BEHIND, when another one is served
 //	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
@@ -48,11 +81,17 @@ func (all tests) Run() int {
 //	told MESSAGE...       wants the next messages to it to be these, but for signs of life
 //	talk FILE [flags...]  plays a conversation with mcpd serve --stdio, and prints it as it went
 //	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
-func TestScripts(t *testing.T) { runScripts(t, "../../testdata/script") }
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "../../testdata/script")
+}
 
 // TestSeeds runs every scenario of testdata/seeds: the examples of the documents that mcpd
 // grew from. Each names its document and section.
-func TestSeeds(t *testing.T) { runScripts(t, "../../testdata/seeds") }
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "../../testdata/seeds")
+}
 
 func runScripts(t *testing.T, dir string) {
 	shipped, err := filepath.Abs("../..")
@@ -66,6 +105,9 @@ func runScripts(t *testing.T, dir string) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
 			h := &holder{}
+			if h.variables, err = variablesOf(filepath.Join(dir, filepath.Base(e.WorkDir)[len("script-"):]+".txtar")); err != nil {
+				return err
+			}
 			e.Values[holderKey{}] = h
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
@@ -74,6 +116,8 @@ func runScripts(t *testing.T, dir string) {
 			return verbs(e)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"mcpd":     cmdMcpd,
+			"code":     cmdCode,
 			"audited":  cmdAudited,
 			"serve":    cmdServe,
 			"behind":   cmdBehind,

@@ -15,6 +15,7 @@ import (
 // official Go SDK, over Streamable HTTP and over stdio, while a file is edited:
 // each edit is announced, and the next call runs it.
 func TestTheGoSDKSeesEditsUnderneath(t *testing.T) {
+	t.Parallel()
 	program := buildDaemon(t)
 	for name, connect := range map[string]func(t *testing.T, tools string) mcp.Transport{
 		"streamable": func(t *testing.T, tools string) mcp.Transport {

@@ -101,6 +101,7 @@ func hold(r *http.Request, until <-chan struct{}) {
 // call on each transport in flight. The process ends the streams, answers the
 // calls, runs their hooks, and exits with 0, as it does within the grace period only.
 func TestSIGTERMLetsEveryClientEndInPeace(t *testing.T) {
+	t.Parallel()
 	site := newOutside(t)
 	d := startWith(t, fmt.Sprintf(flushedTools, strings.TrimPrefix(site.URL, "http://")), "--grace", "20s")
 

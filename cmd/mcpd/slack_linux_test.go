@@ -13,6 +13,7 @@ import (
 // TestAServerWakesSeldom looks at each thread of a running server: those that the runtime
 // of Go begins before any code of ours are among them.
 func TestAServerWakesSeldom(t *testing.T) {
+	t.Parallel()
 	usual := slackOf(t, os.Getpid())
 	if usual != "50000" {
 		t.Skipf("SKIPPED: the tests were started with a timer slack of %s ns", usual)

@@ -36,11 +36,11 @@ func (f *files) state(e env) string { return f.kept(e, ".db") }
 // has for itself; empty when there is no folder for such files.
 func (f *files) kept(e env, ending string) string {
 	home := stateHome(e)
-	tools, err := filepath.Abs(f.tools)
+	tools, err := filepath.Abs(e.at(f.tools))
 	if home == "" || err != nil {
 		return ""
 	}
-	config, err := filepath.Abs(f.config)
+	config, err := filepath.Abs(e.at(f.config))
 	if err != nil {
 		return ""
 	}

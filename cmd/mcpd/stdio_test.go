@@ -16,6 +16,7 @@ import (
 // TestAClientThatIsGoneIsNoReasonToDie: the answer has no reader any more, and
 // the hook of its call runs all the same.
 func TestAClientThatIsGoneIsNoReasonToDie(t *testing.T) {
+	t.Parallel()
 	program, tools := buildDaemon(t), t.TempDir()
 	text := `tool "hello" { run = "return 'hello';" }
 hook "ends" {

@@ -16,6 +16,7 @@ import (
 // socket, too, or of the operator's file. Nothing is accepted of an upstream server then, which
 // is not even asked, and no audit log is made.
 func TestAServerThatFindsItsAddressTakenHasDoneNothing(t *testing.T) {
+	t.Parallel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // TestATraceGoesOnThroughACall: the span of a call belongs to the trace that _meta names, or the header,
 // so do its parts and what its body asks of others, and the log names them.
 func TestATraceGoesOnThroughACall(t *testing.T) {
+	t.Parallel()
 	const trace, header = "0af7651916cd43dd8448eb211c80319c", "11111111111111111111111111111111"
 	carried := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))

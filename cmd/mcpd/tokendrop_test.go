@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,30 +15,17 @@ import (
 // matches on both streams. It returns standard output.
 func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath("mcpd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out, log strings.Builder
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"token"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state), &out, &log
-	got, err := 0, cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	for want, text := range map[string]string{stdout: out.String(), stderr: log.String()} {
+	got, out, log := inProcess(t, s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state), append([]string{"token"}, args...)...)
+	for want, text := range map[string]string{stdout: out, stderr: log} {
 		if !regexp.MustCompile(`\A(?:` + want + `)\z`).MatchString(text) {
 			t.Errorf("mcpd token %v says %q, want %q", args, text, want)
 		}
 	}
 	if got != code {
-		t.Errorf("mcpd token %v exits with %d, want %d: %s", args, got, code, log.String())
+		t.Errorf("mcpd token %v exits with %d, want %d: %s", args, got, code, log)
 	}
-	s.see("mcpd token", out.String()+log.String())
-	return out.String()
+	s.see("mcpd token", out+log)
+	return out
 }
 
 // listed wants one token, and returns what is said of it.
@@ -68,6 +53,7 @@ func (s *userScene) wantPages(t *testing.T, answer string, pages, want int) {
 
 // TestTokensAreListedAndDroppedWhileNoServerRuns, those of secrets that are gone too.
 func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
+	t.Parallel()
 	s := newUserScene(t)
 	s.token(t, 0, noneListed, ``, "list")
 	s.token(t, 1, ``, noToken, "drop", "--secret", "mine")
@@ -150,6 +136,7 @@ func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...str
 // TestAServerThatRunsForgetsWhatIsDropped: what it holds in memory, and the file. Its audit
 // log tells of each token that came and went.
 func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
+	t.Parallel()
 	s := newUserScene(t)
 	log, principal := s.audited(t), ""
 	s.talk(t, func(send func(string), hear func() (string, bool)) {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	for _, scene := range []struct{ version, executor string }{{revisions[0], "worker"}, {revisions[1], "worker"}, {revisions[0], "inline"}} {
 		t.Run(scene.version+" "+scene.executor, func(t *testing.T) {
 			h, version := newHostel(t, "", "--executor", scene.executor), scene.version
@@ -34,6 +35,7 @@ func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
 }
 
 func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
+	t.Parallel()
 	h := newHostel(t, "")
 	h.life.Store(1)
 	h.wantCall(t, "ada", revisions[0], `you are "ada"`, h.honest(t, "ada"))
@@ -50,6 +52,7 @@ func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
 // TestWhoOpensTheLinkOfAnotherJoinsNothing: bob is sent the link of ada, and allows
 // it, as he would his own.
 func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
+	t.Parallel()
 	for _, version := range revisions {
 		t.Run(version, func(t *testing.T) {
 			h := newHostel(t, "")
@@ -83,6 +86,7 @@ func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
 }
 
 func TestWhoRefusesGivesNoToken(t *testing.T) {
+	t.Parallel()
 	h := newHostel(t, "")
 	for _, refusal := range []struct{ mode, action, want string }{{"url", "decline", "declined"}, {"url", "cancel", "cancelled"}, {"", "decline", "declined"}, {"", "cancel", "cancelled"}} {
 		link := ""
@@ -104,6 +108,7 @@ func TestWhoRefusesGivesNoToken(t *testing.T) {
 }
 
 func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
+	t.Parallel()
 	h := newHostel(t, "auth \"anonymous\" \"all\" {}\n")
 	for _, version := range revisions {
 		h.wantCall(t, "", version, "the server does not know who the caller is", asksNobody(t))
@@ -133,6 +138,7 @@ func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
 // TestThePageToWhichUsersComeBackIsThatOfTheFiles alone: by its host and its path, and
 // as long as the files name it.
 func TestThePageToWhichUsersComeBackIsThatOfTheFiles(t *testing.T) {
+	t.Parallel()
 	h := newHostel(t, "")
 	for _, test := range []struct {
 		target, host, want string

@@ -191,6 +191,7 @@ func browse(t *testing.T, page string) string {
 }
 
 func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
+	t.Parallel()
 	s := newUserScene(t)
 	if answer, pages := s.converse(t, `{}`); pages != 0 || !strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "elicitation.url") {
 		t.Errorf("a client that opens no pages is answered %s", answer)
@@ -211,6 +212,7 @@ func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
 }
 
 func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
+	t.Parallel()
 	s := newUserScene(t)
 	if answer := s.stateless(t); !strings.Contains(answer, `known: true; you said Bearer [secret:mine]`) {
 		t.Errorf("got %s", answer)
@@ -218,6 +220,7 @@ func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
 }
 
 func TestWhoIsNotKnownHasNoTokens(t *testing.T) {
+	t.Parallel()
 	s := newUserScene(t)
 	program, err := exec.LookPath("mcpd")
 	if err != nil {

@@ -97,7 +97,7 @@ func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	report, err := worker.Probe(ctx, e.self, e.name, workerVerb)
+	report, err := e.probe(ctx, e.self, e.name, workerVerb)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package compose
+package compose_test
 
 import (
 	"errors"
@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/compose/samples"
 )
 
 // disk is a folder as Drift reads it.
@@ -21,13 +24,13 @@ func (d disk) read(name string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-func drift(t *testing.T, d Deployment, on disk) []string {
+func drift(t *testing.T, d compose.Deployment, on disk) []string {
 	t.Helper()
-	files, err := Files(d)
+	files, err := compose.Files(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	differences, err := Drift(files, on.read)
+	differences, err := compose.Drift(files, on.read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,22 +42,22 @@ func drift(t *testing.T, d Deployment, on disk) []string {
 }
 
 func TestFilesThatWereJustWrittenDoNotDrift(t *testing.T) {
-	if got := drift(t, rich(), writtenOf(t, rich())); got != nil {
+	if got := drift(t, samples.Rich(), samples.Written(t, samples.Rich())); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestDriftTellsWhatIsMissingChangedAndLeftBehind(t *testing.T) {
-	on := disk(writtenOf(t, coding()))
-	delete(on, dockerFile)
-	on[composeFile] = on[composeFile][:70] + "X" + on[composeFile][70:]
-	on[namespaceFile] += "# more\n"
-	on[unitFile] = ""
-	d := coding()
+	on := disk(samples.Written(t, samples.Coding()))
+	delete(on, "Dockerfile")
+	on["docker-compose.yml"] = on["docker-compose.yml"][:70] + "X" + on["docker-compose.yml"][70:]
+	on["kubernetes/1-namespace.yaml"] += "# more\n"
+	on["mcpd.service"] = ""
+	d := samples.Coding()
 	d.Upstreams = nil
 	d.Secrets = nil
 	on["kubernetes/9-mine.yaml"] = "nobody asks for it"
-	on[serverFile], on[namespaceFile] = writtenOf(t, d)[serverFile], writtenOf(t, d)[namespaceFile]+"# more\n"
+	on["kubernetes/4-mcpd.yaml"], on["kubernetes/1-namespace.yaml"] = samples.Written(t, d)["kubernetes/4-mcpd.yaml"], samples.Written(t, d)["kubernetes/1-namespace.yaml"]+"# more\n"
 	want := []string{"docker-compose.yml:1: changed", "Dockerfile: missing", "kubernetes/1-namespace.yaml:25: changed", "kubernetes/3-upstreams.yaml: stale", "mcpd.service:1: changed"}
 	if diff := cmp.Diff(want, drift(t, d, on)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -62,8 +65,8 @@ func TestDriftTellsWhatIsMissingChangedAndLeftBehind(t *testing.T) {
 }
 
 func TestALockThatAppearsIsDrift(t *testing.T) {
-	d := coding()
-	on := disk(writtenOf(t, d))
+	d := samples.Coding()
+	on := disk(samples.Written(t, d))
 	d.LockText = []byte("mcpd.lock 1\n")
 	want := []string{"docker-compose.yml:62: changed", "kubernetes/2-files.yaml:12: changed", "mcpd.service:11: changed"}
 	if diff := cmp.Diff(want, drift(t, d, on)); diff != "" {
@@ -73,19 +76,19 @@ func TestALockThatAppearsIsDrift(t *testing.T) {
 
 func TestADiskThatCannotBeReadIsNoDrift(t *testing.T) {
 	broken := errors.New("input/output error")
-	differences, err := Drift(nil, func(string) ([]byte, error) { return nil, broken })
+	differences, err := compose.Drift(nil, func(string) ([]byte, error) { return nil, broken })
 	if differences != nil || !errors.Is(err, broken) || err.Error() != "read docker-compose.yml: input/output error" {
 		t.Errorf("got %v, %v", differences, err)
 	}
 }
 
 func TestAFileSaysInItsFirstLineThatItWasWritten(t *testing.T) {
-	for name, content := range writtenOf(t, rich()) {
-		if !Written([]byte(content)) {
+	for name, content := range samples.Written(t, samples.Rich()) {
+		if !compose.Written([]byte(content)) {
 			t.Errorf("%s does not say so", name)
 		}
 		_, rest, _ := strings.Cut(content, "\n")
-		if Written([]byte(rest)) {
+		if compose.Written([]byte(rest)) {
 			t.Errorf("%s without its first line does", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package compose
+package compose_test
 
 import (
 	"flag"
@@ -7,18 +7,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/compose/samples"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-func TestTheDeploymentOfTheRFC(t *testing.T) { golden(t, "coding-env", coding()) }
+func TestTheDeploymentOfTheRFC(t *testing.T) { golden(t, "coding-env", samples.Coding()) }
 
-func TestADeploymentThatHasOfEverythingSomething(t *testing.T) { golden(t, "rich", rich()) }
+func TestADeploymentThatHasOfEverythingSomething(t *testing.T) { golden(t, "rich", samples.Rich()) }
 
 // golden compares the files of a deployment with an archive of them.
-func golden(t *testing.T, name string, d Deployment) {
+func golden(t *testing.T, name string, d compose.Deployment) {
 	t.Helper()
-	files, err := Files(d)
+	files, err := compose.Files(d)
 	if err != nil {
 		t.Fatal(err)
 	}

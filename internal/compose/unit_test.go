@@ -1,16 +1,17 @@
-package compose
+package compose_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/compose/samples"
 )
 
 // TestTheUnitIsTheOneThatIsShipped compares all lines but the first, which says
@@ -20,12 +21,12 @@ func TestTheUnitIsTheOneThatIsShipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := coding()
+	d := samples.Coding()
 	d.State, d.Upstreams = true, nil
-	d.Secrets = []Secret{{Name: "crm_token", File: "crm_token"}}
+	d.Secrets = []compose.Secret{{Name: "crm_token", File: "crm_token"}}
 	d.Reads = []string{"crm_token"}
 	_, want, _ := strings.Cut(string(shipped), "\n")
-	_, got, _ := strings.Cut(writtenOf(t, d)[unitFile], "\n")
+	_, got, _ := strings.Cut(samples.Written(t, d)["mcpd.service"], "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -37,7 +38,7 @@ func TestSystemdUnderstandsTheUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIPPED: systemd-analyze is not installed")
 	}
-	text := strings.ReplaceAll(writtenOf(t, rich())[unitFile], "/usr/local/bin/mcpd serve", "/bin/true serve")
+	text := strings.ReplaceAll(samples.Written(t, samples.Rich())["mcpd.service"], "/usr/local/bin/mcpd serve", "/bin/true serve")
 	text = strings.ReplaceAll(text, "Type=notify-reload", "Type=notify") // newer than the systemd of some machines
 	path := filepath.Join(t.TempDir(), "mcpd.service")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -63,28 +64,14 @@ func unitVariable(t testing.TB, word string) string {
 }
 
 func TestTheUnitHasTheVariablesToTheLetterAndNoSecrets(t *testing.T) {
-	d := rich()
+	d := samples.Rich()
 	var got []string
-	for line := range strings.Lines(writtenOf(t, d)[unitFile]) {
+	for line := range strings.Lines(samples.Written(t, d)["mcpd.service"]) {
 		if word, ok := strings.CutPrefix(line, "Environment="); ok {
 			got = append(got, unitVariable(t, strings.TrimSuffix(word, "\n")))
 		}
 	}
 	if diff := cmp.Diff([]string{d.Env[0].Name + "=" + d.Env[0].Value, "ODD=" + d.Env[1].Value}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestTheDockerfileBuildsWithTheGoOfTheModule(t *testing.T) {
-	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
-	if line == nil || string(line[1]) != goVersion {
-		t.Errorf("go.mod says %s, the Dockerfile %s", line, goVersion)
-	}
-	if name, _, _ := bytes.Cut(module, []byte("\n")); !strings.HasPrefix(program, strings.TrimPrefix(string(name), "module ")+"/") {
-		t.Errorf("%s is not of the %s", program, name)
 	}
 }

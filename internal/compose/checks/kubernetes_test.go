@@ -1,4 +1,4 @@
-package compose
+package checks
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/compose/samples"
 	"github.com/mcpd/mcpd/internal/container"
 )
 
@@ -24,8 +26,8 @@ func references(text string) bool {
 }
 
 func TestKubernetesTakesTextsToTheLetter(t *testing.T) {
-	d := rich()
-	m := decoded(t, writtenOf(t, d))
+	d := samples.Rich()
+	m := decoded(t, samples.Written(t, d))
 	c := m.deployments["git-hub"].Spec.Template.Spec.Containers[0]
 	for i, want := range d.Upstreams[0].Command {
 		if got := c.Args[i]; references(got) || expanded(got) != want {
@@ -87,8 +89,8 @@ func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string)
 }
 
 func TestFilesStandInThePodAtTheirPaths(t *testing.T) {
-	d := rich()
-	m := decoded(t, writtenOf(t, d))
+	d := samples.Rich()
+	m := decoded(t, samples.Written(t, d))
 	pod := m.deployments["mcpd"].Spec.Template.Spec
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, pod, toolsFolder)); diff != "" {
 		t.Errorf("the tools (-want +got)\n%s", diff)
@@ -102,9 +104,9 @@ func TestToolsThatDoNotFitIntoOneConfigMapStandInSeveral(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
-	d := coding()
+	d := samples.Coding()
 	d.ToolFiles = map[string][]byte{"a/b": bytes.Repeat([]byte("x"), maxConfigMap-1), "a_b": []byte("y"), "c": bytes.Repeat([]byte("z"), maxConfigMap)}
-	m := decoded(t, writtenOf(t, d))
+	m := decoded(t, samples.Written(t, d))
 	if len(m.configMaps) != 4 {
 		t.Errorf("there are %d ConfigMaps, want config and tools, tools-2 and tools-3", len(m.configMaps))
 	}
@@ -115,19 +117,19 @@ func TestToolsThatDoNotFitIntoOneConfigMapStandInSeveral(t *testing.T) {
 
 func TestPathsThatWouldHaveOneKeyHaveSeveral(t *testing.T) {
 	long := strings.Repeat("x", maxKey-2)
-	d := coding()
+	d := samples.Coding()
 	d.ToolFiles = map[string][]byte{"a/b": {1}, "a_b": {2}, "a b": {3}, "a_b_2": {4}, long + "é": {5}, long + "/x": {6}, long + "_x": {7}}
 	for i := range 5000 {
 		d.ToolFiles[string(rune(0x4e00+i))] = []byte("many of one key")
 	}
-	m := decoded(t, writtenOf(t, d))
+	m := decoded(t, samples.Written(t, d))
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 func TestEachPodReadsItsOwnSecretsAlone(t *testing.T) {
-	m := decoded(t, writtenOf(t, rich()))
+	m := decoded(t, samples.Written(t, samples.Rich()))
 	got := map[string][]string{}
 	for name, deployment := range m.deployments {
 		for _, volume := range deployment.Spec.Template.Spec.Volumes {
@@ -204,12 +206,12 @@ func confinedPods(t testing.TB, m manifests) {
 }
 
 func TestPodsHaveNoMoreThanTheyNeed(t *testing.T) {
-	confinedPods(t, decoded(t, writtenOf(t, coding())))
-	confinedPods(t, decoded(t, writtenOf(t, rich())))
+	confinedPods(t, decoded(t, samples.Written(t, samples.Coding())))
+	confinedPods(t, decoded(t, samples.Written(t, samples.Rich())))
 }
 
 func TestAnUpstreamCallsNobodyUnlessItNeedsTheInternet(t *testing.T) {
-	m := decoded(t, writtenOf(t, coding()))
+	m := decoded(t, samples.Written(t, samples.Coding()))
 	if got := m.policies["to-files"].Spec.Egress; got != nil {
 		t.Errorf("files may call %v", got)
 	}
@@ -229,8 +231,8 @@ func TestAnUpstreamCallsNobodyUnlessItNeedsTheInternet(t *testing.T) {
 }
 
 func TestProbesNameAHostThatMcpdTakesForItsOwn(t *testing.T) {
-	for _, d := range []Deployment{coding(), rich()} {
-		c := decoded(t, writtenOf(t, d)).deployments["mcpd"].Spec.Template.Spec.Containers[0]
+	for _, d := range []compose.Deployment{samples.Coding(), samples.Rich()} {
+		c := decoded(t, samples.Written(t, d)).deployments["mcpd"].Spec.Template.Spec.Containers[0]
 		want := map[bool]corev1.URIScheme{true: corev1.URISchemeHTTPS}[d.TLS]
 		for path, probe := range map[string]*corev1.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
 			get := probe.HTTPGet
@@ -243,7 +245,7 @@ func TestProbesNameAHostThatMcpdTakesForItsOwn(t *testing.T) {
 
 func TestAVolumeOfSeveralPodsIsClaimedForSeveralNodes(t *testing.T) {
 	got := map[string]string{}
-	for name, claim := range decoded(t, writtenOf(t, rich())).claims {
+	for name, claim := range decoded(t, samples.Written(t, samples.Rich())).claims {
 		got[name] = string(claim.Spec.AccessModes[0]) + " " + claim.Spec.Resources.Requests.Storage().String()
 	}
 	want := map[string]string{"mcpd-state": "ReadWriteOnce 1Gi", "repositories": "ReadWriteMany 10Gi", "shared": "ReadWriteMany 1Gi"}

@@ -1,4 +1,4 @@
-package compose
+package checks
 
 import (
 	"fmt"
@@ -10,15 +10,17 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/compose/samples"
 	"github.com/mcpd/mcpd/internal/container"
 )
 
 // environment is that of somebody who starts the rich deployment.
 var environment = map[string]string{"CRM_TOKEN": "to $ken", "SEARCH_API_KEY": "key", "HOME": "/home/ada", "PORT": "1", "x": "y"}
 
-func projectOf(t testing.TB, d Deployment) *types.Project {
+func projectOf(t testing.TB, d compose.Deployment) *types.Project {
 	t.Helper()
-	p, err := loaded(writtenOf(t, d)[composeFile], environment)
+	p, err := loaded(samples.Written(t, d)[composeFile], environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func projectOf(t testing.TB, d Deployment) *types.Project {
 }
 
 func TestComposeTakesTextsToTheLetterAndSecretsFromItsEnvironment(t *testing.T) {
-	d := rich()
+	d := samples.Rich()
 	p := projectOf(t, d)
 	got := map[string]string{}
 	for name, value := range p.Services["mcpd"].Environment {
@@ -56,7 +58,7 @@ func TestComposeTakesTextsToTheLetterAndSecretsFromItsEnvironment(t *testing.T) 
 }
 
 func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
-	mounted := func(d Deployment) (got []string) {
+	mounted := func(d compose.Deployment) (got []string) {
 		for _, v := range projectOf(t, d).Services["mcpd"].Volumes {
 			if v.Type == "bind" && v.ReadOnly && !bool(v.Bind.CreateHostPath) {
 				got = append(got, v.Source+" "+v.Target)
@@ -64,7 +66,7 @@ func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
 		}
 		return got
 	}
-	d := rich()
+	d := samples.Rich()
 	want := []string{"/deployment/conf/mcpd.hcl /etc/mcpd/config/mcpd.hcl", "/shared/$tools.d /etc/mcpd/tools.d", "/deployment/conf/mcpd.lock /etc/mcpd/config/mcpd.lock"}
 	if diff := cmp.Diff(want, mounted(d)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -76,7 +78,7 @@ func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
 }
 
 func TestComposeDoesNotStartWithoutASecret(t *testing.T) {
-	_, err := loaded(writtenOf(t, coding())[composeFile], nil)
+	_, err := loaded(samples.Written(t, samples.Coding())[composeFile], nil)
 	if err == nil || !strings.Contains(err.Error(), "SEARCH_API_KEY") {
 		t.Errorf("it loads, or says nothing of the variable: %v", err)
 	}
@@ -115,12 +117,12 @@ func confinedProject(t testing.TB, p *types.Project) {
 }
 
 func TestServicesHaveNoMoreThanTheyNeed(t *testing.T) {
-	confinedProject(t, projectOf(t, coding()))
-	confinedProject(t, projectOf(t, rich()))
+	confinedProject(t, projectOf(t, samples.Coding()))
+	confinedProject(t, projectOf(t, samples.Rich()))
 }
 
 func TestThisMachineAloneReachesAnMcpdThatAsksForNoCredential(t *testing.T) {
-	for want, d := range map[string]Deployment{"127.0.0.1": coding(), "": rich()} {
+	for want, d := range map[string]compose.Deployment{"127.0.0.1": samples.Coding(), "": samples.Rich()} {
 		if ports := projectOf(t, d).Services["mcpd"].Ports; len(ports) != 1 || ports[0].HostIP != want {
 			t.Errorf("%s: the ports are %v, want one of %q", d.Name, ports, want)
 		}
@@ -128,7 +130,7 @@ func TestThisMachineAloneReachesAnMcpdThatAsksForNoCredential(t *testing.T) {
 }
 
 func TestOnlyWhatNeedsTheInternetIsOnANetworkThatLeadsThere(t *testing.T) {
-	d := rich()
+	d := samples.Rich()
 	d.Upstreams[1].Internet = false
 	inside := map[string]bool{}
 	for name, n := range projectOf(t, d).Networks {
@@ -141,7 +143,7 @@ func TestOnlyWhatNeedsTheInternetIsOnANetworkThatLeadsThere(t *testing.T) {
 
 func TestMcpdWaitsForUpstreamsAsFarAsTheyCanBeAsked(t *testing.T) {
 	got := map[string]string{}
-	for name, d := range projectOf(t, rich()).Services["mcpd"].DependsOn {
+	for name, d := range projectOf(t, samples.Rich()).Services["mcpd"].DependsOn {
 		got[name] = d.Condition
 		if d.Required {
 			t.Errorf("mcpd does not start without %s", name)
@@ -153,11 +155,11 @@ func TestMcpdWaitsForUpstreamsAsFarAsTheyCanBeAsked(t *testing.T) {
 }
 
 func TestADeploymentWithoutUpstreamsHasNoManifestOfThem(t *testing.T) {
-	d := coding()
+	d := samples.Coding()
 	d.Upstreams = nil
-	content := writtenOf(t, d)
-	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == upstreamsFile })
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(content))); diff != "" {
+	content := samples.Written(t, d)
+	want := []string{"Dockerfile", composeFile, "kubernetes/1-namespace.yaml", "kubernetes/2-files.yaml", "kubernetes/4-mcpd.yaml", "mcpd.service"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(content))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if p := projectOf(t, d); len(p.Services) != 1 {
@@ -166,8 +168,8 @@ func TestADeploymentWithoutUpstreamsHasNoManifestOfThem(t *testing.T) {
 }
 
 func TestFoldersThatAreEmptyAreBoundedByComposeAsByKubernetes(t *testing.T) {
-	d := rich()
-	m, p := decoded(t, writtenOf(t, d)), projectOf(t, d)
+	d := samples.Rich()
+	m, p := decoded(t, samples.Written(t, d)), projectOf(t, d)
 	for name, service := range p.Services {
 		pod := m.deployments[name].Spec.Template.Spec
 		var want []string
@@ -179,42 +181,5 @@ func TestFoldersThatAreEmptyAreBoundedByComposeAsByKubernetes(t *testing.T) {
 		if diff := cmp.Diff(want, []string(service.Tmpfs)); diff != "" || len(want) < 1 {
 			t.Errorf("%s (-Kubernetes +Compose)\n%s", name, diff)
 		}
-	}
-}
-
-func TestTheCommandThatMakesTheSecretHasAllKeysAndNoValue(t *testing.T) {
-	d := rich()
-	d.Secrets[1].File = "./se crets/it's"
-	want := `
-#   kubectl apply --server-side -f kubernetes/1-namespace.yaml
-#   kubectl -n desk create secret generic secrets \
-#     --from-literal=crm_token="$CRM_TOKEN" \
-#     --from-file=tls_cert='./se crets/it'\''s' \
-#     --from-file=tls_key='/etc/desk/key$.pem' \
-#     --from-file=github=secrets/github
-apiVersion`
-	if got := writtenOf(t, d)[namespaceFile]; !strings.Contains(got, want) {
-		t.Errorf("got %.800s", got)
-	}
-}
-
-func TestOnlyVolumesThatAreWrittenToAreToldHowTheyAreOwned(t *testing.T) {
-	d := rich()
-	const command = "chown -R 1000:1000 /volume\n"
-	if got := writtenOf(t, d)[composeFile]; strings.Count(got, "chown") != 1 || !strings.Contains(got, "desk_repositories:/volume busybox:1.37 "+command) {
-		t.Errorf("got %s", got)
-	}
-	d.Upstreams[0].Volumes[0].ReadOnly = true
-	if got := writtenOf(t, d)[composeFile]; strings.Contains(got, "chown") {
-		t.Errorf("nobody writes: %s", got)
-	}
-}
-
-func TestTheVariablesThatComposeWantsAreToldAtItsHead(t *testing.T) {
-	d := rich()
-	d.Upstreams[1].Env = []Variable{{Name: "TOKEN", Secret: "again"}}
-	d.Secrets = append(d.Secrets, Secret{Name: "again", Environment: "CRM_TOKEN"})
-	if got := writtenOf(t, d)[composeFile]; strings.Count(got, "\n# has: CRM_TOKEN.\n") != 1 {
-		t.Errorf("got %.400s", got)
 	}
 }

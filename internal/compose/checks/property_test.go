@@ -1,8 +1,7 @@
-package compose
+package checks
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/compose/samples"
 	"github.com/mcpd/mcpd/internal/container"
 )
 
@@ -17,32 +18,32 @@ import (
 var odd = []string{"", "$", "$$", "${A}", "${A:-b}", "$(A)", "yes", "null", "~", "010", "1e3", "a: b", "a #b", "- a", "*a", "&a", "!a", "%a", "@a", "`a", "{", "[", "'", "\"", "\\", "|", ">-", "\n", "a\nb\n", " a ", "\t", "a\n---\nb", "# a", "é\u2028\u0085\ufeff", "2026-07-28", "0x1F", "<<", "=", "..."}
 
 // random returns a deployment that can be written.
-func random(r *rand.Rand) Deployment {
+func random(r *rand.Rand) compose.Deployment {
 	some := func(list []string) string { return list[r.IntN(len(list))] }
 	text := func() string { return some(odd) + some(odd) }
-	d := Deployment{
+	d := compose.Deployment{
 		Name: "d" + fmt.Sprint(r.IntN(100)), Image: "mcpd", Version: "v1.0.0", Port: 1024 + r.IntN(60000), TLS: r.IntN(2) == 0, Auth: r.IntN(2) == 0, Insecure: true,
 		Config: some([]string{"mcpd.hcl", "./a b/$x.hcl", "../~", "~/mcpd.hcl"}), Tools: some([]string{".", "tools.d", "no: 1"}),
 		ConfigText: []byte(text()), ToolFiles: map[string][]byte{}, State: r.IntN(2) == 0,
-		Secrets:  []Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},
+		Secrets:  []compose.Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},
 		LockText: [][]byte{nil, []byte(text())}[r.IntN(2)],
-		Limits:   Limits{Memory: container.MinMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
+		Limits:   compose.Limits{Memory: container.MinMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
 	}
 	for i := range r.IntN(4) {
 		d.ToolFiles[fmt.Sprint(i)+some([]string{"a.hcl", "a/b.hcl", "a_b.hcl", "é/$.md", " "})] = []byte(text() + some([]string{"", "\xff"}))
 	}
 	for i := range r.IntN(4) {
-		u := Upstream{
+		u := compose.Upstream{
 			Name: some([]string{"a", "B_c", "d-e"}) + fmt.Sprint(i), Image: some([]string{"a", "r.io:5/a/b-c:x", "localhost/a__b"}), Port: 1024 + r.IntN(60000),
 			Internet: r.IntN(2) == 0, User: r.IntN(2000), Command: []string{text(), text()}[:r.IntN(3)],
-			Volumes:  []Volume{{Name: "one", Target: "/one", ReadOnly: r.IntN(2) == 0}, {Name: "two", Host: "/x$", Target: "/home/two"}}[:r.IntN(3)],
+			Volumes:  []compose.Volume{{Name: "one", Target: "/one", ReadOnly: r.IntN(2) == 0}, {Name: "two", Host: "/x$", Target: "/home/two"}}[:r.IntN(3)],
 			Writable: []string{"/w"}[:r.IntN(2)], Reads: []string{"of.file"}[:r.IntN(2)],
 		}
 		for j := range r.IntN(4) {
-			u.Env = append(u.Env, Variable{Name: some([]string{"A", "yes", "N", "null"}) + fmt.Sprint(j), Value: text()})
+			u.Env = append(u.Env, compose.Variable{Name: some([]string{"A", "yes", "N", "null"}) + fmt.Sprint(j), Value: text()})
 		}
 		if r.IntN(2) == 0 {
-			u.Env = append(u.Env, Variable{Name: "SECRET", Secret: "of_env"})
+			u.Env = append(u.Env, compose.Variable{Name: "SECRET", Secret: "of_env"})
 		}
 		if r.IntN(2) == 0 {
 			u.Health = []string{"/health", text()}
@@ -68,9 +69,9 @@ func TestWhatIsWrittenIsReadAsWhatItWas(t *testing.T) {
 }
 
 // faithful fails unless both readers take a deployment as what it was.
-func faithful(t testing.TB, d Deployment) {
+func faithful(t testing.TB, d compose.Deployment) {
 	t.Helper()
-	content := writtenOf(t, d)
+	content := samples.Written(t, d)
 	p, err := loaded(content[composeFile], map[string]string{"OF_ENV": "value", "A": "wrong"})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, content[composeFile])
@@ -90,7 +91,7 @@ func faithful(t testing.TB, d Deployment) {
 	}
 	for i := range d.Upstreams {
 		u := &d.Upstreams[i]
-		service, c := p.Services[u.host()], m.deployments[u.host()].Spec.Template.Spec.Containers[0]
+		service, c := p.Services[container.Host(u.Name)], m.deployments[container.Host(u.Name)].Spec.Template.Spec.Containers[0]
 		want, byCompose, byKubernetes := map[string]string{}, map[string]string{}, map[string]string{}
 		for name, value := range service.Environment {
 			byCompose[name] = *value
@@ -126,29 +127,6 @@ func faithful(t testing.TB, d Deployment) {
 	}
 }
 
-func TestTheSameDeploymentIsWrittenTheSame(t *testing.T) {
-	d := rich()
-	for i := range 300 {
-		d.ToolFiles[fmt.Sprint("file", i*7%300)] = []byte{byte(i)}
-	}
-	first := writtenOf(t, d)
-	for range 20 {
-		again := d
-		again.ToolFiles = maps.Clone(d.ToolFiles)
-		if diff := cmp.Diff(first, writtenOf(t, again)); diff != "" {
-			t.Fatalf("(-first +again)\n%s", diff)
-		}
-	}
-}
-
-func TestADeploymentIsNotChangedByWritingIt(t *testing.T) {
-	d := rich()
-	writtenOf(t, d)
-	if diff := cmp.Diff(rich(), d); diff != "" {
-		t.Errorf("(-before +after)\n%s", diff)
-	}
-}
-
 // FuzzFiles holds that whatever is accepted is read as what it was, and that
 // nothing makes Files panic.
 func FuzzFiles(f *testing.F) {
@@ -159,15 +137,15 @@ func FuzzFiles(f *testing.F) {
 		f.Add("null", "null", "/", "null", text, "/null", "null", text)
 	}
 	f.Fuzz(func(t *testing.T, name, image, path, variable, text, target, file, tool string) {
-		d := Deployment{
+		d := compose.Deployment{
 			Name: "fuzz", Image: "mcpd", Version: "v1.0.0", Insecure: true, Config: file, Tools: file, ConfigText: []byte(text),
-			ToolFiles: map[string][]byte{tool: []byte(text)}, Secrets: []Secret{{Name: "of_file", File: file}},
-			Upstreams: []Upstream{{
+			ToolFiles: map[string][]byte{tool: []byte(text)}, Secrets: []compose.Secret{{Name: "of_file", File: file}},
+			Upstreams: []compose.Upstream{{
 				Name: name, Image: image, Port: 8001, Path: path, Command: []string{text, path}, Health: []string{"x", text},
-				Env: []Variable{{Name: variable, Value: text}}, Volumes: []Volume{{Name: "v", Host: file, Target: target}}, Reads: []string{"of_file"},
+				Env: []compose.Variable{{Name: variable, Value: text}}, Volumes: []compose.Volume{{Name: "v", Host: file, Target: target}}, Reads: []string{"of_file"},
 			}},
 		}
-		if _, err := Files(d); err != nil {
+		if _, err := compose.Files(d); err != nil {
 			if !strings.HasPrefix(err.Error(), "write the deployment: ") {
 				t.Errorf("got %v", err)
 			}

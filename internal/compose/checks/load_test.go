@@ -1,7 +1,9 @@
-package compose
+package checks
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
+)
+
+// What a deployment is written to and where its files stand in the containers.
+const (
+	composeFile  = "docker-compose.yml"
+	configFolder = "/etc/mcpd/config"
+	toolsFolder  = "/etc/mcpd/tools.d"
+	nameLabel    = "app.kubernetes.io/name"
+	maxConfigMap = 512 << 10 // bytes of the files in one ConfigMap
+	maxKey       = 253       // bytes of a key of a ConfigMap
 )
 
 // loaded returns docker-compose.yml as Compose reads it, with the environment of
@@ -40,8 +52,8 @@ func decoded(t testing.TB, content map[string]string) manifests {
 		map[string]corev1.Namespace{}, map[string]corev1.ConfigMap{}, map[string]corev1.Service{},
 		map[string]corev1.PersistentVolumeClaim{}, map[string]appsv1.Deployment{}, map[string]networkingv1.NetworkPolicy{},
 	}
-	for _, name := range names {
-		if !strings.HasPrefix(name, "kubernetes/") || content[name] == "" {
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if !strings.HasPrefix(name, "kubernetes/") {
 			continue
 		}
 		for document := range strings.SplitSeq(content[name], "\n---\n") {

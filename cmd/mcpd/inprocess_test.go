@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcpd/mcpd/internal/systemd"
+	"github.com/mcpd/mcpd/scripting/worker"
+)
+
+// cmdMcpd runs a verb in this process, with the folder and the environment of the
+// script, and wants exit code 0, or another one after !. What has to be a process,
+// such as a server, is run with exec.
+func cmdMcpd(ts *testscript.TestScript, neg bool, args []string) {
+	var stdout, stderr lockedBuffer
+	code := runVerb(ts, &stdout, &stderr, args)
+	fmt.Fprint(ts.Stdout(), stdout.String())
+	fmt.Fprint(ts.Stderr(), stderr.String())
+	switch {
+	case neg && code == exitGood:
+		ts.Fatalf("unexpected command success")
+	case !neg && code != exitGood:
+		ts.Fatalf("mcpd ended with exit code %d", code)
+	}
+}
+
+// cmdCode runs a verb as cmdMcpd does, with both its streams on stdout and its exit
+// code behind them.
+func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: code [args...]")
+	}
+	var out lockedBuffer
+	code := runVerb(ts, &out, &out, args)
+	fmt.Fprintf(ts.Stdout(), "%scode=%d\n", out.String(), code)
+}
+
+// runVerb runs a verb and returns its exit code.
+func runVerb(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) int {
+	if len(args) > 0 && slices.Contains([]string{"serve", workerVerb, superviseVerb}, args[0]) {
+		ts.Fatalf("mcpd %s has to be a process: exec mcpd %[1]s", args[0])
+	}
+	var variables []string
+	for _, name := range append([]string{"PATH", "HOME", "TMPDIR", "XDG_STATE_HOME"}, ts.Value(holderKey{}).(*holder).variables...) {
+		if value := ts.Getenv(name); value != "" {
+			variables = append(variables, name+"="+value)
+		}
+	}
+	e, err := scenarioEnv(ts.MkAbs("."), variables)
+	ts.Check(err)
+	e.stdout, e.stderr = stdout, stderr
+	return run(e, args)
+}
+
+// inProcess runs a verb in this process, in a folder and with variables.
+func inProcess(t *testing.T, dir string, variables []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	e, err := scenarioEnv(dir, variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs lockedBuffer
+	e.stdout, e.stderr = &out, &errs
+	code = run(e, args)
+	return code, out.String(), errs.String()
+}
+
+// scenarioEnv is the outside world of a verb that runs in this process as it would in
+// one of its own, which is in a folder and has variables. Of variables of one name the
+// last counts.
+func scenarioEnv(dir string, variables []string) (env, error) {
+	e := processEnv()
+	e.name, e.dir, e.environ = "mcpd", dir, variables
+	// With the race detector processes take long to start.
+	program, err := verbProgram("")
+	if program != "" {
+		e.self = program
+	}
+	values := map[string]string{}
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		values[name] = value
+	}
+	e.lookup = func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+	e.manager = systemd.Variables{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
+	e.stdin = strings.NewReader("")
+	e.colour, e.screen, e.typed = false, false, false
+	e.disk = e.disk.in(dir)
+	e.probe = func(context.Context, string, ...string) (worker.Report, error) { return probed() }
+	e.beginLate = func() {}
+	e.signals = func() (context.Context, <-chan os.Signal, func()) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		return ctx, nil, cancel
+	}
+	e.libraryLog = func(io.Writer) {}
+	return e, err
+}
+
+// probed is what confines the processes of bodies, which is the same for all verbs.
+var probed = sync.OnceValues(func() (worker.Report, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return worker.Probe(ctx, self(), "mcpd", workerVerb)
+})
+
+// setsVariable finds the variables that a script sets.
+var setsVariable = regexp.MustCompile(`(?m)^env '?([A-Za-z_0-9]+)=`)
+
+// variablesOf returns the names of the variables that a script sets.
+func variablesOf(path string) ([]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, found := range setsVariable.FindAllSubmatch(text, -1) {
+		names = append(names, string(found[1]))
+	}
+	return names, nil
+}
+
+// in returns the disk as a process in a folder sees it: relative names begin there,
+// and errors have them as they were given.
+func (d disk) in(dir string) disk {
+	at := env{dir: dir}.at
+	return disk{
+		readFile: func(name string) ([]byte, error) {
+			content, err := d.readFile(at(name))
+			return content, named(err, name)
+		},
+		writeFile: func(name string, content []byte, mode os.FileMode) error {
+			return named(d.writeFile(at(name), content, mode), name)
+		},
+		replaceFile: func(name string, content []byte, mode os.FileMode) error {
+			return named(d.replaceFile(at(name), content, mode), name)
+		},
+		walk: func(folder string, visit fs.WalkDirFunc) error {
+			root := at(folder)
+			return d.walk(root, func(name string, entry fs.DirEntry, err error) error {
+				if relative, failed := filepath.Rel(root, name); failed == nil {
+					name = filepath.Join(folder, relative)
+				}
+				return visit(name, entry, named(err, name))
+			})
+		},
+		mkdirAll: func(name string, mode os.FileMode) error { return named(d.mkdirAll(at(name), mode), name) },
+		stat: func(name string) (os.FileInfo, error) {
+			info, err := d.stat(at(name))
+			return info, named(err, name)
+		},
+		remove: func(name string) error { return named(d.remove(at(name)), name) },
+	}
+}
+
+// named has the error of a file call it by a name.
+func named(err error, name string) error {
+	var failed *fs.PathError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &fs.PathError{Op: failed.Op, Path: name, Err: failed.Err}
+}
+
+// lockedBuffer is a buffer that several goroutines write to.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
