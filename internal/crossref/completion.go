@@ -19,6 +19,7 @@ func (c *checker) checkCompletion(test *hclfile.Test) {
 	switch {
 	case !known && kind == "prompt":
 		c.known(c.prompts, name, test.TargetRange)
+	case !known && c.incomplete:
 	case !known:
 		c.report(diag.Diagnostic{
 			Code: "unknown-resource", Range: test.TargetRange, Summary: fmt.Sprintf("there is no template %q", name),

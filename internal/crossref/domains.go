@@ -26,7 +26,11 @@ func (c *machine) domains(what string, granted grant.Set, ranges map[string]diag
 	}
 }
 
+// noCeiling reports whether the ceiling is not known, since the config could not
+// be parsed as a whole. It may name anything then.
+func (c *machine) noCeiling() bool { return c.config.Ceiling == nil && c.config.Incomplete }
+
 // isNamedHost reports whether the ceiling names just these hosts.
 func (c *machine) isNamedHost(host string) bool {
-	return c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n hclfile.Name) bool { return n.Text == host })
+	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n hclfile.Name) bool { return n.Text == host })
 }

@@ -149,7 +149,7 @@ func (c *machine) ceilingOf(list string) []hclfile.Name {
 func (c *machine) root(what string, p place) {
 	where := p.where
 	real, err := c.places.Find(p.path)
-	if why := c.absurd(p, real); why != "" && !p.isNamed(real) {
+	if why := c.absurd(p, real); why != "" && !c.noCeiling() && !p.isNamed(real) {
 		c.report(diag.Diagnostic{
 			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s gives a script %s", what, why),
 			Detail: "name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling." + p.list,

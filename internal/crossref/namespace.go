@@ -59,7 +59,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
-		case strings.Contains(name.Text, "*") && (c.unread.holds(n.kind) || c.mayOffer(n.kind, name.Text)):
+		case strings.Contains(name.Text, "*") && (c.incomplete || c.mayOffer(n.kind, name.Text)):
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
 		case !slices.ContainsFunc(n.names(), name.Matches):
@@ -74,7 +74,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 
 // known reports a name that does not exist.
 func (c *checker) known(n *namespace, name string, where diag.Range) {
-	if _, ok := n.places[name]; ok || c.unread.quotes(name) {
+	if _, ok := n.places[name]; ok || c.incomplete {
 		return
 	}
 	if offerers := c.offerers(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {

@@ -14,7 +14,7 @@ import (
 // tools have an output schema without a block: that of their type.
 func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfile.Name) {
 	policies := c.beforeCalls(files)
-	if c.config.Audit == nil && !c.unread.holds("audit") {
+	if c.config.Audit == nil && !c.config.Incomplete {
 		c.report(diag.Diagnostic{
 			Code: "production-no-audit", Range: c.config.Server.Range,
 			Summary: "no audit block says where calls are written down, and production mode demands one",
@@ -23,7 +23,7 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 	}
 	var open lacking
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
-		if c.knowsCovers() && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
+		if !c.incomplete && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
 			open.add(kind, name, where)
 		}
 	})
@@ -54,7 +54,7 @@ func (c *checker) warnOfDenied(files []*hclfile.Definitions, builtin []hclfile.N
 				covered, allowed = true, allowed || policies[i].Allow != nil
 			}
 		}
-		if c.knowsCovers() && !allowed && (covered || !production) {
+		if !c.incomplete && !allowed && (covered || !production) {
 			denied.add(kind, name, where)
 		}
 	})
@@ -105,11 +105,6 @@ func (c *checker) beforeCalls(files []*hclfile.Definitions) []hclfile.Policy {
 		policies = append(policies, f.Policies...)
 	}
 	return slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult })
-}
-
-// knowsCovers reports whether all was read of which policies cover what.
-func (c *checker) knowsCovers() bool {
-	return !slices.ContainsFunc([]string{"policy", "tools", "resources", "prompts"}, c.unread.holds)
 }
 
 // served calls see with each tool, resource and prompt, and with what names those of its

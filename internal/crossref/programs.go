@@ -55,7 +55,7 @@ func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges ma
 
 // isNamedProgram reports whether the ceiling names just this program.
 func (c *machine) isNamedProgram(path string) bool {
-	return c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n hclfile.Name) bool { return n.Text == path })
+	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n hclfile.Name) bool { return n.Text == path })
 }
 
 // coversProgram reports whether the ceiling covers a program, by its path as it

@@ -24,7 +24,6 @@ func (d *decoder) call(b *hclsyntax.Block) Call {
 	if allow := first(b.Body, "allow"); allow != nil {
 		c.Grant, c.GrantRanges = d.allow(allow)
 	}
-	presume(b.Body, rules[b.Type], &c.Grant)
 	return c
 }
 

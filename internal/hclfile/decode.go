@@ -41,7 +41,7 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 			defs.Tests = append(defs.Tests, d.test(b))
 		}
 	}
-	return defs, f.finish(f.withoutConsequences(d.problems))
+	return defs, f.finish(d.problems)
 }
 
 // claimDefinition notes the name of a definition. Resources, folders and

@@ -59,7 +59,6 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 			set.SQL = append(set.SQL, d.sql(inner, ranges))
 		}
 	}
-	presume(b.Body, r, &set)
 	return set, ranges
 }
 

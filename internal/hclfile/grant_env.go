@@ -1,7 +1,6 @@
 package hclfile
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -55,22 +54,4 @@ func (d *decoder) ceilingEnv(body *hclsyntax.Body) []Name {
 		}
 		return e.text, ok
 	})
-}
-
-// presumeNames adds what is written out in the names of a block.
-func presumeNames(body *hclsyntax.Body, names *[]string) {
-	attr := body.Attributes["names"]
-	if attr == nil {
-		return
-	}
-	list, _ := attr.Expr.(*hclsyntax.TupleConsExpr)
-	if list == nil {
-		return
-	}
-	for _, x := range list.Exprs {
-		v, problems := x.Value(nil)
-		if !problems.HasErrors() && hasKind(v, stringKind) && !slices.Contains(*names, v.AsString()) {
-			*names = append(*names, v.AsString())
-		}
-	}
 }

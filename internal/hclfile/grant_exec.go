@@ -43,7 +43,7 @@ func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.E
 	}
 	g.Params = d.execParams(b, r)
 	argv, _ := d.strings(body, "argv")
-	d.arguments(&g, argv, d.knowsParams(b.Body, r), ranges)
+	d.arguments(&g, argv, ranges)
 	g.Env = d.execEnv(b.Body, g)
 	g.Timeout = d.duration(body, "timeout", 0)
 	g.MaxOutput = cmp.Or(d.size(body, "max_output", maxPrinted), defaultPrinted)
@@ -94,13 +94,6 @@ func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param)
 	return params
 }
 
-// knowsParams reports whether all param blocks of a program could be read.
-func (d *decoder) knowsParams(body *hclsyntax.Body, r *rule) bool {
-	return !d.f.left.vague[body] && !slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
-		return !r.hasBlock(b.Type) && r.meaning(b.Type) == "param"
-	})
-}
-
 // covers reports whether the whole of a text matches the pattern.
 func covers(p grant.Param, text string) bool {
 	re, err := p.Compile()
@@ -108,7 +101,7 @@ func covers(p grant.Param, text string) bool {
 }
 
 // arguments decodes what a program is told.
-func (d *decoder) arguments(g *grant.Exec, argv []element, complete bool, ranges map[string]diag.Range) {
+func (d *decoder) arguments(g *grant.Exec, argv []element, ranges map[string]diag.Range) {
 	if len(argv) > maxArguments {
 		d.fail("too-large", d.f.rng(argv[maxArguments].where), fmt.Sprintf("a program has at most %d arguments", maxArguments), "remove some")
 		argv = argv[:maxArguments]
@@ -128,7 +121,7 @@ func (d *decoder) arguments(g *grant.Exec, argv []element, complete bool, ranges
 			d.fail("bad-grant", where, "the arguments begin with the program itself", "remove it: \"argv\" holds what follows the program")
 		}
 		for _, piece := range grant.Pieces(e.text) {
-			if piece.Param != "" && !slices.Contains(names, piece.Param) && complete {
+			if piece.Param != "" && !slices.Contains(names, piece.Param) {
 				d.fail("bad-grant", where, fmt.Sprintf("there is no parameter %q", clip(piece.Param)),
 					cmp.Or(diag.DidYouMean(piece.Param, names), fmt.Sprintf("add param %q { pattern = \"…\" } to the grant", clip(piece.Param))))
 			}
@@ -152,13 +145,6 @@ func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
 			d.fail("bad-grant", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a value of %q may begin with -, so that the program takes it for an option", clip(p.Name)),
 				"let the pattern begin with what a value begins with, such as [A-Za-z0-9]; or put \"--\" before it in \"argv\", if the program knows that")
 		}
-	}
-}
-
-// presumeExec grants a program that is told nothing.
-func presumeExec(name string, set *grant.Set) {
-	if !slices.ContainsFunc(set.Exec, func(g grant.Exec) bool { return g.Name == name }) {
-		set.Exec = append(set.Exec, grant.Exec{Name: name})
 	}
 }
 

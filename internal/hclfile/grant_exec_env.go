@@ -31,7 +31,7 @@ func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
 // their values; both report what is wrong, and return false for it.
 func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, named) (string, bool), valueOf func(hclsyntax.Expression) ([]grant.Part, bool)) (env []grant.Variable) {
 	attr := body.Attributes["env"]
-	if attr == nil || isUnread(attr.Expr) {
+	if attr == nil {
 		return nil
 	}
 	written, ok := attr.Expr.(*hclsyntax.ObjectConsExpr)

@@ -157,10 +157,3 @@ func (d *decoder) statement(text diag.Text, g *grant.SQL) {
 		d.fail("bad-statement", where, "a script runs no such statement", "begin it with "+strings.Join(append(reads, writes...), ", "))
 	}
 }
-
-// presumeSQL grants an object of all methods and without a database.
-func presumeSQL(name string, set *grant.Set) {
-	if !slices.ContainsFunc(set.SQL, func(g grant.SQL) bool { return g.Name == name }) {
-		set.SQL = append(set.SQL, grant.SQL{Name: name, Write: true, Chosen: true})
-	}
-}

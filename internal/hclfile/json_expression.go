@@ -14,16 +14,8 @@ import (
 
 // expression reads one value.
 func (p *jsonParser) expression(f form) hclsyntax.Expression {
-	p.space()
-	start := p.at
-	if x := p.value(f, start); !p.takeVague(start) {
-		return x
-	}
-	return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: p.rng(start)}
-}
-
-func (p *jsonParser) value(f form, start int) hclsyntax.Expression {
-	switch c := p.peek(); {
+	c := p.peek()
+	switch start := p.at; {
 	case c == '{':
 		return p.object(f, start)
 	case c == '[':
@@ -118,8 +110,10 @@ func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse pa
 		return failed
 	}
 	p.f.embedded = append(p.f.embedded, t)
-	x, problems := parse([]byte(t.Body()), strconv.Itoa(len(p.f.embedded)-1), hcl.InitialPos)
-	p.problems = append(p.problems, p.f.syntaxProblems(problems)...)
+	x, found := parse([]byte(t.Body()), strconv.Itoa(len(p.f.embedded)-1), hcl.InitialPos)
+	if first := firstFatal(found); first != nil {
+		p.problems = append(p.problems, p.f.syntaxProblem(first))
+	}
 	return x
 }
 

@@ -46,12 +46,9 @@ func (r *rule) didYouMean(written string) string {
 	return ""
 }
 
-// meant reports whether body holds one of the names, or what is told to be one
-// of them written wrong, or what could not be read and may be one of them.
+// meant reports whether body holds one of the names, or one that is reported as
+// one of them written wrong.
 func (d *decoder) meant(body *hclsyntax.Body, r *rule, names ...string) bool {
-	if d.f.left.vague[body] {
-		return true
-	}
 	near := func(written string) bool {
 		if r.arg(written) == nil && !r.hasBlock(written) {
 			written = r.meaning(written)
@@ -64,16 +61,4 @@ func (d *decoder) meant(body *hclsyntax.Body, r *rule, names ...string) bool {
 		}
 	}
 	return slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return near(b.Type) })
-}
-
-// strays returns the labels of blocks that the rule does not know: most likely
-// names that others refer to.
-func strays(body *hclsyntax.Body, r *rule) []string {
-	var labels []string
-	for _, b := range body.Blocks {
-		if !r.hasBlock(b.Type) {
-			labels = append(labels, b.Labels...)
-		}
-	}
-	return labels
 }

@@ -87,7 +87,7 @@ func (d *decoder) askMock(b *hclsyntax.Block) {
 	switch {
 	case text != nil && object != "sample":
 		d.fail("contradiction", d.f.rng(text.NameRange), "the answer to \""+object+"\" is no text", "write it as \"json\"")
-	case text == nil && value == nil && !d.f.left.vague[b.Body]:
+	case text == nil && value == nil:
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", cmp.Or(map[string]string{
 			"elicit": "write json = { … } with what the form is filled in with, or json = { action = \"decline\" }",
 			"sample": "write text = \"…\"", "roots": "write json = [{ uri = \"file:///…\" }]",

@@ -69,7 +69,7 @@ func fileMethodNames() []string {
 
 // needs reports a mock that holds none of the named answers.
 func (d *decoder) needs(b *hclsyntax.Block, names ...string) {
-	if slices.ContainsFunc(names, func(name string) bool { return b.Body.Attributes[name] != nil }) || d.f.left.vague[b.Body] {
+	if slices.ContainsFunc(names, func(name string) bool { return b.Body.Attributes[name] != nil }) {
 		return
 	}
 	d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", "write "+names[0]+" = …")

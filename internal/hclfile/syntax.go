@@ -15,26 +15,17 @@ import (
 // badEscape is what HCL says of an escape that it does not know.
 const badEscape = "Invalid escape sequence"
 
-// syntaxProblems translates what HCL's parser found, the first on each line:
-// what it finds behind that is a consequence, but for escapes.
-func (f *File) syntaxProblems(problems hcl.Diagnostics) diag.List {
+// syntaxProblems translates what HCL's parser reports beside a complete syntax
+// tree: arguments that are set twice.
+func (f *File) syntaxProblems(found hcl.Diagnostics) diag.List {
 	var l diag.List
-	lines := map[int]bool{}
-	for _, p := range problems {
-		if len(l) > maxDiagnostics {
-			break
-		}
-		if p.Subject != nil {
-			if lines[p.Subject.Start.Line] && p.Summary != badEscape {
-				continue
-			}
-			lines[p.Subject.Start.Line] = true
-		}
+	for _, p := range found[:min(len(found), maxDiagnostics+1)] {
 		l = append(l, f.syntaxProblem(p))
 	}
-	return withoutText(l)
+	return l
 }
 
+// syntaxProblem translates what HCL's parser reports.
 func (f *File) syntaxProblem(p *hcl.Diagnostic) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "syntax", Range: diag.Range{File: f.path},

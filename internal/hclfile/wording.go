@@ -21,15 +21,16 @@ type wording struct {
 // wordings are in the words of a file of tools; the first that fits is used.
 var wordings = []wording{
 	{"Invalid block definition", "equals sign", noEqualsHere, `remove the "="`},
-	{"Invalid block definition", "delimited by", `the "{" of a block stands on the line of its name`, `write the "{" at the end of this line`},
+	{"Invalid block definition", "delimited by", `the "{" of a block stands on the line of its name`, `write the "{" at the end of this line, or "=" if it is an argument`},
 	{"Invalid single-argument block definition", "also be closed", `a block with an argument behind its "{" ends on the same line`,
 		`add the "}" here, or begin a new line behind the "{"`},
 	{"Invalid single-argument block definition", "", "a block on one line holds a single argument", `write a new line behind the "{", and each argument on a line of its own`},
 	{"Argument definition required", "single-line block", "a block on one line holds a single argument", `write a new line behind the "{"`},
-	{"Unterminated template string", "", "a block with a heredoc does not stand on one line", `write a new line behind the "{", and one in front of the "}"`},
 	{"Invalid character", "Single quotes", "text does not stand in single quotes", `write "…"`},
 	{"Invalid character", "Curly quotes", "these quotes are not straight", `write "…" with straight quotes`},
 	{"Invalid character", `The ";" character`, `nothing ends with ";" here`, "remove it, and begin a new line"},
+	{"Missing newline after block definition", "", `something follows the "}" of a block on its line`, "begin a new line"},
+	{"Missing key/value separator", "", "an object holds name = value", `write "=" behind the name; if a block is meant, remove the "=" in front of its "{"`},
 	{"Missing newline after argument", "", "something follows the argument on its line", `begin a new line; within a string a quote is written \"`},
 	{"Missing argument separator", "", `a comma or ")" is missing here`, "write it in front of what stands here"},
 	{"Missing item separator", "", `a comma or "]" is missing here`, "write it in front of what stands here"},
@@ -40,24 +41,37 @@ var wordings = []wording{
 const (
 	noEquals      = `an argument is set with "="`
 	noEqualsHere  = `a block has no "="`
+	notBegun      = "this begins neither an argument nor a block"
+	notBegunHint  = "write name = …, or name { … }"
 	noHeredoc     = "this is not how a heredoc begins"
 	noHeredocHint = "write the tag right behind <<, without quotes: <<JS"
+	// conflictMark begins a line of a merge that left both sides in the file.
+	conflictMark = "<<<<<<< "
+	conflictHint = "a merge left a conflict here: keep one side, and remove the other and the lines that begin with <<<<<<<, ======= and >>>>>>>"
 )
-
-// withoutText removes what was found behind the first heredoc that begins
-// wrong, where its text was read as HCL.
-func withoutText(l diag.List) diag.List {
-	l = l.Sort()
-	if i := slices.IndexFunc(l, func(d diag.Diagnostic) bool { return d.Summary == noHeredoc }); i >= 0 {
-		return l[:i+1]
-	}
-	return l
-}
 
 // reword says what HCL's parser has found in words of a file of tools.
 func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	if bare := f.unquoted(d.Range.Start.Byte); bare != "" && summary == "Missing newline after argument" {
 		d.Summary, d.Detail = "something follows the argument on its line", bare
+		return
+	}
+	line := f.source[strings.LastIndexByte(f.source[:d.Range.Start.Byte], '\n')+1:]
+	if strings.Contains(detail, "delimited by") {
+		line = strings.TrimLeft(line, " \t")
+		switch word, labels, _ := heading([]byte(line)); {
+		case rules[word] != nil:
+		case labels > 1:
+			d.Summary, d.Detail = notBegun, notBegunHint
+			return
+		default:
+			start := len(f.source) - len(line)
+			d.Range, d.Summary, d.Detail = f.span(start, start+len(word)), noEquals, equalsHint(word)
+			return
+		}
+	}
+	if strings.HasPrefix(summary, "Invalid single-argument") && f.endsHeredoc(d.Range.Start.Byte) {
+		d.Summary, d.Detail = "a block with a heredoc does not stand on one line", `write a new line behind the "{", and one in front of the "}"`
 		return
 	}
 	for _, w := range wordings {
@@ -69,6 +83,8 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	from, to := d.Range.Start.Byte, d.Range.End.Byte
 	text, after := f.source[from:to], strings.TrimLeft(f.source[to:], " \t")
 	switch {
+	case strings.HasPrefix(line, conflictMark):
+		d.Summary, d.Detail, _ = strings.Cut(conflictHint, ": ")
 	case summary == badEscape:
 		d.Summary, d.Detail = "there is no escape "+text, escapeHint(text)
 	case summary == "Invalid expression" && strings.HasPrefix(f.source[from:], "<<"):
@@ -79,10 +95,23 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	case text == "}":
 		d.Summary, d.Detail = `no block is open for this "}"`, "remove it, or the one above that ends a block too early"
 	case strings.HasPrefix(after, ":"):
-		d.Summary, d.Detail = noEquals, "write "+text+" = …, or "+text+" { … } for a block"
+		d.Summary, d.Detail = noEquals, equalsHint(text)
 	default:
-		d.Summary, d.Detail = "this begins neither an argument nor a block", "write name = …, or name { … }"
+		d.Summary, d.Detail = notBegun, notBegunHint
 	}
+}
+
+// endsHeredoc reports whether a place is on the line that ends a heredoc.
+func (f *File) endsHeredoc(at int) bool {
+	return slices.ContainsFunc(f.heredocs, func(h heredoc) bool { return h.end <= at && at <= h.end+lineLength([]byte(f.source[h.end:])) })
+}
+
+// equalsHint says how to write an argument, or a block if there is one of the name.
+func equalsHint(name string) string {
+	if rules[name] == nil {
+		return "write " + name + " = …"
+	}
+	return "write " + name + " = …, or " + name + " { … } for a block"
 }
 
 // unquoted says how to write an argument in whose value HCL was lost at a
