@@ -41,7 +41,7 @@ func (k *linker) addAccess(config *hclfile.Config) {
 
 // checkListen reports an address that strangers reach who need not prove anything.
 func (k *linker) checkListen(listen hclfile.Listen) {
-	if k.options.CheckListen == nil || listen.Address == "" {
+	if k.options.CheckListen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
 		return
 	}
 	if err := k.options.CheckListen(listen, k.catalog.Auths); err != nil {

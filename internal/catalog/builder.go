@@ -257,6 +257,9 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		result.Sources[found.lock.Name] = found.lock.Bytes
 	}
 	b.tree.AddSources(result.Sources)
+	if found.config.Incomplete { // scripts may refer to variables whose blocks could not be parsed
+		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
+	}
 	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
 	b.lock, b.handed = found.lock, found.offered
 	return result
@@ -285,7 +288,7 @@ func (b *Builder) begin(lock *source.Lock) *build {
 func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item, change Change) *Catalog {
 	registered = b.withCode(found.config, registered)
 	federated := b.federate(found, defined, registered)
-	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change), b.tree.Unread()...))
+	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change)))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)

@@ -37,7 +37,7 @@ type namedKind struct{ kind, name string }
 // where the server did offer it, or nobody could tell: at the start, and when a server has
 // changed its mind, which is not to keep later edits from being loaded.
 func (b *Builder) elsewhere(found *build, items []*Item, change Change) crossref.Elsewhere {
-	e := crossref.Elsewhere{Offered: make([]crossref.Offered, len(items))}
+	e := crossref.Elsewhere{Offered: make([]crossref.Offered, len(items)), Incomplete: b.tree.Incomplete()}
 	for i, item := range items {
 		e.Offered[i] = crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Upstream: item.Upstream, Range: item.Where, ToolsAlone: slices.Contains(found.unasked, item.Upstream)}
 	}

@@ -78,3 +78,47 @@ func (c *checker) within(list []hclfile.Name, granted string, where diag.Range, 
 		Notes: []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
 	})
 }
+
+// httpCeiling checks which hosts a definition in a tool file reaches, and which
+// of them at private addresses.
+func (c *checker) httpCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	for _, http := range granted.HTTP {
+		private, reaches := ranges["http."+http.Name+".private_networks"]
+		for i, host := range http.Hosts {
+			where := ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)]
+			c.within(c.config.Ceiling.HTTPHosts, host, where, fmt.Sprintf("%s %q grants the host %q", kind, name, host),
+				"use a host of ceiling.http_hosts, or ask the operator to add this one")
+			if reaches {
+				c.within(c.config.Ceiling.PrivateNetworks, host, private, fmt.Sprintf("%s %q grants the host %q in private networks", kind, name, host),
+					"remove private_networks, or ask the operator to add the host to ceiling.private_networks")
+			}
+		}
+	}
+}
+
+// kvCeiling checks with whom a definition in a tool file shares values.
+func (c *checker) kvCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	for _, kv := range granted.KV {
+		where, written := ranges["kv."+kv.Name+".scope"]
+		if !written {
+			continue // whoever decoded the file has told
+		}
+		c.within(c.config.Ceiling.KV, kv.Scope, where, fmt.Sprintf("%s %q keeps values in the scope %q", kind, name, kv.Scope),
+			"use a scope of ceiling.kv, or ask the operator to add this one")
+	}
+}
+
+// sqlCeiling checks of which databases a definition in a tool file runs statements.
+func (c *checker) sqlCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	ceiling := c.config.Ceiling
+	for _, g := range granted.SQL {
+		if where, written := ranges["sql."+g.Name+".driver"]; written {
+			c.within(ceiling.SQLDrivers, g.Driver, where, fmt.Sprintf("%s %q grants a database of the driver %q", kind, name, g.Driver),
+				"use a driver of ceiling.sql_drivers, or ask the operator to add this one")
+		}
+		if where, written := ranges["sql."+g.Name+".address"]; written && g.Address != "" {
+			c.within(ceiling.SQLHosts, g.Address, where, fmt.Sprintf("%s %q grants a database at %q", kind, name, g.Address),
+				"use a host of ceiling.sql_hosts, or a dsn that is one secret, or ask the operator to add this one")
+		}
+	}
+}

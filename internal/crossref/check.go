@@ -2,27 +2,22 @@ package crossref
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
-// Check returns every mistake between the operator's file and the tool files. texts are
-// those of tool files that could not be understood: what may be defined there is not
-// reported as missing.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsewhere, texts ...string) diag.List {
+// Check returns every mistake between the operator's file and the tool files. When
+// either is incomplete, no name and no policy is reported as missing.
+func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsewhere) diag.List {
 	c := &checker{
-		config: config, unread: unread{texts: texts}, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
+		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
 	if c.excuse = elsewhere.Excuse; c.excuse == nil {
 		c.excuse = func(string, string) bool { return false }
-	}
-	if config.Unread != "" {
-		c.unread.texts = append(slices.Clone(texts), config.Unread)
 	}
 	builtin := c.elsewhere(elsewhere.Offered)
 	for _, f := range files {
@@ -76,8 +71,9 @@ type checker struct {
 	// listed are the upstream servers that have told what they offer.
 	listed   map[listing]bool
 	excuse   func(kind, name string) bool
-	unread   unread
 	problems diag.List
+	// incomplete says that more may be defined than is known.
+	incomplete bool
 }
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }

@@ -269,7 +269,7 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 	}
 }
 
-func TestWhatAFileThatIsNotUnderstoodMayDefineIsNotMissing(t *testing.T) {
+func TestCheck_incomplete(t *testing.T) {
 	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
 tool "one" { run = "return 1" }
 policy "p" {
@@ -285,10 +285,9 @@ test "u" {
   resource = "page://two"
   expect { text = "2" }
 }
-`)}, crossref.Elsewhere{}, "tool \"two\" {\n  title = .5\n}\n", "  uri = \"page://two\n")
-	want := []string{`a.hcl:4:20: error: there is no tool named "three"; define it, or correct the name`}
-	if diff := cmp.Diff(want, said(got)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+`)}, crossref.Elsewhere{Incomplete: true})
+	if len(got) > 0 {
+		t.Error(said(got))
 	}
 }
 
@@ -300,29 +299,6 @@ func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestWhatIsNotUnderstoodHidesNothingElse: an argument that was left out keeps
-// no name and no pattern from being looked up.
-func TestWhatIsNotUnderstoodHidesNothingElse(t *testing.T) {
-	got := crossref.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
-policy "p" {
-  tools  = ["t*"]
-  deny   = "false"
-  reason = "no"
-}
-test "u" {
-  resource = "page://two"
-  expect { text = "2" }
-}
-`)}, crossref.Elsewhere{}, "  title = .5\n")
-	want := []string{
-		`a.hcl:3:13: warning: no tool matches the pattern "t*" of policy "p"; the pattern covers tools that are added later; remove it if none will be`,
-		`a.hcl:8:14: error: there is no resource with the URI "page://two"; define it, or correct the URI`,
-	}
-	if diff := cmp.Diff(want, said(got)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
@@ -59,7 +60,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
-		case strings.Contains(name.Text, "*") && (c.unread.holds(n.kind) || c.mayOffer(n.kind, name.Text)):
+		case strings.Contains(name.Text, "*") && (c.incomplete || c.mayOffer(n.kind, name.Text)):
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
 		case !slices.ContainsFunc(n.names(), name.Matches):
@@ -74,7 +75,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 
 // known reports a name that does not exist.
 func (c *checker) known(n *namespace, name string, where diag.Range) {
-	if _, ok := n.places[name]; ok || c.unread.quotes(name) {
+	if _, ok := n.places[name]; ok || c.incomplete {
 		return
 	}
 	if offerers := c.offerers(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
@@ -89,4 +90,28 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		Code: "unknown-" + n.kind, Range: where,
 		Summary: fmt.Sprintf("there is no %s named %q", n.kind, name), Detail: detail,
 	})
+}
+
+// checkCalls checks the names and patterns of the tools that the definitions of
+// a file may call.
+func (c *checker) checkCalls(f *hclfile.Definitions) {
+	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+		c.existIn(c.tools, fmt.Sprintf("%s %q", kind, name), callable(granted, ranges))
+	})
+}
+
+// callable returns what a grant lets be called. What has no place nobody has written.
+func callable(granted grant.Set, ranges map[string]diag.Range) []hclfile.Name {
+	var names []hclfile.Name
+	for _, text := range granted.Call {
+		if where, written := ranges["tools."+text]; written {
+			names = append(names, hclfile.Name{Text: text, Range: where})
+		}
+	}
+	return names
+}
+
+// mayCall reports whether a grant lets a tool be called.
+func mayCall(granted grant.Set, tool string) bool {
+	return slices.ContainsFunc(granted.Call, func(text string) bool { return hclfile.Name{Text: text}.Matches(tool) })
 }

@@ -14,7 +14,7 @@ import (
 // tools have an output schema without a block: that of their type.
 func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfile.Name) {
 	policies := c.beforeCalls(files)
-	if c.config.Audit == nil && !c.unread.holds("audit") {
+	if c.config.Audit == nil && !c.config.Incomplete {
 		c.report(diag.Diagnostic{
 			Code: "production-no-audit", Range: c.config.Server.Range,
 			Summary: "no audit block says where calls are written down, and production mode demands one",
@@ -23,7 +23,7 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 	}
 	var open lacking
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
-		if c.knowsCovers() && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
+		if !c.incomplete && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
 			open.add(kind, name, where)
 		}
 	})
@@ -54,7 +54,7 @@ func (c *checker) warnOfDenied(files []*hclfile.Definitions, builtin []hclfile.N
 				covered, allowed = true, allowed || policies[i].Allow != nil
 			}
 		}
-		if c.knowsCovers() && !allowed && (covered || !production) {
+		if !c.incomplete && !allowed && (covered || !production) {
 			denied.add(kind, name, where)
 		}
 	})
@@ -107,11 +107,6 @@ func (c *checker) beforeCalls(files []*hclfile.Definitions) []hclfile.Policy {
 	return slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult })
 }
 
-// knowsCovers reports whether all was read of which policies cover what.
-func (c *checker) knowsCovers() bool {
-	return !slices.ContainsFunc([]string{"policy", "tools", "resources", "prompts"}, c.unread.holds)
-}
-
 // served calls see with each tool, resource and prompt, and with what names those of its
 // kind in a policy.
 func served(files []*hclfile.Definitions, builtin []hclfile.Name, see func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name)) {
@@ -147,5 +142,22 @@ func (c *checker) checkOutput(tool *hclfile.Tool) {
 			Summary: fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
 			Detail:  "add output blocks for what it returns",
 		})
+	}
+}
+
+// checkEncryption tells of upstreams whose headers bring a secret to where others can read
+// it, which production mode does not allow.
+func (c *checker) checkEncryption() {
+	d := diag.Diagnostic{Severity: diag.Warning, Code: "unencrypted-secret", Detail: "write https://; where its host is one of your own network, say so with private_networks = true"}
+	demanded := ""
+	if c.config.Server.Mode == hclfile.Production {
+		d.Severity, demanded = diag.Error, ", and production mode demands https"
+	}
+	for i := range c.config.Upstreams {
+		u := &c.config.Upstreams[i]
+		if header := u.Unencrypted(); header != "" {
+			d.Range, d.Summary = u.PlaceRange, fmt.Sprintf("the header %q brings a secret to this server unencrypted%s", header, demanded)
+			c.report(d)
+		}
 	}
 }

@@ -87,7 +87,7 @@ func (c *checker) checkTemplates() {
 
 // checkURI reports a URI that no resource, folder or template can have.
 func (c *checker) checkURI(uri string, where diag.Range) {
-	if _, known := c.grantOf(uri); known || c.unread.holds("uri") { // what has it may stand there
+	if _, known := c.grantOf(uri); known || c.incomplete {
 		return
 	}
 	detail := diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris)))

@@ -30,6 +30,8 @@ type Elsewhere struct {
 	// though a definition is about it: it is warned of then. It is asked of each such name,
 	// and nil excuses none.
 	Excuse func(kind, name string) bool
+	// Incomplete says that files may define more, since one could not be parsed as a whole.
+	Incomplete bool
 }
 
 // listing is what a server offers of a kind.

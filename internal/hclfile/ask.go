@@ -20,8 +20,7 @@ const (
 var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
 
 // ask decodes an ask block. It notes the places of the block as "ask", and of
-// what it grants as "ask.elicit" and so on. What is granted in words that were
-// reported counts as granted, so that the body that asks is not reported too.
+// what it grants as "ask.elicit" and so on.
 func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
 	r := rules["ask"]
 	d.check(b.Body, r, "an ask block", b.DefRange())
@@ -31,11 +30,8 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	reported := false
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
-		if attr == nil && d.meant(b.Body, r, name) {
-			*granted, reported = true, true
-			ranges["ask."+name] = ranges["ask"]
-		}
 		if attr == nil {
+			reported = reported || d.meant(b.Body, r, name)
 			continue
 		}
 		ranges["ask."+name] = d.f.rng(attr.SrcRange)
@@ -57,7 +53,7 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 // ceilingWords decodes a list of which words grants may have at most, nil when the
 // ceiling does not say. Others are noWord.
 func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, noWord string) []Name {
-	if attr := body.Attributes[name]; attr == nil || isUnread(attr.Expr) {
+	if attr := body.Attributes[name]; attr == nil {
 		return nil
 	}
 	names := []Name{}

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -118,7 +119,7 @@ func (d *decoder) auths(all []*hclsyntax.Block, l Listen) []Auth {
 		d.checkName("the auth block", name, b.LabelRanges[1])
 		if authRules[kind] == nil {
 			d.fail("bad-value", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("%q is no way to prove who calls", kind),
-				orElse(diag.DidYouMean(kind, authKinds), "write one of "+quotedList(authKinds)))
+				cmp.Or(diag.DidYouMean(kind, authKinds), "write one of "+quotedList(authKinds)))
 			continue
 		}
 		d.claimName(taken, name, b.LabelRanges[1], "there is a second auth block %q", name)
@@ -127,13 +128,6 @@ func (d *decoder) auths(all []*hclsyntax.Block, l Listen) []Auth {
 	}
 	d.oneResource(auths)
 	return auths
-}
-
-func orElse(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
 }
 
 func quotedList(words []string) string { return "\"" + strings.Join(words, "\", \"") + "\"" }
@@ -150,7 +144,7 @@ func (d *decoder) auth(b *hclsyntax.Block, l Listen) Auth {
 		a.Tokens = d.authTokens(b.Body)
 	case "mtls":
 		a.Certificates = d.authCertificates(b.Body)
-		if l.TLS == nil || l.TLS.ClientCAFile == "" {
+		if (l.TLS == nil || l.TLS.ClientCAFile == "") && !d.f.broken {
 			d.fail("contradiction", a.Range, "no client can show a certificate", "write listen { tls { client_ca_file = \"…\" } }, which says who signs them")
 		}
 	case "unix":

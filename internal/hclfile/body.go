@@ -19,10 +19,6 @@ import (
 // stands in the file is what runs. It returns nil when it reported a mistake.
 func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *Body {
 	switch x := attr.Expr.(type) {
-	case *hclsyntax.LiteralValueExpr:
-		if isUnread(x) {
-			return nil
-		}
 	case *hclsyntax.TemplateExpr:
 		return d.codeText(attr, x, languages)
 	case *hclsyntax.FunctionCallExpr:

@@ -24,8 +24,9 @@ type Config struct {
 	// Codeact is nil where agents may write no code.
 	Codeact *Codeact
 	Range   diag.Range
-	// Unread is the text of what could not be understood.
-	Unread string
+	// Incomplete says that the file may say more: a block could not be parsed, or
+	// the whole file.
+	Incomplete bool
 }
 
 // The values of [Server.Mode].

@@ -204,16 +204,6 @@ func TestAFileOfValuesIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatAMisspeltBlockDeclaresIsNotMissing: no tool file is blamed for it.
-func TestWhatAMisspeltBlockDeclaresIsNotMissing(t *testing.T) {
-	src := Source{Path: "mcpd.hcl", Bytes: []byte("varible \"region\" {\n  type = string\n}\n\nsecrt \"token\" {\n  env = \"T\"\n}\n")}
-	file, _ := Parse(src, ConfigKind)
-	config, problems := file.DecodeConfig(VarValues{})
-	if _, declared := config.Variables["region"]; !declared || len(config.Secrets) != 1 || len(problems) != 2 || !problems.HasErrors() {
-		t.Errorf("%v, %v, %v", config.Variables, config.Secrets, problems)
-	}
-}
-
 func TestATokenIsAskedForAsTheBlockSays(t *testing.T) {
 	c, problems := decodeConfig(t, `
 variable "stage" { default = "dev" }

@@ -23,9 +23,9 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	r := fileRules[ConfigKind]
 	d.check(f.body, r, "the operator's file", f.body.SrcRange)
 	all := blocks(f.body, r)
-	c := &Config{Range: d.f.rng(f.body.SrcRange)}
+	c := &Config{Range: d.f.rng(f.body.SrcRange), Incomplete: f.broken}
 	c.Variables = d.variables(all, values)
-	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(all)}
+	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(all), Incomplete: f.broken}
 	c.Secrets = d.secrets(all)
 	c.Server = d.server(first(f.body, "server"))
 	c.Listen = d.listen(first(f.body, "listen"))
@@ -51,10 +51,7 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 			c.Hooks = append(c.Hooks, d.hook(b))
 		}
 	}
-	c.Unread = f.Unread()
-	c.presume(UnreadConfig(f.left.unread))
-	c.presume(f.misspelt())
-	return c, f.finish(f.withoutConsequences(d.problems))
+	return c, f.finish(d.problems)
 }
 
 func (d *decoder) server(b *hclsyntax.Block) Server {

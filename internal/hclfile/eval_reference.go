@@ -146,9 +146,6 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		l = &Locals{}
 	}
 	found, known := l.values[name]
-	if !known && l.mayHold(name) {
-		return cty.NilVal, false
-	}
 	if !known {
 		e.unknown("local value", name, where, maps.Keys(l.values),
 			fmt.Sprintf("declare it in a file of this folder: locals { %s = … }", name))
@@ -174,6 +171,9 @@ func (e *evaluator) keep(where hcl.Range, why string) bool {
 }
 
 func (e *evaluator) unknown(what, name string, where hcl.Range, known iter.Seq[string], otherwise string) {
+	if e.scope.Incomplete {
+		return
+	}
 	detail := e.didYouMean(name, known)
 	if detail == "" {
 		detail = otherwise

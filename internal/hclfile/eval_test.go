@@ -24,7 +24,7 @@ func evaluate(t *testing.T, expr string) (string, diag.List) {
 	if file == nil {
 		return "", problems
 	}
-	locals, problems := JoinLocals([]*File{file}, vars)
+	locals, problems := JoinLocals([]*File{file}, vars, false)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -184,7 +184,7 @@ func TestLocalsCannotLaugh(t *testing.T) {
 			if file == nil {
 				t.Fatal(problems)
 			}
-			_, problems = JoinLocals([]*File{file}, nil)
+			_, problems = JoinLocals([]*File{file}, nil, false)
 			if len(problems) != 1 || problems[0].Code != "too-large" {
 				t.Errorf("want one complaint about the size, got %v", problems)
 			}

@@ -44,7 +44,7 @@ func (d *decoder) expect(b *hclsyntax.Block, target string) Expect {
 
 // checkExpect reports expectations that cannot hold together.
 func (d *decoder) checkExpect(b *hclsyntax.Block) {
-	if len(b.Body.Attributes) == 0 && len(b.Body.Blocks) == 0 && !d.f.left.vague[b.Body] {
+	if len(b.Body.Attributes) == 0 && len(b.Body.Blocks) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write output = …, text = … or error = …")
 	}
 	for _, failure := range []string{"error", "message_matches", "denied_by"} {

@@ -79,7 +79,7 @@ func (d *decoder) fieldType(b *hclsyntax.Block, f *field) *valueType {
 		return nil
 	case attr != nil:
 		return d.typeOfExpr(attr.Expr)
-	case !hasFields && !d.f.left.vague[b.Body]:
+	case !hasFields:
 		d.fail("missing-argument", d.f.rng(b.DefRange()), fmt.Sprintf("the %s %q has no type", b.Type, b.Labels[0]),
 			"write type = string, or describe an object with field blocks")
 		return nil

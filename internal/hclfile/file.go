@@ -52,8 +52,9 @@ type File struct {
 	// embedded are the strings of a JSON file that were parsed on their own.
 	embedded []diag.Text
 	body     *hclsyntax.Body
-	left     leftOut
-	locals   []Local
+	// broken: a block has a syntax error, and body does not hold it.
+	broken bool
+	locals []Local
 }
 
 // Local is a declared local value.
@@ -63,9 +64,9 @@ type Local struct {
 	expr  hclsyntax.Expression
 }
 
-// Parse reads a file. It returns no file when the text cannot be understood or
-// exceeds a limit. Other mistakes may stand in the list beside a file, so that
-// they are told together with what [File.Decode] finds.
+// Parse reads a file. It returns no file if the text exceeds a limit, or is JSON
+// with a syntax error. A file of HCL holds the blocks without one: each of the
+// others reports its first.
 func Parse(src Source, kind Kind) (*File, diag.List) {
 	f := &File{path: src.Path, dir: src.Dir, folder: src.Folder, kind: kind}
 	if problem := checkBytes(src); problem != nil {
@@ -150,23 +151,18 @@ func (f *File) parseHCL(src []byte) diag.List {
 		if problem.code != "syntax" {
 			return found
 		}
-		return f.recover(start, found)
+		return f.splitBlocks(start, found)
 	}
 	text := f.withoutHeredocs(src, start, heredocs)
 	if len(text) > maxHCL {
-		return diag.List{{
-			Code: "too-large", Range: diag.Range{File: f.path},
-			Summary: fmt.Sprintf("the file holds more than %d KiB of HCL beside its heredocs", maxHCL>>10),
-			Detail:  "split it into several files",
-		}}
+		return diag.List{tooMuchHCL(f.path)}
 	}
 	parsed, found := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
 	f.body = parsed.Body.(*hclsyntax.Body)
-	problems := f.syntaxProblems(found)
-	if firstFatal(found) >= 0 {
-		return f.recover(start, problems)
+	if first := firstFatal(found); first != nil {
+		return f.splitBlocks(start, diag.List{f.syntaxProblem(first)})
 	}
-	return problems
+	return f.syntaxProblems(found)
 }
 
 // withoutHeredocs returns what HCL sees of src from start on, a line end at its
@@ -197,14 +193,18 @@ func (f *File) finish(l diag.List) diag.List {
 		severity = diag.Error
 	}
 	if slices.ContainsFunc(l[maxDiagnostics:], func(d diag.Diagnostic) bool { return d.Code == "too-many" }) {
-		return append(l[:maxDiagnostics:maxDiagnostics], notShown(l[maxDiagnostics].Range)) // nobody counted them
+		return append(l[:maxDiagnostics:maxDiagnostics], notChecked(l[maxDiagnostics].Range)) // nobody counted them
 	}
 	return append(l[:maxDiagnostics:maxDiagnostics], diag.Diagnostic{
 		Severity: severity, Code: "too-many", Range: diag.Range{File: f.path, Start: l[maxDiagnostics].Range.Start, End: l[maxDiagnostics].Range.End},
 		Summary: fmt.Sprintf("%d further mistakes in this file are not shown", more),
-		Detail:  "mend the ones above first",
+		Detail:  "fix the errors above first",
 	})
 }
 
 // Locals returns the local values that the file declares, in order.
 func (f *File) Locals() []Local { return f.locals }
+
+// Incomplete reports whether the file may declare more than it returns, because a
+// block has a syntax error.
+func (f *File) Incomplete() bool { return f.broken }

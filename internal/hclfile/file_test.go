@@ -66,7 +66,7 @@ func TestAFileIsDecodedByManyAtOnce(t *testing.T) {
 	if file == nil {
 		t.Fatal(problems)
 	}
-	locals, problems := JoinLocals([]*File{file}, nil)
+	locals, problems := JoinLocals([]*File{file}, nil, false)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -20,7 +20,7 @@ func Format(src Source) ([]byte, diag.List) {
 		return nil, diag.List{*problem}
 	}
 	f.source, f.places = string(src.Bytes), newPlaces(string(src.Bytes))
-	if problems := f.parseHCL(src.Bytes); f.body == nil || f.left.broken {
+	if problems := f.parseHCL(src.Bytes); f.body == nil || f.broken {
 		return nil, f.finish(problems)
 	}
 	out := hclwrite.Format(f.withoutTexts())

@@ -65,7 +65,7 @@ func printed(t *testing.T, files []txtar.File) []byte {
 	if data, ok := sources["mcpd.hcl"]; ok {
 		file, l := Parse(Source{Path: "mcpd.hcl", Bytes: data}, ConfigKind)
 		problems = append(problems, l...)
-		if file != nil {
+		if config = (&Config{Incomplete: true}); file != nil {
 			config, l = file.DecodeConfig(VarValues{})
 			problems = append(problems, l...)
 		}
@@ -90,21 +90,27 @@ func printed(t *testing.T, files []txtar.File) []byte {
 func loadTools(files []txtar.File, sources map[string][]byte, config *Config) diag.List {
 	var problems diag.List
 	var parsed []*File
+	incomplete := config.Incomplete
 	for _, f := range files {
 		if f.Name == "mcpd.hcl" || !strings.HasSuffix(f.Name, ".hcl") && !strings.HasSuffix(f.Name, ".hcl.json") {
 			continue
 		}
 		file, l := Parse(Source{Path: f.Name, Dir: strings.TrimPrefix(path.Dir(f.Name), "."), Bytes: f.Data}, ToolsKind)
 		problems = append(problems, l...)
+		incomplete = incomplete || file == nil || file.Incomplete()
 		if file != nil {
 			parsed = append(parsed, file)
 		}
 	}
-	locals, l := JoinLocals(parsed, config.Variables)
+	var secrets []string
+	for _, s := range config.Secrets {
+		secrets = append(secrets, s.Name)
+	}
+	locals, l := JoinLocals(parsed, config.Variables, incomplete)
 	problems = append(problems, l...)
 	for _, file := range parsed {
 		_, l := file.Decode(Scope{
-			Vars: config.Variables, Locals: locals, Secrets: secretNames(config.Secrets),
+			Incomplete: incomplete, Vars: config.Variables, Locals: locals, Secrets: secrets,
 			ReadFile: func(name string) ([]byte, error) {
 				if content, ok := sources[name]; ok {
 					return content, nil

@@ -3,7 +3,6 @@ package hclfile
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -71,7 +70,7 @@ func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []Name {
 // ceilingList decodes a list of a ceiling, nil when the ceiling does not say.
 // accept returns what an item says, and false for one that it reports.
 func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(element) (string, bool)) []Name {
-	if attr := body.Attributes[name]; attr == nil || isUnread(attr.Expr) {
+	if attr := body.Attributes[name]; attr == nil {
 		return nil
 	}
 	names := []Name{}
@@ -82,11 +81,4 @@ func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(ele
 		}
 	}
 	return names
-}
-
-// presumeFS grants an object that reaches no file.
-func presumeFS(name string, set *grant.Set) {
-	if !slices.ContainsFunc(set.FS, func(g grant.FS) bool { return g.Name == name }) {
-		set.FS = append(set.FS, grant.FS{Name: name, Write: true})
-	}
 }

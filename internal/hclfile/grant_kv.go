@@ -3,7 +3,6 @@ package hclfile
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,13 +54,6 @@ func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV 
 			"raise \"max_total\", which is 10MiB unless it says otherwise, or lower \"max_value\"")
 	}
 	return g
-}
-
-// presumeKV grants values that nothing has written.
-func presumeKV(name string, set *grant.Set) {
-	if !slices.ContainsFunc(set.KV, func(g grant.KV) bool { return g.Name == name }) {
-		set.KV = append(set.KV, grant.KV{Name: name, Scope: grant.ScopeTool})
-	}
 }
 
 // kvMock decodes what a key holds when a test begins.

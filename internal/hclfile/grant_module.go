@@ -24,7 +24,7 @@ func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant
 			options[name] = value
 		}
 	}
-	if len(options) == len(b.Body.Attributes) && !d.f.left.vague[b.Body] {
+	if len(options) == len(b.Body.Attributes) {
 		ranges["modules."+g.Name] = d.f.rng(b.DefRange())
 	}
 	// What was encoded before encodes again.

@@ -90,6 +90,9 @@ func (d *decoder) secretTemplate(x *hclsyntax.TemplateExpr) ([]grant.Part, bool)
 
 func (d *decoder) secret(name string, where hcl.Range) ([]grant.Part, bool) {
 	if !slices.Contains(d.eval.scope.Secrets, name) {
+		if d.eval.scope.Incomplete {
+			return nil, false
+		}
 		detail := diag.DidYouMean(name, d.eval.scope.Secrets)
 		if detail == "" && !isIdentifier(name) {
 			detail = "secrets are declared in mcpd.hcl"

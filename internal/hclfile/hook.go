@@ -26,7 +26,6 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 		}
 		d.callerless(h.Grant, h.GrantRanges)
 	}
-	presume(b.Body, rules["hook"], &h.Grant)
 	if run := d.run(b.Body); run != nil {
 		h.Run = *run
 	}

@@ -3,7 +3,6 @@ package hclfile
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -15,30 +14,36 @@ import (
 
 // parseJSON parses HCL's JSON syntax into the tree that native syntax has, so
 // that everything after it is the same for both. Which strings are templates,
-// types or literal code follows from the rules of the blocks.
+// types or literal code follows from the rules of the blocks. Of a file with an
+// error it reports the first, and keeps nothing.
 func (f *File) parseJSON() diag.List {
-	mended, problems, ok := f.mendJSON()
-	if !ok {
-		return problems
+	p := jsonParser{f: f, src: f.source}
+	if strings.HasPrefix(f.source, byteOrderMark) {
+		p.at = len(byteOrderMark)
 	}
-	p := jsonParser{f: f, src: string(mended.text), problems: problems, vague: mended.vague}
+	t := diag.TextBuilder{File: f.path}
+	t.Add(f.source[p.at:], f.pos(p.at))
+	if d := checkJSON(t.Text()); d != nil {
+		return diag.List{*d}
+	}
 	if p.peek() != '{' {
 		p.skip()
 		p.fail(p.rng(0), "syntax", "the file must hold a JSON object", "write { \"tool\": { \"NAME\": { … } } }")
 		return p.problems
 	}
-	f.body = p.body(fileRules[f.kind])
-	if p.size.exceeded {
-		f.body = nil
+	body := p.body(fileRules[f.kind])
+	if len(p.problems) > 0 {
+		return p.problems.Sort()[:1]
 	}
-	return p.problems
+	f.body = body
+	return nil
 }
 
-// checkJSON passes a JSON text through the gate, and reports what is wrong.
-func checkJSON(t diag.Text) (*diag.Diagnostic, *jsongate.Error) {
+// checkJSON checks the syntax and the limits of a text, and returns its first error.
+func checkJSON(t diag.Text) *diag.Diagnostic {
 	err := jsongate.Check([]byte(t.Body()), jsongate.Limits{Bytes: maxFile, Depth: maxNesting, Tokens: maxTokens})
 	if err == nil {
-		return nil, nil
+		return nil
 	}
 	d := diag.Diagnostic{Code: "syntax", Summary: err.Error(), Range: t.All()}
 	var refused *jsongate.Error
@@ -56,13 +61,15 @@ func checkJSON(t diag.Text) (*diag.Diagnostic, *jsongate.Error) {
 			d.Detail = jsonHint(t.Body(), refused.Offset)
 		}
 	}
-	return &d, refused
+	return &d
 }
 
 // jsonHint says what to do about what people often write in JSON.
 func jsonHint(body string, at int) string {
 	first := strings.TrimLeft(body, " \t\r\n")
 	switch rest := body[min(max(at, 0), len(body)):]; {
+	case strings.HasPrefix(rest, conflictMark):
+		return conflictHint
 	case first != "" && isWord(first[0]):
 		return `the file must hold a JSON object; give it a name in .hcl if it is not JSON`
 	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, "/*"):
@@ -91,8 +98,6 @@ type jsonParser struct {
 	depth    int
 	size     jsonSize
 	problems diag.List
-	// vague are the offsets of values that are not what was meant, in order.
-	vague []int
 }
 
 func (p *jsonParser) space() {
@@ -176,18 +181,7 @@ func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 		}
 	})
 	b.SrcRange = p.rng(start)
-	if p.takeVague(start) {
-		p.f.left.beVague(b)
-	}
 	return b
-}
-
-// takeVague reports whether something that was read since an offset is not what
-// was meant, which is told once.
-func (p *jsonParser) takeVague(start int) bool {
-	n := len(p.vague)
-	p.vague = slices.DeleteFunc(p.vague, func(at int) bool { return start <= at && at < p.at })
-	return len(p.vague) < n
 }
 
 func (p *jsonParser) attribute(b *hclsyntax.Body, r *rule, key string, where hcl.Range) {
@@ -223,16 +217,12 @@ func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block)
 	if p.depth == 1 {
 		p.define()
 	}
-	switch {
-	case p.peek() != '{':
-		if p.skip(); p.takeVague(start) {
-			return
-		}
+	if p.peek() != '{' {
+		p.skip()
 		p.fail(p.rng(start), "syntax", fmt.Sprintf("%s must be a JSON object", article(head.Type)), "write "+jsonHeader(r))
 		return
-	default:
-		head.Body = p.body(r)
 	}
+	head.Body = p.body(r)
 	head.OpenBraceRange = hcl.Range{Start: hcl.Pos{Byte: start}, End: hcl.Pos{Byte: start + 1}}
 	head.CloseBraceRange = hcl.Range{Start: hcl.Pos{Byte: p.at - 1}, End: hcl.Pos{Byte: p.at}}
 	into.Blocks = append(into.Blocks, &head)
@@ -246,4 +236,42 @@ func jsonHeader(r *rule) string {
 		end += "}"
 	}
 	return open + "{…}" + end
+}
+
+// jsonSize is what a JSON file holds, in words: an item of an array is one, a
+// member of an object [memberWords], and more where HCL's parser reads the text.
+type jsonSize struct {
+	// definition is for what stands since the last definition began at the
+	// offset began.
+	definition, began int
+	definitions       int
+	// exceeded says that the rest of the file is not read.
+	exceeded bool
+}
+
+// define begins a definition at the top of the file.
+func (p *jsonParser) define() {
+	p.size.definition, p.size.began = 0, p.at
+	if p.size.definitions++; p.size.definitions > maxDefinitions {
+		p.exceed(fmt.Sprintf("the file holds more than %d definitions", maxDefinitions), "split it into several files")
+	}
+}
+
+// spend counts words, and reports whether the definition may hold so many.
+func (p *jsonParser) spend(words int) bool {
+	if p.size.definition += words; p.size.definition > maxDefinition {
+		p.exceed(fmt.Sprintf("the definition that begins here holds more than %d values", maxDefinition),
+			fmt.Sprintf("split it, or put data into a file of its own, which a script imports; a member of an object counts as %d, a type or a template as more", memberWords))
+	}
+	return !p.size.exceeded
+}
+
+// exceed ends the reading of the file.
+func (p *jsonParser) exceed(summary, detail string) {
+	if p.size.exceeded {
+		return
+	}
+	p.size.exceeded = true
+	p.problems = diag.List{{Code: "too-large", Range: p.f.span(p.size.began, p.size.began+1), Summary: summary, Detail: detail}}
+	p.at = len(p.src)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -14,16 +16,8 @@ import (
 
 // expression reads one value.
 func (p *jsonParser) expression(f form) hclsyntax.Expression {
-	p.space()
-	start := p.at
-	if x := p.value(f, start); !p.takeVague(start) {
-		return x
-	}
-	return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: p.rng(start)}
-}
-
-func (p *jsonParser) value(f form, start int) hclsyntax.Expression {
-	switch c := p.peek(); {
+	c := p.peek()
+	switch start := p.at; {
 	case c == '{':
 		return p.object(f, start)
 	case c == '[':
@@ -118,8 +112,10 @@ func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse pa
 		return failed
 	}
 	p.f.embedded = append(p.f.embedded, t)
-	x, problems := parse([]byte(t.Body()), strconv.Itoa(len(p.f.embedded)-1), hcl.InitialPos)
-	p.problems = append(p.problems, p.f.syntaxProblems(problems)...)
+	x, found := parse([]byte(t.Body()), strconv.Itoa(len(p.f.embedded)-1), hcl.InitialPos)
+	if first := firstFatal(found); first != nil {
+		p.problems = append(p.problems, p.f.syntaxProblem(first))
+	}
 	return x
 }
 
@@ -129,4 +125,89 @@ func (p *jsonParser) text() diag.Text {
 	t, end := jsonText(p.f, p.src, p.at)
 	p.at = end
 	return t
+}
+
+// jsonText decodes the JSON string whose first byte after the quote is at
+// start. It returns the offset behind the closing quote.
+func jsonText(f *File, src string, start int) (diag.Text, int) {
+	b := diag.TextBuilder{File: f.path}
+	length, escapes := measureJSON(src[start:])
+	b.Grow(length, 2*escapes+1)
+	at, pos := start, f.pos(start)
+	for {
+		n := strings.IndexAny(src[at:], `"\`)
+		if n < 0 {
+			n = len(src) - at
+		}
+		if n > 0 || at == start || at >= len(src) || src[at] == '"' { // the end has a place too
+			b.Add(src[at:at+n], pos)
+			pos = diag.Advance(pos, src[at:at+n])
+		}
+		at += n
+		if at >= len(src) || src[at] == '"' {
+			return b.Text(), min(at+1, len(src))
+		}
+		size := escapeSize(src[at:])
+		b.Add(unescapeJSON(src[at:at+size]), pos)
+		pos = diag.Advance(pos, src[at:at+size])
+		at += size
+	}
+}
+
+// measureJSON returns the length of the rest of a JSON string up to its quote,
+// and how many escapes are in it.
+func measureJSON(s string) (length, escapes int) {
+	for {
+		n := strings.IndexAny(s[length:], `"\`)
+		if n < 0 {
+			return len(s), escapes
+		}
+		length += n
+		if s[length] == '"' {
+			return length, escapes
+		}
+		length = min(length+escapeSize(s[length:]), len(s))
+		escapes++
+	}
+}
+
+// unicodeEscape is the length of \uXXXX.
+const unicodeEscape = 6
+
+// escapeSize returns the length of the escape that s begins with; both halves
+// of a surrogate pair are one.
+func escapeSize(s string) int {
+	const short = 2
+	if len(s) < unicodeEscape || s[1] != 'u' {
+		return min(short, len(s))
+	}
+	if utf16.IsSurrogate(hexRune(s)) && len(s) >= 2*unicodeEscape {
+		return 2 * unicodeEscape
+	}
+	return unicodeEscape
+}
+
+// unescapeJSON returns the text of one escape of a text that passed the gate.
+func unescapeJSON(escape string) string {
+	const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	if i := strings.IndexByte(letters, escape[len(escape)-1]); len(escape) == 2 && i >= 0 {
+		return meanings[i : i+1]
+	}
+	first := hexRune(escape)
+	if len(escape) > unicodeEscape {
+		return string(utf16.DecodeRune(first, hexRune(escape[unicodeEscape:])))
+	}
+	return string(first)
+}
+
+// hexRune returns what \uXXXX stands for, and half of a pair by itself.
+func hexRune(escape string) rune {
+	if len(escape) < unicodeEscape {
+		return utf8.RuneError
+	}
+	r, err := strconv.ParseUint(escape[2:unicodeEscape], 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(r)
 }

@@ -29,13 +29,9 @@ const (
 	// a type or a template beside its text.
 	memberWords   = 3
 	embeddedWords = 4
-	// maxRecovered is how many words of a file with mistakes of syntax are parsed
-	// again, and one more for each recoveredShare of its first maxHCL bytes. In
-	// the same way it is read in so many pieces.
-	maxRecovered   = 8_000
-	recoveredShare = 4
-	maxRecoveredIn = 5_000
-	pieceShare     = 32
+	// maxSearched is how many bytes of a file with syntax errors are searched in
+	// vain for the ends of heredocs and comments.
+	maxSearched = 2 << 20
 	// maxDefinitions is how many blocks may stand at the top of a file.
 	maxDefinitions = 2000
 	// maxNumber is the length of a number in bytes.

@@ -5,9 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
-	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -20,13 +17,7 @@ import (
 type Locals struct {
 	values map[string]localValue
 	hash   Hash
-	// unread returns the words of texts that may declare more. It is asked for
-	// names that are not known, and may be nil.
-	unread func() map[string]bool
 }
-
-// mayHold reports whether a text that could not be understood may declare a name.
-func (l *Locals) mayHold(name string) bool { return l.unread != nil && l.unread()[name] }
 
 // localValue is one evaluated local. One that is not ok has been reported.
 type localValue struct {
@@ -50,27 +41,7 @@ func (f *File) findLocals() []Local {
 			l = append(l, Local{Name: name, Range: f.rng(attr.NameRange), expr: attr.Expr})
 		}
 	}
-	if attr := f.body.Attributes["locals"]; attr != nil && f.kind == ToolsKind {
-		l = append(l, f.presumedLocals(attr.Expr)...)
-	}
 	slices.SortFunc(l, func(a, b Local) int { return cmp.Compare(a.Range.Start.Byte, b.Range.Start.Byte) })
-	return l
-}
-
-// presumedLocals lists what an argument declares that was meant as a block,
-// without values.
-func (f *File) presumedLocals(x hclsyntax.Expression) []Local {
-	object, ok := x.(*hclsyntax.ObjectConsExpr)
-	if !ok {
-		return nil
-	}
-	var l []Local
-	for _, item := range object.Items {
-		if name := hcl.ExprAsKeyword(item.KeyExpr); name != "" {
-			where := item.KeyExpr.Range()
-			l = append(l, Local{Name: name, Range: f.rng(where), expr: &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: where}})
-		}
-	}
 	return l
 }
 
@@ -87,24 +58,18 @@ type declared struct {
 // JoinLocals evaluates the locals of all files of one folder, which share one
 // namespace. Names declared twice and values that depend on themselves are
 // reported with all places. Expressions may use var.x and local.x, but not
-// file(), which belongs to the definition that uses the file. unread are the
-// texts of files of the folder that could not be understood at all.
-func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Locals, diag.List) {
+// file(), which belongs to the definition that uses the file. Names that are not
+// known are not reported when more may be declared: incomplete.
+func JoinLocals(files []*File, vars map[string]Variable, incomplete bool) (*Locals, diag.List) {
 	var problems diag.List
 	order, byName := declare(files, &problems)
 	joined := &Locals{values: make(map[string]localValue, len(order))}
-	joined.unread = sync.OnceValue(func() map[string]bool {
-		for _, f := range files {
-			unread = append(unread, string(f.left.unread))
-		}
-		return wordsOf(unread)
-	})
 	for _, l := range order {
 		joined.values[l.Name] = localValue{}
 	}
 	evaluators := make(map[*File]*evaluator, len(files))
 	for _, f := range files {
-		evaluators[f] = newEvaluator(f, Scope{Vars: vars, Locals: joined}, &problems)
+		evaluators[f] = newEvaluator(f, Scope{Vars: vars, Locals: joined, Incomplete: incomplete}, &problems)
 		evaluators[f].private = true // a local is as sensitive as what it holds
 	}
 	ready := sortByNeed(order, byName)
@@ -114,17 +79,6 @@ func JoinLocals(files []*File, vars map[string]Variable, unread ...string) (*Loc
 	reportCycles(order, byName, &problems)
 	joined.hash = joined.sum(order)
 	return joined, problems.Sort()
-}
-
-// wordsOf returns the words of texts that could not be understood.
-func wordsOf(texts []string) map[string]bool {
-	words := map[string]bool{}
-	for _, text := range texts {
-		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-			words[word] = true
-		}
-	}
-	return words
 }
 
 // declare collects the locals of all files and what they refer to.

@@ -3,6 +3,7 @@ package hclfile
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -87,7 +88,7 @@ func (d *decoder) askMock(b *hclsyntax.Block) {
 	switch {
 	case text != nil && object != "sample":
 		d.fail("contradiction", d.f.rng(text.NameRange), "the answer to \""+object+"\" is no text", "write it as \"json\"")
-	case text == nil && value == nil && !d.f.left.vague[b.Body]:
+	case text == nil && value == nil:
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", cmp.Or(map[string]string{
 			"elicit": "write json = { … } with what the form is filled in with, or json = { action = \"decline\" }",
 			"sample": "write text = \"…\"", "roots": "write json = [{ uri = \"file:///…\" }]",
@@ -100,5 +101,137 @@ func (d *decoder) checkRequest(b *hclsyntax.Block, request string) {
 	method, path, _ := strings.Cut(request, " ")
 	if !isToken(method) || method != strings.ToUpper(method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \t\n") {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a request", "write the method and the path, such as \"GET /customers/C-1042\"")
+	}
+}
+
+// mockErrors are the codes that a mock may refuse with.
+var mockErrors = []string{"NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "TIMEOUT", "UNAVAILABLE", "INVALID"}
+
+// fileMethods are what a script asks of files, and whether the answer of a mock
+// is text, JSON, either, or nothing that must be written.
+var fileMethods = map[string][]string{
+	"readText": {"text", "json"}, "readBytes": {"text", "json"}, "lines": {"text", "json"},
+	"list": {"json"}, "stat": {"json"}, "writeText": nil, "writeBytes": nil, "remove": nil,
+}
+
+// localMock decodes what belongs to the answer of a file, or to a variable of
+// the environment.
+func (d *decoder) localMock(b *hclsyntax.Block, m *Mock) {
+	d.noResponse(b)
+	kind, name, dotted := strings.Cut(m.Object, ".")
+	switch {
+	case kind == "env" && !dotted:
+		d.envMock(b, m)
+	case kind == "fs" && isIdentifier(name):
+		d.fileMock(b, m)
+	default:
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted",
+			"write mock \"fs.NAME\" \"readText PATH\" { … }, or mock \"env\" \"NAME\" { … }")
+		m.Object = ""
+	}
+}
+
+func (d *decoder) envMock(b *hclsyntax.Block, m *Mock) {
+	if !isIdentifier(m.Request) {
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a variable", "write the name, such as \"LANG\"")
+	}
+	for _, name := range []string{"json", "error"} {
+		if attr := b.Body.Attributes[name]; attr != nil {
+			d.fail("contradiction", d.f.rng(attr.NameRange), "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable")
+			return
+		}
+	}
+	d.needs(b, "text")
+}
+
+func (d *decoder) fileMock(b *hclsyntax.Block, m *Mock) {
+	method, path, _ := strings.Cut(m.Request, " ")
+	answers, known := fileMethods[method]
+	switch {
+	case !known:
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "files have no method "+d.eval.show(method), orList(diag.DidYouMean(method, fileMethodNames()), "write one of", fileMethodNames()))
+	case path == "":
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "the path is missing", fmt.Sprintf("write it behind the method, such as \"%s notes.txt\"", method))
+	case answers != nil && b.Body.Attributes["error"] == nil:
+		d.needs(b, answers...)
+	}
+}
+
+func fileMethodNames() []string {
+	return []string{"readText", "lines", "readBytes", "writeText", "writeBytes", "list", "stat", "remove"}
+}
+
+// needs reports a mock that holds none of the named answers.
+func (d *decoder) needs(b *hclsyntax.Block, names ...string) {
+	if slices.ContainsFunc(names, func(name string) bool { return b.Body.Attributes[name] != nil }) {
+		return
+	}
+	d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", "write "+names[0]+" = …")
+}
+
+// noResponse reports what only the answer to a request has.
+func (d *decoder) noResponse(b *hclsyntax.Block) {
+	for _, name := range []string{"status", "headers"} {
+		if attr := b.Body.Attributes[name]; attr != nil {
+			d.fail("contradiction", d.f.rng(attr.NameRange), "only answers to requests have \""+name+"\"", "remove it")
+		}
+	}
+}
+
+// execMock decodes how a program ends: its code and outputs as JSON, or as text
+// what it writes to its standard output.
+func (d *decoder) execMock(b *hclsyntax.Block, m *Mock) {
+	d.noResponse(b)
+	if name, named := strings.CutPrefix(m.Object, "exec."); !named || !isIdentifier(name) {
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not the name of a program that is granted", "write mock \"exec.NAME\" \"ARGUMENTS\" { … }")
+		m.Object = ""
+	}
+	if b.Body.Attributes["error"] == nil {
+		d.needs(b, "text", "json")
+	}
+}
+
+// endOfProgram makes the text of a mock what the program writes, and checks what
+// it says as JSON.
+func (d *decoder) endOfProgram(b *hclsyntax.Block, m *Mock, hasText bool) {
+	if hasText {
+		// Text always encodes.
+		m.Body, _ = json.Marshal(map[string]string{"stdout": string(m.Body)})
+		return
+	}
+	var end map[string]json.RawMessage
+	attr := b.Body.Attributes["json"]
+	if attr == nil || m.Body == nil {
+		return
+	}
+	var told struct {
+		Code           int
+		Stdout, Stderr string
+	}
+	known := json.Unmarshal(m.Body, &end) == nil && json.Unmarshal(m.Body, &told) == nil
+	for name := range end {
+		known = known && (name == "code" || name == "stdout" || name == "stderr")
+	}
+	if !known {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "this does not say how a program ends", `write some of { code = 0, stdout = "…", stderr = "…" }`)
+	}
+}
+
+// sqlMock decodes what a statement answers with in a test: its rows as a list
+// of objects, or how many rows it changes.
+func (d *decoder) sqlMock(b *hclsyntax.Block, m *Mock) {
+	d.noResponse(b)
+	if !isIdentifier(strings.TrimPrefix(m.Object, "sql.")) {
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not the name of a database", "write it as in \"sql.shop\"")
+		m.Object = ""
+	}
+	first, path, _ := strings.Cut(m.Request, " ")
+	switch text := b.Body.Attributes["text"]; {
+	case first == "open" && path == "" || first != "open" && !isIdentifier(first):
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a statement", "write the name of the statement, behind it the path of the file that the call chooses, or \"open PATH\"")
+	case text != nil:
+		d.fail("contradiction", d.f.rng(text.NameRange), "what a statement answers with is no text", "write json = [{ … }] with the rows, or json = { changes = 1 }")
+	case first != "open" && b.Body.Attributes["error"] == nil:
+		d.needs(b, "json")
 	}
 }

@@ -21,7 +21,11 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 	p.Title, _ = d.text(b.Body, "title")
 	p.Description, _ = d.text(b.Body, "description")
 	names, computed := d.promptArguments(b, r, &p)
-	names = append(names, strays(b.Body, r)...)
+	for _, inner := range b.Body.Blocks {
+		if !r.hasBlock(inner.Type) { // it is reported, and may be an argument
+			names = append(names, inner.Labels...)
+		}
+	}
 	if d.exactlyOne(b, r, "the prompt says nothing", "message", "run") == "run" {
 		p.Run = d.run(b.Body)
 	} else if !computed {

@@ -151,3 +151,129 @@ func home(block string) string {
 		return ""
 	}
 }
+
+// fileRule says which blocks may stand at the top level of a file.
+func fileRule(kind Kind) *rule {
+	if kind == ConfigKind {
+		return &rule{blocks: []string{
+			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
+			"auth", "audit", "upstream", "codeact",
+		}}
+	}
+	return &rule{blocks: []string{
+		"tool", "policy", "limit", "hook", "test", "locals",
+		"resource", "resource_folder", "resource_template", "prompt",
+	}}
+}
+
+var fileRules = [...]*rule{ConfigKind: fileRule(ConfigKind), ToolsKind: fileRule(ToolsKind)}
+
+// schemaArgs are the arguments that inputs, outputs and fields share.
+func schemaArgs() []argument {
+	return join(
+		[]argument{{name: "type", form: typeName}},
+		args("title", "description", "required", "default", "examples", "enum", "pattern", "format",
+			"min", "max", "min_length", "max_length", "min_items", "max_items", "unique", "sensitive"),
+	)
+}
+
+// completeArgs are the arguments of what completes a value.
+func completeArgs() []argument { return join(args("values"), codeArg("run", false)) }
+
+// boundNames are the arguments that bound a call: in the limits block of what is
+// called, and in the operator's ceiling.
+var boundNames = [...]string{"timeout", "memory", "output", "concurrency"}
+
+// boundsOfCall is the limits block of what is called.
+var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNames[:]...)}}
+
+// rules describes every block of the language by its type.
+var rules = map[string]*rule{
+	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces", "strict_lifecycle"), blocks: []string{"icon"}},
+	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
+	"tls":     {single: true, args: join(required("cert_file", "key_file"), args("client_ca_file"))},
+	"reload":  {single: true, args: args("watch", "require_tests")},
+	"limits":  {single: true, args: args("concurrency", "memory")},
+	"ceiling": {single: true, args: join(args("http_hosts", "private_networks", "fs_roots", "env", "kv", "ask", "exec_paths", "sql_drivers", "sql_roots", "sql_hosts", "modules"), args(boundNames[:]...))},
+	"variable": {labels: []string{"name"}, args: join(
+		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
+	"audit":  {single: true, args: join(required("path"), args("mode", "max_size", "keep", "max_age", "capture"))},
+	"secret": {labels: []string{"name"}, args: args("env", "file", "command", "reveal"), blocks: []string{"oauth"}},
+	"oauth": {single: true, args: join(required("token_url", "client_id"),
+		args("client_secret", "authorize_url", "redirect_url", "scopes", "audience", "params", "auth_style", "private_networks"))},
+	"auth": {labels: []string{"kind", "name"}, args: authArgs()},
+	"codeact": {single: true, args: args("tools", "max_calls", "max_parallel", "max_stdout", "search", "timeout", "ask_timeout", "labels"),
+		blocks: []string{"limits"}, own: boundsOfCall},
+	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
+		"prefix", "include", "exclude", "rename", "offer", "instructions", "escape", "ask", "max_rounds", "max_tokens",
+		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin", "lazy"),
+		blocks: []string{"header", "override", "limits", "container"}, own: boundsOfCall},
+	"container": {single: true, args: join(required("image", "port"),
+		args("path", "command", "env", "reads", "user", "internet", "health", "memory", "cpus", "writable")), blocks: []string{"volume"}},
+	"volume": {labels: []string{"name"}, args: join(required("target"), args("host", "read_only", "size"))},
+	"override": {labels: []string{"tool"}, args: args("title", "description", "read_only", "destructive", "idempotent", "open_world", "labels", "timeout"),
+		blocks: []string{"limits", "cache"}, own: boundsOfCall},
+
+	"resource": {labels: []string{"name"}, args: join(required("uri"), callArgs(),
+		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
+		blocks: []string{"allow", "limits", "annotations", "icon"}, own: boundsOfCall},
+	"annotations": {single: true, args: args("audience", "priority")},
+	"icon":        {args: join(required("src"), args("mime_type", "sizes", "theme"))},
+	"resource_folder": {labels: []string{"name"}, args: join(required("root", "uri_prefix"),
+		args("glob", "exclude", "mime_types", "max_file", "description", "labels")), blocks: []string{"annotations", "icon"}},
+	"resource_template": {labels: []string{"name"}, args: join(required("uri_template"), callArgs(),
+		args("title", "description", "mime_type", "text"), codeArg("run", false)),
+		blocks: []string{"param", "complete", "allow", "limits", "annotations", "icon"}, own: boundsOfCall},
+	"param":    {labels: []string{"name"}, args: args("description", "pattern")},
+	"complete": {labels: []string{"name"}, args: completeArgs()},
+	"prompt": {labels: []string{"name"}, args: join(callArgs(), args("title", "description"), codeArg("run", false)),
+		blocks: []string{"argument", "message", "allow", "limits", "icon"}, own: boundsOfCall},
+	"argument": {labels: []string{"name"}, args: args("title", "description", "required", "values"), blocks: []string{"complete"},
+		own: map[string]*rule{"complete": {single: true, args: completeArgs()}}},
+	"message": {labels: []string{"role"}, args: args("text", "file"), blocks: []string{"image", "audio", "resource", "link", "annotations"},
+		own: map[string]*rule{"resource": {single: true, args: join(required("uri"), args("mime_type", "text", "base64", "file"))}}},
+	"image": {single: true, args: args("file", "base64", "mime_type")},
+	"audio": {single: true, args: args("file", "base64", "mime_type")},
+	"link":  {single: true, args: join(required("uri", "name"), args("title", "description", "mime_type", "size"))},
+
+	"tool": {labels: []string{"name"}, args: join(
+		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
+			"labels", "input_schema", "output_schema", "extra_arguments"),
+		codeArg("run", true), args("ask_timeout", "task", "task_ttl", "ask_first"), codeArg("dry_run", false)),
+		blocks: []string{"input", "output", "allow", "limits", "icon", "cache"}, own: boundsOfCall},
+	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
+	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
+	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
+	"cache":  {single: true, args: join(required("ttl"), args("scope"))},
+
+	"allow": {single: true, blocks: []string{"http", "fs", "exec", "sql", "kv", "ask", "call", "env", "module", "secrets"}},
+	"http": {labels: []string{"name"}, args: join(required("hosts"),
+		args("methods", "paths", "max_response", "redirects", "private_networks", "timeout")), blocks: []string{"header"}},
+	"header": {labels: []string{"name"}, args: required("value")},
+	"fs":     {labels: []string{"name"}, args: join(required("root"), args("mode", "max_file", "max_total"))},
+	"exec": {labels: []string{"name"}, args: join(required("path"), args("argv", "env", "timeout", "max_output", "concurrency")), blocks: []string{"param"},
+		own: map[string]*rule{"param": {labels: []string{"name"}, args: join(required("pattern"), args("max_length"))}}},
+	"sql": {labels: []string{"name"}, args: join(required("driver"), args("dsn", "root", "glob", "mode", "max_rows")),
+		blocks: []string{"statement"}},
+	"statement": {labels: []string{"name"}, args: codeArg("query", true)},
+	"kv":        {labels: []string{"name"}, args: args("scope", "ttl", "max_keys", "max_value", "max_total")},
+	"ask":       {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
+	"call":      {single: true, args: required("tools")},
+	"env":       {single: true, args: required("names")},
+	"module":    {labels: []string{"name"}, open: true},
+	"secrets":   {single: true, args: required("names")},
+
+	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts", "on"),
+		codeArg("when", false), codeArg("allow", false), codeArg("deny", false), codeArg("requires_approval", false),
+		required("reason"), args("disclose"))},
+	"limit": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"), codeArg("key", false),
+		args("rate", "burst", "concurrency", "reason"))},
+	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "resources", "prompts", "timeout"), codeArg("run", true)),
+		blocks: []string{"allow"}},
+
+	"locals": {open: true},
+	"test": {labels: []string{"name"}, args: join(args("tool", "resource", "prompt", "complete", "input", "vars", "principal", "agent", "source")),
+		blocks: []string{"mock", "expect"}},
+	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text", "error")},
+	"expect": {single: true, args: args("output", "text", "mime_type", "messages", "values", "error", "message_matches", "denied_by", "calls")},
+}

@@ -18,14 +18,25 @@ func (s *scanner) quoted() {
 			s.at++
 		}
 	case '\n':
-		open := s.top().at
-		s.refuse("syntax", open, "the string is not closed on its line", "close it with a quote; write \\n for a line end, or use a heredoc")
-		s.problem.end = s.at
+		s.unclosedString()
 	case '$', '%':
 		s.sequence()
 	default:
 		s.literal(`"\$%` + "\n")
 	}
+}
+
+// unclosedString refuses a string that goes on behind its line. A quote with
+// nothing behind it was meant to close the string around a template sequence.
+func (s *scanner) unclosedString() {
+	open := s.top().at
+	if outer := s.levels[len(s.levels)-2]; (outer.kind == '$' || outer.kind == '%') && len(bytes.TrimSpace(s.src[open+1:s.at])) == 0 {
+		s.refuse("syntax", outer.at, fmt.Sprintf(`this "%c{" is never closed`, outer.kind), fmt.Sprintf(`add the "}" that ends it, or write %[1]c%[1]c{ for the text %[1]c{`, outer.kind))
+		s.problem.end = outer.at + 2
+		return
+	}
+	s.refuse("syntax", open, "the string is not closed on its line", "close it with a quote; write \\n for a line end, or use a heredoc")
+	s.problem.end = s.at
 }
 
 // heredocText reads one piece of a heredoc that holds templates.

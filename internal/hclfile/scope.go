@@ -22,6 +22,9 @@ type Scope struct {
 	Locals *Locals
 	// Secrets are the names of the declared secrets.
 	Secrets []string
+	// Incomplete says that variables, locals and secrets may be declared that are
+	// not known, since a file has a syntax error. An unknown one is not reported.
+	Incomplete bool
 	// ReadFile returns the bytes of a file, its path cleaned and relative to
 	// the tools root. It refuses to leave the folder. Nil means that no file
 	// can be read.

@@ -26,14 +26,6 @@ type Secret struct {
 // secretSources are where the value of a secret may come from.
 var secretSources = []string{"env", "file", "command", "oauth"}
 
-func secretNames(secrets []Secret) []string {
-	names := make([]string, len(secrets))
-	for i, s := range secrets {
-		names[i] = s.Name
-	}
-	return names
-}
-
 // declaredSecrets returns the names of all secret blocks, before any is decoded.
 func declaredSecrets(all []*hclsyntax.Block) []string {
 	var names []string

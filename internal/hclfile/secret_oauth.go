@@ -152,7 +152,7 @@ func isPlainFront(u url.URL) bool {
 // checkVisitors warns of tokens of callers over HTTP where no caller proves who
 // they are: such a token is nobody's.
 func (d *decoder) checkVisitors(secrets []Secret, all []*hclsyntax.Block) {
-	if slices.ContainsFunc(all, func(b *hclsyntax.Block) bool { return b.Type == "auth" && b.Labels[0] != "anonymous" }) {
+	if d.f.broken || slices.ContainsFunc(all, func(b *hclsyntax.Block) bool { return b.Type == "auth" && b.Labels[0] != "anonymous" }) {
 		return
 	}
 	for _, s := range secrets {
@@ -211,7 +211,7 @@ func (d *decoder) clientText(body *hclsyntax.Body, name string) string {
 // clientSecret decodes which secret proves the client.
 func (d *decoder) clientSecret(body *hclsyntax.Body, o *OAuth) {
 	attr := body.Attributes["client_secret"]
-	if attr == nil || isUnread(attr.Expr) {
+	if attr == nil {
 		return
 	}
 	o.secretRange = d.f.rng(attr.Expr.Range())

@@ -97,7 +97,6 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 		t.Input = d.wholeSchema(attr, t.InputOrigin, true)
 		open = true // unless its mistake was told, which leaves any argument possible
 	}
-	open = open || d.f.left.vague[b.Body]
 	if t.Input == nil {
 		w := schemaWriter{place: d.origins(t.InputOrigin), safe: true}
 		w.object(sent, "", open)

@@ -21,7 +21,7 @@ func decodeTools(t *testing.T, path, source string, scope Scope) Definitions {
 		t.Fatal(problems)
 	}
 	if scope.Locals == nil {
-		locals, problems := JoinLocals([]*File{file}, scope.Vars)
+		locals, problems := JoinLocals([]*File{file}, scope.Vars, false)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

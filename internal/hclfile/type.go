@@ -77,9 +77,6 @@ var otherWords = map[string]string{
 
 // typeOfExpr reads a type. It returns nil when it has reported a mistake.
 func (d *decoder) typeOfExpr(x hclsyntax.Expression) *valueType {
-	if isUnread(x) {
-		return nil
-	}
 	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		return d.typeWord(x)

@@ -127,7 +127,7 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 	o.Labels = d.textMap(b.Body, "labels")
 	o.Bounds = d.boundsAway(b)
 	o.Cache = d.overrideCache(b, &o)
-	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 && !d.f.left.vague[b.Body] {
+	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
 	}
 	return o

@@ -106,7 +106,7 @@ func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 		v.Value, v.Given = given.JSON, &given.Text
 	case ok && typed:
 		v.Value, v.Given = d.given(b, t, given), &given.Text
-	case v.Value == nil && b.Body.Attributes["default"] == nil && !d.f.left.vague[b.Body]:
+	case v.Value == nil && b.Body.Attributes["default"] == nil:
 		d.fail("missing-value", v.Range, fmt.Sprintf("the variable %q has no value", v.Name),
 			fmt.Sprintf("give it a default, a line in a *.mcpdvars file beside this one, --var %s=… or %s%s", v.Name, envPrefix, v.Name))
 	}
@@ -171,8 +171,12 @@ func givenHint(t *valueType) string {
 	}
 }
 
-// VarsSchema returns the JSON Schema of the object of all variables.
+// VarsSchema returns the JSON Schema of the object of all variables. That of an
+// incomplete config allows any, since more may be declared.
 func (c *Config) VarsSchema() json.RawMessage {
+	if c.Incomplete {
+		return json.RawMessage("{}")
+	}
 	out := []byte(`{"type":"object","properties":{`)
 	names := slices.Sorted(maps.Keys(c.Variables))
 	for i, name := range names {

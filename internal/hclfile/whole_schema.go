@@ -73,7 +73,7 @@ func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (j
 	if !ok {
 		return nil, where, false
 	}
-	if problem, _ := checkJSON(diag.WholeFile(d.f.beside(args[0].AsString()), string(content))); problem != nil {
+	if problem := checkJSON(diag.WholeFile(d.f.beside(args[0].AsString()), string(content))); problem != nil {
 		problem.Notes = append(problem.Notes, diag.Note{Range: where, Message: "the file is used here"})
 		d.problems = append(d.problems, *problem)
 		return nil, where, false
@@ -83,7 +83,7 @@ func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (j
 
 // schemaHeredoc returns a schema that is given as JSON in a heredoc.
 func (d *decoder) schemaHeredoc(t diag.Text) (json.RawMessage, diag.Range, bool) {
-	if problem, _ := checkJSON(t); problem != nil {
+	if problem := checkJSON(t); problem != nil {
 		d.problems = append(d.problems, *problem)
 		return nil, t.All(), false
 	}
@@ -92,7 +92,7 @@ func (d *decoder) schemaHeredoc(t diag.Text) (json.RawMessage, diag.Range, bool)
 
 // schemaString returns a schema that is given as text.
 func (d *decoder) schemaString(v cty.Value, where diag.Range) (json.RawMessage, diag.Range, bool) {
-	if problem, _ := checkJSON(diag.WholeFile(d.f.path, v.AsString())); problem != nil {
+	if problem := checkJSON(diag.WholeFile(d.f.path, v.AsString())); problem != nil {
 		problem.Range = where
 		d.problems = append(d.problems, *problem)
 		return nil, where, false

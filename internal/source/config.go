@@ -25,9 +25,8 @@ type Config struct {
 	// Sources are the file and the *.mcpdvars files, by the names that
 	// Problems use.
 	Sources map[string][]byte
-	// Config is never nil: without a file, or with one that cannot be
-	// understood, it is the defaults with what the file seems to declare, and
-	// Problems tell.
+	// Config is never nil: without a file, or with one that cannot be parsed, it
+	// is the defaults, and Problems tell.
 	Config   *hclfile.Config
 	Problems diag.List
 	// foreign are the files that are another user's, and the folder that they are in.
@@ -72,7 +71,7 @@ func (c *Config) decode() {
 		c.Problems = append(c.Problems, problems...)
 	}
 	if c.Config == nil {
-		c.Config = hclfile.UnreadConfig(c.Bytes)
+		c.Config = &hclfile.Config{Incomplete: true}
 	}
 }
 

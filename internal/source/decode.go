@@ -2,10 +2,14 @@ package source
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
@@ -51,7 +55,8 @@ func (t *Tree) KeepStages(wanted func(name string) bool) {
 func (t *Tree) definitions(config *hclfile.Config, slot func(*unit) **decoded) ([]*hclfile.Definitions, diag.List) {
 	units := t.sorted()
 	t.parse(units)
-	locals, problems := joinLocals(units, config)
+	incomplete := incompleteFolders(units, config)
+	locals, problems := joinLocals(units, config, incomplete)
 	problems = append(t.found(), problems...)
 	secrets := make([]string, len(config.Secrets))
 	for i, secret := range config.Secrets {
@@ -63,7 +68,8 @@ func (t *Tree) definitions(config *hclfile.Config, slot func(*unit) **decoded) (
 		if u.file == nil {
 			return
 		}
-		scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folderOf(u.path)], Secrets: secrets}
+		folder := folderOf(u.path)
+		scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folder], Secrets: secrets, Incomplete: incomplete[folder]}
 		key := scopeKey(scope, vars)
 		if kept := slot(u); *kept == nil || (*kept).scope != key || !t.Unchanged((*kept).reads) {
 			*kept = t.evaluate(u.file, scope, key)
@@ -80,19 +86,15 @@ func (t *Tree) definitions(config *hclfile.Config, slot func(*unit) **decoded) (
 	return defined, problems
 }
 
-// Unread returns the texts of the files, and of the blocks, that could not be
-// understood.
-func (t *Tree) Unread() []string {
-	var texts []string
-	for _, u := range t.sorted() {
-		switch {
-		case u.file == nil && u.parsed.HasErrors():
-			texts = append(texts, string(u.bytes))
-		case u.file != nil && u.file.Unread() != "":
-			texts = append(texts, u.file.Unread())
+// Incomplete reports whether a file may define more than [Tree.Definitions]
+// returns, since it could not be parsed as a whole.
+func (t *Tree) Incomplete() bool {
+	for _, u := range t.units {
+		if u.incomplete() {
+			return true
 		}
 	}
-	return texts
+	return false
 }
 
 // parse parses the files that are new.
@@ -166,24 +168,33 @@ func (t *Tree) AddSources(sources map[string][]byte) {
 	}
 }
 
+// incompleteFolders returns the folders whose files may refer to variables,
+// secrets or locals that are not known, since a file could not be parsed.
+func incompleteFolders(units []*unit, config *hclfile.Config) map[string]bool {
+	folders := map[string]bool{}
+	for _, u := range units {
+		if config.Incomplete || u.incomplete() {
+			folders[folderOf(u.path)] = true
+		}
+	}
+	return folders
+}
+
 // joinLocals evaluates the locals of each folder that declares some.
-func joinLocals(units []*unit, config *hclfile.Config) (map[string]*hclfile.Locals, diag.List) {
+func joinLocals(units []*unit, config *hclfile.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
-	unread := map[string][]string{}
 	for _, u := range units {
 		if folder := folderOf(u.path); u.file != nil {
 			folders[folder] = append(folders[folder], u.file)
-		} else {
-			unread[folder] = append(unread[folder], string(u.bytes))
 		}
 	}
 	var problems diag.List
 	locals := make(map[string]*hclfile.Locals, len(folders))
 	for folder, files := range folders {
-		if len(unread[folder]) == 0 && !slices.ContainsFunc(files, func(f *hclfile.File) bool { return len(f.Locals()) > 0 || f.Unread() != "" }) {
+		if !slices.ContainsFunc(files, func(f *hclfile.File) bool { return len(f.Locals()) > 0 }) {
 			continue
 		}
-		joined, more := hclfile.JoinLocals(files, config.Variables, unread[folder]...)
+		joined, more := hclfile.JoinLocals(files, config.Variables, incomplete[folder])
 		problems = append(problems, more...)
 		locals[folder] = joined
 	}
@@ -209,7 +220,7 @@ func scopeKey(scope hclfile.Scope, vars []byte) Hash {
 		hash := scope.Locals.Hash()
 		h.Write(hash[:])
 	}
-	h.Write([]byte("\x00" + strings.Join(scope.Secrets, "\x00")))
+	fmt.Fprintf(h, "\x00%t\x00%s", scope.Incomplete, strings.Join(scope.Secrets, "\x00"))
 	return Hash(h.Sum(nil))
 }
 
@@ -219,4 +230,25 @@ func folderOf(name string) string {
 		return folder
 	}
 	return ""
+}
+
+// Parallel runs do for 0 up to n-1 on all cores and waits for all of them.
+func Parallel(n int, do func(i int)) {
+	workers := min(n, runtime.GOMAXPROCS(0))
+	if workers <= 1 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -30,6 +30,14 @@ type unit struct {
 	foreign, shared bool
 }
 
+// incomplete reports whether the file may define more than is known of it.
+func (u *unit) incomplete() bool {
+	if u.file == nil {
+		return u.parsed.HasErrors()
+	}
+	return u.file.Incomplete()
+}
+
 // ref is a file that a definition reads. A missing one is remembered as such.
 type ref struct {
 	hash  Hash
