@@ -81,6 +81,38 @@ func (c *compilation) elsewhere(name string) string {
 	return ""
 }
 
+// nameOfPython returns what code writes instead of what Python and shells have by a name;
+// nothing of any other.
+func nameOfPython(name string) string {
+	switch name {
+	case "echo", "println", "printf":
+		return "write console.log(…)"
+	case "json":
+		return "write JSON.parse(text) and JSON.stringify(value)"
+	case "asyncio":
+		return "write await in front of a call, and await parallel([…]) for several at once"
+	case "__name__":
+		return "leave the condition out, and write its statements alone: the program is run as it stands"
+	case "raise":
+		return "write throw new Error(…)"
+	case "Exception", "ValueError", "KeyError", "RuntimeError":
+		return "write new Error(…)"
+	case "dict":
+		return "write { … } or Object.fromEntries(pairs)"
+	case "range":
+		return "write for (let i = 0; i < n; i++) { … }"
+	case "enumerate":
+		return "write list.entries()"
+	case "sorted":
+		return "write [...list].sort()"
+	case "isinstance":
+		return "write typeof x, or Array.isArray(x)"
+	case "pass":
+		return "leave it out: braces may be empty"
+	}
+	return ""
+}
+
 // insteadOfInput says what a body sees that has no input.
 func (c *compilation) insteadOfInput() string {
 	switch c.src.Kind {

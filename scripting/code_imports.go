@@ -119,16 +119,13 @@ func (i *leftOut) statement() int {
 		}
 		return i.ended(i.loads(i.at))
 	case t.kind == tokenKeyword && t.text == "import":
-		for _, end := range []int{i.ofJavaScript(i.at + 1), i.modulesOfPython(i.at + 1), i.lineOf(i.at + 1)} {
+		for _, end := range []int{i.ofJavaScript(i.at + 1), i.lineOf(i.at + 1)} {
 			if end = i.ended(end); end > i.at {
 				return end
 			}
 		}
 	case t.kind == tokenWord && t.text == "from":
-		if end := i.ended(i.fromOfPython(i.at + 1)); end > i.at {
-			return end
-		}
-		return i.ended(i.fromLine(i.at + 1))
+		return i.ended(i.fromOfPython(i.at + 1))
 	case declares(t):
 		return i.ended(i.requires(i.at + 1))
 	case t.text == "require" && !wantsValue(before):
@@ -174,9 +171,8 @@ func (i *leftOut) takes(t lexeme) bool {
 	return value && (t.text == "(" || t.text == "[" || t.text[0] == '`' || t.text == "in" || t.text == "instanceof")
 }
 
-// lineOf returns where the line ends of an import that is none of those that are known: no
-// other statement begins with that word. 0 where a bracket opens there, or where the word is
-// a value.
+// lineOf returns where the line of an import ends, as in Python: no other statement begins
+// with that word. 0 where a bracket opens there, or where the word is a value.
 func (i *leftOut) lineOf(at int) int {
 	if t := i.token(at); t.text == "." || t.text == "(" || t.text == ":" || t.text == "=" {
 		return 0
@@ -191,19 +187,36 @@ func (i *leftOut) lineOf(at int) int {
 	}
 }
 
-// fromLine is [leftOut.lineOf] for from x import: 0 where the word import is missing.
-func (i *leftOut) fromLine(at int) int {
-	for ; ; at++ {
-		t := i.token(at)
-		switch {
-		case t.newline:
-			return 0
-		case t.text == "import" && !t.member:
-			return i.lineOf(at + 1)
-		case t.kind != tokenWord && (t.kind != tokenOperator || strings.Trim(t.text, ".") != ""):
+// fromOfPython returns where from x import a, b ends: with its line, or the bracket that
+// closes the list. 0 where it is no such statement.
+func (i *leftOut) fromOfPython(at int) int {
+	for ; i.token(at).text != "import"; at++ {
+		if t := i.token(at); t.newline || t.kind != tokenWord && (t.kind != tokenOperator || strings.Trim(t.text, ".") != "") {
 			return 0
 		}
 	}
+	word := i.token(at)
+	at++
+	switch t := i.token(at); {
+	case word.newline, word.member && (t.newline || t.kind != tokenWord && t.text != "*" && t.text != "("):
+		return 0 // from.import is a value
+	case t.newline || t.text != "(":
+		return i.lineOf(at)
+	}
+	for at++; i.token(at).kind == tokenWord || i.token(at).kind == tokenComma; at++ {
+	}
+	if i.token(at).text != ")" {
+		return 0
+	}
+	return at + 1
+}
+
+// renamed returns the position behind as name, which may be missing.
+func (i *leftOut) renamed(at int) int {
+	if t := i.token(at); t.text == "as" && !t.newline && i.token(at+1).kind == tokenWord {
+		return at + 2
+	}
+	return at
 }
 
 // ofJavaScript returns where "y", x from "y", or x = require("y") ends; 0 where

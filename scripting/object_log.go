@@ -29,10 +29,7 @@ func (r *run) makeLog() *goja.Object {
 
 // warn tells the operator of something that the script should do otherwise.
 func (r *run) warn(message string) {
-	r.tell("console", mustJSON(struct {
-		Level   string `json:"level"`
-		Message string `json:"message"`
-	}{"warn", message}))
+	r.tell(opConsole, mustJSON(printed{Level: "warn", Message: message}))
 }
 
 func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
@@ -79,11 +76,7 @@ func (r *run) makeConsole() *goja.Object {
 	o := r.rt.NewObject()
 	for _, name := range consoleMethods() {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
-			r.tell("console", mustJSON(struct {
-				Level   string `json:"level"`
-				Message string `json:"message"`
-				Trace   string `json:"trace,omitempty"`
-			}{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
+			r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
 			return goja.Undefined()
 		})
 	}

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -36,22 +37,11 @@ func (p *searchParams) String() string {
 	return b.String()
 }
 
-func formEncoded(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		switch c := s[i]; {
-		case isAlnum(c) || strings.IndexByte("*-._", c) >= 0:
-			b.WriteByte(c)
-		case c == ' ':
-			b.WriteByte('+')
-		default:
-			b.WriteByte('%')
-			b.WriteByte(upperHex[c>>4])
-			b.WriteByte(upperHex[c&15])
-		}
-	}
-	return b.String()
-}
+// formSigns are the signs that WHATWG encodes and Go does not, and the other way
+// round.
+var formSigns = strings.NewReplacer("~", "%7E", "%2A", "*")
+
+func formEncoded(s string) string { return formSigns.Replace(url.QueryEscape(s)) }
 
 // parseQuery reads application/x-www-form-urlencoded text.
 func (r *run) parseQuery(query string) [][2]string {

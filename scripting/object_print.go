@@ -12,10 +12,11 @@ import (
 // opConsole is the operation by which a body says what it prints.
 const opConsole = "console"
 
-// printed is the payload of that.
+// printed is the payload of that. Trace is for the operator alone.
 type printed struct {
 	Level   string `json:"level"`
 	Message string `json:"message"`
+	Trace   string `json:"trace,omitempty"`
 }
 
 // makePrinter makes console of code, whose methods all print.
@@ -43,7 +44,7 @@ func (r *run) print(method string, values []goja.Value) goja.Value {
 		left -= len(line) + len("\n")
 	}
 	r.stdout = r.limits.Stdout - left
-	r.tellPrinted(mustJSON(printed{consoleLevel(method), line}), line+"\n")
+	r.tellPrinted(mustJSON(printed{Level: consoleLevel(method), Message: line}), line+"\n")
 	return goja.Undefined()
 }
 

@@ -10,6 +10,10 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
+// The reader is written by hand because go-sourcemap, which the engine uses, has
+// no place for what was made of nothing, drops what points to the beginning of a
+// source, and panics for a source that is not listed.
+
 // sourceMap is the part of a source map (ECMA-426) that is read.
 type sourceMap struct {
 	Sources  []string `json:"sources"`
