@@ -123,8 +123,12 @@ func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
 }
 
 // body compiles code that the definition carries. It returns nil for code with
-// mistakes, which it reports.
+// mistakes, which it reports, and for code whose decoder has reported one.
 func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.Set) Body {
+	if body.Text.Body() == "" {
+		k.bodies = append(k.bodies, nil)
+		return nil
+	}
 	program, imports, problems := k.program(src, body, granted)
 	maps.Copy(k.imports, imports)
 	k.bodies = append(k.bodies, program)
@@ -223,6 +227,9 @@ func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {
 	known := c.cache.hooks[def.Hash]
 	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.moved(placesOf(known.hook.SQL)) && !c.found.turned(known.hook.Exec) {
 		return known
+	}
+	if def.Run.Text.Body() == "" {
+		return nil // whoever decoded it has reported why
 	}
 	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
 	if problems.HasErrors() {

@@ -1,8 +1,10 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,31 +84,31 @@ func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, 
 	return int(n), true
 }
 
-// oneOf decodes a string that is one of the given words.
-func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
+// word decodes a string that stands for what, such as "a duration". write says
+// how another value is written as one.
+func (d *decoder) word(body *hclsyntax.Body, name, what string, write func(v cty.Value) string) (word string, where diag.Range, ok bool) {
 	attr := body.Attributes[name]
 	if attr == nil {
-		return "", false
+		return "", where, false
 	}
 	v, ok := d.eval.value(attr.Expr)
 	if !ok {
-		return "", false
+		return "", where, false
 	}
-	if !hasKind(v, stringKind) {
-		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be a string, not %s", name, typeOf(v)), "write "+quoted(words))
-		return "", false
+	if where = d.f.rng(attr.Expr.Range()); !hasKind(v, stringKind) {
+		d.fail("wrong-type", where, fmt.Sprintf("%q must be %s, not %s", name, what, typeOf(v)), write(v))
+		return "", where, false
 	}
-	s := v.AsString()
-	for _, w := range words {
-		if s == w {
-			return s, true
-		}
+	return v.AsString(), where, true
+}
+
+// oneOf decodes a string that is one of the given words.
+func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
+	s, where, ok := d.word(body, name, "a string", func(cty.Value) string { return "write " + quoted(words) })
+	if !ok || slices.Contains(words, s) {
+		return s, ok
 	}
-	detail := diag.DidYouMean(s, words)
-	if detail == "" {
-		detail = "write " + quoted(words)
-	}
-	d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), detail)
+	d.fail("bad-value", where, fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), cmp.Or(diag.DidYouMean(s, words), "write "+quoted(words)))
 	return "", false
 }
 
@@ -139,20 +141,11 @@ func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Dura
 
 // durationWithin is duration with a bound of its own.
 func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, most time.Duration) time.Duration {
-	attr := body.Attributes[name]
-	if attr == nil {
-		return fallback
-	}
-	v, ok := d.eval.value(attr.Expr)
+	text, where, ok := d.word(body, name, "a duration", func(cty.Value) string { return "write a string with a unit, such as \"5s\", \"500ms\" or \"2m\"" })
 	if !ok {
 		return fallback
 	}
-	where := d.f.rng(attr.Expr.Range())
-	if !hasKind(v, stringKind) {
-		d.fail("wrong-type", where, fmt.Sprintf("%q must be a duration, not %s", name, typeOf(v)), "write a string with a unit, such as \"5s\", \"500ms\" or \"2m\"")
-		return fallback
-	}
-	t, err := parseDuration(v.AsString())
+	t, err := parseDuration(text)
 	if err != nil {
 		d.fail("bad-value", where, fmt.Sprintf("%q is not a duration", name), "write a number with a unit, such as \"5s\", \"500ms\" or \"2m\"")
 		return fallback
@@ -190,20 +183,10 @@ var units = map[string]int64{
 
 // size decodes a number of bytes such as "1MiB", at most limit.
 func (d *decoder) size(body *hclsyntax.Body, name string, limit int64) int64 {
-	attr := body.Attributes[name]
-	if attr == nil {
-		return 0
-	}
-	v, ok := d.eval.value(attr.Expr)
+	s, where, ok := d.word(body, name, "a size", func(v cty.Value) string { return "write a string with a unit, such as " + sizeLike(v, limit) })
 	if !ok {
 		return 0
 	}
-	where := d.f.rng(attr.Expr.Range())
-	if !hasKind(v, stringKind) {
-		d.fail("wrong-type", where, fmt.Sprintf("%q must be a size, not %s", name, typeOf(v)), "write a string with a unit, such as "+sizeLike(v, limit))
-		return 0
-	}
-	s := v.AsString()
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit, known := units[strings.ToLower(strings.TrimSpace(s[len(digits):]))]
 	n, err := strconv.ParseInt(digits, 10, 64)

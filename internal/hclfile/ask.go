@@ -31,7 +31,8 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
 		if attr == nil {
-			reported = reported || d.meant(b.Body, r, name)
+			*granted = d.meant(b.Body, r, name) // it is reported, and what uses it need not be
+			reported = reported || *granted
 			continue
 		}
 		ranges["ask."+name] = d.f.rng(attr.SrcRange)

@@ -28,12 +28,32 @@ func (d *decoder) call(b *hclsyntax.Block) Call {
 	return c
 }
 
-// run decodes the body of a block, nil when there is none or it was reported.
-func (d *decoder) run(body *hclsyntax.Body) *Body {
-	if attr := body.Attributes["run"]; attr != nil {
+// run decodes the script of a block, nil when there is none or it was reported. A
+// script whose grants are reported is not checked: it would lack them.
+func (d *decoder) run(b *hclsyntax.Block) *Body {
+	if attr := b.Body.Attributes["run"]; attr != nil && !misgrants(b.Body, rules[b.Type]) {
 		return d.code(attr, JavaScript, TypeScript)
 	}
 	return nil
+}
+
+// misgrants reports whether body, or its allow block, holds a word of a grant that
+// may not stand there, or one that is written wrong.
+func misgrants(body *hclsyntax.Body, r *rule) bool {
+	isGrant := func(word string) bool {
+		return word == "allow" || rules["allow"].hasBlock(word) || slices.Contains(askNames, word)
+	}
+	stray := func(word string) bool {
+		return r.arg(word) == nil && !r.hasBlock(word) && (isGrant(word) || isGrant(r.meaning(word)))
+	}
+	for name := range body.Attributes {
+		if stray(name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
+		return stray(b.Type) || (b.Type == "allow" || b.Type == "ask") && misgrants(b.Body, rules[b.Type])
+	})
 }
 
 // idle reports a grant that no body of the block can use.

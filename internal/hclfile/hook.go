@@ -26,7 +26,7 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 		}
 		d.callerless(h.Grant, h.GrantRanges)
 	}
-	if run := d.run(b.Body); run != nil {
+	if run := d.run(b); run != nil {
 		h.Run = *run
 	}
 	h.Hashes = d.hashes()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // maxCalls bounds the calls of a rate and of a burst.
@@ -52,25 +53,16 @@ func (d *decoder) limitReason(body *hclsyntax.Body) string {
 
 // rate decodes a rate, 0 when there is none or it was reported.
 func (d *decoder) rate(body *hclsyntax.Body) (calls int, per time.Duration) {
-	attr := body.Attributes["rate"]
-	if attr == nil {
-		return 0, 0
-	}
-	v, ok := d.eval.value(attr.Expr)
+	text, where, ok := d.word(body, "rate", "a string", func(cty.Value) string { return rateForms })
 	if !ok {
 		return 0, 0
 	}
-	where := d.f.rng(attr.Expr.Range())
-	if !hasKind(v, stringKind) {
-		d.fail("wrong-type", where, fmt.Sprintf("\"rate\" must be a string, not %s", typeOf(v)), rateForms)
-		return 0, 0
-	}
-	count, unit, _ := strings.Cut(v.AsString(), "/")
+	count, unit, _ := strings.Cut(text, "/")
 	per = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
 	calls, err := strconv.Atoi(count)
 	switch {
 	case per == 0 || err != nil || strings.Trim(count, "0123456789") != "":
-		d.fail("bad-value", where, "this is not a rate", meantRate(v.AsString()))
+		d.fail("bad-value", where, "this is not a rate", meantRate(text))
 	case calls < 1 || calls > maxCalls:
 		d.fail("bad-value", where, "\"rate\" is out of bounds", fmt.Sprintf("write 1 to %d calls", maxCalls))
 	default:

@@ -27,7 +27,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 		}
 	}
 	if d.exactlyOne(b, r, "the prompt says nothing", "message", "run") == "run" {
-		p.Run = d.run(b.Body)
+		p.Run = d.run(b)
 	} else if !computed {
 		d.idle(b)
 	}

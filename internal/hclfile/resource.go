@@ -33,7 +33,7 @@ func (d *decoder) contents(b *hclsyntax.Block, r *Resource) {
 	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
 	case "":
 	case "run":
-		r.Run, r.MIMEType = d.run(b.Body), d.mimeType(b.Body, "mime_type")
+		r.Run, r.MIMEType = d.run(b), d.mimeType(b.Body, "mime_type")
 		if n, ok := d.whole(b.Body, "size", 0, math.MaxInt32); ok {
 			size := int64(n)
 			r.Size = &size

@@ -113,7 +113,7 @@ func (d *decoder) param(b *hclsyntax.Block, p *Param) {
 func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
 	switch d.exactlyOne(b, rules["resource_template"], "the resources of the template hold nothing", "text", "run") {
 	case "run":
-		t.Run = d.run(b.Body)
+		t.Run = d.run(b)
 	case "text":
 		names := make([]string, len(t.Params))
 		for i := range t.Params {
@@ -147,7 +147,7 @@ func (d *decoder) complete(b *hclsyntax.Block) *Complete {
 	c := &Complete{}
 	switch d.exactlyOne(b, rules["complete"], "the completion offers nothing", "values", "run") {
 	case "run":
-		c.Run = d.run(b.Body)
+		c.Run = d.run(b)
 	case "values":
 		c.Values = d.suggested(b.Body)
 	}

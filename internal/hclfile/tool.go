@@ -29,7 +29,7 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	d.inputs(b, &t)
 	d.outputs(b, &t)
 	t.Cache = d.cache(b, &t)
-	if run := d.run(b.Body); run != nil {
+	if run := d.run(b); run != nil {
 		t.Run = *run
 	}
 	d.dryRun(b, &t)
