@@ -227,6 +227,33 @@ func TestDecide_largestData(t *testing.T) {
 	}
 }
 
+// TestDecide_largestResult gives constructs a result that is far larger than its schema
+// says: what a body returns is judged before it is held against the schema.
+func TestDecide_largestResult(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("it judges much data")
+	}
+	e := newEnv(t)
+	result := sized(requestTokens)
+	result["text"], result["part"] = strings.Repeat("a", resultBytes/2), strings.Repeat("a", resultBytes/4)+"b"
+	result["short"], result["deeper"] = result["list"], result["any"]
+	for _, expr := range sizedConstructs {
+		expr = strings.ReplaceAll(expr, "args.", "result.")
+		p, _ := e.Compile(judging(expr), Tool{Name: "x", Schema: json.RawMessage(sizedSchema), Result: json.RawMessage(sizedSchema)})
+		if p == nil {
+			continue
+		}
+		turn := func() time.Duration {
+			began := cputime.Used()
+			p.Decide(t.Context(), Input{Result: result, Now: time.Unix(0, 0)})
+			return cputime.Used() - began
+		}
+		if !cputest.Within(interruptAfter+interruptAfter/2, turn) {
+			t.Errorf("%s takes %v of the processor", expr, turn())
+		}
+	}
+}
+
 // TestMeteringChangesNoAnswer evaluates each expression metered and not, with
 // arguments and without.
 func TestMeteringChangesNoAnswer(t *testing.T) {
