@@ -209,7 +209,7 @@ func TestDecide_largestData(t *testing.T) {
 			continue
 		}
 		bound := interruptAfter + interruptAfter/2
-		if !charges(t, sizedSchema, expr) {
+		if !charges(t, e, sizedSchema, expr) {
 			free++
 			bound = interruptAfter / 4
 		}
@@ -304,6 +304,7 @@ func TestMeteringChangesNoAnswer(t *testing.T) {
 // TestPricer_charges lists what evaluates without a meter: what compares constants, or
 // once what a request says of its caller.
 func TestPricer_charges(t *testing.T) {
+	e := newEnv(t)
 	for expr, want := range map[string]bool{
 		"args.cents > 5 && tool.read_only":             false,
 		"args.status in ['active', 'suspended']":       false,
@@ -326,16 +327,15 @@ func TestPricer_charges(t *testing.T) {
 		"args.status.matches('^a')":                                                            true,
 		"principal.id + principal.kind == 'ada oauth'":                                         true,
 	} {
-		if got := charges(t, refundSchema, expr); got != want {
+		if got := charges(t, e, refundSchema, expr); got != want {
 			t.Errorf("%s: charged %v", expr, got)
 		}
 	}
 }
 
 // charges reports whether anything in an expression is paid for.
-func charges(t *testing.T, schema, expr string) bool {
+func charges(t *testing.T, e *Env, schema, expr string) bool {
 	t.Helper()
-	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: schema})
 	if err != nil {
 		t.Fatal(err)
