@@ -96,17 +96,20 @@ func sizeIn(v ref.Val) int64 {
 	return -1
 }
 
-// priceIn is for value in a list, or a key in a map. Elements that are not as long as a
-// text are never compared with it.
+// priceIn is for a value in a list, or a key in a map. It walks the list only if it must:
+// elements that are not as long as a text are never compared with it.
 func priceIn(value, in ref.Val, most int64) int64 {
 	if _, ok := in.(traits.Mapper); ok {
 		return textBytes(value) / compareBytes
 	}
 	switch value.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional:
-		return loadOf(in, most/priceItem).compared()
+	default:
+		if price := times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes); price < allowance/10 {
+			return price
+		}
 	}
-	return times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes)
+	return loadOf(in, most/priceItem).compared()
 }
 
 // priceReplace is for s.replace(old, new), by what it gives.

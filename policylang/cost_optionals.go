@@ -179,34 +179,19 @@ func (o *optionals) become(e, of ast.Expr) {
 
 // index makes e an element of a list or a map.
 func (o *optionals) index(e, of, key ast.Expr) {
-	list, dict := false, false
-	for _, overload := range o.overloads(e) {
-		switch overload {
-		case overloads.IndexMap, "map_optindex_optional_value", "optional_map_optindex_optional_value", "optional_map_index_value":
-			dict = true
-		default:
-			list = true
-		}
-	}
 	ref := ast.NewFunctionReference()
-	if list {
+	kind := o.types[of.ID()].Kind()
+	if kind != types.MapKind {
 		ref.AddOverload(overloads.IndexList)
 	}
-	if dict {
+	if kind != types.ListKind {
 		ref.AddOverload(overloads.IndexMap)
 	}
 	e.SetKindCase(o.make.NewCall(e.ID(), operators.Index, of, key))
 	o.refs[e.ID()] = ref
 }
 
-func (o *optionals) overloads(e ast.Expr) []string {
-	if ref := o.refs[e.ID()]; ref != nil {
-		return ref.OverloadIDs
-	}
-	return nil
-}
-
-// empty makes e the least value of its type.
+// empty makes e the smallest value of its type, as far as its size counts.
 func (o *optionals) empty(e ast.Expr) {
 	delete(o.refs, e.ID())
 	switch o.types[e.ID()].Kind() {
@@ -214,10 +199,6 @@ func (o *optionals) empty(e ast.Expr) {
 		e.SetKindCase(o.make.NewList(e.ID(), nil, nil))
 	case types.MapKind:
 		e.SetKindCase(o.make.NewMap(e.ID(), nil))
-	case types.StringKind:
-		e.SetKindCase(o.make.NewLiteral(e.ID(), types.String("")))
-	case types.BytesKind:
-		e.SetKindCase(o.make.NewLiteral(e.ID(), types.Bytes(nil)))
 	default:
 		e.SetKindCase(o.make.NewLiteral(e.ID(), types.NullValue))
 	}

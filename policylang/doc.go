@@ -17,7 +17,7 @@
 // its role needs, and its cost with ordinary data, estimated from the schema,
 // must be bounded (cost.go). Then it is planned once and evaluated many times on
 // the Go values where they stand (evaluation.go). Its loops and its calls pay for their
-// work (call_cost.go) from an allowance of 100 ms for each decision
+// work (metered_program.go, call_cost.go) from an allowance of 100 ms for each decision
 // (meter.go).
 //
 // # Denial is the answer to every doubt

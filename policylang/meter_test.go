@@ -209,7 +209,7 @@ func TestDecide_largestData(t *testing.T) {
 			continue
 		}
 		bound := interruptAfter + interruptAfter/2
-		if !charges(t, sizedSchema, expr) {
+		if !charges(t, e, sizedSchema, expr) {
 			free++
 			bound = interruptAfter / 4
 		}
@@ -224,6 +224,33 @@ func TestDecide_largestData(t *testing.T) {
 	}
 	if free < 5 {
 		t.Errorf("only %d expressions are free", free)
+	}
+}
+
+// TestDecide_largestResult gives constructs a result that is far larger than its schema
+// says: what a body returns is judged before it is held against the schema.
+func TestDecide_largestResult(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("it judges much data")
+	}
+	e := newEnv(t)
+	result := sized(requestTokens)
+	result["text"], result["part"] = strings.Repeat("a", resultBytes/2), strings.Repeat("a", resultBytes/4)+"b"
+	result["short"], result["deeper"] = result["list"], result["any"]
+	for _, expr := range sizedConstructs {
+		expr = strings.ReplaceAll(expr, "args.", "result.")
+		p, _ := e.Compile(judging(expr), Tool{Name: "x", Schema: json.RawMessage(sizedSchema), Result: json.RawMessage(sizedSchema)})
+		if p == nil {
+			continue
+		}
+		turn := func() time.Duration {
+			began := cputime.Used()
+			p.Decide(t.Context(), Input{Result: result, Now: time.Unix(0, 0)})
+			return cputime.Used() - began
+		}
+		if !cputest.Within(interruptAfter+interruptAfter/2, turn) {
+			t.Errorf("%s takes %v of the processor", expr, turn())
+		}
 	}
 }
 
@@ -277,6 +304,7 @@ func TestMeteringChangesNoAnswer(t *testing.T) {
 // TestPricer_charges lists what evaluates without a meter: what compares constants, or
 // once what a request says of its caller.
 func TestPricer_charges(t *testing.T) {
+	e := newEnv(t)
 	for expr, want := range map[string]bool{
 		"args.cents > 5 && tool.read_only":             false,
 		"args.status in ['active', 'suspended']":       false,
@@ -299,16 +327,15 @@ func TestPricer_charges(t *testing.T) {
 		"args.status.matches('^a')":                                                            true,
 		"principal.id + principal.kind == 'ada oauth'":                                         true,
 	} {
-		if got := charges(t, refundSchema, expr); got != want {
+		if got := charges(t, e, refundSchema, expr); got != want {
 			t.Errorf("%s: charged %v", expr, got)
 		}
 	}
 }
 
 // charges reports whether anything in an expression is paid for.
-func charges(t *testing.T, schema, expr string) bool {
+func charges(t *testing.T, e *Env, schema, expr string) bool {
 	t.Helper()
-	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: schema})
 	if err != nil {
 		t.Fatal(err)

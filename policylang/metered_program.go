@@ -1,0 +1,264 @@
+package policylang
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// pricer makes the nodes of an expression pay for what they do: loops for each
+// round, functions for what they read.
+type pricer struct {
+	tree *ast.AST
+	// functions are the implementations, by overload and by name.
+	functions map[string]*functions.Overload
+	// rounds are the prices of the steps of loops, calls those whose price depends on
+	// values, and after is what is paid for once the value of a node is known; all by the
+	// id of the node.
+	rounds map[int64]int64
+	calls  map[int64]ast.CallExpr
+	after  map[int64]func(ref.Val) int64
+	// looped are the nodes that loops evaluate again and again.
+	looped map[int64]bool
+	// eager says that a key is computed, which may be long and has no price: then each
+	// round looks at the clock.
+	eager bool
+	// short says that the rounds of the last loop that was planned are few and short.
+	short bool
+}
+
+// callerItems is how many texts a request says of its caller at most.
+const callerItems = 32 << 10
+
+func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
+	p := &pricer{
+		tree: tree, functions: known, rounds: map[int64]int64{}, calls: map[int64]ast.CallExpr{},
+		after: map[int64]func(ref.Val) int64{}, looped: map[int64]bool{},
+	}
+	visit(tree.Expr(), p.plan)
+	return p
+}
+
+// charges reports whether anything in the expression has a price. A single short loop,
+// such as one over principal.scopes, has none: it is in nearly every policy.
+func (p *pricer) charges() bool {
+	if p.short && !p.eager && len(p.rounds) == 1 {
+		return len(p.calls)+len(p.after) > 0
+	}
+	return len(p.rounds)+len(p.calls)+len(p.after) > 0
+}
+
+// plan finds out what is paid for at a node.
+func (p *pricer) plan(e ast.Expr) {
+	switch e.Kind() {
+	case ast.ComprehensionKind:
+		loop := e.AsComprehension()
+		round := priceNode * (p.repeat(loop.LoopCondition()) + p.repeat(loop.LoopStep()))
+		p.rounds[loop.LoopStep().ID()] = round
+		p.short = p.brief(loop.IterRange()) && round*callerItems <= allowance/4
+		if p.kind(loop.IterRange()) != types.ListKind {
+			p.after[loop.IterRange().ID()] = priceWalk
+		}
+	case ast.MapKind:
+		if slices.ContainsFunc(e.AsMap().Entries(), func(entry ast.EntryExpr) bool { return !p.small(entry.AsMapEntry().Key()) }) {
+			p.after[e.ID()] = priceKeys
+		}
+	case ast.CallKind:
+		p.planCall(e.ID(), e.AsCall())
+	}
+}
+
+func (p *pricer) planCall(id int64, call ast.CallExpr) {
+	name, args := call.FunctionName(), operands(call)
+	switch {
+	case name == operators.Index || name == operators.OptIndex:
+		p.eager = p.eager || !p.small(args[1])
+	case p.grows(name, args):
+		p.calls[id] = call
+	}
+}
+
+// repeat notes that a loop evaluates e again and again, and counts the nodes in it.
+func (p *pricer) repeat(e ast.Expr) int64 {
+	n := int64(0)
+	visit(e, func(e ast.Expr) {
+		n++
+		p.looped[e.ID()] = true
+	})
+	return n
+}
+
+// operands returns the arguments of a call, the receiver of a method first.
+func operands(call ast.CallExpr) []ast.Expr {
+	if call.IsMemberFunction() {
+		return append([]ast.Expr{call.Target()}, call.Args()...)
+	}
+	return call.Args()
+}
+
+func (p *pricer) kind(e ast.Expr) types.Kind { return p.tree.GetType(e.ID()).Kind() }
+
+// small reports whether the values of e are of one size, or written out.
+func (p *pricer) small(e ast.Expr) bool { return writtenOut(e) || constantSize(p.tree.GetType(e.ID())) }
+
+// brief reports whether comparing with e, or looking in it, takes so little that it is
+// not worth its price: e is small or, outside of loops, a text, a list of texts or a map
+// of what a request says of its caller, which comes in headers of 64 KiB at most.
+func (p *pricer) brief(e ast.Expr) bool {
+	if p.small(e) {
+		return true
+	}
+	names := path(e)
+	if len(names) == 0 || !isFactSet(names[0]) || p.looped[e.ID()] {
+		return false
+	}
+	return p.kind(e) != types.DynKind
+}
+
+// holdsMany reports whether a value of e may be a list or a map that is not written out.
+func (p *pricer) holdsMany(e ast.Expr) bool {
+	switch p.kind(e) {
+	case types.ListKind, types.MapKind, types.StructKind, types.DynKind:
+		return !writtenOut(e)
+	}
+	return false
+}
+
+// writtenOut reports whether e is a literal, or a list of them.
+func writtenOut(e ast.Expr) bool {
+	if e.Kind() == ast.ListKind {
+		for _, item := range e.AsList().Elements() {
+			if item.Kind() != ast.LiteralKind {
+				return false
+			}
+		}
+		return true
+	}
+	return e.Kind() == ast.LiteralKind
+}
+
+// constantSize reports whether all values of a type take the same time to compare.
+func constantSize(t *types.Type) bool {
+	switch t.Kind() {
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.TimestampKind, types.DurationKind, types.NullTypeKind, types.TypeKind:
+		return true
+	case types.OpaqueKind:
+		return len(t.Parameters()) == 0
+	}
+	return false
+}
+
+// grows reports whether what a call costs depends on what it is given.
+func (p *pricer) grows(function string, args []ast.Expr) bool {
+	switch function {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.NotStrictlyFalse,
+		operators.OptSelect, "dyn", "type", "or", "orValue", "value", "hasValue",
+		"optional.of", "optional.none", "optional.ofNonZeroValue":
+		return false
+	case operators.Equals, operators.NotEquals:
+		return !p.brief(args[0]) && !p.brief(args[1]) || p.holdsMany(args[0]) && p.holdsMany(args[1])
+	case operators.In, overloads.StartsWith, overloads.EndsWith:
+		return !p.brief(args[1])
+	case operators.Add, overloads.Size:
+		if kind := p.kind(args[0]); kind == types.ListKind || kind == types.MapKind {
+			return false
+		}
+	}
+	for _, arg := range args {
+		if !p.small(arg) {
+			return true
+		}
+	}
+	return false
+}
+
+// decorate is an [interpreter.InterpretableDecoratorV2].
+func (p *pricer) decorate(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	id := node.ID()
+	if written, ok := p.calls[id]; ok {
+		if call, ok := node.(interpreter.InterpretableCall); ok {
+			priced, err := p.price(call, operands(written))
+			if err != nil {
+				return nil, err
+			}
+			node = priced
+		}
+	}
+	c := charge{round: p.rounds[id], after: p.after[id], eager: p.eager}
+	if c.round == 0 && c.after == nil {
+		return node, nil
+	}
+	if attribute, ok := node.(interpreter.InterpretableAttribute); ok {
+		return &meteredAttribute{attribute, c}, nil
+	}
+	return &metered{node, c}, nil
+}
+
+// priceWalk is for a map that is walked through: its keys are sorted.
+func priceWalk(v ref.Val) int64 {
+	if m, ok := v.(traits.Mapper); ok {
+		return times(sizeIn(m), priceKey)
+	}
+	return 0
+}
+
+// priceKeys is for the keys of a map that is written out.
+func priceKeys(v ref.Val) int64 {
+	sum := int64(0)
+	if m, ok := v.(traits.Mapper); ok {
+		for it := m.Iterator(); it.HasNext() == types.True; {
+			sum += textBytes(it.Next())
+		}
+	}
+	return sum
+}
+
+// price makes a call pay.
+func (p *pricer) price(call interpreter.InterpretableCall, written []ast.Expr) (interpreter.InterpretableV2, error) {
+	priced := &pricedCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
+	switch priced.function {
+	case overloads.Matches:
+		pattern, err := patternOf(written[1])
+		if err != nil {
+			return nil, err
+		}
+		return &pricedMatch{*priced, pattern}, nil
+	case operators.Equals:
+		priced.impl = &functions.Overload{Binary: types.Equal}
+		return priced, nil
+	case operators.NotEquals:
+		priced.impl = &functions.Overload{Binary: func(a, b ref.Val) ref.Val { return types.Bool(types.Equal(a, b) != types.True) }}
+		return priced, nil
+	}
+	if priced.impl = p.functions[priced.overload]; priced.impl == nil {
+		priced.impl = p.functions[priced.function]
+	}
+	if priced.impl != nil && priced.impl.NonStrict {
+		return nil, fmt.Errorf("the function %s has no price", priced.function)
+	}
+	return priced, nil
+}
+
+// implementations returns the functions of an environment, by overload and by name.
+func implementations(env *cel.Env) (map[string]*functions.Overload, error) {
+	known := map[string]*functions.Overload{}
+	for _, declared := range env.Functions() {
+		bindings, err := declared.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bindings {
+			known[b.Operator] = b
+		}
+	}
+	return known, nil
+}
