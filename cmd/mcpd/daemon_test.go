@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcpd/mcpd/internal/timerslack"
 )
 
 // patience is how long a test waits for what should take milliseconds. It is a
@@ -48,8 +51,14 @@ type holder struct {
 
 type holderKey struct{}
 
-// startDaemon runs program serve with the flags in dir and waits until it listens.
+// startDaemon runs program serve with the flags in dir and waits until it listens. The
+// process does not begin anew to have late threads, which [TestAServerWakesSeldom] looks at.
 func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
+	return startDaemonAnew(program, dir, append(slices.Clip(env), timerslack.Mark+"=1"), flags)
+}
+
+// startDaemonAnew is startDaemon for a process that begins anew.
+func startDaemonAnew(program, dir string, env, flags []string) (*daemon, error) {
 	d := &daemon{news: make(chan struct{}, 1)}
 	d.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
 	d.cmd.Dir, d.cmd.Env = dir, env

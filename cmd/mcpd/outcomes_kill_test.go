@@ -6,18 +6,19 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
-// processes returns the ids of those that run bodies.
-func processes() (ours []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+// processes returns the ids of those that run bodies of the scene: no others bear its name.
+func (s *outcomeScene) processes() (ours []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
 		var id int
-		if _, err := fmt.Sscanf(file, "/proc/%d/stat", &id); err != nil {
+		if _, err := fmt.Sscanf(file, "/proc/%d/cmdline", &id); err != nil {
 			continue
 		}
-		if fields, err := stat(id); err == nil && fields[0] != "Z" && fields[1] == fmt.Sprint(os.Getpid()) {
+		if line, err := os.ReadFile(file); err == nil && strings.HasPrefix(string(line), s.name+"\x00") {
 			ours = append(ours, id)
 		}
 	}
@@ -29,7 +30,7 @@ func processes() (ours []int) {
 func (s *outcomeScene) kill(r *rand.Rand) {
 	s.killing.Lock()
 	defer s.killing.Unlock()
-	if ours := processes(); !s.stalling && len(ours) > 0 {
+	if ours := s.processes(); !s.stalling && len(ours) > 0 {
 		s.signal(ours[r.IntN(len(ours))])
 	}
 }
@@ -75,7 +76,7 @@ func (s *outcomeScene) killInFlight(*rand.Rand) {
 	select {
 	case <-m.arrived:
 		before := s.killed.Load()
-		for _, id := range processes() {
+		for _, id := range s.processes() {
 			s.signal(id)
 		}
 		if s.killed.Load() == before {

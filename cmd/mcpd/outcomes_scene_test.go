@@ -34,6 +34,7 @@ type outcomeScene struct {
 	front   *serve.Front
 	web     *httptest.Server
 	dir     string
+	name    string        // that processes for bodies bear
 	end     chan struct{} // closed when functions that ignore their contexts may return
 	loading sync.Mutex
 	// auditDir is where the audit log is, and kept are the kinds of calls whose arguments it has.
@@ -50,11 +51,13 @@ type outcomeScene struct {
 
 func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
 	t.Helper()
-	processes, err := worker.NewExecutor(worker.Options{Memory: 1 << 30}, self(), "mcpd", workerVerb)
+	dir := t.TempDir()
+	name := filepath.Join(dir, "mcpd")
+	processes, err := worker.NewExecutor(worker.Options{Memory: 1 << 30}, self(), name, workerVerb)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &outcomeScene{T: t, cut: cut, ledger: newOutcomeLedger(processes), dir: t.TempDir(), end: make(chan struct{}), auditDir: t.TempDir(), kept: map[string]bool{}}
+	s := &outcomeScene{T: t, cut: cut, ledger: newOutcomeLedger(processes), dir: dir, name: name, end: make(chan struct{}), auditDir: t.TempDir(), kept: map[string]bool{}}
 	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join("..", "..", "testdata", "outcomes"))); err != nil {
 		t.Fatal(err)
 	}

@@ -152,6 +152,7 @@ func failsWith(code engine.Code, message string) func(engine.HookEvent) bool {
 // each call once at its start and once at its end, in this order: 100,000 calls with
 // MCPD_LONG.
 func TestHooksHearOfEachCallTwice(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: this system does not tell which processes there are")
 	}

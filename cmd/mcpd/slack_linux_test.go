@@ -22,7 +22,7 @@ func TestAServerWakesSeldom(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--control", "off"})
+	d, err := startDaemonAnew(buildDaemon(t), dir, os.Environ(), []string{"--state", "memory", "--control", "off"})
 	if err != nil {
 		t.Fatal(err)
 	}

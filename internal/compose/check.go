@@ -63,7 +63,7 @@ func (p *problems) server(d *Deployment) {
 	if strings.Contains(d.Image, "@") {
 		p.add("image: one that is built has no digest before")
 	}
-	if !version.MatchString(d.Version) {
+	if !version().MatchString(d.Version) {
 		p.add("version: %s is neither a tag like v1.2.3 nor a commit", clipped(d.Version))
 	}
 	p.port(d.Port)
@@ -108,7 +108,7 @@ func (p *problems) secrets(d *Deployment) {
 				p.add("it comes from an environment or from a file: one of them")
 			case s.File != "":
 				p.file("file", s.File)
-			case !variableName.MatchString(s.Environment):
+			case !variableName().MatchString(s.Environment):
 				p.add("environment: %s is no name of a variable", clipped(s.Environment))
 			}
 		})
@@ -125,7 +125,7 @@ func (p *problems) environment(d *Deployment, variables []Variable) {
 	for _, v := range variables {
 		p.of("env", v.Name, func(p *problems) {
 			switch {
-			case !variableName.MatchString(v.Name):
+			case !variableName().MatchString(v.Name):
 				p.add("a name has letters, digits and _, 128 of them at most, and begins with no digit")
 			case seen[v.Name]:
 				p.add("it is set twice")

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -33,16 +34,22 @@ const StateVolume = "mcpd-state"
 // SecretFolder is where a container finds the secrets that it reads as files.
 const SecretFolder = "/run/secrets"
 
+// once returns a function that compiles an expression when it is first called. Workers
+// have this package too and never call it; at their start these would take half a millisecond.
+func once(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
 var (
 	// label is a name of a service in Kubernetes (RFC 1035, section 2.3.1), and so also
 	// one of a container.
-	label   = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	urlPath = regexp.MustCompile(`^/[A-Za-z0-9._~!&'()*+,;=:@%/?-]*$`)
-	mounted = regexp.MustCompile(`^(/[A-Za-z0-9._@+-]+)+$`)
-	secret  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+	label   = once(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	urlPath = once(`^/[A-Za-z0-9._~!&'()*+,;=:@%/?-]*$`)
+	mounted = once(`^(/[A-Za-z0-9._@+-]+)+$`)
+	secret  = once(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 	// image is a name, with a registry, a tag and a digest if it has them, as the
 	// reference grammar of github.com/distribution/reference has it.
-	image = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?/)?` +
+	image = once(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?/)?` +
 		`[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*)*` +
 		`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
 )
@@ -71,11 +78,11 @@ func URL(upstream string, port int, path string) string {
 // IsLabel reports whether a name is a DNS label as services have it: lower-case
 // letters, digits and -, 63 of them at most, of which the first is a letter and
 // the last no -.
-func IsLabel(name string) bool { return label.MatchString(name) }
+func IsLabel(name string) bool { return label().MatchString(name) }
 
 // IsImage reports whether a name is one of an image, with a registry, a tag and a
 // digest or without.
-func IsImage(name string) bool { return len(name) <= MaxPath && image.MatchString(name) }
+func IsImage(name string) bool { return len(name) <= MaxPath && image().MatchString(name) }
 
 // Moves reports whether the name of an image can mean another one tomorrow without
 // anybody having been told: it has no digest, and no tag or the tag latest.
@@ -89,11 +96,11 @@ func Moves(image string) bool {
 func IsPort(port int) bool { return port >= MinPort && port <= MaxPort }
 
 // IsURLPath reports whether a text is what stands in a URL behind the port.
-func IsURLPath(name string) bool { return len(name) <= MaxPath && urlPath.MatchString(name) }
+func IsURLPath(name string) bool { return len(name) <= MaxPath && urlPath().MatchString(name) }
 
 // IsSecret reports whether a secret can be called so, as a file and as a key of
 // Kubernetes.
-func IsSecret(name string) bool { return secret.MatchString(name) }
+func IsSecret(name string) bool { return secret().MatchString(name) }
 
 // IsText reports whether a text can be a value or an argument: it is UTF-8 without
 // a zero byte. How long it is does not matter.
@@ -110,7 +117,7 @@ func IsFile(name string) bool {
 // absolute and in its shortest form, and it is neither one of the system's nor
 // one of those that mcpd compose mounts itself.
 func IsFolder(name string) bool {
-	if len(name) > MaxPath || !mounted.MatchString(name) || path.Clean(name) != name {
+	if len(name) > MaxPath || !mounted().MatchString(name) || path.Clean(name) != name {
 		return false
 	}
 	for _, kept := range []string{"/proc", "/sys", "/dev", SecretFolder, "/etc/mcpd"} {
