@@ -26,12 +26,16 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-const (
-	// victims is how many calls the client makes that an attack must not harm.
-	victims = 113
-	// largeResult is how long the result of the tool "large" is, in bytes.
-	largeResult = 3 << 20
-)
+// largeResult is how long the result of the tool "large" is, in bytes.
+const largeResult = 3 << 20
+
+// victims is how many calls the client makes that an attack must not harm.
+func victims() int {
+	if testing.Short() {
+		return 30
+	}
+	return 113
+}
 
 // attackers is how many connections an attack opens: as in the report, or 10,000 with
 // MCPD_LONG.
@@ -161,7 +165,7 @@ func (f *flooded) judge(tool, key string, quiet time.Duration) time.Duration {
 	defer client.CloseIdleConnections()
 	var failed []string
 	var times []time.Duration
-	calls := victims
+	calls := victims()
 	if tool == "large" {
 		calls /= 5
 	}
@@ -221,7 +225,7 @@ type scene struct {
 	from     []string // the addresses of the attack; the victim is at 127.0.0.1
 	attacker string   // the key of the attack
 	victim   string   // the key of the victim
-	usual    bool     // it is tried where others would take too long
+	usual    bool     // it is tried without MCPD_LONG
 }
 
 // scenes are all that must not matter to the victim.
@@ -248,12 +252,14 @@ func scenes(t *testing.T) []scene {
 	return all
 }
 
-// usual returns the scenes that are tried where all would take too long: all with
-// MCPD_LONG.
+// usual returns the scenes that are tried: all with MCPD_LONG, and one with -short.
 func usual(t *testing.T) []scene {
 	all := scenes(t)
 	if os.Getenv("MCPD_LONG") == "" {
 		all = slices.DeleteFunc(all, func(s scene) bool { return !s.usual })
+	}
+	if testing.Short() {
+		all = all[:1]
 	}
 	return all
 }
@@ -282,7 +288,7 @@ func TestFlood_unfinishedBodies(t *testing.T) {
 // TestFlood_idleConnections has an attacker hold connections on which nothing, or half a
 // header, was sent.
 func TestFlood_idleConnections(t *testing.T) {
-	for _, s := range scenes(t) {
+	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
 			f := floodSite(t, s.auths)
 			quiet := f.judge("small", s.victim, 0)
@@ -298,7 +304,7 @@ func TestFlood_idleConnections(t *testing.T) {
 
 // TestFlood_openStreams has an attacker open streams over HTTP+SSE, which are in use.
 func TestFlood_openStreams(t *testing.T) {
-	for _, s := range scenes(t) {
+	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
 			f := floodSite(t, s.auths)
 			quiet := f.judge("small", s.victim, 0)
@@ -391,14 +397,14 @@ func TestFlood_unreadAnswers(t *testing.T) {
 				f := floodSite(t, s.auths)
 				f.judge("small", s.victim, 0)
 				before := heldBytes()
-				f.attack(min(attackers(60), 900), func(i int) { ask(f, s.from[i%len(s.from)], s.attacker) })
+				f.attack(min(attackers(40), 900), func(i int) { ask(f, s.from[i%len(s.from)], s.attacker) })
 				var rounds []uint64
-				for range 10 {
+				for range 4 {
 					f.judge("small", s.victim, 0)
 					rounds = append(rounds, heldBytes())
 				}
 				// Calls under way hold more for a moment. The heap is also that of the attacker.
-				held := max(slices.Min(rounds[7:]), before) - before
+				held := max(slices.Min(rounds[1:]), before) - before
 				if t.Logf("%d MiB are held", held>>20); held > gate.DefaultBudget {
 					t.Errorf("%d MiB are held", held>>20)
 				}

@@ -175,7 +175,7 @@ func replayed(t *testing.T, p *scripting.Program, journal *scripting.Journal) {
 func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20})
 	e.resident = func(int) int64 { return 0 } // so that the system ends it
-	hungry := program(t, "const all = []; for (;;) { await null; all.push('x'.repeat(1e6) + all.length) }")
+	hungry := program(t, "const all = []; for (;;) { await null; all.push('x'.repeat(1.6e7) + all.length) }")
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

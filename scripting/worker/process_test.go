@@ -25,7 +25,7 @@ func dense(t testing.TB, n int) *scripting.Program {
 func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
 	ends := make(endings, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
-	all := make([]*scripting.Program, 32)
+	all := make([]*scripting.Program, 20)
 	if raced {
 		t.Log("NOT TESTED with the detector of races, which takes as much: what memory the processes have")
 		e.resident, all = func(int) int64 { return 0 }, all[:12]
