@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,4 +211,45 @@ func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+// TestQueue_underTenTimesTheLoad offers ten times as many calls of 20 ms as two processors
+// can do, for ten seconds. Nearly all of what they can do ends in time, and nearly all of
+// the rest is refused at once.
+func TestQueue_underTenTimesTheLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const span, each, capacity = 10 * time.Second, 20, 100
+		l := newAdmission(16, 500*time.Millisecond).of(proven)
+		processors := make(chan struct{}, 2)
+		var good, late, refused, slow atomic.Int64
+		var all sync.WaitGroup
+		for range int(span/time.Millisecond) * 10 * capacity / 1000 {
+			time.Sleep(time.Millisecond)
+			all.Go(func() {
+				came := time.Now()
+				if err := l.enter(lasting(t, 2*time.Second), false); err != nil {
+					refused.Add(1)
+					if time.Since(came) > 100*time.Millisecond {
+						slow.Add(1)
+					}
+					return
+				}
+				for range each { // in turns with the others
+					processors <- struct{}{}
+					time.Sleep(time.Millisecond)
+					<-processors
+				}
+				l.leave()
+				if time.Since(came) > 2*time.Second {
+					late.Add(1)
+				} else {
+					good.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if good.Load() < 95*int64(span/time.Second)*capacity/100 || late.Load() > 10 || slow.Load()*20 > refused.Load() {
+			t.Errorf("%d calls were good, %d too late, and %d refused, %d of them late", good.Load(), late.Load(), refused.Load(), slow.Load())
+		}
+	})
 }
