@@ -24,40 +24,88 @@ func offering(name, input string) *Item {
 	return i
 }
 
-// TestAnUpstreamThatOffersSomethingElseAllTheTimeKeepsNoFileFromBeingLoaded, such as one
-// that forbids what it does: whatever it offers anew is left out where it does not fit.
-func TestAnUpstreamThatOffersSomethingElseAllTheTimeKeepsNoFileFromBeingLoaded(t *testing.T) {
-	const fits, not = `{"type":"object","properties":{"n":{"type":"number"}}}`, `{"type":"object","properties":{"m":{"type":"number"}},"additionalProperties":false}`
-	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n" +
-		"policy \"small\" {\n  tools  = [\"read\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n"})
+// overlaid builds files without mistakes, and lays offers over them.
+func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
+	t.Helper()
+	built := b.Build(change, nil)
+	if built.Problems.HasErrors() {
+		t.Fatal(built.Problems)
+	}
+	c, warnings := b.Overlay(built.Base, offers)
+	if warnings.HasErrors() {
+		t.Fatal(warnings)
+	}
+	return c
+}
+
+// accepting has a lock file accept tools.
+func accepting(accepted *Accepted) func([]hclfile.Upstream, LockFile) Accepted {
+	return func([]hclfile.Upstream, LockFile) Accepted { return *accepted }
+}
+
+const (
+	numbered = `{"type":"object","properties":{"n":{"type":"number"}}}`
+	lettered = `{"type":"object","properties":{"m":{"type":"number"}},"additionalProperties":false}`
+)
+
+const small = "policy \"small\" {\n  tools  = [\"read\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n"
+
+// TestOverlay_localNamesWin: whatever a server offers, files are loaded, and no item that a
+// rule covers is served without that.
+func TestOverlay_localNamesWin(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n" + small})
 	tools := files(map[string]string{"t.hcl": "tool \"own\" { run = \"return 1;\" }"})
-	var offered []*Item
-	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
+	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
 	for _, step := range []struct {
-		what, tools string
-		offered     []*Item
-		bad         bool
+		what, own string
+		offered   []*Item
+		served    []string
+		left      []string
 	}{
-		{"what serves first", "own", []*Item{offering("read", fits)}, false},
-		{"a tool that the rule does not fit any more", "mine", []*Item{offering("read", not)}, false},
-		{"a name that is taken", "yours", []*Item{offering("read", fits), offering("yours", fits)}, false},
-		{"a file that takes a name which serves", "read", []*Item{offering("read", fits)}, true},
-		{"nothing", "ours", nil, false},
-		{"another name that is taken", "theirs", []*Item{offering("theirs", fits)}, false},
+		{"what fits", "own", []*Item{offering("read", numbered)}, []string{"own", "read"}, nil},
+		{"a tool that the rule does not fit", "mine", []*Item{offering("read", lettered)}, []string{"mine"}, []string{"read unruled"}},
+		{"a name of a file", "yours", []*Item{offering("read", numbered), offering("yours", numbered)}, []string{"read", "yours"}, []string{"yours taken"}},
+		{"a file that takes a name which serves", "read", []*Item{offering("read", numbered)}, []string{"read"}, []string{"read taken"}},
+		{"nothing", "ours", nil, []string{"ours"}, nil},
 	} {
-		offered = step.offered
-		tools["t.hcl"].Data = []byte("tool \"" + step.tools + "\" { run = \"return 1;\" }")
-		built := b.Build(Change{All: true}, nil)
-		if built.Problems.HasErrors() != step.bad {
-			t.Errorf("%s: %v", step.what, built.Problems)
+		tools["t.hcl"].Data = []byte("tool \"" + step.own + "\" {\n  input \"n\" { type = integer }\n  run = \"return 1;\"\n}")
+		c := overlaid(t, b, Change{All: true}, Offers{Items: step.offered})
+		b.Served(c)
+		var served, left []string
+		for _, e := range c.Entries[Tools] {
+			if served = append(served, e.Name); e.Name == "read" && len(e.Rules) != 1 {
+				t.Errorf("%s: read has the policies %v", step.what, e.Rules)
+			}
 		}
-		if !built.Problems.HasErrors() {
-			b.Served()
+		for _, l := range c.LeftOut {
+			left = append(left, l.Address+map[bool]string{true: " unruled"}[l.Unruled]+map[bool]string{true: " taken"}[l.Taken])
+		}
+		if diff := cmp.Diff([][]string{step.served, step.left}, [][]string{served, left}); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", step.what, diff)
+		}
+		if e := c.Entry(Tools, step.own); e == nil || e.Upstream != "" {
+			t.Errorf("%s: the tool of the file is not served", step.what)
 		}
 	}
 }
 
-func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
+// TestOverlay_revision is that of the base without offers, and another one with what is
+// served and what is left out; the same of the same.
+func TestOverlay_revision(t *testing.T) {
+	b := New(Options{Config: files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"}), ConfigPath: "mcpd.hcl"})
+	base := b.Build(Change{All: true}, nil).Base
+	of := func(o Offers) string {
+		c, _ := b.Overlay(base, o)
+		return c.Revision
+	}
+	read := Offers{Items: []*Item{offering("lab_read", numbered)}}
+	left := Offers{LeftOut: []LeftOut{NewLeftOut(Tools, "lab_read", "lab", "no")}}
+	if of(Offers{}) != base.Revision || of(read) == base.Revision || of(left) == base.Revision || of(left) == of(read) || of(read) != of(read) {
+		t.Error("the revision is wrong")
+	}
+}
+
+func TestOverlay_foreignPrefix(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n  rename = { theirs = \"crm_ours\" }\n}\n" +
 		"upstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { delete = \"erase\" }\n}\nupstream \"crm_eu\" { url = \"https://eu.test/mcp\" }\n"})
 	of := func(upstream string, kind Kind, name string) *Item {
@@ -70,20 +118,14 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 		of("lab", Tools, "erase"), of("lab", Prompts, "erase"), of("lab", Resources, "erase"), of("lab", Resources, "crm_ours"),
 		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
 	}
-	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated {
-		return Federated{Items: offered, Known: []ToolName{{"lab", "get"}}}
-	}})
-	built := b.Build(Change{Start: true}, nil)
-	if built.Problems.HasErrors() {
-		t.Fatal(built.Problems)
-	}
+	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: offered, Known: []ToolName{{"lab", "get"}}})
 	var served, left []string
-	for _, entries := range built.Catalog.Entries {
+	for _, entries := range c.Entries {
 		for _, e := range entries {
 			served = append(served, e.Name)
 		}
 	}
-	for _, l := range built.Catalog.LeftOut {
+	for _, l := range c.LeftOut {
 		left = append(left, l.Upstream+" "+l.Address+": "+l.Why)
 	}
 	if diff := cmp.Diff([]string{"crm_eu_get", "crm_list", "crm_ours", "get", "erase"}, served); diff != "" {
@@ -103,70 +145,41 @@ func TestNoUpstreamTakesNamesThatBeginAsThoseOfAnother(t *testing.T) {
 	}
 }
 
-// TestARenameThatTakesANameOfAnotherUpstreamIsAMistake of the file that an edit makes. What
-// servers come to offer by themselves is none, and keeps no server from starting.
-func TestARenameThatTakesANameOfAnotherUpstreamIsAMistake(t *testing.T) {
-	const renames = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = %q }\n}\n"
-	config := files(map[string]string{"mcpd.hcl": fmt.Sprintf(renames, "find")})
-	offered := []*Item{offering("lab_get", `{"type":"object"}`)}
-	accepted := []ToolName{{"lab", "lab_get"}}
-	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated {
-		return Federated{Items: offered, Known: accepted}
-	}})
-	if built := b.Build(Change{All: true}, nil); built.Problems.HasErrors() {
-		t.Fatal(built.Problems)
-	}
-	b.Served()
-	config["mcpd.hcl"].Data = fmt.Appendf(nil, renames, "lab_get")
-	built := b.Build(Change{Config: true}, nil)
-	want := []string{`mcpd.hcl:4:14: error: the upstream "lab" offers a tool "lab_get", which is no name for one of another upstream; give it another name`}
-	if diff := cmp.Diff(want, told(built.Problems)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	for _, c := range []struct {
-		what   string
-		change Change
-	}{{"at the start", Change{Start: true}}, {"of upstreams alone", Change{Upstreams: true}}} {
-		if built := b.Build(c.change, nil); built.Problems.HasErrors() || len(built.Catalog.LeftOut) != 1 || !built.Catalog.LeftOut[0].Taken {
-			t.Errorf("a change %s: %v", c.what, built.Problems)
-		}
-	}
-	offered = append(offered, offering("lab_more", `{"type":"object"}`))
-	config["mcpd.hcl"].Data = fmt.Appendf(nil, renames, "lab_more")
-	if built := b.Build(Change{Config: true}, nil); built.Problems.HasErrors() {
-		t.Errorf("a name that the other has come to offer meanwhile: %v", built.Problems)
+// TestOverlay_renameTakesName leaves out what another server offers by a name that a rename
+// gives, whatever came first.
+func TestOverlay_renameTakesName(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = \"lab_get\" }\n}\n"})
+	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{offering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
+	if len(c.LeftOut) != 1 || !c.LeftOut[0].Taken || c.LeftOut[0].Why != `the upstream "crm" gives one of its own that name` {
+		t.Errorf("left out are %+v", c.LeftOut)
 	}
 }
 
-// TestANameInQuarantineIsTakenByNoOther, however often what servers offer is looked at.
-func TestANameInQuarantineIsTakenByNoOther(t *testing.T) {
+// TestOverlay_oneNameOfTwoUpstreams gives it to the one whose tool mcpd.lock accepts, also
+// while that cannot be served, and else to the first block.
+func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"evil\" {\n  url = \"https://evil.test/mcp\"\n  prefix = \"\"\n}\nupstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n"})
 	good, evil := offering("x", `{"type":"object"}`), offering("x", `{"type":"object"}`)
 	evil.Upstream, evil.Key = "evil", sha256.Sum256([]byte("evil"))
-	var offered Federated
-	b := New(Options{Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return offered }})
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl"})
+	accepted := []ToolName{{"lab", "x"}}
 	quarantined := NewLeftOut(Tools, "x", "lab", "nobody has accepted it")
 	for _, step := range []struct {
-		what    string
-		offered Federated
-		want    string
+		what   string
+		offers Offers
+		want   string
 	}{
-		{"its owner alone", Federated{Items: []*Item{good}}, "lab"},
-		{"another, too", Federated{Items: []*Item{evil, good}}, "lab"},
-		{"in quarantine", Federated{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}}, ""},
-		{"in quarantine still", Federated{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}}, ""},
-		{"not reached", Federated{Items: []*Item{evil}, Silent: []string{"lab"}}, ""},
-		{"accepted", Federated{Items: []*Item{evil, good}}, "lab"},
-		{"offered no more", Federated{Items: []*Item{evil}}, "evil"},
+		{"nothing accepted", Offers{Items: []*Item{evil, good}}, "evil"},
+		{"the second alone", Offers{Items: []*Item{good}}, "lab"},
+		{"accepted", Offers{Items: []*Item{evil, good}, Known: accepted}, "lab"},
+		{"in quarantine", Offers{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}, Known: accepted}, ""},
+		{"not reached", Offers{Items: []*Item{evil}, Silent: []string{"lab"}, Known: accepted}, ""},
+		{"offered no more", Offers{Items: []*Item{evil}, Known: accepted}, ""},
+		{"both accepted", Offers{Items: []*Item{evil, good}, Known: []ToolName{{"evil", "x"}, {"lab", "x"}}}, "evil"},
 	} {
-		offered = step.offered
-		built := b.Build(Change{Upstreams: b.built != nil, All: b.built == nil}, nil)
-		if built.Problems.HasErrors() {
-			t.Fatal(built.Problems)
-		}
-		b.Served()
+		c := overlaid(t, b, Change{}, step.offers)
 		got := ""
-		if e := built.Catalog.Entry(Tools, "x"); e != nil {
+		if e := c.Entry(Tools, "x"); e != nil {
 			got = e.Upstream
 		}
 		if got != step.want {
@@ -175,50 +188,102 @@ func TestANameInQuarantineIsTakenByNoOther(t *testing.T) {
 	}
 }
 
-// TestANameOfNoToolIsAMistakeWhereAnEditBringsItIn: a rule would silently not apply. What a
-// server took away itself is told, and keeps no file from being loaded.
-func TestANameOfNoToolIsAMistakeWhereAnEditBringsItIn(t *testing.T) {
+// TestBuild_namesOfUpstreams: of an upstream that mcpd.lock knows a name that it lacks is a
+// mistake; of others the overlay warns.
+func TestBuild_namesOfUpstreams(t *testing.T) {
 	const upstreams = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url    = \"https://crm.test/mcp\"\n  prefix = \"\"\n}\n"
 	config := files(map[string]string{"mcpd.hcl": ""})
 	tools := files(map[string]string{"t.hcl": "tool \"wipe_disk\" { run = \"return 1;\" }"})
-	about := func(tool string) {
-		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
-	}
 	get, drop, bare := offering("lab_get", `{"type":"object"}`), offering("lab_drop", `{"type":"object"}`), offering("bare", `{"type":"object"}`)
 	bare.Upstream = "crm"
-	var offered []*Item
-	var accepted []ToolName
-	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated {
-		return Federated{Items: offered, Known: accepted}
-	}})
-	for _, step := range []struct {
+	all := Offers{Items: []*Item{get, drop, bare}}
+	both := Accepted{Known: []ToolName{{"lab", "lab_get"}, {"lab", "lab_drop"}, {"crm", "bare"}}, Upstreams: []string{"lab", "crm"}}
+	for _, row := range []struct {
 		what, tool string
-		change     Change
-		offered    []*Item
+		accepted   Accepted
+		offers     Offers
 		want       []string
 	}{
-		{"before anything is known", "lab_dorp", Change{All: true}, nil, nil},
-		{"at the start", "lab_dorp", Change{Start: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
-		{"the same later", "lab_dorp", Change{All: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
-		{"a good name", "lab_drop", Change{Config: true}, []*Item{get, drop, bare}, nil},
-		{"a bad one", "lab_dorp", Change{Config: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: the upstream "lab" offers no tool "lab_dorp"; did you mean "lab_drop"?`}},
-		{"one of a file", "wipe_dsik", Change{Config: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and the upstream "crm" offers none; did you mean "wipe_disk"?`}},
-		{"the same with what servers change", "wipe_dsik", Change{Upstreams: true, Refused: true}, []*Item{get, drop, bare}, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and the upstream "crm" offers none; did you mean "wipe_disk"?`}},
-		{"the good one again", "lab_drop", Change{Config: true}, []*Item{get, drop, bare}, nil},
-		{"a server that takes it away", "lab_drop", Change{Upstreams: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
-		{"a file that says what it said", "lab_drop", Change{All: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
-		{"another name that was accepted", "lab_old", Change{All: true}, []*Item{get, bare}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_old" now`}},
+		{"nothing is known", "lab_dorp", Accepted{}, Offers{Silent: []string{"lab", "crm"}}, nil},
+		{"nothing is accepted", "lab_dorp", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
+		{"nothing is accepted of a server without a prefix", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, Offers{Silent: []string{"crm"}}, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", unless the upstream "crm" offers it, which has not told yet; did you mean "wipe_disk"?`}},
+		{"it offers none", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, all, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", and the upstream "crm" offers none now; did you mean "wipe_disk"?`}},
+		{"accepted", "lab_drop", both, all, nil},
+		{"not accepted", "lab_dorp", both, all, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_dorp" of the upstream "lab"; did you mean "lab_drop"?`}},
+		{"not accepted of a server that is not reached", "lab_other", both, Offers{Silent: []string{"lab"}}, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_other" of the upstream "lab"; correct the name, or accept the tool: mcpd lock accept lab`}},
+		{"not accepted without a prefix", "wipe_dsik", both, all, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and mcpd.lock has none of the upstream "crm"; did you mean "wipe_disk"?`}},
+		{"accepted, and gone", "lab_drop", both, Offers{Items: []*Item{get, bare}}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
+		{"accepted, and not reached", "lab_drop", both, Offers{Silent: []string{"lab"}}, nil},
 	} {
-		about(step.tool)
-		if offered = step.offered; step.tool == "lab_old" {
-			accepted = []ToolName{{"lab", "lab_old"}}
+		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + row.tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
+		b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Accepted: accepting(&row.accepted)})
+		built := b.Build(Change{All: true}, nil)
+		problems := built.Problems
+		if !problems.HasErrors() {
+			_, warnings := b.Overlay(built.Base, row.offers)
+			problems = append(problems, warnings...)
 		}
-		built := b.Build(step.change, nil)
-		if diff := cmp.Diff(step.want, told(built.Problems)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", step.what, diff)
+		if diff := cmp.Diff(row.want, told(problems)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", row.what, diff)
 		}
-		if !built.Problems.HasErrors() {
-			b.Served()
+	}
+}
+
+// TestBuild_rulesFitTheLock holds policies and keys of limits to the tools that mcpd.lock
+// accepts, whatever their server offers.
+func TestBuild_rulesFitTheLock(t *testing.T) {
+	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
+	accepted := Accepted{Items: []*Item{offering("lab_read", lettered)}, Known: []ToolName{{"lab", "lab_read"}}, Upstreams: []string{"lab"}}
+	for rule, want := range map[string]string{
+		"policy \"p\" {\n  tools  = [\"lab_*\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n":     `mcpd.hcl:4:18: error: tool "lab_read" has no argument "n"`,
+		"limit \"l\" {\n  tools = [\"lab_read\"]\n  key   = \"string(args.n)\"\n  rate  = \"1/s\"\n}\n": `mcpd.hcl:4:24: error: tool "lab_read" has no argument "n"`,
+	} {
+		b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + rule}), ConfigPath: "mcpd.hcl", Accepted: accepting(&accepted)})
+		if got := told(b.Build(Change{All: true}, nil).Problems); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("got %q, want %s", got, want)
+		}
+	}
+	fits := "policy \"p\" {\n  tools  = [\"lab_*\"]\n  deny   = \"has(args.m) && args.m > 5\"\n  reason = \"no\"\n}\n"
+	b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + fits}), ConfigPath: "mcpd.hcl", Accepted: accepting(&accepted)})
+	c := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}})
+	compiled := c.Entry(Tools, "lab_read").Rules[0].Compiled
+	if again := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}}); again.Entry(Tools, "lab_read").Rules[0].Compiled != compiled {
+		t.Error("a policy is compiled twice")
+	}
+}
+
+// TestOverlay_firstUse takes in nothing of a server as long as rules do not fit what it
+// offers: the files would not fit the lock file that mcpd writes.
+func TestOverlay_firstUse(t *testing.T) {
+	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
+	rule := func(tools, deny string) string {
+		return fmt.Sprintf("policy \"p\" {\n  tools  = [%q]\n  deny   = %q\n  reason = \"no\"\n}\n", tools, deny)
+	}
+	for _, row := range []struct {
+		what, rules string
+		served      int
+		withheld    bool
+	}{
+		{"no rule", "", 2, false},
+		{"a rule that fits", rule("lab_write", "args.n > 5"), 2, false},
+		{"a rule that does not fit", rule("lab_write", "args.m > 5"), 0, true},
+		{"a pattern that does not fit one", rule("lab_*", "args.n > 5"), 0, true},
+		{"a name that is not offered", rule("lab_wirte", "call.via == 'code'"), 0, true},
+		{"a pattern that matches nothing", rule("lab_x*", "call.via == 'code'"), 2, false},
+		{"a name of another server", rule("crm_write", "call.via == 'code'"), 2, false},
+	} {
+		config := files(map[string]string{"mcpd.hcl": upstream + "upstream \"crm\" { url = \"https://crm.test/mcp\" }\n" + row.rules})
+		c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{
+			Items: []*Item{offering("lab_read", lettered), offering("lab_write", numbered)}, First: map[string][]string{"lab": {"lab_read", "lab_write"}}, Silent: []string{"crm"},
+		})
+		unruled := 0
+		for _, l := range c.LeftOut {
+			if l.Unruled {
+				unruled++
+			}
+		}
+		if n := len(c.Entries[Tools]); n != row.served || unruled != 2-row.served || c.Withheld("lab") != row.withheld {
+			t.Errorf("%s: %d tools are served, left out are %v", row.what, n, c.LeftOut)
 		}
 	}
 }
