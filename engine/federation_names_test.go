@@ -106,6 +106,11 @@ func TestNames_toolOfTwoUpstreams(t *testing.T) {
 	if diff := cmp.Diff([]string{"find", "other"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	for _, held := range accepted(t, lock) {
+		if strings.HasPrefix(held, "evil find") {
+			t.Error("first use takes in a tool by the name of another server")
+		}
+	}
 	if got := string(s.Snapshot().Tool("find").Metadata().InputSchema); strings.Contains(got, "password") {
 		t.Errorf("the tool of the other server is served: %s", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/crossref"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
@@ -72,9 +73,9 @@ type overlay struct {
 
 func (o *overlay) report(problems diag.List) { o.problems = append(o.problems, problems...) }
 
-// candidates returns entries of the items whose names are theirs. What is local has its name
-// whatever comes. Of several upstreams the one has a tool's name whose tool mcpd.lock
-// accepts, and else the first that offers something by it.
+// candidates returns entries of the items whose names are free. Local names win. Of several
+// upstreams, the one whose tool mcpd.lock accepts has the name, and else the first that
+// offers something by it.
 func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
 	taken, holders := map[leftKey]diag.Range{}, o.base.names.accepted(o.offers.Known)
 	for _, item := range o.offers.Items {
@@ -229,6 +230,42 @@ func (o *overlay) withhold(entries []*Entry) []*Entry {
 		}
 	}
 	return o.without(entries)
+}
+
+// LeftOut is one thing that an upstream server offers and that is not served.
+type LeftOut struct {
+	leftKey
+	// Upstream is the name of the server, and Why says why, for the operator.
+	Upstream, Why string
+	// Quarantined says that it is a tool that nobody has accepted as it is.
+	Quarantined bool
+	// Unruled says that a rule which covers it does not fit it, and Taken that it would be
+	// called as something that is served.
+	Unruled, Taken bool
+}
+
+// Quarantined is the code of warnings of tools that nobody has accepted as they are. The log
+// has each of them with what has become of it.
+const Quarantined = "quarantined"
+
+// NewLeftOut returns what is left out before it is an item: address is what callers would
+// call it by.
+func NewLeftOut(kind Kind, address, upstream, why string) LeftOut {
+	return LeftOut{leftKey: leftKey{kind, clipped(address)}, Upstream: upstream, Why: why}
+}
+
+// leftKey is what callers would call it by.
+type leftKey struct {
+	Kind    Kind
+	Address string
+}
+
+// clipped bounds a name that a server gives, in bytes. It breaks no character.
+func clipped(name string) string {
+	if len(name) > maxName {
+		return clip.Start(name, maxName) + "…"
+	}
+	return name
 }
 
 // maxLeftTold bounds the warnings of what is left out of one upstream: it lists thousands

@@ -40,7 +40,7 @@ type Federation struct {
 	// them.
 	judges   map[string]*judge
 	accepted map[string]*offer
-	late   []string // those that had not told what they offer when they were waited for
+	late     []string // those that had not told what they offer when they were waited for
 }
 
 // offer is what was made of the listing of one server.

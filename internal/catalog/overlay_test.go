@@ -100,7 +100,8 @@ func TestOverlay_revision(t *testing.T) {
 	}
 	read := Offers{Items: []*Item{offering("lab_read", numbered)}}
 	left := Offers{LeftOut: []LeftOut{NewLeftOut(Tools, "lab_read", "lab", "no")}}
-	if of(Offers{}) != base.Revision || of(read) == base.Revision || of(left) == base.Revision || of(left) == of(read) || of(read) != of(read) {
+	served, again := of(read), of(read)
+	if of(Offers{}) != base.Revision || served == base.Revision || of(left) == base.Revision || of(left) == served || served != again {
 		t.Error("the revision is wrong")
 	}
 }
@@ -214,6 +215,10 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 		{"not accepted without a prefix", "wipe_dsik", both, all, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and mcpd.lock has none of the upstream "crm"; did you mean "wipe_disk"?`}},
 		{"accepted, and gone", "lab_drop", both, Offers{Items: []*Item{get, bare}}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
 		{"accepted, and not reached", "lab_drop", both, Offers{Silent: []string{"lab"}}, nil},
+		{"a pattern for which nothing is accepted", "lab_x*", both, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; the pattern covers tools that are added later; remove it if none will be`}},
+		{"a pattern for which nothing is offered", "lab_x*", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; the pattern covers tools that are added later; remove it if none will be`}},
+		{"a pattern of a server that is not reached", "lab_x*", Accepted{}, Offers{Silent: []string{"lab"}}, nil},
+		{"a pattern for what is offered", "lab_d*", Accepted{}, all, nil},
 	} {
 		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + row.tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
 		b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Accepted: accepting(&row.accepted)})
