@@ -50,16 +50,20 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 	up.RemoveTools("read")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"add", "lab_write"}) })
 
+	accept(t, s, lock)
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Fatal("the file is no mistake any more")
+	}
+	accepted := []string{"add", "lab_more", "lab_write"}
+	if diff := cmp.Diff(accepted, names(s)); diff != "" {
+		t.Errorf("accepted (-want +got)\n%s", diff)
+	}
 	tools["add.hcl"].Data = []byte(addTool)
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	accept(t, s, lock)
-	if _, err := s.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"add", "lab_more", "lab_write"}, names(s)); diff != "" {
-		t.Errorf("mended (-want +got)\n%s", diff)
+	if diff := cmp.Diff(accepted, names(s)); diff != "" || s.Status().Health() != engine.Healthy {
+		t.Errorf("mended, the status is %q (-want +got)\n%s", s.Status().Health(), diff)
 	}
 	closed(t, s, log,
 		"upstream.pinned lab 2",
@@ -67,6 +71,26 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 		"upstream.quarantined lab more added a5e8",
 		"upstream.accepted lab more added a5e8",
 		"upstream.accepted lab read removed cfff")
+}
+
+// TestOverlay_readsNoFile: a file that a body imports, and that is broken by now, is not read
+// again when an upstream changes.
+func TestOverlay_readsNoFile(t *testing.T) {
+	up := newShifting(t, "read")
+	tools := files("own.hcl", "tool \"own\" {\n  run = file(\"own.js\")\n}\n", "own.js", "import { n } from './n.js';\nreturn n;\n", "n.js", "export const n = 1;\n")
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	tools["n.js"].Data = []byte("export const n = 2;\n")
+	for _, name := range []string{"more", "most"} {
+		up.add(name, anything)
+		until(t, s, func() bool { return s.Snapshot().Tool("lab_"+name) != nil })
+		if got := ended(called(t, s, tool("own", `{}`))); got != `[{"type":"text","text":"1"}]` {
+			t.Errorf("the call ends with %s", got)
+		}
+		tools["n.js"].Data = []byte("export const n = ;\n")
+		if _, err := s.Load(t.Context()); err == nil {
+			t.Fatal("the import is no mistake")
+		}
+	}
 }
 
 func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {

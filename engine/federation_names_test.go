@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/lockfile"
 )
 
 // says returns a server each of whose resources and prompts says the same.
@@ -63,146 +61,134 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 	}
 }
 
-func TestAnUpstreamTakesNoPromptOfAnotherThatServesIt(t *testing.T) {
-	other, evil := says(t, "evil", func(s *mcp.Server, _ mcp.ResourceHandler, prompt mcp.PromptHandler) {
-		s.AddPrompt(&mcp.Prompt{Name: "own"}, prompt)
-	})
-	_, good := says(t, "good", func(s *mcp.Server, _ mcp.ResourceHandler, prompt mcp.PromptHandler) {
-		s.AddPrompt(&mcp.Prompt{Name: "summarize"}, prompt)
-	})
-	s := federated(t, upstreamNamed("evil", evil, `prefix = ""`)+upstreamNamed("good", good, `prefix = ""`))
-	other.AddPrompt(&mcp.Prompt{Name: "summarize"}, prompting("evil"))
-	until(t, s, func() bool { return s.Status().Upstreams[0].Left > 0 })
-	if got := ended(called(t, s, engine.Request{Kind: engine.Prompts, Name: "summarize"})); !strings.Contains(got, `"text":"good"`) {
-		t.Errorf("it says %s", got)
+// TestNames_promptOfTwoUpstreams: prompts are not pinned, so the first block has the name.
+func TestNames_promptOfTwoUpstreams(t *testing.T) {
+	add := func(name string) func(*mcp.Server, mcp.ResourceHandler, mcp.PromptHandler) {
+		return func(s *mcp.Server, _ mcp.ResourceHandler, prompt mcp.PromptHandler) {
+			s.AddPrompt(&mcp.Prompt{Name: name}, prompt)
+		}
 	}
-	if health := s.Status().Health(); health != "left out as names are taken: 1 of evil" {
+	first, firstURL := says(t, "first", add("own"))
+	second, secondURL := says(t, "second", add("summarize"))
+	s := federated(t, upstreamNamed("first", firstURL, `prefix = ""`)+upstreamNamed("second", secondURL, `prefix = ""`))
+	read := func(prompt string) string {
+		return ended(called(t, s, engine.Request{Kind: engine.Prompts, Name: prompt}))
+	}
+	second.AddPrompt(&mcp.Prompt{Name: "own"}, prompting("second"))
+	until(t, s, func() bool { return s.Status().Upstreams[1].Left > 0 })
+	if got := read("own"); !strings.Contains(got, `"text":"first"`) {
+		t.Errorf("the prompt of the first block says %s", got)
+	}
+	if health := s.Status().Health(); health != "left out as names are taken: 1 of second" {
 		t.Errorf("the status is %q", health)
+	}
+	first.AddPrompt(&mcp.Prompt{Name: "summarize"}, prompting("first"))
+	until(t, s, func() bool { return s.Status().Upstreams[1].Left > 1 })
+	if got := read("summarize"); !strings.Contains(got, `"text":"first"`) {
+		t.Errorf("what the first block offers later says %s", got)
 	}
 }
 
-// TestAServerStartsThoughAnUpstreamHasTakenNames meanwhile, which it may have been asked to
-// accept. The first time that it is seen, it is a mistake of the file.
-func TestAServerStartsThoughAnUpstreamHasTakenNames(t *testing.T) {
-	up, lock := newShifting(t, "read"), newLock(t)
-	config, own := upstreamAt(up.url, `prefix = ""`), files("t.hcl", "tool \"find\" { run = \"return 1;\" }\nprompt \"plan\" { run = \"return 'own';\" }\n")
-	start := func() (*engine.Server, error) {
-		s := unloaded(t, engine.Options{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock})
-		_, err := s.Load(t.Context())
-		return s, err
+// TestNames_toolOfTwoUpstreams: the one has the name whose tool mcpd.lock accepts, also while
+// it cannot be reached.
+func TestNames_toolOfTwoUpstreams(t *testing.T) {
+	evil, good, lock := newShifting(t, "other"), newShifting(t, "find"), newLock(t)
+	evil.add("find", other)
+	config := func(url string) string {
+		return upstreamNamed("evil", evil.url, `prefix = ""`) + upstreamNamed("good", url, `prefix = ""`)
 	}
-	s, err := start()
-	if err != nil {
-		t.Fatal(err)
+	pin(t, lock, upstreamNamed("good", good.url, `prefix = ""`))
+	s := pinned(t, lock, config("http://127.0.0.1:1/mcp"))
+	if diff := cmp.Diff([]string{"other"}, names(s)); diff != "" {
+		t.Errorf("while it cannot be reached (-want +got)\n%s", diff)
 	}
-	up.add("find", anything)
-	up.AddPrompt(&mcp.Prompt{Name: "plan"}, prompting("upstream"))
-	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"find"}) })
-	accept(t, s, lock)
-	if _, err := s.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = start(); err != nil {
-		t.Fatalf("it does not start again: %v", err)
-	}
-	if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {
+	s = pinned(t, lock, config(good.url)) // the first start has taken in what evil could serve
+	if diff := cmp.Diff([]string{"find", "other"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
-		t.Errorf("the call of our own ends with %s", got)
+	for _, held := range accepted(t, lock) {
+		if strings.HasPrefix(held, "evil find") {
+			t.Error("first use takes in a tool by the name of another server")
+		}
 	}
-	if health := s.Status().Health(); health != "left out as names are taken: 2 of lab" || !s.Status().Ready() {
-		t.Errorf("the status is %q", health)
-	}
-
-	lock = newLock(t)
-	var problems diag.List
-	if _, err := start(); !errors.As(err, &problems) || !strings.Contains(problems[0].Summary, `, and there is one of that name`) {
-		t.Errorf("with nothing accepted, the load ends with %v", err)
+	if got := string(s.Snapshot().Tool("find").Metadata().InputSchema); strings.Contains(got, "password") {
+		t.Errorf("the tool of the other server is served: %s", got)
 	}
 }
 
-// TestAStartThatFailsAcceptsNothing has the same start fail the next time, too. A server that
-// goes on all the same takes the upstream in once it has given the name back.
-func TestAStartThatFailsAcceptsNothing(t *testing.T) {
+// TestNames_takenByFiles: local names win at the start, on an edit and when a server changes;
+// what is left out is told, and the status is not healthy.
+func TestNames_takenByFiles(t *testing.T) {
 	up, lock := newShifting(t, "find", "read"), newLock(t)
-	o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `prefix = ""`)), Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: lock}
-	for range 3 {
-		s := unloaded(t, o)
-		for range 2 {
-			if report, err := s.Load(t.Context()); err == nil {
-				t.Fatalf("it starts with %v", report.Problems)
-			}
+	own := files("t.hcl", "tool \"find\" { run = \"return 1;\" }\nprompt \"plan\" { run = \"return 'own';\" }\n")
+	config := upstreamAt(up.url, `prefix = ""`)
+	for _, when := range []string{"at the first start", "at the next"} {
+		s := server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock})
+		if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", when, diff)
+		}
+		if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
+			t.Errorf("%s the call of our own ends with %s", when, got)
+		}
+		if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" || !s.Status().Ready() {
+			t.Errorf("%s the status is %q", when, health)
+		}
+		told := slices.ContainsFunc(s.Status().Problems, func(d diag.Diagnostic) bool {
+			return d.Code == "left-out" && d.Severity == diag.Warning && d.Range.File == "mcpd.hcl" && strings.HasPrefix(d.Summary, `the tool "find" of the upstream "lab" is left out`)
+		})
+		if !told {
+			t.Errorf("%s the operator is told %v", when, s.Status().Problems)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := unloaded(t, o)
-	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("it starts")
+	up.AddPrompt(&mcp.Prompt{Name: "plan"}, prompting("upstream"))
+	s := server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock})
+	if health := s.Status().Health(); health != "left out as names are taken: 2 of lab" {
+		t.Errorf("with a prompt the status is %q", health)
 	}
-	up.RemoveTools("find")
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"find", "read"}) })
-	if status := s.Status(); !status.Synchronized || status.Health() != "healthy" {
-		t.Errorf("the status is %q, with %v", status.Health(), status.Problems)
+	own["t.hcl"].Data = []byte("tool \"read\" { run = \"return 1;\" }\n")
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Errorf("a file that takes a name which is served: %v", err)
 	}
-	pinned, err := lockfile.Read(lock)
-	if err != nil {
-		t.Fatal(err)
+	if got := ended(called(t, s, tool("read", `{}`))); got != `[{"type":"text","text":"1"}]` {
+		t.Errorf("the call of our own ends with %s", got)
 	}
-	if tools := pinned.Tools("lab"); len(tools) != 1 || tools[0].Name() != "read" {
-		t.Errorf("the lock has %d tools", len(tools))
+	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"find"}]` {
+		t.Errorf("the call of what is free again ends with %s", got)
 	}
 }
 
-// TestAnEditThatHasAnUpstreamTakeANameIsNoSilentOne: of a server that is known it is a
-// mistake. One whose block is new answers when that has been loaded: what it takes is left out
-// and told at its place.
-func TestAnEditThatHasAnUpstreamTakeANameIsNoSilentOne(t *testing.T) {
-	known, added := newShifting(t, "find", "gone"), newShifting(t, "find", "read")
+// TestNames_editOfBlock: a prefix that has a server take names is no mistake, and told.
+func TestNames_editOfBlock(t *testing.T) {
+	known := newShifting(t, "find", "gone")
 	config := files("mcpd.hcl", upstreamAt(known.url))
 	s := server(t, engine.Options{Config: config, Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: newLock(t)})
-	edit := func(text string) error {
-		config["mcpd.hcl"].Data = []byte(text)
-		_, err := s.Reload(t.Context(), engine.Change{Config: true})
-		return err
-	}
-	var problems diag.List
-	if err := edit(upstreamAt(known.url, `prefix = ""`)); !errors.As(err, &problems) || problems[0].Code != "duplicate-tool" || problems[0].Range.Start.Line != 1 {
-		t.Errorf("of a server that is known it ends with %v", err)
-	}
-	known.RemoveTools("gone") // what the server does is no excuse for the edit
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"find", "lab_find"}) })
-	if health := s.Status().Health(); !strings.HasPrefix(health, "serving last good") {
-		t.Errorf("the status is %q", health)
-	}
-	if err := edit(upstreamAt(known.url) + upstreamNamed("new", added.url, `prefix = ""`)); err != nil {
+	config["mcpd.hcl"].Data = []byte(upstreamAt(known.url, `prefix = ""`))
+	if _, err := s.Reload(t.Context(), engine.Change{Config: true}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"find", "lab_find", "read"}) })
-	status := s.Status()
-	if status.Health() != "left out as names are taken: 1 of new" {
-		t.Errorf("the status is %q", status.Health())
+	if diff := cmp.Diff([]string{"find", "gone"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
-	told := slices.ContainsFunc(status.Problems, func(d diag.Diagnostic) bool {
-		return d.Code == "left-out" && d.Severity == diag.Warning && d.Range.File == "mcpd.hcl" && strings.HasPrefix(d.Summary, `the tool "find" of the upstream "new" is left out`)
-	})
-	if !told {
-		t.Errorf("it is told of %v", status.Problems)
+	if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" {
+		t.Errorf("the status is %q", health)
 	}
 	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
 		t.Errorf("the call of our own ends with %s", got)
 	}
 }
 
-func TestTwoUpstreamsWithoutAPrefixThatOfferOneNameAreAMistake(t *testing.T) {
+func TestNames_firstBlockWithoutLock(t *testing.T) {
 	first, second := newShifting(t, "find", "read"), newShifting(t, "find")
 	one, two := upstreamNamed("one", first.url, `prefix = ""`), upstreamNamed("two", second.url, `prefix = ""`)
-	_, err := unloaded(t, engine.Options{Config: files("mcpd.hcl", one+two)}).Load(t.Context())
-	var problems diag.List
-	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Summary != `the upstream "two" offers a tool "find", and there is one of that name` || problems[0].Range.Start.Line != 5 {
-		t.Errorf("the load ends with %v", err)
+	s := federated(t, one+two)
+	if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if health := s.Status().Health(); health != "left out as names are taken: 1 of two" {
+		t.Errorf("the status is %q", health)
 	}
 	if diff := cmp.Diff([]string{"find", "read", "two_find"}, names(federated(t, one+upstreamNamed("two", second.url)))); diff != "" {
 		t.Errorf("with a prefix (-want +got)\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -121,15 +122,83 @@ limit "slow" {
 	}
 }
 
-func TestAPolicyThatDoesNotFitAToolOfAnUpstreamIsAMistakeOfItsFile(t *testing.T) {
+// TestRules_ofAcceptedTools: a rule that does not fit a tool which mcpd.lock accepts is a
+// mistake of its file, on an edit and at a start.
+func TestRules_ofAcceptedTools(t *testing.T) {
+	up, lock := newShifting(t, "write"), newLock(t)
+	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock})
+	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
+	_, edit := s.Load(t.Context())
+	_, start := unloaded(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}).Load(t.Context())
+	for what, err := range map[string]error{"edit": edit, "start": start} {
+		var problems diag.List
+		if !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(problems[0].Summary, `tool "lab_write" has no argument "m"`) || problems[0].Range.Start.Line != 4 {
+			t.Errorf("the %s ends with %v", what, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"lab_write", "own"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestRules_ofToolsThatAreNotPinned: nobody but the server knows the inputs, so that the tool
+// is left out, and the files are loaded.
+func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
 	up := newShifting(t, "write")
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `pin = "off"`)), Tools: tools, LockPath: newLock(t)})
 	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
-	_, err := s.Load(t.Context())
-	var problems diag.List
-	if !errors.As(err, &problems) || !strings.Contains(problems[0].Summary, `tool "lab_write" has no argument "m"`) {
-		t.Errorf("the load ends with %v", err)
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"own"}, names(s)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := s.Status().Health(); got != "left out as rules do not fit: 1 of lab" {
+		t.Errorf("the status is %q", got)
+	}
+}
+
+// TestRules_atFirstUse: as long as a rule does not fit what a server lists first, nothing of
+// it is accepted, so that each start ends alike; once the rule is mended, all is.
+func TestRules_atFirstUse(t *testing.T) {
+	up, lock := newShifting(t, "read", "write"), newLock(t)
+	for what, rule := range map[string]string{"inputs": typo, "a name": strings.NewReplacer("lab_write", "lab_wirte", "args.m > 5", "call.via == 'code'").Replace(typo)} {
+		tools := files("p.hcl", rule, "own.hcl", `tool "own" { run = "return 1;" }`)
+		o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}
+		var s *engine.Server
+		for range 2 {
+			s = server(t, o)
+			if diff := cmp.Diff([]string{"own"}, names(s)); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", what, diff)
+			}
+			if got := s.Status().Health(); got != "left out as rules do not fit: 2 of lab" || !s.Status().Ready() {
+				t.Errorf("%s: the status is %q", what, got)
+			}
+			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted, and served, as long as rules do not fit what it offers`) {
+				t.Errorf("%s: the operator is told %q", what, told)
+			}
+			if _, err := os.Stat(lock); err == nil {
+				t.Errorf("%s: the lock file is written", what)
+			}
+		}
+		tools["p.hcl"].Data = []byte(strings.ReplaceAll(typo, "args.m", "args.n"))
+		if _, err := s.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"lab_read", "lab_write", "own"}, names(s)); diff != "" {
+			t.Errorf("%s, mended (-want +got)\n%s", what, diff)
+		}
+		if held := accepted(t, lock); len(held) != 2 {
+			t.Errorf("%s, mended: the lock file has %q", what, held)
+		}
+		if _, err := unloaded(t, o).Load(t.Context()); err != nil {
+			t.Errorf("%s, mended: the next start ends with %v", what, err)
+		}
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -210,31 +279,6 @@ policy "small" {
 	}
 	up.add("write", anything)
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "lab_write", "mine"}) })
-}
-
-func TestTwoToolsOfOneNameAreAMistakeOfTheFilesAndNoneOfAnUpstream(t *testing.T) {
-	up := newShifting(t, "read")
-	tools := files("a.hcl", `tool "own" { run = "return 1;" }`)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `prefix = ""`)), Tools: tools})
-	tools["a.hcl"].Data = []byte(`tool "read" { run = "return 1;" }`)
-	_, err := s.Load(t.Context())
-	var problems diag.List
-	if !errors.As(err, &problems) || problems[0].Code != "duplicate-tool" || !strings.Contains(problems[0].Summary, `the upstream "lab" offers a tool "read"`) {
-		t.Fatalf("a file that takes the name: %v", err)
-	}
-	tools["a.hcl"].Data = []byte(`tool "own" { run = "return 1;" }`)
-	if _, err := s.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	up.add("own", anything)
-	up.add("late", anything)
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"late", "own", "read"}) })
-	if got := ended(called(t, s, tool("own", `{}`))); !strings.Contains(got, `"1"`) {
-		t.Errorf("an upstream has taken the place of a tool of the files: %s", got)
-	}
-	if _, err := s.Load(t.Context()); err != nil {
-		t.Errorf("a load is refused for a name that an upstream has taken: %v", err)
-	}
 }
 
 func TestNamesInABlockThatItsServerDoesNotListAreWarnedOf(t *testing.T) {

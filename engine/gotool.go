@@ -75,7 +75,7 @@ func (s *Server) register(item *catalog.Item) error {
 		return nil
 	}
 	var problems diag.List
-	if _, err := s.reload(context.Background(), catalog.Change{}); err != nil && !errors.As(err, &problems) {
+	if _, err := s.reload(context.Background(), Change{}); err != nil && !errors.As(err, &problems) {
 		return err
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -16,9 +15,9 @@ import (
 // lastLoad is what the last load found.
 type lastLoad struct {
 	ok            bool
-	starts        bool // it was the first look at what upstream servers offer
 	err           error
-	problems      diag.List
+	files         diag.List // what is wrong with the files
+	problems      diag.List // the same, with warnings of what upstream servers offer
 	sources       catalog.Sources
 	loads, failed uint64
 	refused       []Auth // auth blocks that could not be applied
@@ -56,47 +55,47 @@ func (r Report) Shown() map[string][]byte { return r.sources.Shown(r.Problems) }
 func (s *Server) Load(ctx context.Context) (Report, error) { return s.Reload(ctx, Change{All: true}) }
 
 // Reload reads what the change names, and publishes the result when nothing is
-// wrong with it. Any error leaves what serves as it was.
+// wrong with it. Any error leaves what the files define as it was.
 func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	first := s.current.Load() == nil
-	report, err := s.reload(ctx, catalog.Change{Paths: change.Paths, Config: change.Config, All: change.All})
+	report, err := s.reload(ctx, change)
 	if err == nil && first && s.upstreams.Settle(ctx) {
-		return s.reload(ctx, catalog.Change{Start: true}) // with what they offer
+		report.Problems = s.refresh()
+		report.Revision = s.current.Load().Revision()
 	}
 	return report, err
 }
 
-// reload is Reload with loading held. What upstream servers offer comes in with any change.
-// When nothing else has changed and the files have mistakes, nobody is told of them again,
-// and what is no longer offered as it was goes.
-func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, error) {
+// reload is Reload with loading held. What upstream servers offer now is laid over the files
+// that serve then, whether or not these are new.
+func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
 	change.All = change.All || before == nil
-	built := s.builder.Build(change, s.registered)
+	built := s.builder.Build(catalog.Change(change), s.registered)
 	report := Report{sources: built.Sources, Problems: built.Problems}
+	files, warnings := built.Problems, diag.List(nil)
 	var snap *Snapshot
-	if built.Catalog != nil {
-		snap = newSnapshot(built.Catalog, before, s.options.Now())
-		if !built.Problems.HasErrors() && built.Catalog.Reload.RequireTests {
-			s.builder.Stage(s.registered)
-			report.Tests = s.runTests(ctx, snap.catalog, func(i int) bool { return before == nil || !before.catalog.Tested(snap.catalog, i) })
+	if !files.HasErrors() {
+		var laid *catalog.Catalog
+		laid, warnings = s.lay(built.Base)
+		snap = newSnapshot(laid, before, s.options.Now())
+		if laid.Reload.RequireTests {
+			s.builder.Stage(laid, s.registered)
+			report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
 			if ctx.Err() != nil {
 				return report, fmt.Errorf("run tests: %w", ctx.Err())
 			}
-			report.Problems = slices.Concat(report.Problems, testProblems(report.Tests)).Sort()
+			files = slices.Concat(files, testProblems(report.Tests)).Sort()
+			report.Problems = files
 		}
 	}
-	err := report.Problems.Err()
+	err := files.Err()
 	if err == nil && before != nil {
 		err = s.checkAudit(snap.catalog)
-		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
-	}
-	if change.Upstreams && err != nil {
-		s.withdraw(before, began)
-		return report, err
+		files = slices.Concat(files, problemsOf(err)).Sort()
 	}
 	if err == nil && before == nil && s.options.CheckVacant != nil {
 		if err := s.options.CheckVacant(snap.Listen()); err != nil {
@@ -106,26 +105,58 @@ func (s *Server) reload(ctx context.Context, change catalog.Change) (Report, err
 	s.loads++
 	if err == nil && before == nil {
 		err = s.openAudit(snap.catalog.Audit)
-		report.Problems = slices.Concat(report.Problems, problemsOf(err)).Sort()
+		files = slices.Concat(files, problemsOf(err)).Sort()
 	}
 	if err == nil {
-		report.Problems = slices.Concat(report.Problems, s.keepAudit(snap.catalog.Audit)).Sort()
-		s.publish(snap, before, change)
+		files = slices.Concat(files, s.keepAudit(snap.catalog.Audit)).Sort()
+		s.publish(snap, before, change.All || before.Revision() != snap.Revision())
+		report.Problems = slices.Concat(files, warnings).Sort()
 	} else {
 		s.failed++
+		report.Problems = files
 	}
 	s.mu.Lock()
 	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, starts: change.Start, err: err, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
+	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
 	}
 	s.announce(before, mended, err, s.options.Now().Sub(began))
-	if err == nil && before != nil && (!change.Start || change.Upstreams) { // what is wrong at the start is for its caller to tell
+	switch {
+	case before == nil: // what is wrong at the start is for its caller to tell
+	case err == nil:
 		s.warn(report.Problems, told)
+	default:
+		s.refresh() // with what mcpd.lock accepts now
+		report.Revision = s.current.Load().Revision()
 	}
 	return report, err
+}
+
+// lay lays what upstream servers offer now over what files define.
+func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
+	return s.builder.Overlay(base, s.upstreams.Offered(base.Upstreams, base.SecretKeys))
+}
+
+// refresh publishes what upstream servers offer now over the files that serve, whatever the
+// files say by now, and returns all that there is to tell of both. Its caller holds loading,
+// and something serves.
+func (s *Server) refresh() diag.List {
+	began := s.options.Now()
+	before := s.current.Load()
+	laid, warnings := s.lay(before.catalog.Base())
+	s.publish(newSnapshot(laid, before, s.options.Now()), before, false)
+	s.mu.Lock()
+	if s.last.ok { // and the files are those that serve
+		s.last.problems = slices.Concat(s.last.files, warnings).Sort()
+	}
+	problems := s.last.problems
+	s.mu.Unlock()
+	if s.current.Load() != before {
+		s.announce(before, false, nil, s.options.Now().Sub(began))
+	}
+	return problems
 }
 
 // problemsOf returns the diagnostics that an error is made of.
@@ -137,16 +168,15 @@ func problemsOf(err error) (problems diag.List) {
 // publish makes a snapshot the one that serves, by one pointer store. Secrets are read again
 // after a load of everything, whether or not it changed anything, and where files have
 // changed anything. What servers change themselves costs nobody a token.
-func (s *Server) publish(snap, before *Snapshot, change catalog.Change) {
-	edited := !change.Upstreams && !change.Start
-	if change.All || before.Revision() != snap.Revision() && (edited || !maps.Equal(snap.catalog.SecretKeys, before.catalog.SecretKeys)) {
+func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
+	if readSecrets {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
-	s.upstreams.Served()
+	s.upstreams.Served(snap.catalog)
 	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}
-	s.builder.Served()
+	s.builder.Served(snap.catalog)
 	s.serve(snap)
 	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
@@ -235,7 +265,7 @@ func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
 	err := s.last.err
 	s.mu.Unlock()
 	if err == nil {
-		_, err = s.reload(context.WithoutCancel(ctx), catalog.Change{All: true})
+		_, err = s.reload(context.WithoutCancel(ctx), Change{All: true})
 	}
 	if err != nil {
 		return &Snapshot{catalog: &catalog.Catalog{}}, err

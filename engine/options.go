@@ -105,7 +105,9 @@ type Options struct {
 	// has nothing written, for programs beside the server. Empty pins nothing.
 	LockPath  string
 	LockFixed bool
-	// Eager reaches the upstream servers that are else reached when they are called first.
+	// Eager is for programs that compare with LockPath, or are about to change it: all upstream
+	// servers are reached, also those that are else reached when they are called first, and
+	// the rules of files are not held to what was accepted.
 	Eager bool
 	// Offline reaches no upstream server, for programs that look at the files alone: what is
 	// known of one are its tools in the file of LockPath.

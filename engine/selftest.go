@@ -39,19 +39,19 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 	if err != nil {
 		return nil, err
 	}
-	tests := s.staged(snap.catalog)
+	tests := snap.catalog
+	s.stage(tests)
 	return s.runTests(ctx, tests, func(i int) bool {
 		_, target := catalog.TargetOf(&tests.Tests[i])
 		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
 	}), nil
 }
 
-// staged returns a catalog that serves, or the same one as it was built last, with the
-// stages of its tests.
-func (s *Server) staged(c *catalog.Catalog) *catalog.Catalog {
+// stage has a catalog that serves have the stages of its tests.
+func (s *Server) stage(c *catalog.Catalog) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	return s.builder.Staged(c, s.registered)
+	s.builder.Staged(c, s.registered)
 }
 
 // runTests runs the tests of a catalog that are wanted.

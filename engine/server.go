@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
 	s.upstreams = s.newUpstreams()
 	made := o.catalog(s.hooks, s.brokers)
-	made.Federate = s.upstreams.Offered
+	made.Accepted = s.upstreams.Accepted
 	made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return codeact.Items(block, o.programs(), o.Trial) }
 	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()

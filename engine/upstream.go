@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/hclfile"
 )
@@ -52,30 +50,15 @@ func (s *Server) newUpstreams() *federation.Federation {
 // [Server.Watch], until leave is called.
 func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(uri) }
 
-// relist brings in what upstream servers offer now. A mistake in the files keeps what is new
-// out until that is mended, which brings it in: files that were refused are not excused by
-// what servers do. It returns how long that took once no other load was under way: the first
-// one waits for servers.
+// relist brings in what upstream servers offer now. It returns how long that took once no
+// other load was under way: the first one waits for servers.
 func (s *Server) relist() time.Duration {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	began := time.Now()
 	if s.current.Load() != nil {
-		refused := !s.last.ok // which loads alone write
-		_, _ = s.reload(context.Background(), catalog.Change{Upstreams: true, Refused: refused, Start: refused && s.last.starts})
+		told := s.last.problems // which loads alone write
+		s.warn(s.refresh(), told)
 	}
 	return time.Since(began)
-}
-
-// withdraw has what serves be without what upstream servers offer no longer as it was, or
-// nobody has accepted. Its caller holds loading.
-func (s *Server) withdraw(before *Snapshot, began time.Time) {
-	left := s.builder.Withdraw()
-	s.upstreams.Withdrawn()
-	if left.Revision == before.Revision() {
-		return
-	}
-	now := newSnapshot(left, before, s.options.Now())
-	s.serve(now)
-	s.announce(before, false, nil, s.options.Now().Sub(began))
 }

@@ -7,8 +7,6 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcpd/mcpd/internal/hclfile"
 )
 
 func TestPoliciesThatCoverTooManyInputsAreRefused(t *testing.T) {
@@ -53,41 +51,36 @@ policy "p" {
 	if len(built.Problems) > 0 {
 		t.Fatal(built.Problems)
 	}
-	policy := func(tool string) any { return built.Catalog.Entry(Tools, tool).Rules[0].Compiled }
+	policy := func(tool string) any { return built.Base.Entry(Tools, tool).Rules[0].Compiled }
 	if policy("a") != policy("b") || policy("a") == policy("c") {
 		t.Error("a and b should have one compiled policy, and c another")
 	}
 }
 
-// TestWhatAnUpstreamOffersBeyondTheBoundIsLeftOut: what others serve stays, and files go on
-// loading.
-func TestWhatAnUpstreamOffersBeyondTheBoundIsLeftOut(t *testing.T) {
+// TestOverlay_boundOfRules leaves out what has no room, of whoever has not been accepted
+// first.
+func TestOverlay_boundOfRules(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"})
 	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte("tool \"own\" {\n  input \"n\" { type = integer }\n  run = \"return 1\"\n}\n" +
 		"policy \"p\" {\n  deny   = \"args.n == 1\"\n  reason = \"no\"\n}\n")}}
 	with := func(i int) *Item {
 		return offering(fmt.Sprintf("lab_%d", i), fmt.Sprintf(`{"type":"object","properties":{"n":{"type":"number"},"i%d":{"type":"number"}}}`, i))
 	}
-	offered := []*Item{with(5)}
-	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Federate: func([]hclfile.Upstream, map[string]string, LockFile) Federated { return Federated{Items: offered} }})
+	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
 	b.maxPolicies = 3
-	if built := b.Build(Change{All: true}, nil); built.Problems.HasErrors() {
-		t.Fatal(built.Problems)
-	}
-	b.Served()
-	offered = []*Item{with(1), with(2), with(3), with(5)}
-	for _, change := range []Change{{Upstreams: true}, {All: true}} {
-		built := b.Build(change, nil)
+	offers := Offers{Items: []*Item{with(1), with(2), with(3), with(5)}, Known: []ToolName{{"lab", "lab_5"}}}
+	for range 2 { // and again, with what was compiled before
+		c := overlaid(t, b, Change{All: true}, offers)
 		var served, left []string
-		for _, e := range built.Catalog.Entries[Tools] {
+		for _, e := range c.Entries[Tools] {
 			served = append(served, e.Name)
 		}
-		for _, l := range built.Catalog.LeftOut {
+		for _, l := range c.LeftOut {
 			left = append(left, l.Address+": "+l.Why)
 		}
 		const why = ": the rules that read args cover too many items"
-		if diff := cmp.Diff([][]string{{"lab_1", "lab_5", "own"}, {"lab_2" + why, "lab_3" + why}}, [][]string{served, left}); diff != "" || built.Problems.HasErrors() {
-			t.Errorf("%v (-want +got)\n%s", built.Problems, diff)
+		if diff := cmp.Diff([][]string{{"lab_1", "lab_5", "own"}, {"lab_2" + why, "lab_3" + why}}, [][]string{served, left}); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s standing) run(h *hclfile.Hook) (time.Duration, scripting.Limits) {
 
 // addOwnLimits gives every entry that bounds how many of its calls run at once a
 // limit of its own, which is asked last of all.
-func (k *linker) addOwnLimits(entries []*Entry) {
+func (c *Catalog) addOwnLimits(entries []*Entry) {
 	for _, e := range entries {
 		if e.Concurrency == 0 {
 			continue
@@ -77,6 +77,6 @@ func (k *linker) addOwnLimits(entries []*Entry) {
 			Concurrency: e.Concurrency, Local: true,
 		}
 		e.Limits = append(e.Limits, Limit{Limit: own})
-		k.catalog.OwnLimits = append(k.catalog.OwnLimits, own)
+		c.OwnLimits = append(c.OwnLimits, own)
 	}
 }

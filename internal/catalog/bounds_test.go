@@ -60,7 +60,7 @@ func boundsOf(t *testing.T, b *Builder) map[string]string {
 	show := func(timeout time.Duration, memory int64, output, concurrency int) string {
 		return fmt.Sprintf("%v, %d MiB, %d KiB, %d at once", timeout, memory>>20, output>>10, concurrency)
 	}
-	for _, entries := range built.Catalog.Entries {
+	for _, entries := range built.Base.Entries {
 		for _, e := range entries {
 			found[e.Name] = show(e.Timeout, e.Bounds.Memory, e.Bounds.Output, e.Concurrency)
 			if own := len(e.Limits); own != min(e.Concurrency, 1) || own == 1 && e.Limits[0].Concurrency != e.Concurrency {
@@ -68,7 +68,7 @@ func boundsOf(t *testing.T, b *Builder) map[string]string {
 			}
 		}
 	}
-	for _, h := range built.Catalog.Hooks {
+	for _, h := range built.Base.Hooks {
 		found[h.Name] = show(h.Timeout, h.Limits.Memory, h.Limits.Output, 0)
 	}
 	return found
@@ -120,7 +120,7 @@ func TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling(t *testing.T) {
 func TestAnotherCeilingBoundsWhatIsCompiledAlready(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": operatorsHook})
 	b := New(Options{Tools: files(map[string]string{"t.hcl": silent}), Config: config, ConfigPath: "mcpd.hcl", Runner: hooks.New(hooks.Options{})})
-	shown := func() [32]byte { return b.built.Entry(Tools, "t").Shown }
+	shown := func() [32]byte { return b.base.Entry(Tools, "t").Shown }
 	boundsOf(t, b)
 	before := shown()
 	config["mcpd.hcl"] = files(map[string]string{"": "ceiling { timeout = \"300ms\" }\n" + operatorsHook})[""]
@@ -128,9 +128,9 @@ func TestAnotherCeilingBoundsWhatIsCompiledAlready(t *testing.T) {
 	if got["t"] != "300ms, 0 MiB, 0 KiB, 0 at once" || got["h"] != "300ms, 0 MiB, 0 KiB, 0 at once" || shown() == before {
 		t.Errorf("got %v", got)
 	}
-	compiled := b.built.Entry(Tools, "t").Item
+	compiled := b.base.Entry(Tools, "t").Item
 	boundsOf(t, b)
-	if b.built.Entry(Tools, "t").Item != compiled {
+	if b.base.Entry(Tools, "t").Item != compiled {
 		t.Error("an unchanged ceiling has a tool compiled again")
 	}
 }

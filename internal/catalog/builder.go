@@ -3,7 +3,6 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -51,10 +50,9 @@ type Options struct {
 	Modules *modules.Broker
 	// Production demands what production mode does, whatever the operator's file says.
 	Production bool
-	// Federate returns what upstream servers offer now, as the blocks would have it
-	// offered here, and what keeps the rest from it. It does not wait for them. Nil offers
-	// nothing. Keys name the definitions of secrets.
-	Federate func(blocks []hclfile.Upstream, keys map[string]string, lock LockFile) Federated
+	// Accepted returns what the lock file accepts of upstream servers, as the blocks would
+	// have it offered here. Nil accepts nothing.
+	Accepted func(blocks []hclfile.Upstream, lock LockFile) Accepted
 	// LockPath is the file of what was accepted of upstream servers, as the process opens
 	// it; "" for none.
 	LockPath string
@@ -83,31 +81,19 @@ type Builder struct {
 	// served is the operator's file of the catalog that serves.
 	served *source.Config
 	cache  cache
-	// built is the catalog that was made last, and results are those of its tools.
-	built   *Catalog
+	// base was built last; results are those of the tools of what serves.
+	base    *Base
 	results *results
-	// lock and handed are the lock file and the offer of upstream servers that built is of.
-	lock   *source.Lock
-	handed Federated
+	// lock is the lock file that base is of, and accepted what it says.
+	lock     *source.Lock
+	accepted Accepted
 	// stages is what was compiled for the stages of tests, by their names.
 	stages map[string]cache
-	// whole is the catalog that was served last of all that was built.
-	whole *Catalog
 	// coded are the items that let agents write code, of the block of a hash.
 	coded struct {
 		of    hclfile.Hash
 		items []*Item
 	}
-	// offered is what the catalog that serves has of upstream servers, heard the blocks of
-	// those servers that have offered anything since they are as they are, and excused the
-	// names that this catalog has, or definitions of it are about though no server offers
-	// anything by them.
-	offered map[leftItem]bool
-	heard   map[string]hclfile.Hash
-	excused map[namedKind]bool
-	// holders are the names of the upstreams that have the tools and prompts which serve, or
-	// served until they could not be reached.
-	holders map[leftKey]string
 }
 
 // New returns a builder that has read nothing yet.
@@ -124,24 +110,13 @@ type Change struct {
 	Config bool
 	// All says that anything may have changed.
 	All bool
-	// Upstreams says that nothing has changed but what upstream servers offer: what of it
-	// does not fit is left out then, and keeps nothing else from serving.
-	Upstreams bool
-	// Start says that this is the first look at what upstream servers offer, and nothing
-	// else has changed: what rules do not fit of it is left out then, and what takes names,
-	// of servers of which something was accepted.
-	Start bool
-	// Refused says, with Upstreams, that the files had mistakes as they were loaded last, with
-	// Start in that look. They are judged as strictly again: none of these is excused by what
-	// servers do meanwhile.
-	Refused bool
 }
 
 // Result is what a build found.
 type Result struct {
-	// Catalog is nil when not even the variables are sound. When Problems hold
+	// Base is nil when not even the variables are sound. When Problems hold
 	// an error, it must not be served.
-	Catalog  *Catalog
+	Base     *Base
 	Problems diag.List
 	Sources  Sources
 	// Refused are the auth blocks that cannot be applied as what they name is now.
@@ -183,35 +158,15 @@ type build struct {
 	programs []grant.Exec // and of programs
 
 	refused []hclfile.Auth // auth blocks that cannot be applied
-	// offered is what upstream servers offer, as it was handed over.
-	offered Federated
-	// upstreams are the upstream blocks, with paths as the process opens them.
+	// upstreams are the upstream blocks, with paths as the process opens them, and names what
+	// they may call things.
 	upstreams []hclfile.Upstream
-	// lock is the file of what was accepted of those, and accepted the hash of what follows
-	// from it.
+	names     *names
+	// lock is the file of what was accepted of those, and accepted what it says.
 	lock     *source.Lock
-	accepted [sha256.Size]byte
-	// left is what upstream servers offer and is not served, and lenient says that all of
-	// it that does not fit is left out.
-	left    []LeftOut
-	lenient bool
-	// starts is [Change.Start].
-	starts bool
-	// isOut is the same as a set, and leftOf counts it by the names of upstreams.
-	isOut  map[leftItem]bool
-	leftOf map[string]int
-	// instructions are those of upstream servers, and unasked the names of those that were
-	// not asked.
-	instructions []string
-	unasked      []string
-	// known are tools of them that were accepted, and knows is the same as a set.
-	known []ToolName
-	knows map[ToolName]bool
-	// silent are the names of those of which nothing is known.
-	silent []string
-	// excused are names that definitions are about and no upstream server offers now, which
-	// is no mistake.
-	excused []namedKind
+	accepted Accepted
+	// references are names and patterns that only upstream servers can say something about.
+	references []crossref.Reference
 
 	mu       sync.Mutex
 	problems diag.List
@@ -226,6 +181,30 @@ func (f *build) report(problems diag.List) {
 	f.problems = append(f.problems, problems...)
 }
 
+// Accepted is what the lock file accepts of upstream servers.
+type Accepted struct {
+	// Items are the tools as they were accepted, and Known are the names of all of them, also
+	// of those that are no item.
+	Items []*Item
+	Known []ToolName
+	// Upstreams are those of which it knows all tools.
+	Upstreams []string
+	// Problems are mistakes in the file.
+	Problems diag.List
+}
+
+// ToolName is how callers call a tool of an upstream server.
+type ToolName struct{ Upstream, Name string }
+
+// LockFile is the file of what was accepted of upstream servers.
+type LockFile struct {
+	// Name is how diagnostics call it; "" where none is kept.
+	Name string
+	// Text is nil where there is no file. Unreadable says that it cannot be read.
+	Text       []byte
+	Unreadable bool
+}
+
 // Build reads what the change names, parses and compiles all that is new, and
 // links it together with the items that are registered from elsewhere.
 func (b *Builder) Build(change Change, registered []*Item) Result {
@@ -236,13 +215,17 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	}
 	b.tree.Update(change.Paths, change.All)
 	found := b.begin(source.ReadLock(b.options.LockPath))
-	found.lenient, found.starts = change.Upstreams && !change.Refused, change.Start
+	found.report(found.lock.Problems)
+	if b.options.Accepted != nil {
+		found.accepted = b.options.Accepted(found.upstreams, LockFile{found.lock.Name, found.lock.Bytes, found.lock.Problems.HasErrors()})
+		found.report(found.accepted.Problems)
+	}
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
-	result := Result{Catalog: b.join(found, defined, registered, change), Sources: Sources{}}
+	result := Result{Base: b.join(found, defined, registered), Sources: Sources{}}
 	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
-	if result.Catalog != nil {
-		result.Catalog.Said = power.Side{
+	if result.Base != nil {
+		result.Base.Said = power.Side{
 			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
 	}
@@ -260,8 +243,8 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	if found.config.Incomplete { // scripts may refer to variables whose blocks could not be parsed
 		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
 	}
-	result.Problems, result.Refused, b.built = found.problems.Sort(), found.refused, result.Catalog
-	b.lock, b.handed = found.lock, found.offered
+	result.Problems, result.Refused, b.base = found.problems.Sort(), found.refused, result.Base
+	b.lock, b.accepted = found.lock, found.accepted
 	return result
 }
 
@@ -276,8 +259,9 @@ func (b *Builder) begin(lock *source.Lock) *build {
 	config, twice := b.addUpstreams(config)
 	found := &build{
 		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
-		upstreams: b.placed(config.Upstreams), lock: lock, isOut: map[leftItem]bool{}, leftOf: map[string]int{},
+		upstreams: b.placed(config.Upstreams), lock: lock,
 	}
+	found.names = newNames(found.upstreams)
 	found.report(b.config.Problems)
 	found.report(twice)
 	return found
@@ -285,10 +269,9 @@ func (b *Builder) begin(lock *source.Lock) *build {
 
 // join checks, compiles and links what the files define. It returns nil when not even the
 // variables are sound.
-func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item, change Change) *Catalog {
+func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item) *Base {
 	registered = b.withCode(found.config, registered)
-	federated := b.federate(found, defined, registered)
-	found.report(crossref.Check(found.config, defined, b.elsewhere(found, slices.Concat(registered, federated), change)))
+	found.report(crossref.Check(found.config, defined, b.elsewhere(found, registered)))
 	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
@@ -301,7 +284,19 @@ func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered 
 		return nil
 	}
 	b.compile(defined, found)
-	return b.link(found, registered, federated)
+	return b.link(found, registered)
+}
+
+// elsewhere returns what no file defines.
+func (b *Builder) elsewhere(f *build, registered []*Item) crossref.Elsewhere {
+	e := crossref.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r crossref.Reference) { f.references = append(f.references, r) }}
+	for _, item := range registered {
+		e.Offered = append(e.Offered, crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
+	}
+	for name, upstream := range f.names.accepted(f.accepted.Known) {
+		e.Offered = append(e.Offered, crossref.Offered{Kind: Tools.String(), Name: name, Upstream: upstream})
+	}
+	return e
 }
 
 // withCode returns items with those that let agents write code.
@@ -316,12 +311,11 @@ func (b *Builder) withCode(config *hclfile.Config, items []*Item) []*Item {
 	return slices.Concat(items, b.coded.items)
 }
 
-// Served tells the builder that the catalog that it made last serves now.
-// The results of tools that are gone, or others, are forgotten.
-func (b *Builder) Served() {
-	b.served, b.whole = b.config, b.built
-	b.results.Keep(keysOf(b.built))
-	b.hear()
+// Served tells the builder that a catalog serves now. The results of tools that are gone, or
+// others, are forgotten.
+func (b *Builder) Served(c *Catalog) {
+	b.served = c.base.config
+	b.results.Keep(keysOf(c))
 }
 
 // renew forgets everything that was compiled when the variables have changed,
@@ -348,12 +342,6 @@ func (b *Builder) revision(found *build, items []*Item) string {
 	h.Write(b.config.Hash[:])
 	h.Write(found.vars)
 	h.Write(found.linkedRoots())
-	if found.accepted != ([sha256.Size]byte{}) {
-		h.Write(found.accepted[:])
-	}
-	for _, text := range found.instructions {
-		fmt.Fprintf(h, "%q", text)
-	}
 	for _, item := range items {
 		h.Write([]byte(item.Name + "\x00"))
 		h.Write(item.Key[:])

@@ -18,8 +18,7 @@ type cache struct {
 	authors, operators standing
 	items              map[hclfile.Hash]*compiledItem
 	hooks              map[hclfile.Hash]*compiledHook
-	policies           map[ruleKey]*policylang.Policy
-	keys               map[ruleKey]*policylang.Key
+	rules              compiledRules
 }
 
 // compiledItem is an item, what is wrong with it, and the files that its body

@@ -38,14 +38,14 @@ type cached struct {
 
 // cacheOffered gives bodies of tools of upstreams the caches that their blocks want. An item
 // that has served has its own already.
-func (b *Builder) cacheOffered(found *build, items []*Item) {
+func (b *Builder) cacheOffered(upstreams []hclfile.Upstream, items []*Item) {
 	for _, item := range items {
 		_, done := item.Body.(*cached)
-		at := slices.IndexFunc(found.upstreams, func(u hclfile.Upstream) bool { return u.Name == item.Upstream })
+		at := slices.IndexFunc(upstreams, func(u hclfile.Upstream) bool { return u.Name == item.Upstream })
 		if item.Cache == nil || done || at < 0 {
 			continue
 		}
-		u := &found.upstreams[at]
+		u := &upstreams[at]
 		granted := grant.Set{HTTP: []grant.HTTP{u.Grant}, Exec: []grant.Exec{{Env: u.Env}}}
 		item.Body = &cached{Body: item.Body, item: item, store: b.results, cache: *item.Cache, granted: granted.Hash(), secrets: granted.SecretNames(), exact: true}
 	}

@@ -61,10 +61,11 @@ type Catalog struct {
 	templates []*Entry
 	// places are those of the blocks of upstreams, from 1 on, by their names.
 	places map[string]int
-	// silent are the names of upstream servers of which nothing is known.
-	silent []string
-	// excused are names that definitions are about and no upstream server offers.
-	excused []namedKind
+	// base is what the files define, and offers what is laid over it. withheld are the
+	// upstreams whose tools are not taken in though they are seen first.
+	base     *Base
+	offers   Offers
+	withheld map[string]bool
 	// gone is what earlier catalogs held.
 	gone map[goneKey]gone
 }
@@ -78,6 +79,13 @@ type Entry struct {
 	Limits      []Limit
 	Hooks       []*Hook
 }
+
+// Base returns what the files define of what the catalog serves.
+func (c *Catalog) Base() *Base { return c.base }
+
+// Withheld reports whether the tools of an upstream that is seen first are not to be written
+// to mcpd.lock, as rules of the files do not fit them.
+func (c *Catalog) Withheld(upstream string) bool { return c.withheld[upstream] }
 
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
 const defaultConcurrency = 1024

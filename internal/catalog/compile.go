@@ -27,7 +27,7 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 	next := cache{
 		env: b.cache.env, vars: b.cache.vars, authors: found.authors, operators: found.operators,
 		items: map[hclfile.Hash]*compiledItem{}, hooks: map[hclfile.Hash]*compiledHook{},
-		policies: b.cache.policies, keys: b.cache.keys,
+		rules: b.cache.rules,
 	}
 	c := &compiler{Builder: b, found: found}
 	jobs := c.jobs(defined)

@@ -46,7 +46,7 @@ func manyRules(tb testing.TB) (e *Entry, facts, whole policylang.Input) {
 	if len(built.Problems) > 0 {
 		tb.Fatal(built.Problems)
 	}
-	e = built.Catalog.Entry(Tools, "t42")
+	e = built.Base.Entry(Tools, "t42")
 	caller := identity.Caller{Principal: identity.Principal{ID: "ada", Scopes: []string{"crm:read"}}}
 	facts = policylang.Input{Caller: caller, Tool: e.Facts, Now: time.Unix(0, 0)}
 	whole = facts

@@ -87,7 +87,7 @@ func TestFilesThatGoOrGrowWhileTheyAreReadAreLeftOut(t *testing.T) {
 	if len(built.Problems) > 0 {
 		t.Errorf("found %v", built.Problems)
 	}
-	if entries := built.Catalog.Entries[Resources]; len(entries) != 1 || entries[0].Address != "x://stays.md" {
+	if entries := built.Base.Entries[Resources]; len(entries) != 1 || entries[0].Address != "x://stays.md" {
 		t.Errorf("%d resources, the first of which is %v", len(entries), entries)
 	}
 }

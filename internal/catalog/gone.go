@@ -47,7 +47,7 @@ func (c *Catalog) Follow(earlier *Catalog) {
 // reached.
 func (c *Catalog) Silenced(k Kind, address string) bool {
 	was, ok := c.gone[goneKey{k, address}]
-	return ok && slices.Contains(c.silent, was.entry.Upstream)
+	return ok && slices.Contains(c.offers.Silent, was.entry.Upstream)
 }
 
 // Removed returns the revision that removed an item, and false when there was

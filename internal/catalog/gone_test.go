@@ -19,7 +19,7 @@ func TestACatalogRemembersABoundedNumberOfWhatIsGone(t *testing.T) {
 		if built.Problems.HasErrors() {
 			t.Fatal(built.Problems)
 		}
-		return built.Catalog
+		return built.Base.Catalog
 	}
 	before, after := build(text.String()), build("")
 	after.Follow(before)

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/ratelimit"
+	"github.com/mcpd/mcpd/internal/source"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -49,32 +50,19 @@ func limitOf(def *hclfile.Limit, operator bool) *ratelimit.Limit {
 	}
 }
 
-// addLimits gives every entry its limits: the operator's, those of tool files.
-func (k *linker) addLimits(entries []*Entry) {
-	defs := slices.Concat(pointers(k.found.config.RateLimits), pointers(k.found.limits))
-	for i, def := range defs {
-		k.catalog.RateLimits = append(k.catalog.RateLimits, limitOf(def, i < len(k.found.config.RateLimits)))
-	}
-	found, full := allot(k, k.keys, entries, len(defs), func(e *Entry) (found diag.List) {
-		for j, def := range defs {
-			if covers(def.Targets, e.Kind, e.Name) {
-				found = append(found, k.bindLimit(e, def, k.catalog.RateLimits[j])...)
-			}
-		}
-		return found
-	})
-	for i := range found {
-		found[i] = k.excuse(entries[i], found[i])
-	}
-	k.cache.keys = k.keys.all()
-	if full {
+// addLimits gives every entry its limits, and returns what is wrong with them.
+func (k *linker) addLimits(entries []*Entry) diag.List {
+	k.catalog.RateLimits = k.rules.counted
+	found := make([]diag.List, len(entries))
+	source.Parallel(len(entries), func(i int) { found[i] = k.rules.bindLimits(entries[i]) })
+	if k.rules.keys.room() < 0 {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
 			Summary: fmt.Sprintf("the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs", k.maxPolicies),
 			Detail:  "name in the tools of each limit only those whose args its key reads",
 		}})
 	}
-	k.found.report(slices.Concat(append(found, k.idleKeys(defs, entries))...).OncePerPlace())
+	return slices.Concat(found...)
 }
 
 // idleKeys compiles the keys of limits that cover no item, so that their mistakes show.
@@ -88,25 +76,36 @@ func (k *linker) idleKeys(defs []*hclfile.Limit, entries []*Entry) (problems dia
 	return problems
 }
 
+// bindLimits gives an entry its limits: the operator's, those of tool files. It returns what
+// is wrong with their keys.
+func (r *ruleSet) bindLimits(e *Entry) (found diag.List) {
+	for i, def := range r.limits {
+		if covers(def.Targets, e.Kind, e.Name) {
+			found = append(found, r.bindLimit(e, def, r.counted[i])...)
+		}
+	}
+	return found
+}
+
 // bindLimit compiles the key of a limit for one item, and returns what is wrong with it.
-func (k *linker) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) diag.List {
+func (r *ruleSet) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) diag.List {
 	if def.Key == nil {
 		e.Limits = append(e.Limits, Limit{Limit: l})
 		return nil
 	}
-	if k.keys.room() < 0 {
+	if r.keys.room() < 0 {
 		return nil
 	}
 	src, key := keyOf(def), ruleKey{rule: def.Hash}
 	if src.MayReadArgs() {
 		key.item = schemaHashOf(e)
 	}
-	compiled, problems := k.keys.compile(key, func() (*policylang.Key, diag.List) {
-		if known := k.cache.keys[key]; known != nil {
+	compiled, problems := r.keys.compile(key, func() (*policylang.Key, diag.List) {
+		if known := r.known.keys[key]; known != nil {
 			return known, nil
 		}
 		tool := toolOf(e)
-		return k.found.env.CompileKey(src, &tool)
+		return r.env.CompileKey(src, &tool)
 	})
 	if compiled != nil {
 		e.Limits = append(e.Limits, Limit{l, compiled})

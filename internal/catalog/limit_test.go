@@ -81,11 +81,11 @@ limit "prompts" {
 		{Tools, "a", "first everything"}, {Tools, "b", "first everything some"}, {Resources, "x://r", "first everything"},
 		{Resources, "data:///one.txt", "first everything some"}, {Resources, "data:///two.txt", "first everything some"}, {Prompts, "p", "first everything prompts"},
 	} {
-		if got := limitsOf(built.Catalog, test.kind, test.address); got != test.want {
+		if got := limitsOf(built.Base.Catalog, test.kind, test.address); got != test.want {
 			t.Errorf("%s has the limits %q, want %q", test.address, got, test.want)
 		}
 	}
-	for i, l := range built.Catalog.RateLimits {
+	for i, l := range built.Base.RateLimits {
 		if l.Operator != (i == 0) {
 			t.Errorf("limit %s: the operator's is %v", l.Name, l.Operator)
 		}
@@ -109,7 +109,7 @@ limit "args" {
 }
 `})
 	b := New(Options{Tools: tools})
-	first := b.Build(Change{All: true}, nil).Catalog
+	first := b.Build(Change{All: true}, nil).Base.Catalog
 	key := func(c *Catalog, tool string, i int) *policylang.Key { return c.Entry(Tools, tool).Limits[i].key }
 	if key(first, "a", 0) != key(first, "b", 0) {
 		t.Error("a key that reads no args is compiled for each input")
@@ -117,7 +117,7 @@ limit "args" {
 	if key(first, "a", 1) != key(first, "c", 1) || key(first, "a", 1) == key(first, "b", 1) {
 		t.Error("a key that reads args should be compiled once for a and c, and once for b")
 	}
-	second := b.Build(Change{All: true}, nil).Catalog
+	second := b.Build(Change{All: true}, nil).Base.Catalog
 	if key(first, "a", 0) != key(second, "a", 0) || key(first, "b", 1) != key(second, "b", 1) {
 		t.Error("an unchanged key is compiled again by a reload")
 	}
@@ -126,7 +126,7 @@ limit "args" {
 func TestALimitIsPartOfTheRevision(t *testing.T) {
 	revision := func(rate string) string {
 		tools := files(map[string]string{"t.hcl": limited + fmt.Sprintf("limit \"l\" { rate = %q }\n", rate)})
-		return New(Options{Tools: tools}).Build(Change{All: true}, nil).Catalog.Revision
+		return New(Options{Tools: tools}).Build(Change{All: true}, nil).Base.Revision
 	}
 	first, again, other := revision("1/s"), revision("1/s"), revision("2/s")
 	if first != again || first == other {
@@ -183,12 +183,12 @@ limit "apart" {
 }
 `})}).Build(Change{All: true}, nil)
 	facts := policylang.Input{Caller: identity.Caller{Principal: identity.Principal{ID: "ada"}}, Args: map[string]any{"who": strings.Repeat("x", 1000)}}
-	charges, _, err := built.Catalog.Entry(Tools, "b").Charges(t.Context(), facts)
+	charges, _, err := built.Base.Entry(Tools, "b").Charges(t.Context(), facts)
 	if err != nil || len(charges) != 2 || charges[0].Key != "" || len(charges[1].Key) != 32 {
 		t.Errorf("the charges are %+v (%v)", charges, err)
 	}
 	facts.Args = map[string]any{}
-	if _, name, err := built.Catalog.Entry(Tools, "b").Charges(t.Context(), facts); err == nil || name != "apart" {
+	if _, name, err := built.Base.Entry(Tools, "b").Charges(t.Context(), facts); err == nil || name != "apart" {
 		t.Errorf("a key that cannot be evaluated: limit %q, error %v", name, err)
 	}
 }
@@ -216,7 +216,7 @@ limit "tenant" {
 		{ID: "ada", Kind: identity.KindToken, Issuer: "https://b.example"}, {ID: "bob", Kind: identity.KindKey}, {ID: "ada", Kind: identity.KindKey},
 	} {
 		p.Claims = map[string]any{"tenant": "acme"}
-		charges, name, err := built.Catalog.Entry(Tools, "a").Charges(t.Context(), policylang.Input{Caller: identity.Caller{Principal: p}})
+		charges, name, err := built.Base.Entry(Tools, "a").Charges(t.Context(), policylang.Input{Caller: identity.Caller{Principal: p}})
 		if err != nil {
 			t.Fatal(name, err)
 		}

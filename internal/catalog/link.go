@@ -7,19 +7,36 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/crossref"
 	"github.com/mcpd/mcpd/internal/hclfile"
 	"github.com/mcpd/mcpd/internal/redact"
-	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/internal/source"
 )
+
+// Base is what the files, the embedding program and mcpd.lock define, with all that is
+// compiled of it: [Builder.Overlay] reads no file. It is immutable, but for a memory of
+// what was compiled for the offers that were laid over it last.
+type Base struct {
+	// Catalog is what serves where no upstream server offers anything.
+	*Catalog
+	// config is the operator's file as it was read.
+	config *source.Config
+	rules  *ruleSet
+	// resourceRules are the rules about some resources, and references what only upstream
+	// servers can say something about.
+	resourceRules []resourceRule
+	references    []crossref.Reference
+	names         *names
+	// locked are the upstreams whose tools mcpd.lock has.
+	locked []string
+}
 
 // linker joins items, policies, limits and hooks into a catalog.
 type linker struct {
 	*Builder
 	found   *build
 	catalog *Catalog
-	// policies and keys are what is compiled of each.
-	policies *soundRules[policylang.Policy]
-	keys     *soundRules[policylang.Key]
+	rules   *ruleSet
 	// shadowed are the folders that files of others were found to be hidden by.
 	shadowed map[[2]*hclfile.Folder]bool
 	// hidden are pairs of items of one address: the one that is read, and one that is not.
@@ -27,35 +44,63 @@ type linker struct {
 }
 
 // link checks everything that concerns more than one definition. It returns a
-// catalog even when it has found mistakes; found tells.
-func (b *Builder) link(found *build, registered, federated []*Item) *Catalog {
+// base even when it has found mistakes; found tells.
+func (b *Builder) link(found *build, registered []*Item) *Base {
 	config := found.config
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
-		Revision: b.revision(found, slices.Concat(registered, federated)), Server: instructed(said(config.Server, b.options.Server), found.instructions),
+		Revision: b.revision(found, registered), Server: said(config.Server, b.options.Server),
 		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
 		Hooks:         found.hooks,
 		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
 		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
 		Sensitive:     sensitive(config.Variables, found.vars),
 		Tests:         found.tests,
-	}, policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies), shadowed: map[[2]*hclfile.Folder]bool{}}
+	}, rules: b.rulesOf(found), shadowed: map[[2]*hclfile.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
 	k.catalog.Upstreams, k.catalog.places = found.upstreams, make(map[string]int, len(found.upstreams))
 	for i := range found.upstreams {
 		k.catalog.places[found.upstreams[i].Name] = i + 1
 	}
-	k.addItems(slices.Concat(registered, found.items, federated))
+	k.addItems(slices.Concat(registered, found.items))
 	k.checkShadows()
 	entries, share := k.distinct()
-	k.addPolicies(entries)
-	k.addLimits(entries)
+	k.bind(entries)
 	k.checkIDs(config)
-	entries = k.leave(entries)
-	k.addOwnLimits(entries)
-	k.addHooks(entries)
+	k.catalog.addOwnLimits(entries)
+	k.catalog.addHooks(entries)
 	share()
-	return k.catalog
+	base := &Base{
+		Catalog: k.catalog, config: b.config, rules: k.rules, resourceRules: resourceRules(found), references: found.references,
+		names: found.names, locked: found.accepted.Upstreams,
+	}
+	base.Catalog.base = base
+	return base
+}
+
+// bind gives entries their policies and limits, and reports what is wrong with these, also
+// for the tools that mcpd.lock accepts.
+func (k *linker) bind(entries []*Entry) {
+	found := append(k.addPolicies(entries), k.addLimits(entries)...)
+	accepted, locked := k.acceptedEntries(), k.rules.fork()
+	found = append(found, locked.misfits(accepted)...)
+	k.cache.rules = locked.compiled()
+	k.rules.known = k.cache.rules
+	all := slices.Concat(entries, accepted)
+	found = append(found, k.idleKeys(k.rules.limits, all)...)
+	k.found.report(found.OncePerPlace())
+	k.checkIdle(slices.Concat(k.rules.operators, k.rules.authors), all)
+}
+
+// acceptedEntries are the tools that mcpd.lock accepts, to which rules are held.
+func (k *linker) acceptedEntries() (entries []*Entry) {
+	holders := k.found.names.accepted(k.found.accepted.Known)
+	for _, item := range k.found.accepted.Items {
+		if holders[item.Name] == item.Upstream && k.catalog.Entry(Tools, item.Name) == nil {
+			entries = append(entries, &Entry{Item: item})
+		}
+	}
+	return entries
 }
 
 // said fills what the operator's file does not say from what the program says.
@@ -90,15 +135,10 @@ func (k *linker) addItems(items []*Item) {
 	for kind := range k.catalog.byAddress {
 		k.catalog.byAddress[kind] = map[string]*Entry{}
 	}
-	// What a file names itself goes before what a folder happens to hold, and that before
-	// what others offer.
+	// What a file names itself goes before what a folder happens to hold.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
-			if item.Upstream != "" {
-				k.found.leaveOut(item, "there is one of that address already", item.Where, diag.Note{Range: first.Where, Message: "it is of this"})
-				continue
-			}
 			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
 			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
 			continue
@@ -116,13 +156,9 @@ func (k *linker) addItems(items []*Item) {
 	}
 }
 
-// order is 1 for a file of a folder, 2 for what an upstream server offers, and 0 for all
-// other items.
+// order is 1 for a file of a folder, and 0 for all other items.
 func order(i *Item) int {
-	switch {
-	case i.Upstream != "":
-		return 2
-	case i.folder != nil:
+	if i.folder != nil {
 		return 1
 	}
 	return 0
@@ -131,14 +167,7 @@ func order(i *Item) int {
 // presentable reports whether clients can be shown a tool; it tells the author
 // why not.
 func (k *linker) presentable(item *Item) bool {
-	if k.options.Check == nil || item.Kind != Tools || item.Input == nil {
-		return true
-	}
-	err := k.options.Check(item)
-	if err != nil && item.Upstream != "" {
-		k.found.leaveOut(item, "it cannot be shown to clients: "+err.Error(), item.Where)
-		return false
-	}
+	err := k.unlistable(item)
 	if err != nil {
 		k.found.report(diag.List{{
 			Code: "unlistable-tool", Range: item.Where,
@@ -147,6 +176,14 @@ func (k *linker) presentable(item *Item) bool {
 		}})
 	}
 	return err == nil
+}
+
+// unlistable returns why clients cannot be shown a tool.
+func (b *Builder) unlistable(item *Item) error {
+	if b.options.Check == nil || item.Kind != Tools || item.Input == nil {
+		return nil
+	}
+	return b.options.Check(item)
 }
 
 // distinct returns the entries without those that have the rules of another
@@ -172,9 +209,9 @@ func (k *linker) distinct() (entries []*Entry, share func()) {
 	}
 }
 
-func (k *linker) addHooks(entries []*Entry) {
+func (c *Catalog) addHooks(entries []*Entry) {
 	for _, e := range entries {
-		for _, h := range k.catalog.Hooks {
+		for _, h := range c.Hooks {
 			if covers(h.targets, e.Kind, e.Name) {
 				e.Hooks = append(e.Hooks, h)
 			}

@@ -56,7 +56,7 @@ func (l *turning) build(to string) (tool *Item, revision string) {
 	if len(built.Problems) > 0 {
 		l.Fatal(built.Problems)
 	}
-	return built.Catalog.Entries[Tools][0].Item, built.Catalog.Revision
+	return built.Base.Entries[Tools][0].Item, built.Base.Revision
 }
 
 // hook returns the only hook.

@@ -25,7 +25,7 @@ type resourceRule struct {
 func (r *resourceRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i.Name) }
 
 // resourceRules returns those that are about some resources and not about others.
-func (k *linker) resourceRules() (rules []resourceRule) {
+func resourceRules(found *build) (rules []resourceRule) {
 	author := false
 	add := func(what, name string, targets hclfile.Targets) {
 		if len(targets.Resources) > 0 {
@@ -43,29 +43,35 @@ func (k *linker) resourceRules() (rules []resourceRule) {
 			add("hook", hooks[i].Name, hooks[i].Targets)
 		}
 	}
-	addAll(k.found.config.Policies, k.found.config.RateLimits, k.found.config.Hooks)
+	addAll(found.config.Policies, found.config.RateLimits, found.config.Hooks)
 	author = true
-	addAll(k.found.policies, k.found.limits, k.found.hooking)
+	addAll(found.policies, found.limits, found.hooking)
 	return rules
 }
 
 // checkShadows reports what is read in the place of another resource that a rule of the
 // operator is about, and is not under that rule itself: what stands at an address would
-// get past the operator by standing before what was meant. What an upstream server offers
-// gets past no rule of an author either.
+// get past the operator by standing before what was meant.
 func (k *linker) checkShadows() {
-	s := &shadows{build: k.found, rules: k.resourceRules(), told: map[[2]diag.Range]bool{}}
-	if len(s.rules) == 0 {
-		return
-	}
+	s := &shadows{rules: resourceRules(k.found), told: map[[2]diag.Range]bool{}}
 	for _, pair := range k.hidden {
 		s.look(pair[0], pair[1], func() bool { return true })
 	}
+	s.lookAll(k.catalog.templates, k.catalog.Entries[Resources], k.catalog.before)
+	k.found.report(s.found)
+}
+
+// lookAll looks at all pairs of which one may be read in the place of the other. The
+// templates are in the order in which they are tried.
+func (s *shadows) lookAll(templates, resources []*Entry, before func(upstream, other string) bool) {
+	if len(s.rules) == 0 {
+		return
+	}
 	steps := overlapSteps
-	for i, t := range k.catalog.templates {
-		for _, e := range k.catalog.Entries[Resources] {
+	for i, t := range templates {
+		for _, e := range resources {
 			first, second := e.Item, t.Item
-			if e.Upstream != "" && k.catalog.before(t.Upstream, e.Upstream) {
+			if e.Upstream != "" && before(t.Upstream, e.Upstream) {
 				first, second = second, first
 			}
 			s.look(first, second, func() bool {
@@ -76,11 +82,10 @@ func (k *linker) checkShadows() {
 				return ok
 			})
 		}
-		for _, earlier := range k.catalog.templates[:i] {
+		for _, earlier := range templates[:i] {
 			s.look(earlier.Item, t.Item, func() bool { return mayOverlap(earlier.Offer.Template, t.Offer.Template, &steps) })
 		}
 	}
-	k.found.report(s.found)
 }
 
 // mayOverlap reports whether two templates may have a URI in common.
@@ -93,31 +98,35 @@ func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
 
 // shadows are the resources that are in the place of others.
 type shadows struct {
-	build *build
 	rules []resourceRule
-	told  map[[2]diag.Range]bool
-	found diag.List
+	// leaveOut excludes what an upstream offers: that gets past no rule of an author either.
+	// It is nil where there are no upstreams, and else only what they offer is looked at.
+	leaveOut func(item *Item, why string)
+	told     map[[2]diag.Range]bool
+	found    diag.List
 }
 
-// look reports that first is read in the place of second, if it is: inPlace tells. What
-// an upstream server offers is left out then, and mends nothing that a file has to.
+// look reports that first is read in the place of second, if it is: inPlace tells.
 func (s *shadows) look(first, second *Item, inPlace func() bool) {
+	if s.leaveOut != nil && first.Upstream == "" && second.Upstream == "" {
+		return
+	}
 	at := slices.IndexFunc(s.rules, func(r resourceRule) bool {
 		return (!r.author || first.Upstream != "") && r.covers(second) && !r.covers(first)
 	})
 	if at < 0 || !inPlace() {
 		return
 	}
-	pair := [2]diag.Range{first.Where, second.Where}
-	if s.told[pair] {
-		return // of another file of a folder
-	}
 	rule := &s.rules[at]
 	for _, offered := range []*Item{first, second} {
 		if offered.Upstream != "" {
-			s.build.leaveOut(offered, fmt.Sprintf("with it one would be read in the place of another resource that the %s %q is about", rule.what, rule.name), offered.Where)
+			s.leaveOut(offered, fmt.Sprintf("with it one would be read in the place of another resource that the %s %q is about", rule.what, rule.name))
 			return
 		}
+	}
+	pair := [2]diag.Range{first.Where, second.Where}
+	if s.told[pair] {
+		return // of another file of a folder
 	}
 	s.told[pair] = true
 	s.found = append(s.found, diag.Diagnostic{

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
@@ -34,6 +35,13 @@ type soundRule[T any] struct {
 
 func newSoundRules[T any](most int) *soundRules[T] {
 	return &soundRules[T]{most: most, byKey: map[ruleKey]*soundRule[T]{}, distinct: map[*T]struct{}{}}
+}
+
+// fork returns rules that share what is compiled so far.
+func (s *soundRules[T]) fork() *soundRules[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &soundRules[T]{most: s.most, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), mistaken: s.mistaken}
 }
 
 // room is how many more may be compiled; below zero more were than the bound allows.

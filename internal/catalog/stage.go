@@ -20,18 +20,14 @@ type Stage struct {
 	problems diag.List
 }
 
-// Stage makes the stages of the tests of the catalog that was built last. A test with
-// values of its own runs on the catalog that a server would have which was started with
-// them, so that they hold wherever a variable is read. The disk of the machine is not
-// looked at again: whether the places of the other values exist here does not matter to
-// a test, which touches none of them.
-func (b *Builder) Stage(registered []*Item) {
-	c := b.built
+// Stage makes the stages of the tests of a catalog, whose base is the one that was built
+// last. A test with values of its own runs on the catalog that a server would have which was
+// started with them, so that they hold wherever a variable is read. The disk of the machine
+// is not looked at again: whether the places of the other values exist here does not matter
+// to a test, which touches none of them.
+func (b *Builder) Stage(c *Catalog, registered []*Item) {
 	kept := b.stages
 	b.stages = map[string]cache{}
-	if c == nil {
-		return
-	}
 	c.stages = map[string]*Stage{}
 	for i := range c.Tests {
 		test := &c.Tests[i]
@@ -42,21 +38,18 @@ func (b *Builder) Stage(registered []*Item) {
 		if len(c.stages) == maxStages {
 			break
 		}
-		c.stages[name] = b.stage(name, test.Vars, kept[name], registered)
+		c.stages[name] = b.stage(c, name, test.Vars, kept[name], registered)
 	}
 	b.tree.KeepStages(func(name string) bool { return c.stages[name] != nil })
 }
 
-// Staged returns a catalog that serves with the stages of its tests. They are made of the
-// files as they were read last: when these are no longer those of the catalog, its tests
-// with values of their own have no stage.
-func (b *Builder) Staged(c *Catalog, registered []*Item) *Catalog {
-	if c.stages == nil && b.built != nil && b.built.Revision == c.Revision {
-		if c = b.built; c.stages == nil {
-			b.Stage(registered)
-		}
+// Staged has a catalog that serves have the stages of its tests. They are made of the files
+// as they were read last: when these are no longer those of the catalog, its tests with
+// values of their own have no stage.
+func (b *Builder) Staged(c *Catalog, registered []*Item) {
+	if c.stages == nil && b.base != nil && b.base.Revision == c.base.Revision {
+		b.Stage(c, registered)
 	}
-	return c
 }
 
 // stageOf names the stage of a test, "" when it runs on the catalog itself.
@@ -68,22 +61,20 @@ func stageOf(test *hclfile.Test) string {
 	return string(name)
 }
 
-// stage builds the catalog of a stage, with what was compiled for it before.
-func (b *Builder) stage(name string, vars map[string]json.RawMessage, compiled cache, registered []*Item) *Stage {
+// stage builds the catalog of a stage of c, with what was compiled for it before.
+func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled cache, registered []*Item) *Stage {
 	s := *b
 	s.options.CheckAuth, s.options.CheckTLS, s.options.CheckListen, s.options.CheckAudit = nil, nil, nil, nil
-	if s.options.Federate != nil {
-		offered := b.handed
-		offered.Problems = nil
-		s.options.Federate = func([]hclfile.Upstream, map[string]string, LockFile) Federated { return offered }
-	}
 	s.config, s.cache = b.config.With(vars, "a test"), compiled
 	found := s.begin(b.lock)
-	found.lenient = true // what upstream servers offer was judged by the build itself
+	found.accepted = b.accepted
 	defined, problems := s.tree.Stage(name, found.config)
 	found.report(problems)
-	made := &Stage{catalog: s.join(found, defined, registered, Change{})}
-	made.problems = found.problems.Sort()
+	base := s.join(found, defined, registered)
+	made := &Stage{problems: found.problems.Sort()}
+	if !made.problems.HasErrors() {
+		made.catalog, _ = s.Overlay(base, c.offers)
+	}
 	b.stages[name] = s.cache
 	return made
 }

@@ -16,10 +16,7 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsew
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
-	if c.excuse = elsewhere.Excuse; c.excuse == nil {
-		c.excuse = func(string, string) bool { return false }
-	}
-	builtin := c.elsewhere(elsewhere.Offered)
+	builtin := c.elsewhere(elsewhere)
 	for _, f := range files {
 		c.defineAll(f)
 	}
@@ -68,9 +65,9 @@ type checker struct {
 	arguments map[string][]string
 	// approvals are what policies that may ask the user cover.
 	approvals []hclfile.Targets
-	// listed are the upstream servers that have told what they offer.
-	listed   map[listing]bool
-	excuse   func(kind, name string) bool
+	// locked and refer are those of [Elsewhere].
+	locked   []string
+	refer    func(Reference)
 	problems diag.List
 	// incomplete says that more may be defined than is known.
 	incomplete bool

@@ -15,17 +15,22 @@ import (
 type namespace struct {
 	kind   string
 	places map[string]diag.Range
-	// sorted are the names in order, nil until they are asked for.
+	// accepted are the names of the tools of upstreams that mcpd.lock accepts.
+	accepted map[string]bool
+	// sorted are the names in order, when there were so many in both.
 	sorted []string
+	known  int
 }
 
 func newNamespace(kind string) *namespace {
-	return &namespace{kind: kind, places: map[string]diag.Range{}}
+	return &namespace{kind: kind, places: map[string]diag.Range{}, accepted: map[string]bool{}}
 }
 
 func (n *namespace) names() []string {
-	if len(n.sorted) != len(n.places) {
-		n.sorted = slices.Sorted(maps.Keys(n.places))
+	if known := len(n.places) + len(n.accepted); n.known != known {
+		all := slices.AppendSeq(slices.Collect(maps.Keys(n.places)), maps.Keys(n.accepted))
+		slices.Sort(all)
+		n.sorted, n.known = slices.Compact(all), known
 	}
 	return n.sorted
 }
@@ -60,16 +65,25 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
-		case strings.Contains(name.Text, "*") && (c.incomplete || c.mayOffer(n.kind, name.Text)):
 		case !strings.Contains(name.Text, "*"):
 			c.known(n, name.Text, name.Range)
-		case !slices.ContainsFunc(n.names(), name.Matches):
-			c.report(diag.Diagnostic{
-				Severity: diag.Warning, Code: "pattern-matches-nothing", Range: name.Range,
-				Summary: fmt.Sprintf("no %s matches the pattern %q of %s", n.kind, name.Text, of),
-				Detail:  fmt.Sprintf("the pattern covers %ss that are added later; remove it if none will be", n.kind),
-			})
+		case c.incomplete || slices.ContainsFunc(n.names(), name.Matches):
+		default:
+			if may := c.mayOffer(n.kind, name.Text); may != nil {
+				c.refer(Reference{Name: name, Kind: n.kind, Of: of, Upstreams: may})
+				continue
+			}
+			c.report(idlePattern(n.kind, name, of))
 		}
+	}
+}
+
+// idlePattern warns of a pattern that matches nothing.
+func idlePattern(kind string, pattern hclfile.Name, of string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Severity: diag.Warning, Code: "pattern-matches-nothing", Range: pattern.Range,
+		Summary: fmt.Sprintf("no %s matches the pattern %q of %s", kind, pattern.Text, of),
+		Detail:  fmt.Sprintf("the pattern covers %ss that are added later; remove it if none will be", kind),
 	}
 }
 
@@ -79,7 +93,7 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		return
 	}
 	if offerers := c.offerers(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
-		c.unknownOffer(n, name, where, offerers)
+		c.offeredName(n, name, where, offerers)
 		return
 	}
 	detail := diag.DidYouMeanLonger(name, n.names())

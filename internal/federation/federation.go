@@ -36,9 +36,11 @@ type Federation struct {
 	mu    sync.Mutex
 	known []*offer // in the order of the blocks
 	pins  pins
-	// judges are those of the upstreams, by their names.
-	judges map[string]*judge
-	late   []string // those that had not told what they offer when they were waited for
+	// judges are those of the upstreams, by their names, and accepted what was accepted of
+	// them.
+	judges   map[string]*judge
+	accepted map[string]*offer
+	late     []string // those that had not told what they offer when they were waited for
 }
 
 // offer is what was made of the listing of one server.
@@ -47,6 +49,8 @@ type offer struct {
 	listing  *upstream.Listing
 	block    hclfile.Hash
 	lock     *lockfile.Lock
+	mode     lockfile.Mode
+	renamed  func(name string) string
 	items    []*catalog.Item
 	left     []catalog.LeftOut
 	problems diag.List
@@ -76,7 +80,7 @@ type Veil interface {
 // says that it took, without what it has waited for others. It tells update of the resources
 // that have changed of those that are followed.
 func New(o Options, p Pins, veil Veil, relist func() (took time.Duration), update func(uris []string)) *Federation {
-	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p), judges: map[string]*judge{}}
+	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p), judges: map[string]*judge{}, accepted: map[string]*offer{}}
 	o.Redact = veil.Redact
 	f.fleet = upstream.NewFleet(o, func() {
 		select {
@@ -166,71 +170,139 @@ func (f *Federation) Close() {
 	f.told.Wait()
 }
 
+// Accepted returns what the lock file accepts of the servers of the blocks, with what is kept
+// in memory where it cannot be written. Until the file is sound again it accepts nothing new,
+// and what was accepted before still holds.
+func (f *Federation) Accepted(blocks []hclfile.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	accepted.Problems = f.pins.load(file)
+	if forgotten := f.pins.forgotten(blocks, file.Name); !f.pins.broken {
+		accepted.Problems = append(accepted.Problems, forgotten...)
+	}
+	if f.pins.Eager {
+		return accepted // rules are not held to a file that is about to change
+	}
+	for i := range blocks {
+		if o := f.acceptedOffer(&blocks[i]); o != nil {
+			accepted.Upstreams = append(accepted.Upstreams, o.upstream)
+			accepted.Items = append(accepted.Items, o.items...)
+			accepted.Known = append(accepted.Known, f.pins.known(&blocks[i])...)
+		}
+	}
+	return accepted
+}
+
+// acceptedOffer is what a server offers as far as it was accepted, the same as long as the
+// lock and the block are; nil where that is nothing.
+func (f *Federation) acceptedOffer(u *hclfile.Upstream) *offer {
+	listing := f.pins.listing(u)
+	if listing == nil {
+		return nil
+	}
+	o := f.accepted[u.Name]
+	if o == nil || !f.isOf(o, u, listing) {
+		o = f.offer(u, listing, false, nil)
+		f.accepted[u.Name] = o
+	}
+	return o
+}
+
 // Offered returns what the servers of the blocks offer now and the lock file accepts, in
 // the order of the blocks. An item is the same as long as its server and its block say the
 // same of it. What a block takes in without a question is so once [Federation.Served] says
 // that it is served.
-func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string, file catalog.LockFile) (offered catalog.Federated) {
+func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string) (offers catalog.Offers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	offered.Problems = f.pins.load(file)
-	if !offered.Problems.HasErrors() {
-		offered.Problems = f.pins.forgotten(blocks, file.Name)
-	}
+	f.pins.forgotten(blocks, "") // which the last load has told
 	before := f.known
 	f.known = nil
+	offers.First = map[string][]string{}
 	for i := range blocks {
 		u := &blocks[i]
-		offered.Known = append(offered.Known, f.pins.known(u)...)
-		listing, asked := f.listing(u, keys)
-		if listing != nil && !asked {
-			offered.Unasked = append(offered.Unasked, u.Name)
-		}
-		if listing == nil {
-			offered.Silent = append(offered.Silent, u.Name)
+		offers.Known = append(offers.Known, f.pins.known(u)...)
+		o, asked := f.current(u, keys, before)
+		if o == nil {
+			offers.Silent = append(offers.Silent, u.Name)
 			continue
 		}
-		var o *offer
-		if i := slices.IndexFunc(before, func(o *offer) bool { return o.upstream == u.Name }); i >= 0 {
-			o = before[i]
-		}
-		if o == nil || o.listing != listing || o.block != u.Hash || o.lock != f.pins.lock {
-			o = f.offer(u, listing, asked, o)
+		if !asked {
+			offers.Unasked = append(offers.Unasked, u.Name)
 		}
 		f.known = append(f.known, o)
-		offered.Items, offered.LeftOut = append(offered.Items, o.items...), append(offered.LeftOut, o.left...)
-		offered.Problems = append(offered.Problems, o.problems...)
+		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.left...)
+		offers.Problems = append(offers.Problems, o.problems...)
 		if o.instructions != "" {
-			offered.Instructions = append(offered.Instructions, o.instructions)
+			offers.Instructions = append(offers.Instructions, o.instructions)
+		}
+		if o.first {
+			names := make([]string, len(o.pinned))
+			for i, t := range o.pinned {
+				names[i] = u.Renamed(t.Name())
+			}
+			offers.First[u.Name] = names
 		}
 	}
-	offered.Accepted = f.pins.hash(f.known)
-	return offered
+	offers.Accepted = f.pins.hash(f.known)
+	return offers
 }
 
-// listing is what the server of a block offers, nil while that is not known, and whether it
+// current is what the server of a block offers, nil while that is not known, and whether it
 // has said so itself: what was accepted of it stands for that otherwise.
-func (f *Federation) listing(u *hclfile.Upstream, keys map[string]string) (listing *upstream.Listing, asked bool) {
+func (f *Federation) current(u *hclfile.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
 	if f.pins.Offline || f.pins.lazy(u) && f.fleet.State(u.Name).Idle {
-		return f.pins.listing(u), false
+		return f.acceptedOffer(u), false
 	}
-	return f.fleet.Listing(placeOf(u, keys)), true
+	listing := f.fleet.Listing(placeOf(u, keys))
+	if listing == nil {
+		return nil, true
+	}
+	if i := slices.IndexFunc(before, func(o *offer) bool { return o.upstream == u.Name }); i >= 0 {
+		o = before[i]
+	}
+	if o == nil || !f.isOf(o, u, listing) {
+		o = f.offer(u, listing, true, o)
+	}
+	return o, true
 }
 
-// Served says that what was offered last is to be served now: what of it is taken in
-// without a question is written to the lock file, and what has become of tools is told.
-func (f *Federation) Served() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pins.serve(f.known)
+// isOf reports whether an offer is what would be made anew.
+func (f *Federation) isOf(o *offer, u *hclfile.Upstream, l *upstream.Listing) bool {
+	mode, _ := f.pins.mode(u)
+	return o.listing == l && o.block == u.Hash && o.lock == f.pins.lock && o.mode == mode
 }
 
-// Withdrawn says that of what was offered last nothing new is served, and nothing that is
-// not offered: what is in quarantine is told.
-func (f *Federation) Withdrawn() {
+// Served says that what was offered last is served as a catalog has it: what of it is taken
+// in without a question is written to the lock file, and what has become of tools is told.
+func (f *Federation) Served(c *catalog.Catalog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pins.tellQuarantined(f.known)
+	offers := make([]*offer, len(f.known))
+	for i, o := range f.known {
+		offers[i] = o.taken(c)
+	}
+	f.pins.serve(offers)
+}
+
+// taken returns the offer with what of it is taken in, which is nothing where rules do not
+// fit, and no tool that would be called as one of another upstream.
+func (o *offer) taken(c *catalog.Catalog) *offer {
+	if !o.first {
+		return o
+	}
+	taken := *o
+	if taken.first = !c.Withheld(o.upstream); !taken.first {
+		return &taken
+	}
+	var others []string
+	for _, left := range c.LeftOut {
+		if local := c.Entry(catalog.Tools, left.Address); left.Kind == catalog.Tools && left.Upstream == o.upstream && left.Taken && (local == nil || local.Upstream != "") {
+			others = append(others, left.Address)
+		}
+	}
+	taken.pinned = slices.DeleteFunc(slices.Clone(o.pinned), func(t lockfile.Tool) bool { return slices.Contains(others, o.renamed(t.Name())) })
+	return &taken
 }
 
 // offer makes items of a listing; those of before that are the same stay.
@@ -249,7 +321,7 @@ func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool,
 	m.unknown(l, asked)
 	instructions := m.instruct(strings.TrimSpace(f.veil.Redact(l.Instructions)))
 	return &offer{
-		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, items: m.items, left: m.left, problems: m.problems,
+		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.Renamed, items: m.items, left: m.left, problems: m.problems,
 		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,
 	}
 }

@@ -29,7 +29,8 @@ type Pins struct {
 	// Offline has the tools that were accepted stand for what servers offer: these are not
 	// asked.
 	Offline bool
-	// Eager has servers reached that blocks would have reached when they are called.
+	// Eager is for programs that are about to change the file: servers are reached that blocks
+	// would have reached when they are called, and rules are not held to the file.
 	Eager bool
 	// Audit writes down what becomes of tools: the name of the event, and what there is to
 	// say of it. Nil writes nothing.
@@ -50,6 +51,8 @@ type pins struct {
 	kept *lockfile.Lock // what was taken in and is not in the file
 	lock *lockfile.Lock // both, and what the gone upstreams are served by
 	gone []string       // those that are forgotten
+	// broken says that the file cannot be read, or has a mistake.
+	broken bool
 	// listings are what upstreams offer as far as the lock listed has it.
 	listings map[string]*upstream.Listing
 	listed   *lockfile.Lock
@@ -75,6 +78,9 @@ func newPins(p Pins) pins {
 
 // load takes in the file as it is now. A mistake in it changes nothing.
 func (p *pins) load(file catalog.LockFile) (problems diag.List) {
+	if p.broken = file.Unreadable; p.broken {
+		return nil // which who has read it tells
+	}
 	if bytes.Equal(file.Text, p.file) && (file.Text == nil) == (p.file == nil) {
 		return nil
 	}
@@ -82,6 +88,7 @@ func (p *pins) load(file catalog.LockFile) (problems diag.List) {
 	if file.Text != nil {
 		var err error
 		if read, err = lockfile.Parse(file.Text); err != nil {
+			p.broken = true
 			return diag.List{broken(file, err)}
 		}
 	}
@@ -151,11 +158,15 @@ func (p *pins) mode(u *hclfile.Upstream) (mode lockfile.Mode, pinned bool) {
 	switch {
 	case !u.Offers(hclfile.OfferTools) || u.Pin == hclfile.PinOff:
 		return 0, false
-	case u.Pin == hclfile.PinStrict:
+	case u.Pin == hclfile.PinStrict || p.doubtful():
 		return lockfile.Strict, true
 	}
 	return lockfile.FirstUse, p.Path != ""
 }
+
+// doubtful reports whether the file is not what it should be: then nothing is taken in, and
+// nothing is written.
+func (p *pins) doubtful() bool { return p.broken || len(p.gone) > 0 }
 
 // lazy reports whether an upstream is reached when it is called first: something was
 // accepted of it, which is what it offers until then.
@@ -244,7 +255,7 @@ func (p *pins) serve(offers []*offer) {
 			firsts, kept = append(firsts, o), kept.Pin(o.upstream, o.pinned...)
 		}
 	}
-	if len(kept.Upstreams()) > 0 {
+	if len(kept.Upstreams()) > 0 && !p.doubtful() {
 		p.keep(kept, firsts != nil)
 	}
 	sum := sha256.Sum256(p.file)

@@ -39,6 +39,9 @@ func (m *maker) tool(item *catalog.Item, said members) error {
 	if err := schemas(item, said); err != nil {
 		return err
 	}
+	if held, pinned := m.held[name]; pinned && !held.Hides() {
+		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
+	}
 	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodTool, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: m.accepts(name)}
 	return nil
 }

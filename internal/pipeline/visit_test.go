@@ -77,9 +77,9 @@ func newInn(t *testing.T) *inn {
 	if built.Problems.HasErrors() {
 		t.Fatal(built.Problems)
 	}
-	brokers.Secrets.Set(built.Catalog.Secrets)
+	brokers.Secrets.Set(built.Base.Secrets)
 	p := New(Options{
-		Catalog:  func(context.Context) (*catalog.Catalog, error) { return built.Catalog, nil },
+		Catalog:  func(context.Context) (*catalog.Catalog, error) { return built.Base.Catalog, nil },
 		Executor: executor, Brokers: brokers, States: states, FileHooks: runner, Audit: func() *audit.Log { return nil }, Logger: discard, Now: time.Now,
 	})
 	t.Cleanup(func() {
