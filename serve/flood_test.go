@@ -59,7 +59,7 @@ type flooded struct {
 // floodSite runs a server with two tools, and with auth blocks.
 func floodSite(t *testing.T, auths string) *flooded {
 	t.Helper()
-	tools := fmt.Sprintf("tool \"small\" {\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  run = \"return 'x'.repeat(%d)\"\n}\n", largeResult)
+	tools := fmt.Sprintf("tool \"small\" {\n  timeout = \"1m\"\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  timeout = \"1m\"\n  run = \"return 'x'.repeat(%d)\"\n}\n", largeResult)
 	s, err := engine.New(engine.Options{
 		Name: "test", Logger: slog.New(slog.DiscardHandler), CheckTool: serve.CheckTool,
 		Tools:  fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
