@@ -229,3 +229,22 @@ func TestWhatIsGrantedOfTheMachineIsJudgedEverywhere(t *testing.T) {
 		t.Errorf("of a tool (-want +got)\n%s", diff)
 	}
 }
+
+// What the ceiling names is not known when it could not be parsed.
+func TestCheckPlaces_incomplete(t *testing.T) {
+	defs := tools(t, "a.hcl", `tool "t" {
+  allow {
+    http "h" { hosts = ["*.com:443"] }
+    fs "etc" { root = "/etc" }
+  }
+  run = "return 1;"
+}
+`)
+	for _, incomplete := range []bool{true, false} {
+		operator := config(t, "")
+		operator.Incomplete = incomplete
+		if got := crossref.CheckPlaces(operator, []*hclfile.Definitions{defs}, machine(nil)); got.HasErrors() == incomplete {
+			t.Errorf("incomplete %t: %v", incomplete, said(got))
+		}
+	}
+}
