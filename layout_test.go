@@ -135,6 +135,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/client_golang":   {"internal/telemetry"},
 	"google.golang.org/protobuf":            {"internal/telemetry"},
 
+	"github.com/rogpeppe/go-internal/diff":   {"internal/lockfile"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/upstream"},
 }
 
