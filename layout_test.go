@@ -136,6 +136,7 @@ var doors = map[string][]string{
 	"google.golang.org/protobuf":            {"internal/telemetry"},
 
 	"github.com/rogpeppe/go-internal/diff":   {"internal/lockfile"},
+	"golang.org/x/time":                      {"internal/upstream"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/upstream"},
 }
 
