@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/lockfile", "internal/systemd", "internal/replay", "internal/timerslack", "internal/compose", "internal/deployment"},
+	"cmd/mcpd":                 {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/watch", "internal/supervisor", "internal/power", "internal/apikey", "internal/audit", "internal/source", "internal/control", "internal/lockfile", "internal/systemd", "internal/replay", "internal/timerslack", "internal/compose", "internal/deployment", "internal/atomicfile"},
 	"serve":                    {"engine", "diag", "identity", "internal/mcp", "internal/transport/...", "internal/authn", "internal/tasks", "internal/deadline", "internal/grant", "internal/host/egress", "internal/telemetry", "call"},
 	"serve/conformance":        {"engine", "serve"},
 	"engine":                   {"scripting", "policylang", "identity", "diag", "call", "internal/hclfile", "internal/host", "internal/host/...", "internal/jsongate", "internal/source", "internal/catalog", "internal/state", "internal/cputime", "internal/selftest", "internal/hooks", "internal/gofunc", "internal/ratelimit", "internal/power", "internal/audience", "internal/audit", "internal/codeact", "internal/federation", "internal/limitstore", "internal/nesting", "internal/pipeline", "internal/redact", "internal/telemetry", "internal/lockfile"},
@@ -45,10 +45,10 @@ var layout = map[string][]string{
 	"internal/hooks":           {"call", "scripting", "internal/host", "internal/host/...", "internal/grant", "internal/lanes", "internal/redact", "internal/telemetry"},
 	"internal/gofunc":          {"scripting", "identity", "internal/catalog", "internal/watchdog", "diag", "internal/hclfile", "internal/schema", "internal/host/modules"},
 	"internal/lanes":           {"identity"},
-	"internal/lockfile":        {"internal/jsongate", "internal/plain"},
+	"internal/lockfile":        {"internal/jsongate", "internal/plain", "internal/atomicfile"},
 	"internal/nesting":         {"scripting"},
 	"internal/audience":        {},
-	"internal/audit":           {"identity", "internal/jsongate", "internal/redact"},
+	"internal/audit":           {"identity", "internal/jsongate", "internal/redact", "internal/atomicfile"},
 	"internal/ratelimit":       {},
 	"internal/limitstore":      {"internal/ratelimit"},
 	"internal/watchdog":        {},
@@ -77,7 +77,8 @@ var layout = map[string][]string{
 	"internal/apikey/keytest":  {"internal/apikey"},
 	"internal/authn/idptest":   {},
 	"internal/authn/certtest":  {},
-	"internal/apikey":          {"identity", "internal/jsongate"},
+	"internal/apikey":          {"identity", "internal/jsongate", "internal/atomicfile"},
+	"internal/atomicfile":      {},
 	"internal/telemetry":       {},
 	"internal/codeact":         {"call", "diag", "scripting", "internal/catalog", "internal/codemode", "internal/content", "internal/hclfile", "internal/reply", "internal/schema"},
 	"internal/federation":      {"diag", "scripting", "internal/catalog", "internal/clip", "internal/content", "internal/grant", "internal/hclfile", "internal/host", "internal/plain", "internal/reply", "internal/schema", "internal/upstream", "internal/uritemplate", "internal/lockfile"},
