@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/internal/requestid"
 )
 
@@ -32,15 +33,15 @@ type AgentClaim struct {
 // error is a [*CallError] with the code [InvalidInput].
 func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
 	var c AgentClaim
-	if isNull(raw) {
+	if jsontext.IsNull(raw) {
 		return c, nil
 	}
-	object, ok := members(raw)
+	object, ok := jsontext.Members(raw)
 	if !ok {
 		return c, badClaim("agent", "must be an object")
 	}
 	for {
-		name, value, ok := object.member()
+		name, value, ok := object.Member()
 		if !ok {
 			break
 		}
@@ -52,7 +53,7 @@ func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
 }
 
 func (c *AgentClaim) set(name string, value []byte) error {
-	if isNull(value) {
+	if jsontext.IsNull(value) {
 		return nil
 	}
 	var field *string
@@ -68,7 +69,7 @@ func (c *AgentClaim) set(name string, value []byte) error {
 	default:
 		return badClaim("agent."+name, "is unknown; an agent has agent_id, model, request_id and metadata")
 	}
-	s, ok := text(value)
+	s, ok := jsontext.Text(value)
 	if !ok {
 		return badClaim("agent."+name, "must be a string")
 	}
@@ -77,17 +78,17 @@ func (c *AgentClaim) set(name string, value []byte) error {
 }
 
 func (c *AgentClaim) setMetadata(value []byte) error {
-	object, ok := members(value)
+	object, ok := jsontext.Members(value)
 	if !ok {
 		return badClaim("agent.metadata", "must be an object of strings")
 	}
 	c.Metadata = map[string]string{}
 	for {
-		name, value, ok := object.member()
+		name, value, ok := object.Member()
 		if !ok {
 			return nil
 		}
-		s, ok := text(value)
+		s, ok := jsontext.Text(value)
 		if !ok {
 			return badClaim("agent.metadata", "must hold strings only")
 		}

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/internal/requestid"
 )
 
@@ -67,15 +68,15 @@ func (c *AgentClaim) setHeader(name string, values []string) error {
 // of the two.
 func clientName(info []byte) string {
 	var name, version []byte
-	object, ok := members(info)
+	object, ok := jsontext.Members(info)
 	for ok {
 		var key, value []byte
-		key, value, ok = object.member()
+		key, value, ok = object.Member()
 		switch string(key) {
 		case "name":
-			name = unquoted(value)
+			name = jsontext.Unquote(value)
 		case "version":
-			version = unquoted(value)
+			version = jsontext.Unquote(value)
 		}
 	}
 	if len(name) == 0 || len(version) == 0 {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/internal/requestid"
 )
 
@@ -155,8 +156,8 @@ func (s *Server) notified(o *origin, m *message) {
 	case m.method == "notifications/initialized" && o.session != nil:
 		o.session.ready.Store(true)
 	case m.method == "notifications/cancelled" && o.calls != nil:
-		if id := member(m.params, "requestId"); len(id) > 0 {
-			o.calls.cancel(id, member(m.params, "reason"))
+		if id := jsontext.Get(m.params, "requestId"); len(id) > 0 {
+			o.calls.cancel(id, jsontext.Get(m.params, "reason"))
 		}
 	}
 }
