@@ -1,4 +1,5 @@
-// Package jsontext reads parts of JSON text without decoding or copying the rest.
+// Package jsontext reads parts of JSON text without decoding or copying the rest, and
+// writes JSON that is not escaped for HTML.
 //
 // The text has passed package jsongate, so that a [Cursor] need not check it; on other
 // text it stops early. The decoder of encoding/json copies what it skips, and its
@@ -232,4 +233,16 @@ func IsInteger(value []byte) bool {
 		}
 	}
 	return len(digits) > 0
+}
+
+// Marshal is [json.Marshal], but <, > and & stand as they are: text for models and
+// people does not grow.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
