@@ -11,12 +11,12 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/jsontext"
-	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // maxClaim bounds an agent's id, its model and the id of a request, in bytes.
-const maxClaim = requestid.Most
+const maxClaim = httpheader.MaxRequestID
 
 // AgentClaim is what a caller says of itself in one place: the REST member
 // "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty members
@@ -154,7 +154,7 @@ func (c *AgentClaim) Agent() identity.Agent {
 		a.AgentID = identity.AnonymousAgent
 	}
 	if a.RequestID == "" {
-		a.RequestID = requestid.New()
+		a.RequestID = httpheader.NewRequestID()
 	}
 	return a
 }
@@ -186,7 +186,7 @@ func (c *AgentClaim) check(names claimNames) error {
 			return badClaim(field.name, "must not hold control characters")
 		}
 	}
-	if !requestid.IsVisible(c.RequestID) {
+	if !httpheader.IsVisible(c.RequestID) {
 		return badClaim(names.requestID, "must be visible ASCII, as it is sent back in a header")
 	}
 	size := 0

@@ -6,8 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/jsontext"
-	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // The headers that claim an agent, in canonical form.
@@ -15,7 +15,7 @@ const (
 	headerAgentID    = "X-Agent-Id"
 	headerAgentModel = "X-Agent-Model"
 	headerAgentMeta  = "X-Agent-Meta-"
-	headerRequestID  = requestid.Header
+	headerRequestID  = httpheader.RequestID
 )
 
 // AgentFromHeaders reads X-Agent-Id, X-Agent-Model, X-Agent-Meta-* and

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/jsontext"
-	"github.com/mcpd/mcpd/internal/requestid"
 )
 
 // Reply is what a client gets for a message.
@@ -145,7 +145,7 @@ func (c *request) run(ctx context.Context) (r *result, f *fault) {
 // panicked tells the operator of a panic, and returns what the client is told.
 func (c *request) panicked(cause any, stack []byte) *fault {
 	c.server.options.Logger.Error("panic in an MCP method",
-		"method", c.handler.name, "request_id", cmp.Or(c.request, requestid.Of(c.origin.sent), requestid.Of(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+		"method", c.handler.name, "request_id", cmp.Or(c.request, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")
 }
 

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // settings are what the variables OTEL_* say of traces.
@@ -203,7 +205,7 @@ func (e environment) endpoint() (*url.URL, error) {
 
 // headers returns what every request carries.
 func (e environment) headers() (http.Header, error) {
-	pairs, err := e.pairs(token, forTraces("HEADERS")...)
+	pairs, err := e.pairs(httpheader.IsToken, forTraces("HEADERS")...)
 	header := make(http.Header, len(pairs))
 	for _, p := range pairs {
 		header.Set(p.key, p.value)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/internal/lanes"
-	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
@@ -62,7 +62,7 @@ func writeError(w *responder, e *call.Error) {
 		status = http.StatusGatewayTimeout
 	}
 	if e.Overloaded || e.Limited {
-		retryafter.Set(w.Header(), e.RetryAfter)
+		httpheader.SetRetryAfter(w.Header(), e.RetryAfter)
 	}
 	write(w, status, encodeError(e.Code, e.Message, details, e.Trace))
 }
