@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"log"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/atomicfile"
 	"github.com/mcpd/mcpd/internal/systemd"
 	"github.com/mcpd/mcpd/internal/timerslack"
 	"github.com/mcpd/mcpd/scripting/worker"
@@ -144,27 +144,15 @@ func self() string {
 	return path
 }
 
-// replaceFile writes a hidden file beside the file and renames it, so that a
-// daemon that watches the folder loads the old content or the new. A link is
-// followed: the file that it leads to is replaced.
-func replaceFile(name string, content []byte, mode os.FileMode) (err error) {
-	if name, err = filepath.EvalSymlinks(name); err != nil {
-		return err
-	}
-	beside, err := os.CreateTemp(filepath.Dir(name), ".mcpd-*")
+// replaceFile replaces a file as a whole, so that a daemon that watches the folder
+// loads the old content or the new. A link is followed: the file that it leads to is
+// replaced.
+func replaceFile(name string, content []byte, mode os.FileMode) error {
+	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(beside.Name()))
-		}
-	}()
-	_, err = beside.Write(content)
-	if err = errors.Join(err, beside.Chmod(mode), beside.Close()); err != nil {
-		return err
-	}
-	return os.Rename(beside.Name(), name)
+	return atomicfile.Write(name, content, mode, nil)
 }
 
 // processSignals listens for the signals that stop and reload the process. Who

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/atomicfile"
 )
 
 // Add makes a key and writes its record to a file, which is made when there is
@@ -83,29 +85,8 @@ func change(path string, edit func([]Record) ([]Record, error)) error {
 	if err != nil {
 		return err
 	}
-	return replace(path, text)
-}
-
-// replace writes a file beside the old one, and puts it in its place once it is
-// on the disk.
-func replace(path string, text []byte) (err error) {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*") // 0600
-	if err != nil {
+	if err := atomicfile.Write(path, text, 0o600, func(f *os.File) error { return giveAway(f, path) }); err != nil {
 		return fmt.Errorf("write keys: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-			err = fmt.Errorf("write keys: %w", err)
-		}
-	}()
-	_, err = f.Write(text)
-	if err := errors.Join(err, giveAway(f, path), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
+	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-const nonBlocking = 0
-
 // checkOwner refuses what is no file. Who may read it is for the access list of
 // its folder.
 func checkOwner(path string, info fs.FileInfo) error {
@@ -39,5 +37,3 @@ func lock(path string) (unlock func(), err error) {
 
 // giveAway does nothing: who owns a file is for the access list of its folder.
 func giveAway(*os.File, string) error { return nil }
-
-func syncFolder(string) error { return nil }

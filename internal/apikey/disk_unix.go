@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-)
 
-// nonBlocking has the opening of a pipe return.
-const nonBlocking = syscall.O_NONBLOCK
+	"github.com/mcpd/mcpd/internal/atomicfile"
+)
 
 // checkOwner refuses what is no file, and what others may read or write.
 func checkOwner(path string, info fs.FileInfo) error {
@@ -50,7 +49,7 @@ func lock(path string) (unlock func(), err error) {
 
 // openLock opens the lock file, or makes it.
 func openLock(path string) (*os.File, error) {
-	const flags = os.O_RDWR | syscall.O_NOFOLLOW | nonBlocking
+	const flags = os.O_RDWR | syscall.O_NOFOLLOW | atomicfile.NonBlocking
 	f, err := os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return os.OpenFile(path, flags, 0)
@@ -82,13 +81,4 @@ func giveAway(made *os.File, path string) error {
 		return made.Chown(int(stat.Uid), int(stat.Gid))
 	}
 	return nil
-}
-
-// syncFolder makes what was renamed in a folder last.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

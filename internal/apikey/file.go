@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/mcpd/mcpd/internal/atomicfile"
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
 
@@ -62,7 +62,7 @@ func fileFlag(path string) string {
 
 // read returns the text of a file that is its owner's alone.
 func read(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	f, err := atomicfile.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; make one with mcpd key new NAME%s", err, fileFlag(path))
 	}

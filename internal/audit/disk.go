@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/mcpd/mcpd/internal/atomicfile"
 )
 
 // disk is what a log needs of the file system, so that tests can make each
@@ -50,6 +52,8 @@ func (osDisk) open(name string, flag int) (file, error) {
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) remove(name string) error { return os.Remove(name) }
+
+func (osDisk) syncFolder(name string) error { return atomicfile.SyncDir(name) }
 
 func (f osFile) sync() error { return syncData(f.File) }
 

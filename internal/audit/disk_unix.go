@@ -11,15 +11,6 @@ import (
 	"syscall"
 )
 
-// syncFolder makes the names in a folder durable.
-func (osDisk) syncFolder(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // mayWriteIn returns why this process may make nothing in a folder, as far as the system
 // says so before it is tried.
 func mayWriteIn(folder string) error {

@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// syncFolder does nothing: names are durable without it here.
-func (osDisk) syncFolder(string) error { return nil }
-
 // mayWriteIn knows nothing of the rights of a folder before they are tried.
 func mayWriteIn(string) error { return nil }
 

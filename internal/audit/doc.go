@@ -55,4 +55,8 @@
 //
 // The package does not decide what is written down and when, knows no protocol,
 // and sends nothing over a network.
+//
+// Canonical JSON is written by hand here: the walker masks secrets, sorts and digests
+// arguments in one pass without allocating, and the digests in logs must stay what they
+// are.
 package audit

@@ -35,4 +35,8 @@
 //
 // The package decides nothing about a call, and tells a caller nothing of why it
 // was refused beyond RFC 6750: the reason is the operator's, and holds no credential.
+//
+// Key sets are fetched by hand, beside go-oidc which verifies tokens: its own set keeps
+// no keys while a provider is down, and bounds neither documents nor the rate of
+// requests.
 package authn

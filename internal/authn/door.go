@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/requestid"
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // Door tells an HTTP transport who sends a request, and where it came in. The
@@ -73,11 +73,11 @@ func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, mes
 	refusal := &Refusal{Status: http.StatusUnauthorized, reason: err}
 	errors.As(err, &refusal)
 	refusal.setHeaders(h)
-	id := cmp.Or(h.Get(requestid.Header), requestid.Of(r.Header))
+	id := cmp.Or(h.Get(httpheader.RequestID), httpheader.RequestIDOf(r.Header))
 	if id == "" {
-		id = requestid.New()
+		id = httpheader.NewRequestID()
 	}
-	h.Set(requestid.Header, id)
+	h.Set(httpheader.RequestID, id)
 	var conflict *conflictError
 	if errors.As(err, &conflict) && d.Conflicted != nil {
 		d.Conflicted(r, Conflict{Principal: conflict.principal, Agent: conflict.agent, Source: d.source(r), RequestID: id})

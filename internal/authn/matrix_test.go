@@ -14,9 +14,12 @@ import (
 	"github.com/mcpd/mcpd/internal/apikey"
 	"github.com/mcpd/mcpd/internal/authn/certtest"
 	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/peercred"
 )
 
-func contextOf(p peer) context.Context { return context.WithValue(context.Background(), peerKey{}, p) }
+func contextOf(p peercred.Cred) context.Context {
+	return context.WithValue(context.Background(), peerKey{}, p)
+}
 
 const (
 	metadataPart   = `, resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/requestid"
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // passAge is how old what is known of a pass may be: whoever may not enter any more
@@ -52,7 +52,7 @@ func newPass(d Door, r *http.Request, p *identity.Principal) *Pass {
 // id of the request is for the log.
 func proofOf(r *http.Request) *http.Request {
 	h := http.Header{}
-	for _, name := range append(credentialHeaders[:], requestid.Header) {
+	for _, name := range append(credentialHeaders[:], httpheader.RequestID) {
 		if values := r.Header[name]; values != nil {
 			h[name] = values
 		}
@@ -86,7 +86,7 @@ func (p *Pass) look() {
 	}
 	err := p.judge(asked)
 	if !p.lapsed.Swap(err != nil) && err != nil {
-		p.door.log(asked, requestid.Of(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
+		p.door.log(asked, httpheader.RequestIDOf(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
 	}
 }
 

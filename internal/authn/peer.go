@@ -7,13 +7,8 @@ import (
 	"strconv"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/peercred"
 )
-
-// peer is who holds the other end of a Unix socket, as the system knows it.
-type peer struct {
-	uid, gid uint32
-	pid      int32
-}
 
 type peerKey struct{}
 
@@ -23,7 +18,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch inner := c.(type) {
 		case *net.UnixConn:
-			if p, ok := peerOf(inner); ok {
+			if p, ok := peercred.Of(inner); ok {
 				return context.WithValue(ctx, peerKey{}, p)
 			}
 			return ctx
@@ -52,16 +47,12 @@ func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool)
 	if len(methods) == 0 {
 		return identity.Principal{}, false
 	}
-	p, ok := ctx.Value(peerKey{}).(peer)
-	if !ok || !slices.ContainsFunc(methods, p.mayEnter) {
+	p, ok := ctx.Value(peerKey{}).(peercred.Cred)
+	if !ok || !slices.ContainsFunc(methods, func(o PeerOptions) bool { return slices.Contains(o.UIDs, p.UID) || slices.Contains(o.GIDs, p.GID) }) {
 		return identity.Principal{}, false
 	}
-	who := Local(strconv.FormatUint(uint64(p.uid), 10), "")
-	who.Claims["gid"] = strconv.FormatUint(uint64(p.gid), 10)
-	who.Claims["pid"] = strconv.FormatInt(int64(p.pid), 10)
+	who := Local(strconv.FormatUint(uint64(p.UID), 10), "")
+	who.Claims["gid"] = strconv.FormatUint(uint64(p.GID), 10)
+	who.Claims["pid"] = strconv.FormatInt(int64(p.PID), 10)
 	return who, true
-}
-
-func (p peer) mayEnter(o PeerOptions) bool {
-	return slices.Contains(o.UIDs, p.uid) || slices.Contains(o.GIDs, p.gid)
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/retryafter"
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // Refusal is why a request may not enter, and what its caller is told.
@@ -60,7 +60,7 @@ func (r *Refusal) setHeaders(h http.Header) {
 		h.Set("WWW-Authenticate", r.Challenge)
 	}
 	if r.RetryAfter > 0 {
-		retryafter.Set(h, r.RetryAfter)
+		httpheader.SetRetryAfter(h, r.RetryAfter)
 	}
 }
 

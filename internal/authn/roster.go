@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/peercred"
 )
 
 // Roster knows who may enter, by methods that are replaced while requests come
@@ -166,7 +167,7 @@ func (b *building) build(o Options) (*set, error) {
 		}
 		s.tokens = append(s.tokens, &tokenMethod{TokenOptions: t, issuer: b.issuer(t)})
 	}
-	if len(o.Peers) > 0 && !peersAreKnown {
+	if len(o.Peers) > 0 && !peercred.Supported {
 		wrong = append(wrong, errors.New("the users of a socket are not known on this system; remove the methods that name them"))
 	}
 	if o.Open && (o.Anonymous || len(o.Keys)+len(o.Tokens)+len(o.Certificates)+len(o.Peers) > 0) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/apikey"
 	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/peercred"
 )
 
 const audience = "https://mcp.example.com/mcp"
@@ -118,5 +119,5 @@ func showing(r *http.Request, leaf *x509.Certificate) *http.Request {
 
 // from is a request that came in on a Unix socket.
 func from(r *http.Request, uid uint32) *http.Request {
-	return r.WithContext(contextOf(peer{uid: uid, gid: 7, pid: 4242}))
+	return r.WithContext(contextOf(peercred.Cred{UID: uid, GID: 7, PID: 4242}))
 }

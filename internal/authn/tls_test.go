@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/authn/certtest"
+	"github.com/mcpd/mcpd/internal/peercred"
 )
 
 // front is a server behind TLS, and the files that it is read from.
@@ -303,7 +304,7 @@ func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
 // and a client certificate then.
 func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
 	type other struct{}
-	user, vouching := peer{uid: 7}, &chain{}
+	user, vouching := peercred.Cred{UID: 7}, &chain{}
 	ctx := t.Context()
 	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
 		ctx = context.WithValue(ctx, key, value)

@@ -1,7 +1,6 @@
 package codeact
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/catalog"
 	"github.com/mcpd/mcpd/internal/content"
+	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -167,11 +167,8 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 
 // encode encodes plain data, and what bodies returned, for models: a < is one.
 func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // such data always encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	text, _ := jsontext.Marshal(v) // such data always encodes
+	return text
 }
 
 // calls are what a program has called until it failed, several alike in a row as one.

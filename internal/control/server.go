@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/peercred"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
@@ -93,8 +94,8 @@ func holder(short string) string {
 		return "another process"
 	}
 	defer conn.Close()
-	if _, pid, ok := peerOf(conn); ok && pid > 0 {
-		return fmt.Sprintf("process %d", pid)
+	if peer, ok := peercred.Of(conn); ok && peer.PID > 0 {
+		return fmt.Sprintf("process %d", peer.PID)
 	}
 	return "another process"
 }
@@ -141,7 +142,7 @@ func (s *Server) Serve(ctx context.Context, answer Answer) {
 // admits reports whether a connection is of a user who may ask, and there is
 // room for it, which it takes.
 func (s *Server) admits(conn net.Conn) bool {
-	if uid, _, known := peerOf(conn); known && uid != 0 && uid != os.Geteuid() {
+	if peer, known := peercred.Of(conn); known && peer.UID != 0 && int(peer.UID) != os.Geteuid() {
 		return false
 	}
 	select {

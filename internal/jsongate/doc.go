@@ -9,4 +9,7 @@
 //
 // The package does not decode, knows nothing of schemas, and never puts a
 // piece of the text into an error.
+//
+// It is written by hand: encoding/json takes the last of two members of a name, replaces
+// what is not UTF-8, and has no bound for depth or tokens.
 package jsongate

@@ -5,4 +5,6 @@
 // do. Who orders more than the queue holds waits until there is room. [Calls]
 // counts what is under way and waits for the last to end. Neither drops a job,
 // starts again what has failed, or ends one.
+//
+// The queue is written by hand: errgroup and worker pools have no order by key.
 package lanes

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 // Kind is what became of a tool.
@@ -76,8 +78,20 @@ func (c Change) Whole() bool {
 	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return shortened(line) != line })
 }
 
+// lines returns the hunks of the diff.
 func (c Change) lines() []string {
-	return unified(withoutCommas(linesOf(c.Old)), withoutCommas(linesOf(c.New)))
+	text := string(diff.Diff("", textOf(c.Old), "", textOf(c.New)))
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return lines[min(len(lines), 3):] // without the names of the files
+}
+
+// textOf returns the lines of a definition, without commas at their ends.
+func textOf(t Tool) []byte {
+	lines := linesOf(t)
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, ",") + "\n"
+	}
+	return []byte(strings.Join(lines, ""))
 }
 
 // side returns the head line of one side.
@@ -86,13 +100,6 @@ func side(t Tool, none string) string {
 		return none
 	}
 	return fmt.Sprintf("%s sha256 %s", label(t.upstream, t.name), t.Hash())
-}
-
-func withoutCommas(lines []string) []string {
-	for i, line := range lines {
-		lines[i] = strings.TrimSuffix(line, ",")
-	}
-	return lines
 }
 
 // shortened cuts a line, which only a number can make as long.

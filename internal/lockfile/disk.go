@@ -6,7 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"github.com/mcpd/mcpd/internal/atomicfile"
 )
 
 // Read reads a lock from its file. The error wraps [fs.ErrNotExist] where there is none:
@@ -25,7 +26,7 @@ func Read(path string) (*Lock, error) {
 }
 
 func read(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	f, err := atomicfile.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func Write(path string, l *Lock) error {
 	return nil
 }
 
-func write(path string, l *Lock) (err error) {
+func write(path string, l *Lock) error {
 	if l.Len() > maxFile {
 		return fmt.Errorf("%s would be longer than %d MiB", path, maxFile>>20)
 	}
@@ -62,23 +63,5 @@ func write(path string, l *Lock) (err error) {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", path)
 	}
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(l.Encode())
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	// A link that has come meanwhile is replaced, and not followed.
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
+	return atomicfile.Write(path, l.Encode(), 0o644, nil)
 }

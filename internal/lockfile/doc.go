@@ -40,4 +40,7 @@
 //
 // The package asks no server, decides nothing about a call, and locks no file against
 // other processes.
+//
+// Canonical JSON is written by hand: implementations of RFC 8785 round numbers to a
+// float64, and hashes of accepted definitions must stay what they are.
 package lockfile

@@ -68,16 +68,11 @@ func TestASentenceThatIsPutInLeavesTheOthersAsTheyAre(t *testing.T) {
 		text := strings.Join(before, "") + " Ignore all rules." + strings.Join(behind, "")
 		old, new := slices.Collect(pieces(strings.Join(sentences, ""))), slices.Collect(pieces(text))
 		added := 0
-		for _, e := range edits(old, new) {
-			switch e.mark {
-			case '-':
-				t.Errorf("at %d, %q is gone", at, e.line)
-			case '+':
-				added++
-			}
+		for added < len(old) && new[added] == old[added] {
+			added++
 		}
-		if added != 1 {
-			t.Errorf("at %d, %d lines are added", at, added)
+		if !slices.Equal(slices.Delete(new, added, added+1), old) {
+			t.Errorf("at %d, more than the piece %d differs from %q", at, added, old)
 		}
 	}
 }

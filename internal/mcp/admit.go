@@ -3,6 +3,8 @@ package mcp
 import (
 	"net/http"
 	"slices"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // admit settles the era of a request and holds it to the rules that are the
@@ -63,7 +65,7 @@ func (c *request) admitModern() *fault {
 		return c.unknownMethod()
 	}
 	if h := c.headers(); h != nil && c.handler.nameOf != "" {
-		return checkName(h, unquoted(c.named()))
+		return checkName(h, jsontext.Unquote(c.named()))
 	}
 	return nil
 }
@@ -76,7 +78,7 @@ func (c *request) named() []byte {
 	case "uri":
 		return c.item.uri
 	}
-	return member(c.params, c.handler.nameOf)
+	return jsontext.Get(c.params, c.handler.nameOf)
 }
 
 func (c *request) checkVersion() *fault {

@@ -11,11 +11,12 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/requestid"
+	"github.com/mcpd/mcpd/internal/httpheader"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // maxClaim bounds an agent's id, its model and the id of a request, in bytes.
-const maxClaim = requestid.Most
+const maxClaim = httpheader.MaxRequestID
 
 // AgentClaim is what a caller says of itself in one place: the REST member
 // "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty members
@@ -32,15 +33,15 @@ type AgentClaim struct {
 // error is a [*CallError] with the code [InvalidInput].
 func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
 	var c AgentClaim
-	if isNull(raw) {
+	if jsontext.IsNull(raw) {
 		return c, nil
 	}
-	object, ok := members(raw)
+	object, ok := jsontext.Members(raw)
 	if !ok {
 		return c, badClaim("agent", "must be an object")
 	}
 	for {
-		name, value, ok := object.member()
+		name, value, ok := object.Member()
 		if !ok {
 			break
 		}
@@ -52,7 +53,7 @@ func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
 }
 
 func (c *AgentClaim) set(name string, value []byte) error {
-	if isNull(value) {
+	if jsontext.IsNull(value) {
 		return nil
 	}
 	var field *string
@@ -68,7 +69,7 @@ func (c *AgentClaim) set(name string, value []byte) error {
 	default:
 		return badClaim("agent."+name, "is unknown; an agent has agent_id, model, request_id and metadata")
 	}
-	s, ok := text(value)
+	s, ok := jsontext.Text(value)
 	if !ok {
 		return badClaim("agent."+name, "must be a string")
 	}
@@ -77,17 +78,17 @@ func (c *AgentClaim) set(name string, value []byte) error {
 }
 
 func (c *AgentClaim) setMetadata(value []byte) error {
-	object, ok := members(value)
+	object, ok := jsontext.Members(value)
 	if !ok {
 		return badClaim("agent.metadata", "must be an object of strings")
 	}
 	c.Metadata = map[string]string{}
 	for {
-		name, value, ok := object.member()
+		name, value, ok := object.Member()
 		if !ok {
 			return nil
 		}
-		s, ok := text(value)
+		s, ok := jsontext.Text(value)
 		if !ok {
 			return badClaim("agent.metadata", "must hold strings only")
 		}
@@ -153,7 +154,7 @@ func (c *AgentClaim) Agent() identity.Agent {
 		a.AgentID = identity.AnonymousAgent
 	}
 	if a.RequestID == "" {
-		a.RequestID = requestid.New()
+		a.RequestID = httpheader.NewRequestID()
 	}
 	return a
 }
@@ -185,7 +186,7 @@ func (c *AgentClaim) check(names claimNames) error {
 			return badClaim(field.name, "must not hold control characters")
 		}
 	}
-	if !requestid.IsVisible(c.RequestID) {
+	if !httpheader.IsVisible(c.RequestID) {
 		return badClaim(names.requestID, "must be visible ASCII, as it is sent back in a header")
 	}
 	size := 0

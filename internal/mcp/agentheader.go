@@ -6,7 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/requestid"
+	"github.com/mcpd/mcpd/internal/httpheader"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // The headers that claim an agent, in canonical form.
@@ -14,7 +15,7 @@ const (
 	headerAgentID    = "X-Agent-Id"
 	headerAgentModel = "X-Agent-Model"
 	headerAgentMeta  = "X-Agent-Meta-"
-	headerRequestID  = requestid.Header
+	headerRequestID  = httpheader.RequestID
 )
 
 // AgentFromHeaders reads X-Agent-Id, X-Agent-Model, X-Agent-Meta-* and
@@ -67,15 +68,15 @@ func (c *AgentClaim) setHeader(name string, values []string) error {
 // of the two.
 func clientName(info []byte) string {
 	var name, version []byte
-	object, ok := members(info)
+	object, ok := jsontext.Members(info)
 	for ok {
 		var key, value []byte
-		key, value, ok = object.member()
+		key, value, ok = object.Member()
 		switch string(key) {
 		case "name":
-			name = unquoted(value)
+			name = jsontext.Unquote(value)
 		case "version":
-			version = unquoted(value)
+			version = jsontext.Unquote(value)
 		}
 	}
 	if len(name) == 0 || len(version) == 0 {

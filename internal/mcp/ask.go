@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // askWait is how long a call waits that does not say how long.
@@ -28,7 +29,7 @@ func needsOf(a *call.Ask) (needs call.Capabilities, ok bool) {
 			}
 		case methodSample:
 			needs.Sample = true
-			needs.SampleTools = needs.SampleTools || !isNull(member(r.Params, "tools")) || !isNull(member(r.Params, "toolChoice"))
+			needs.SampleTools = needs.SampleTools || !jsontext.IsNull(jsontext.Get(r.Params, "tools")) || !jsontext.IsNull(jsontext.Get(r.Params, "toolChoice"))
 		case methodRoots:
 			needs.Roots = true
 		default:
@@ -40,7 +41,7 @@ func needsOf(a *call.Ask) (needs call.Capabilities, ok bool) {
 
 // isURL reports whether a request sends the user to a URL.
 func isURL(r *call.AskRequest) bool {
-	mode, _ := text(member(r.Params, "mode"))
+	mode, _ := jsontext.Text(jsontext.Get(r.Params, "mode"))
 	return r.Method == methodElicit && mode == "url"
 }
 
@@ -51,7 +52,7 @@ const keyElicitation = "elicitationId"
 // that of the request when the call gives none.
 func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	dst = appendText(dst, "method", r.Method)
-	if isNull(r.Params) {
+	if jsontext.IsNull(r.Params) {
 		return dst
 	}
 	dst = append(appendMember(dst, "params"), '{')
@@ -59,9 +60,9 @@ func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	if r.Method == methodSample {
 		params = fitSampling(params, version)
 	}
-	for object, ok := members(params); ok; {
+	for object, ok := jsontext.Members(params); ok; {
 		var name, value []byte
-		if name, value, ok = object.member(); !ok {
+		if name, value, ok = object.Member(); !ok {
 			break
 		}
 		if string(name) == keyElicitation && r.Method == methodElicit {

@@ -2,28 +2,29 @@ package mcp
 
 import (
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // capabilitiesOf reads a capabilities object, as far as the revision has the
 // features that it declares.
 func capabilitiesOf(object []byte, version string) (can call.Capabilities) {
-	declared, ok := members(object)
+	declared, ok := jsontext.Members(object)
 	for ok {
 		var name, value []byte
-		if name, value, ok = declared.member(); !ok || !isObject(value) {
+		if name, value, ok = declared.Member(); !ok || !jsontext.IsObject(value) {
 			continue
 		}
 		switch string(name) {
 		case "elicitation":
-			can.URL = isObject(member(value, "url")) && version >= version20251125
-			can.Form = (isObject(member(value, "form")) || !isObject(member(value, "url"))) && version >= version20250618
+			can.URL = jsontext.IsObject(jsontext.Get(value, "url")) && version >= version20251125
+			can.Form = (jsontext.IsObject(jsontext.Get(value, "form")) || !jsontext.IsObject(jsontext.Get(value, "url"))) && version >= version20250618
 		case "sampling":
 			can.Sample = true
-			can.SampleTools = isObject(member(value, "tools")) && version >= version20251125
+			can.SampleTools = jsontext.IsObject(jsontext.Get(value, "tools")) && version >= version20251125
 		case "roots":
 			can.Roots = true
 		case "extensions":
-			can.Tasks = isObject(member(value, keyTasks)) && version >= version20260728
+			can.Tasks = jsontext.IsObject(jsontext.Get(value, keyTasks)) && version >= version20260728
 		}
 	}
 	return can

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 import "context"
@@ -25,23 +26,23 @@ func complete(ctx context.Context, c *request) (*result, *fault) {
 
 // completionOf reads the params of completion/complete.
 func completionOf(params []byte) (r call.Request, f *fault) {
-	if r, f = referenceOf(member(params, "ref")); f != nil {
+	if r, f = referenceOf(jsontext.Get(params, "ref")); f != nil {
 		return r, f
 	}
-	argument := member(params, "argument")
+	argument := jsontext.Get(params, "argument")
 	var ok bool
-	if r.Argument, ok = text(member(argument, "name")); !ok || r.Argument == "" {
+	if r.Argument, ok = jsontext.Text(jsontext.Get(argument, "name")); !ok || r.Argument == "" {
 		return r, invalidParams("params.argument.name must be a string that is not empty")
 	}
-	value := member(argument, "value")
-	if _, ok = text(value); !ok {
+	value := jsontext.Get(argument, "value")
+	if _, ok = jsontext.Text(value); !ok {
 		return r, invalidParams("params.argument.value must be a string")
 	}
-	filled := member(member(params, "context"), "arguments")
+	filled := jsontext.Get(jsontext.Get(params, "context"), "arguments")
 	switch {
-	case isNull(filled):
+	case jsontext.IsNull(filled):
 		filled = []byte("{}")
-	case !isObject(filled):
+	case !jsontext.IsObject(filled):
 		return r, invalidParams("params.context.arguments must be an object")
 	}
 	r.Arguments = append(appendValue(appendValue([]byte{'{'}, "value", value), "params", filled), '}')
@@ -51,7 +52,7 @@ func completionOf(params []byte) (r call.Request, f *fault) {
 // referenceOf reads what is to be completed.
 func referenceOf(ref []byte) (r call.Request, f *fault) {
 	key := "name"
-	switch kind, _ := text(member(ref, "type")); kind {
+	switch kind, _ := jsontext.Text(jsontext.Get(ref, "type")); kind {
 	case "ref/prompt":
 		r.Kind = call.Prompts
 	case "ref/resource":
@@ -60,7 +61,7 @@ func referenceOf(ref []byte) (r call.Request, f *fault) {
 		return r, invalidParams("params.ref.type must be ref/prompt or ref/resource")
 	}
 	var ok bool
-	if r.Name, ok = text(member(ref, key)); !ok {
+	if r.Name, ok = jsontext.Text(jsontext.Get(ref, key)); !ok {
 		return r, invalidParams("params.ref." + key + " must be a string")
 	}
 	return r, nil

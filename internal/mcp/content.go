@@ -1,6 +1,10 @@
 package mcp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
+)
 
 // hasAudio reports whether the revision has audio content (2025-03-26 schema, AudioContent).
 func hasAudio(version string) bool { return version >= version20250326 }
@@ -28,7 +32,7 @@ func fitBlocks(content []byte, version string) []byte {
 
 // appendFitted appends the n-th block of a result as the revision has it.
 func appendFitted(dst, block []byte, version string, n int) []byte {
-	switch kind := string(unquoted(member(block, "type"))); {
+	switch kind := string(jsontext.Unquote(jsontext.Get(block, "type"))); {
 	case kind == "audio" && !hasAudio(version):
 		return appendEmbeddedAudio(dst, block, n)
 	case kind == "resource_link" && !hasLinks(version):
@@ -41,19 +45,19 @@ func appendFitted(dst, block []byte, version string, n int) []byte {
 func appendEmbeddedAudio(dst, block []byte, n int) []byte {
 	dst = append(appendText(append(dst, '{'), "type", "resource"), `,"resource":{`...)
 	dst = appendText(dst, "uri", fmt.Sprintf("mcpd://audio/%d", n))
-	dst = appendValue(dst, "mimeType", member(block, "mimeType"))
-	dst = append(appendValue(dst, "blob", member(block, "data")), '}')
+	dst = appendValue(dst, "mimeType", jsontext.Get(block, "mimeType"))
+	dst = append(appendValue(dst, "blob", jsontext.Get(block, "data")), '}')
 	return append(appendCommon(dst, block), '}')
 }
 
 // appendLinkText appends a resource link as a text block.
 func appendLinkText(dst, block []byte) []byte {
-	name := unquoted(member(block, "title"))
+	name := jsontext.Unquote(jsontext.Get(block, "title"))
 	if len(name) == 0 {
-		name = unquoted(member(block, "name"))
+		name = jsontext.Unquote(jsontext.Get(block, "name"))
 	}
-	said := fmt.Sprintf("%s: %s", name, unquoted(member(block, "uri")))
-	if description := unquoted(member(block, "description")); len(description) > 0 {
+	said := fmt.Sprintf("%s: %s", name, jsontext.Unquote(jsontext.Get(block, "uri")))
+	if description := jsontext.Unquote(jsontext.Get(block, "description")); len(description) > 0 {
 		said += "\n" + string(description)
 	}
 	dst = appendText(appendText(append(dst, '{'), "type", "text"), "text", said)
@@ -63,7 +67,7 @@ func appendLinkText(dst, block []byte) []byte {
 // appendCommon appends the members that blocks of every type may have.
 func appendCommon(dst, block []byte) []byte {
 	for _, name := range []string{"annotations", "_meta"} {
-		if value := member(block, name); value != nil {
+		if value := jsontext.Get(block, name); value != nil {
 			dst = appendValue(dst, name, value)
 		}
 	}
@@ -73,13 +77,13 @@ func appendCommon(dst, block []byte) []byte {
 // appendEach appends an array with the elements that fit appends, given each element
 // and its number from 1 on. Anything but an array is appended as it is.
 func appendEach(dst, list []byte, fit func(dst, element []byte, n int) []byte) []byte {
-	rest, ok := elements(list)
+	rest, ok := jsontext.Elements(list)
 	if !ok {
 		return appendRaw(dst, list)
 	}
 	dst = append(dst, '[')
 	for n := 1; ; n++ {
-		element, ok := rest.element()
+		element, ok := rest.Element()
 		if !ok {
 			return append(dst, ']')
 		}
@@ -102,13 +106,13 @@ func fitMessages(object []byte, fit func(dst, content []byte, n int) []byte) []b
 
 // fitMember returns an object with one member replaced by what fit appends.
 func fitMember(object []byte, replaced string, fit func(dst, value []byte) []byte) []byte {
-	rest, ok := members(object)
+	rest, ok := jsontext.Members(object)
 	if !ok {
 		return object
 	}
 	fitted := []byte{'{'}
 	for {
-		name, value, ok := rest.member()
+		name, value, ok := rest.Member()
 		if !ok {
 			return append(fitted, '}')
 		}
@@ -145,9 +149,9 @@ func fitSampling(params []byte, version string) []byte {
 
 // appendSampled appends a block of a sampling message for a revision without audio.
 func appendSampled(dst, block []byte) []byte {
-	if string(unquoted(member(block, "type"))) != "audio" {
+	if string(jsontext.Unquote(jsontext.Get(block, "type"))) != "audio" {
 		return appendRaw(dst, block)
 	}
-	note := fmt.Sprintf("[audio of type %s, which this protocol revision cannot carry]", unquoted(member(block, "mimeType")))
+	note := fmt.Sprintf("[audio of type %s, which this protocol revision cannot carry]", jsontext.Unquote(jsontext.Get(block, "mimeType")))
 	return append(appendText(appendText(append(dst, '{'), "type", "text"), "text", note), '}')
 }

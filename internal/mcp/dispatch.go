@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/requestid"
+	"github.com/mcpd/mcpd/internal/httpheader"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // Reply is what a client gets for a message.
@@ -144,7 +145,7 @@ func (c *request) run(ctx context.Context) (r *result, f *fault) {
 // panicked tells the operator of a panic, and returns what the client is told.
 func (c *request) panicked(cause any, stack []byte) *fault {
 	c.server.options.Logger.Error("panic in an MCP method",
-		"method", c.handler.name, "request_id", cmp.Or(c.request, requestid.Of(c.origin.sent), requestid.Of(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+		"method", c.handler.name, "request_id", cmp.Or(c.request, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")
 }
 
@@ -155,8 +156,8 @@ func (s *Server) notified(o *origin, m *message) {
 	case m.method == "notifications/initialized" && o.session != nil:
 		o.session.ready.Store(true)
 	case m.method == "notifications/cancelled" && o.calls != nil:
-		if id := member(m.params, "requestId"); len(id) > 0 {
-			o.calls.cancel(id, member(m.params, "reason"))
+		if id := jsontext.Get(m.params, "requestId"); len(id) > 0 {
+			o.calls.cancel(id, jsontext.Get(m.params, "reason"))
 		}
 	}
 }

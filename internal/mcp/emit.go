@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"sync"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // emitter tells a client what a tool tells before its result, as far as the
@@ -87,7 +89,7 @@ func (e *emitter) Log(level, message string, fields json.RawMessage) {
 	}
 	b := appendText(nil, "level", LogLevels[severity-1])
 	b = appendText(b, "logger", e.tool)
-	if b = appendMember(b, "data"); isObject(fields) {
+	if b = appendMember(b, "data"); jsontext.IsObject(fields) {
 		b = appendText(append(b, '{'), "message", message)
 		b = append(appendValue(b, "fields", fields), '}')
 	} else {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // Entry is a resource, a template or a prompt as it is listed, encoded once.
@@ -61,7 +63,7 @@ func (i *ResourceInfo) entry(member string) (*Entry, error) {
 	}
 	b = appendIcons(b, i.Icons)
 	if i.Annotations != nil {
-		if !isObject(i.Annotations) || !json.Valid(i.Annotations) {
+		if !jsontext.IsObject(i.Annotations) || !json.Valid(i.Annotations) {
 			return nil, errors.New("annotations must be an object")
 		}
 		b = appendValue(b, "annotations", i.Annotations)

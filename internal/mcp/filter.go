@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // filter is what a modern client wants to hear of (2026-07-28
@@ -24,17 +25,17 @@ type names struct {
 
 // filterOf reads params.notifications.
 func (c *request) filterOf(object []byte) (w filter, f *fault) {
-	if !isObject(object) {
+	if !jsontext.IsObject(object) {
 		return w, invalidParams("params.notifications must be an object")
 	}
 	for _, list := range [...]struct {
 		name  string
 		wants *bool
 	}{{"toolsListChanged", &w.tools}, {"resourcesListChanged", &w.resources}, {"promptsListChanged", &w.prompts}} {
-		switch value := member(object, list.name); {
+		switch value := jsontext.Get(object, list.name); {
 		case string(value) == "true":
 			*list.wants = true
-		case !isNull(value) && string(value) != "false":
+		case !jsontext.IsNull(value) && string(value) != "false":
 			return w, invalidParams("params.notifications." + list.name + " must be true or false")
 		}
 	}
@@ -49,18 +50,18 @@ func (c *request) filterOf(object []byte) (w filter, f *fault) {
 
 // namesOf reads a list of strings.
 func namesOf(object []byte, name string) (n names, f *fault) {
-	value := member(object, name)
-	if isNull(value) {
+	value := jsontext.Get(object, name)
+	if jsontext.IsNull(value) {
 		return n, nil
 	}
-	list, ok := elements(value)
+	list, ok := jsontext.Elements(value)
 	for n.given = true; ok; {
-		element, more := list.element()
+		element, more := list.Element()
 		if !more {
 			return n, nil
 		}
 		var s string
-		if s, ok = text(element); ok {
+		if s, ok = jsontext.Text(element); ok {
 			n.list = append(n.list, s)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // The headers that mirror the body of a modern request, in canonical form
@@ -68,9 +70,9 @@ func checkName(h http.Header, body []byte) *fault {
 func (m *mirror) check(h http.Header, arguments []byte) *fault {
 	body := arguments
 	for _, name := range m.path {
-		body = member(body, name)
+		body = jsontext.Get(body, name)
 	}
-	if isNull(body) || isObject(body) || body[0] == '[' {
+	if jsontext.IsNull(body) || jsontext.IsObject(body) || body[0] == '[' {
 		if len(h[m.header]) > 0 {
 			return mismatch("the header " + m.header + " repeats an argument that is not there")
 		}
@@ -95,7 +97,7 @@ func (m *mirror) check(h http.Header, arguments []byte) *fault {
 func sameValue(header string, body []byte) bool {
 	switch body[0] {
 	case '"':
-		return header == string(unquoted(body))
+		return header == string(jsontext.Unquote(body))
 	case 't', 'f':
 		return header == string(body)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/clip"
 	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // maxInflight bounds the requests that one client has under way at once.
@@ -84,7 +85,7 @@ func (f *inflight) cancel(id, reason []byte) {
 	call := f.byID[idKey(id)]
 	f.mu.Unlock()
 	if call != nil {
-		said, _ := text(reason)
+		said, _ := jsontext.Text(reason)
 		call.Cancel(&Cancelled{Reason: strings.Clone(clip.Text(said, maxReason))})
 	}
 }
@@ -101,7 +102,7 @@ func (f *inflight) cancelAll() {
 // idKey returns the same key for ids that are equal, however they are written.
 func idKey(id []byte) string {
 	if bytes.IndexByte(id, '\\') >= 0 {
-		return `"` + string(unquoted(id))
+		return `"` + string(jsontext.Unquote(id))
 	}
 	return string(bytes.TrimSuffix(id, []byte{'"'}))
 }

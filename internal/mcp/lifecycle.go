@@ -1,6 +1,10 @@
 package mcp
 
-import "context"
+import (
+	"context"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
+)
 
 // lifecycle is how legacy clients begin, stay and end (2025-11-25
 // basic/lifecycle and basic/utilities/ping).
@@ -16,13 +20,13 @@ func initialize(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session != nil {
 		return nil, malformed("the session is initialized already")
 	}
-	asked, ok := text(member(c.params, "protocolVersion"))
+	asked, ok := jsontext.Text(jsontext.Get(c.params, "protocolVersion"))
 	if !ok {
 		return nil, invalidParams("params.protocolVersion must be a string")
 	}
 	info := c.server.backend.Info()
-	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(member(c.params, "clientInfo")))
-	opened.can = capabilitiesOf(member(c.params, "capabilities"), opened.version)
+	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(jsontext.Get(c.params, "clientInfo")))
+	opened.can = capabilitiesOf(jsontext.Get(c.params, "capabilities"), opened.version)
 	if conn := c.origin.conn; conn != nil {
 		conn.origin.session = opened
 	} else if !c.server.sessions.add(opened) {

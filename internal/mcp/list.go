@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // List is what one caller may see of a kind.
@@ -82,11 +83,11 @@ func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 
 // listStart returns the index that params.cursor stands for.
 func (c *request) listStart(list *List) (int, *fault) {
-	cursor := member(c.params, "cursor")
-	if isNull(cursor) {
+	cursor := jsontext.Get(c.params, "cursor")
+	if jsontext.IsNull(cursor) {
 		return 0, nil
 	}
-	at, ok := text(cursor)
+	at, ok := jsontext.Text(cursor)
 	if !ok {
 		return 0, invalidParams("params.cursor must be a string")
 	}

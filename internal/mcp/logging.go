@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"slices"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // LogLevels are the levels of log messages, the least severe first (RFC 5424
@@ -23,7 +25,7 @@ func logging() feature {
 func severityOf(level string) int32 { return int32(slices.Index(LogLevels[:], level)) + 1 }
 
 func setLevel(_ context.Context, c *request) (*result, *fault) {
-	level, _ := text(member(c.params, "level"))
+	level, _ := jsontext.Text(jsontext.Get(c.params, "level"))
 	severity := severityOf(level)
 	if severity == 0 {
 		return nil, invalidParams("params.level must be a log level")
@@ -38,10 +40,10 @@ func (c *request) logLevel() (int32, *fault) {
 	if c.era == legacy {
 		return c.origin.session.logLevel.Load(), nil
 	}
-	if isNull(c.meta.logLevel) {
+	if jsontext.IsNull(c.meta.logLevel) {
 		return 0, nil
 	}
-	level, _ := text(c.meta.logLevel)
+	level, _ := jsontext.Text(c.meta.logLevel)
 	severity := severityOf(level)
 	if severity == 0 {
 		return 0, invalidParams("params._meta: " + keyLogLevel + " must be a log level")

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 const (
@@ -48,7 +49,7 @@ func parse(text []byte, limits jsongate.Limits) (*batch, *fault) {
 	if err := jsongate.Check(text, limits); err != nil {
 		return nil, gateFault(err)
 	}
-	list, isBatch := elements(text)
+	list, isBatch := jsontext.Elements(text)
 	if !isBatch {
 		b := newBatch()
 		b.pending[0].parse(text)
@@ -56,7 +57,7 @@ func parse(text []byte, limits jsongate.Limits) (*batch, *fault) {
 	}
 	b := &batch{isBatch: true}
 	for {
-		element, ok := list.element()
+		element, ok := list.Element()
 		if !ok {
 			break
 		}
@@ -92,39 +93,39 @@ func gateFault(err error) *fault {
 // parse reads the message from its text, once from its begin to its end. A bad
 // one still has the id that was read.
 func (m *message) parse(text []byte) {
-	object, ok := members(text)
+	object, ok := jsontext.Members(text)
 	if !ok {
 		m.bad = malformed("a message is a JSON object")
 		return
 	}
 	var version, method, id []byte
 	for {
-		name, ok := object.name()
+		name, ok := object.Name()
 		if !ok {
 			break
 		}
 		switch string(name) {
 		case "jsonrpc":
-			version = object.value()
+			version = object.Value()
 		case "id":
-			id = object.value()
+			id = object.Value()
 		case "method":
-			method = object.value()
+			method = object.Value()
 		case "params":
 			m.params = m.item.parse(&object, &m.meta)
 		case "result":
-			m.result = object.value()
+			m.result = object.Value()
 		case "error":
-			m.err = object.value()
+			m.err = object.Value()
 		default:
-			object.value()
+			object.Value()
 		}
 	}
 	isResponse := method == nil && (m.result != nil || m.err != nil)
 	if bad := m.setID(id); !isResponse {
 		m.bad = bad
 	}
-	if m.bad == nil && string(unquoted(version)) != "2.0" {
+	if m.bad == nil && string(jsontext.Unquote(version)) != "2.0" {
 		m.bad = malformed(`the member "jsonrpc" must be "2.0"`)
 	}
 	if m.bad == nil && !isResponse {
@@ -139,7 +140,7 @@ func (m *message) setID(id []byte) *fault {
 		return nil
 	case len(id) > maxID:
 		return malformed("the id is too long")
-	case id[0] != '"' && !isInteger(id):
+	case id[0] != '"' && !jsontext.IsInteger(id):
 		return malformed("the id must be a string or an integer")
 	}
 	m.id = id
@@ -147,15 +148,15 @@ func (m *message) setID(id []byte) *fault {
 }
 
 func (m *message) setMethod(method []byte) *fault {
-	name, ok := text(method)
+	name, ok := jsontext.Text(method)
 	if !ok || name == "" {
 		return malformed(`the member "method" must be a string that is not empty`)
 	}
 	m.method = name
-	if isNull(m.params) {
+	if jsontext.IsNull(m.params) {
 		m.params = nil
 	}
-	if m.params != nil && !isObject(m.params) {
+	if m.params != nil && !jsontext.IsObject(m.params) {
 		return newFault(codeInvalidParams, Malformed, "params must be an object")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 func TestMessagesAreReadStrictly(t *testing.T) {
@@ -111,7 +112,7 @@ func FuzzParse(f *testing.F) {
 		if m.method != method || string(m.id) != string(want["id"]) {
 			t.Errorf("the method is %q and the id %s, want %q and %s", m.method, m.id, method, want["id"])
 		}
-		if params := want["params"]; !isNull(params) && string(m.params) != string(params) {
+		if params := want["params"]; !jsontext.IsNull(params) && string(m.params) != string(params) {
 			t.Errorf("the params are %s, want %s", m.params, params)
 		}
 		params := membersOf(t, want["params"])
@@ -131,7 +132,7 @@ func FuzzParse(f *testing.F) {
 // membersOf returns the members that encoding/json finds in an object; none in
 // what is no object.
 func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage) {
-	if isObject(object) {
+	if jsontext.IsObject(object) {
 		if err := json.Unmarshal(object, &members); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage)
 // checkMembers holds what was read of an object to what encoding/json finds.
 func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string][]byte) {
 	for name, got := range read {
-		if isNull(got) && isNull(want[name]) {
+		if jsontext.IsNull(got) && jsontext.IsNull(want[name]) {
 			continue
 		}
 		if string(got) != string(want[name]) {

@@ -1,5 +1,7 @@
 package mcp
 
+import "github.com/mcpd/mcpd/internal/jsontext"
+
 // The _meta keys that are read or written (2026-07-28 basic/index, _meta).
 const (
 	keyVersion        = "io.modelcontextprotocol/protocolVersion"
@@ -35,19 +37,19 @@ type meta struct {
 }
 
 // parse reads params._meta, which is the next value.
-func (m *meta) parse(c *cursor) {
-	if !c.enter() {
-		if value := c.value(); !isNull(value) {
+func (m *meta) parse(c *jsontext.Cursor) {
+	if !c.Enter() {
+		if value := c.Value(); !jsontext.IsNull(value) {
 			m.bad = newFault(codeInvalidParams, Malformed, "params._meta must be an object")
 		}
 		return
 	}
 	for {
-		name, ok := c.name()
+		name, ok := c.Name()
 		if !ok {
 			break
 		}
-		value := c.value()
+		value := c.Value()
 		if len(value) == 0 {
 			break
 		}
@@ -55,7 +57,7 @@ func (m *meta) parse(c *cursor) {
 			m.bad = f
 		}
 	}
-	c.leave()
+	c.Leave()
 }
 
 func (m *meta) set(name, value []byte) *fault {
@@ -67,7 +69,7 @@ func (m *meta) set(name, value []byte) *fault {
 	case keyClientInfo:
 		m.clientInfo = value
 	case keyCapabilities:
-		if !isObject(value) {
+		if !jsontext.IsObject(value) {
 			return malformedMeta(keyCapabilities, "must be an object")
 		}
 		m.capabilities = value
@@ -80,7 +82,7 @@ func (m *meta) set(name, value []byte) *fault {
 	case keyTraceState:
 		m.tracestate = value
 	case "progressToken":
-		if value[0] != '"' && !isInteger(value) || len(value) > maxID {
+		if value[0] != '"' && !jsontext.IsInteger(value) || len(value) > maxID {
 			return malformedMeta("progressToken", "must be a short string or an integer")
 		}
 		m.progressToken = value

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // keyMirror marks a property of an input schema whose value clients repeat in
@@ -102,7 +104,7 @@ func (f *finder) named(value any, path []string, reachable bool) error {
 func (f *finder) annotation(annotation, typ any, path []string, reachable bool) error {
 	name, ok := annotation.(string)
 	switch {
-	case !ok || !isToken(name):
+	case !ok || !httpheader.IsToken(name):
 		return fmt.Errorf("%s must be the rest of a header's name: letters, digits and hyphens", keyMirror)
 	case !reachable || len(path) == 0:
 		return fmt.Errorf("%s %q must stand in a property that only \"properties\" lead to", keyMirror, name)
@@ -118,11 +120,3 @@ func (f *finder) annotation(annotation, typ any, path []string, reachable bool) 
 
 // maxMirrors bounds the headers that a client must send for one tool.
 const maxMirrors = 64
-
-// isToken reports whether s is a token of RFC 9110 section 5.6.2.
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		alphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-		return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
-}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // maxOutgoing bounds the requests that wait for one client at once.
@@ -56,13 +57,13 @@ func (o *outgoing) add(requests []call.AskRequest, to chan<- clientAnswer) (ids 
 // answered passes on the answer of the client. One that nobody waits for is
 // ignored.
 func (o *outgoing) answered(m *message) {
-	id, _ := text(m.id)
+	id, _ := jsontext.Text(m.id)
 	w, ok := o.take(id)
 	if !ok {
 		return
 	}
 	r := clientAnswer{key: w.key}
-	if isObject(m.result) {
+	if jsontext.IsObject(m.result) {
 		r.result = bytes.Clone(m.result)
 	} else {
 		r.err = answeredError(m.err)
@@ -86,8 +87,8 @@ const maxAnswerMessage = 1 << 10
 // nor an error is an error too.
 func answeredError(object []byte) *call.RPCError {
 	e := &call.RPCError{Code: codeInternal, Message: "the client's answer is no result"}
-	code, err := strconv.Atoi(string(member(object, "code")))
-	message, ok := text(member(object, "message"))
+	code, err := strconv.Atoi(string(jsontext.Get(object, "code")))
+	message, ok := jsontext.Text(jsontext.Get(object, "message"))
 	if err == nil && ok {
 		e.Code, e.Message = code, string(bytes.ToValidUTF8([]byte(message[:min(len(message), maxAnswerMessage)]), nil))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // itemParams are the params that the calls of items have in common; each is
@@ -17,13 +18,13 @@ type itemParams struct {
 
 // parse reads the params that are the next value, and returns all of them.
 // Their _meta is read into m.
-func (p *itemParams) parse(c *cursor, m *meta) []byte {
-	start := c.pos
-	if !c.enter() {
-		return c.value()
+func (p *itemParams) parse(c *jsontext.Cursor, m *meta) []byte {
+	start := c.Offset()
+	if !c.Enter() {
+		return c.Value()
 	}
 	for {
-		name, ok := c.name()
+		name, ok := c.Name()
 		if !ok {
 			break
 		}
@@ -31,12 +32,12 @@ func (p *itemParams) parse(c *cursor, m *meta) []byte {
 			m.parse(c)
 			continue
 		}
-		if value := c.value(); !isNull(value) {
+		if value := c.Value(); !jsontext.IsNull(value) {
 			p.set(name, value)
 		}
 	}
-	c.leave()
-	return c.data[start:c.pos]
+	c.Leave()
+	return c.From(start)
 }
 
 func (p *itemParams) set(name, value []byte) {
@@ -116,7 +117,7 @@ func (c *request) Answer(response call.Result) {
 	c.silence()
 	c.left = true
 	r := call.Request{Kind: call.Tools}
-	r.Name, _ = text(c.item.name)
+	r.Name, _ = jsontext.Text(c.item.name)
 	r.Caller, _ = c.caller() // which was no error before
 	c.alone.answer(c.failed(&r, response.Err, response.Revision))
 }
@@ -141,7 +142,7 @@ func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	if told := c.server.options.Contradicted; told != nil {
 		contradiction := Contradiction{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
 		if c.handler.nameOf != "uri" {
-			contradiction.Name = string(unquoted(c.named()))
+			contradiction.Name = string(jsontext.Unquote(c.named()))
 		}
 		told(contradiction)
 	}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 import "context"
@@ -23,7 +24,7 @@ func resources() feature {
 
 func readResource(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
-	uri, ok := text(p.uri)
+	uri, ok := jsontext.Text(p.uri)
 	if !ok || uri == "" {
 		return nil, invalidParams("params.uri must be a string that is not empty")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // succeeded encodes the success of a call.
@@ -41,7 +42,7 @@ func (c *request) toolResult(r *call.Result) *result {
 		content = []byte("[]")
 	}
 	b = appendValue(b, "content", fitBlocks(content, c.version()))
-	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || isObject(structured)) {
+	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || jsontext.IsObject(structured)) {
 		b = appendValue(b, "structuredContent", structured)
 	}
 	return &result{members: b, revision: r.Revision}
@@ -112,7 +113,7 @@ func itemFault(r *call.Request, e *call.Error) *fault {
 // inner returns the members of a JSON object, without the braces.
 func inner(object []byte) []byte {
 	object = bytes.TrimSpace(object)
-	if !isObject(object) {
+	if !jsontext.IsObject(object) {
 		return nil
 	}
 	line := appendRaw(nil, object)
@@ -127,7 +128,7 @@ func (c *request) scriptFault(e *call.RPCError) *fault {
 	f := &fault{RPCError: *e}
 	switch {
 	case c.era != modern || !isReserved(e.Code):
-	case e.Code == codeMissingCapability && isObject(member(e.Data, "requiredCapabilities")):
+	case e.Code == codeMissingCapability && jsontext.IsObject(jsontext.Get(e.Data, "requiredCapabilities")):
 		f.refusal = Malformed
 	default:
 		f.Code = codeInternal

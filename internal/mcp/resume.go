@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 import "encoding/json"
@@ -16,24 +17,24 @@ func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	if p.state != nil {
 		var ok bool
 		// No state is empty, and none at all would begin the call anew.
-		if r.State, ok = text(p.state); !ok || r.State == "" {
+		if r.State, ok = jsontext.Text(p.state); !ok || r.State == "" {
 			return nil, invalidParams("params.requestState must be a string that is not empty")
 		}
 	}
 	if p.responses == nil {
 		return &r, nil
 	}
-	object, ok := members(p.responses)
+	object, ok := jsontext.Members(p.responses)
 	if !ok {
 		return nil, invalidParams("params.inputResponses must be an object")
 	}
 	r.Responses = map[string]json.RawMessage{}
 	for {
-		key, value, ok := object.member()
+		key, value, ok := object.Member()
 		if !ok {
 			return &r, nil
 		}
-		if !isObject(value) {
+		if !jsontext.IsObject(value) {
 			return nil, invalidParams("params.inputResponses must hold results, which are objects")
 		}
 		r.Responses[string(key)] = value

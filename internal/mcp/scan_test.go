@@ -9,88 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
-
-func TestMembersAreFoundInAnyJSON(t *testing.T) {
-	for _, test := range []struct{ name, object, member, want string }{
-		{"a string", `{"a":"x"}`, "a", `"x"`},
-		{"a number", `{"a":-1.5e3}`, "a", `-1.5e3`},
-		{"the last of several", `{"b":1,"c":[],"a":true}`, "a", `true`},
-		{"behind white space", " {\n\t\"b\" : 1 , \"a\" :\r\n null } ", "a", `null`},
-		{"brackets inside strings", `{"b":"}]\\","c":"\"{","a":{"d":"]"}}`, "a", `{"d":"]"}`},
-		{"an escaped name", `{"\u0061":1}`, "a", `1`},
-		{"a name with an escaped quote", `{"x\"a":2,"a":1}`, "a", `1`},
-		{"nested objects do not count", `{"b":{"a":2},"a":1}`, "a", `1`},
-		{"absent", `{"b":1}`, "a", ``},
-		{"an empty object", `{}`, "a", ``},
-		{"no object", `["a",1]`, "a", ``},
-		{"nothing", ``, "a", ``},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := string(member([]byte(test.object), test.member)); got != test.want {
-				t.Errorf("member = %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
-// FuzzScan holds the cursor to encoding/json on all text that passes the gate,
-// and to not failing on any other.
-func FuzzScan(f *testing.F) {
-	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,{"b":"\"}"}]}}}`,
-		`{"\u0061":"\ud83d\ude00","b":[[],{}],"c":1e-7}`, `[1,"a",{"b":null}]`, `{"a`, `{"a":"\`, `{:,}`, `{"a":}`, ``,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		got := map[string]string{}
-		c, isObject := members(text)
-		for {
-			name, value, ok := c.member()
-			if !ok {
-				break
-			}
-			got[string(name)] = string(value)
-		}
-		if jsongate.Check(text, jsongate.Limits{}) != nil {
-			return
-		}
-		var want map[string]json.RawMessage
-		if err := json.Unmarshal(text, &want); (err == nil && want != nil) != isObject {
-			t.Fatalf("an object: %v, want the opposite", isObject)
-		}
-		wantText := map[string]string{}
-		for name, value := range want {
-			wantText[name] = string(value)
-		}
-		if diff := cmp.Diff(wantText, got); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
-func TestElementsAreFoundInAnyArray(t *testing.T) {
-	c, ok := elements([]byte(` [ 1 , "a,]" , [2,[3]] , {"b":[4]} ] `))
-	if !ok {
-		t.Fatal("no array")
-	}
-	var got []string
-	for {
-		value, ok := c.element()
-		if !ok {
-			break
-		}
-		got = append(got, string(value))
-	}
-	want := []string{"1", `"a,]"`, "[2,[3]]", `{"b":[4]}`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
 
 func FuzzAppendString(f *testing.F) {
 	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f", "ü\u2028😀", "\xff\xfe", "a\xc3"} {
@@ -153,9 +74,9 @@ func TestLargeMessagesCostNoMoreThanTheirSize(t *testing.T) {
 				if (b == nil) == (f == nil) {
 					t.Errorf("%s, %d times: the messages %v and the fault %v", name, n, b, f)
 				}
-				c, _ := members([]byte(text))
+				c, _ := jsontext.Members([]byte(text))
 				for {
-					if _, _, ok := c.member(); !ok {
+					if _, _, ok := c.Member(); !ok {
 						break
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // subscriptions lets modern clients listen for changes (2026-07-28
@@ -15,7 +16,7 @@ func subscriptions() feature {
 // listen acknowledges the subscription, sends what changes until the client
 // goes or the server drains, and then answers the request.
 func listen(ctx context.Context, c *request) (*result, *fault) {
-	w, f := c.filterOf(member(c.params, "notifications"))
+	w, f := c.filterOf(jsontext.Get(c.params, "notifications"))
 	if f != nil {
 		return nil, f
 	}

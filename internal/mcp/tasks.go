@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // keyTasks names the extension.
@@ -36,7 +37,7 @@ func (c *request) taskOf() (caller identity.Caller, id string, f *fault) {
 	if f = c.mayUseTasks(); f != nil {
 		return caller, "", f
 	}
-	id, ok := text(member(c.params, "taskId"))
+	id, ok := jsontext.Text(jsontext.Get(c.params, "taskId"))
 	if !ok {
 		return caller, "", invalidParams("params.taskId must be a string")
 	}
@@ -73,7 +74,7 @@ func updateTask(ctx context.Context, c *request) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	answers := member(c.params, "inputResponses")
+	answers := jsontext.Get(c.params, "inputResponses")
 	if answers == nil {
 		return nil, invalidParams("params.inputResponses must be an object")
 	}

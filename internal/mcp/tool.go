@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // ToolInfo describes a tool for the wire.
@@ -152,9 +154,9 @@ func oneLine(schema []byte) (line []byte, typ string, err error) {
 		return nil, "", err
 	}
 	line = b.Bytes()
-	if !isObject(line) {
+	if !jsontext.IsObject(line) {
 		return nil, "", errors.New("it must be an object")
 	}
-	typ, _ = text(member(line, "type"))
+	typ, _ = jsontext.Text(jsontext.Get(line, "type"))
 	return line, typ, nil
 }

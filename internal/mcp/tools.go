@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // tools lists the tools and calls them (2026-07-28 server/tools).
@@ -28,7 +29,7 @@ type Finder interface {
 
 func callTool(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
-	name, ok := text(p.name)
+	name, ok := jsontext.Text(p.name)
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
 	}

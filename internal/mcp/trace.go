@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 import "net/http"
@@ -26,10 +27,10 @@ func (c *request) trace() (t call.Trace) {
 	}
 	t = TraceOf(carrier)
 	if len(c.meta.traceparent) <= maxTraceParent {
-		t.Parent, _ = text(c.meta.traceparent)
+		t.Parent, _ = jsontext.Text(c.meta.traceparent)
 	}
 	if t.Parent != "" && len(c.meta.tracestate) <= maxTraceState {
-		t.State, _ = text(c.meta.tracestate)
+		t.State, _ = jsontext.Text(c.meta.tracestate)
 	}
 	return t
 }

@@ -1,6 +1,10 @@
 package mcp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
+)
 
 // The revisions of the protocol.
 const (
@@ -40,7 +44,7 @@ func isLegacy(version string) bool {
 // revisionOf returns the revision that a JSON string names; empty when the
 // value is no string.
 func revisionOf(value []byte) string {
-	name := unquoted(value)
+	name := jsontext.Unquote(value)
 	for _, known := range versions {
 		if string(name) == known {
 			return known

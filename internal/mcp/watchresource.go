@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 import "context"
@@ -41,7 +42,7 @@ func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
 
 // subscribed returns the URI that the params name.
 func (c *request) subscribed() (string, *fault) {
-	uri, ok := text(member(c.params, "uri"))
+	uri, ok := jsontext.Text(jsontext.Get(c.params, "uri"))
 	if !ok || uri == "" {
 		return "", invalidParams("params.uri must be a string that is not empty")
 	}

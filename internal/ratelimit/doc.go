@@ -12,4 +12,8 @@
 // its limit.
 //
 // Which limits are about a call, and what its keys are, is decided elsewhere.
+//
+// The algorithm (GCRA) is written by hand: x/time/rate has one bucket an object. It
+// cannot charge several limits or none, count concurrent calls, or drop idle keys
+// safely.
 package ratelimit

@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // HideJSON is [Text.Hide] for a JSON value: texts, names and numbers are looked
@@ -21,13 +23,8 @@ func (t Text) HideJSON(raw json.RawMessage, others ...Net) json.RawMessage {
 	if decoder.Decode(&value) != nil {
 		return nil
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(t.hidden(value, others)) != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	hidden, _ := jsontext.Marshal(t.hidden(value, others)) // decoded JSON always encodes
+	return hidden
 }
 
 func (t Text) hidden(value any, others []Net) any {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // shortest is the length in bytes of the shortest value that is looked for in
@@ -91,14 +93,9 @@ func (t *Text) add(value any) {
 	}
 	t.values = append(t.values, text)
 	// Scripts write values into texts as JSON too.
-	var quoted bytes.Buffer
-	encoder := json.NewEncoder(&quoted)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(text) == nil {
-		inner := strings.TrimSuffix(quoted.String(), "\n")
-		inner = inner[1 : len(inner)-1] // without the quotes
-		t.values = append(t.values, inner, Stringified(inner))
-	}
+	quoted, _ := jsontext.Marshal(text) // a string always encodes
+	inner := string(quoted[1 : len(quoted)-1])
+	t.values = append(t.values, inner, Stringified(inner))
 }
 
 // separators are what Go escapes in JSON and JavaScript does not (ECMA-262 section 25.5.2.3).

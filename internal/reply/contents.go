@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,14 +29,14 @@ func Contents(uri, mimeType string, r *scripting.Result) (json.RawMessage, error
 	case scripting.Nothing:
 		return nil, errNoContents
 	case scripting.Text:
-		return text(uri, orElse(mimeType, plainType), r.JSON), nil
+		return text(uri, cmp.Or(mimeType, plainType), r.JSON), nil
 	case scripting.Content:
 		return ofBlocks(uri, mimeType, r.Content)
 	default:
 		if blocks := PlainBlocks(r.JSON); blocks != nil && !isJSONType(mimeType) {
 			return ofBlocks(uri, mimeType, blocks)
 		}
-		return text(uri, orElse(mimeType, jsonType), quote(string(r.JSON))), nil
+		return text(uri, cmp.Or(mimeType, jsonType), quote(string(r.JSON))), nil
 	}
 }
 
@@ -94,7 +95,7 @@ func (b *block) appendEntry(dst []byte, uri, mimeType string) ([]byte, error) {
 	dst = append(dst, '{')
 	switch b.Type {
 	case "text":
-		dst = appendText(appendText(dst, "uri", uri), "mimeType", orElse(mimeType, plainType))
+		dst = appendText(appendText(dst, "uri", uri), "mimeType", cmp.Or(mimeType, plainType))
 		dst = appendText(dst, "text", *b.Text)
 	case "image", "audio":
 		dst = appendText(appendText(dst, "uri", uri), "mimeType", b.MIMEType)
@@ -110,11 +111,4 @@ func (b *block) appendEntry(dst []byte, uri, mimeType string) ([]byte, error) {
 		return nil, errors.New("a resource cannot hold a link; return its content")
 	}
 	return append(dst, '}'), nil
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

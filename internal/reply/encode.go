@@ -1,10 +1,10 @@
 package reply
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"strconv"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // appendMember appends a name and a JSON value, behind a comma unless the
@@ -43,10 +43,6 @@ func appendBytes(dst []byte, name string, content []byte) []byte {
 // quote returns text as a JSON string, in which < and & stand as they are, so
 // that pages of HTML do not grow. A string always encodes.
 func quote(s string) []byte {
-	var quoted bytes.Buffer
-	quoted.Grow(len(s) + len(s)/8 + 3)
-	e := json.NewEncoder(&quoted)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s)
-	return bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))
+	quoted, _ := jsontext.Marshal(s)
+	return quoted
 }

@@ -8,4 +8,7 @@
 //
 // It never looks into a result, and does not decide what may be kept, or for
 // whom: keys do.
+//
+// It is written by hand: singleflight with an LRU has no bound in bytes or for each
+// thing, and one failure fails every waiter.
 package resultcache

@@ -3,12 +3,13 @@ package schema
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
 	"slices"
 	"strconv"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // usualDepth is how deep most values go.
@@ -187,11 +188,9 @@ func appendJSON(b []byte, value any) ([]byte, error) {
 			return b, fmt.Errorf("write a number as JSON: it is not finite")
 		}
 	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
+	text, err := jsontext.Marshal(value)
+	if err != nil {
 		return b, fmt.Errorf("write a value as JSON: %w", err)
 	}
-	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), nil
+	return append(b, text...), nil
 }

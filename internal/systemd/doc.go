@@ -8,4 +8,7 @@
 //
 // The package starts no service, reads no environment, and takes no sockets from
 // the manager.
+//
+// It is written by hand: the usual library reads the environment of the process, sets no
+// deadline for a write, and has no loop for the watchdog.
 package systemd

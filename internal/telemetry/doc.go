@@ -13,8 +13,12 @@
 // span. Of a call nothing is told but what the operator's files name and which of
 // the known outcomes it had: no arguments, no results, no messages, no claims.
 //
-// No call waits for telemetry. Spans go through a bounded queue, and those that
-// find it full are counted and lost. The package keeps no state outside of its
-// values, reads the environment through [Options].LookupEnv alone, and hands the
-// SDK no say in either.
+// No call waits for telemetry. Spans go through a bounded queue, the batch processor of
+// OpenTelemetry, and those that find it full are counted and lost. The package keeps no
+// state outside of its values, and reads the environment through [Options].LookupEnv
+// alone.
+//
+// Two parts are done by hand. The client of OTLP is ours, since that of OpenTelemetry
+// links gRPC. So are the readers of OTEL_*: those of the SDK read the environment of the
+// process, and drop what they do not understand.
 package telemetry

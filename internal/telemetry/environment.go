@@ -111,14 +111,6 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// token reports whether a text is a token of RFC 9110 section 5.6.2, such as the
-// name of a header.
-func token(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	})
-}
-
 // alternatives joins words: "a, b or c".
 func alternatives(words []string) string {
 	last := len(words) - 1

@@ -138,7 +138,7 @@ func (q *queued) Collect(to chan<- prometheus.Metric) {
 	for outcome, n := range map[string]uint64{"sent": q.queue.exported.Load(), "refused": q.queue.refused.Load(), "dropped": q.queue.dropped.Load()} {
 		to <- prometheus.MustNewConstMetric(q.spans, prometheus.CounterValue, float64(n), outcome)
 	}
-	to <- prometheus.MustNewConstMetric(q.waiting, prometheus.GaugeValue, float64(len(q.queue.spans)))
+	to <- prometheus.MustNewConstMetric(q.waiting, prometheus.GaugeValue, float64(q.queue.waiting.Load()))
 }
 
 // newBuildInfo returns the metric that tells which program this is.

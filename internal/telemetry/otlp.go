@@ -17,33 +17,35 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	coltracepb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
-// otlp sends spans to a collector by OTLP/HTTP with protobuf (OpenTelemetry
-// Protocol, OTLP/HTTP).
+// otlp is the [otlptrace.Client] for OTLP over HTTP with protobuf. The client of
+// OpenTelemetry, otlptracehttp, links gRPC.
 type otlp struct {
 	// fixed at creation
 	client   *http.Client
 	url      string
 	header   http.Header
-	zipped   bool
-	timeout  time.Duration // that of one attempt
-	resource []attribute.KeyValue
+	gzip     bool
+	timeout  time.Duration // of one attempt
+	resource *resourcepb.Resource
 }
 
-// The pause before the first repetition and the longest one, as the protocol
-// leaves them to us; and the most of an answer that is read.
+// The first and the longest wait before a retry, which the protocol leaves to
+// clients; and how much of a response is read.
 const (
-	firstPause  = time.Second
-	longPause   = 10 * time.Second
-	answerBytes = 64 << 10
+	minBackoff    = time.Second
+	maxBackoff    = 10 * time.Second
+	responseBytes = 64 << 10
 )
 
-// otlp returns the exporter that the variables describe.
-func (e environment) otlp(a *all, resource []attribute.KeyValue) exporter {
+// otlp returns the client that the variables describe; nil if one of them is wrong.
+func (e environment) otlp(a *all, resource []attribute.KeyValue) *otlp {
 	must2(a, func() (string, error) { return e.choice(forTraces("PROTOCOL"), "http/protobuf") })
 	compression := must2(a, func() (string, error) { return e.choice(forTraces("COMPRESSION"), "none", "gzip") })
 	timeout := must2(a, func() (time.Duration, error) { return e.milliseconds(10*time.Second, forTraces("TIMEOUT")...) })
@@ -62,7 +64,16 @@ func (e environment) otlp(a *all, resource []attribute.KeyValue) exporter {
 	if compression == "gzip" {
 		header.Set("Content-Encoding", "gzip")
 	}
-	return &otlp{client: client, url: endpoint.String(), header: header, zipped: compression == "gzip", timeout: timeout, resource: resource}
+	return &otlp{client: client, url: endpoint.String(), header: header, gzip: compression == "gzip", timeout: timeout, resource: encodeResource(resource)}
+}
+
+func encodeResource(attributes []attribute.KeyValue) *resourcepb.Resource {
+	r := &resourcepb.Resource{}
+	for _, a := range attributes {
+		value := &commonpb.AnyValue_StringValue{StringValue: valid(a.Value.AsString())}
+		r.Attributes = append(r.Attributes, &commonpb.KeyValue{Key: string(a.Key), Value: &commonpb.AnyValue{Value: value}})
+	}
+	return r
 }
 
 // tls returns the certificates of the connection.
@@ -94,94 +105,152 @@ func (e environment) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// export sends spans, again and again until ctx is done where the protocol allows
-// that (OTLP/HTTP Response). It returns how many of them the collector refused.
-func (o *otlp) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (refused int, err error) {
-	body, err := o.body(spans)
+// Start does nothing: the first request connects.
+func (o *otlp) Start(context.Context) error { return nil }
+
+// Stop closes the connections.
+func (o *otlp) Stop(context.Context) error {
+	o.client.CloseIdleConnections()
+	return nil
+}
+
+// UploadTraces sends spans to the collector. Until ctx is done, it retries failures
+// that the protocol allows to retry (OTLP/HTTP Response). The error is a [partial]
+// if the collector rejected some of the spans.
+func (o *otlp) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	body, err := o.encode(spans)
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("encode spans: %w", err)
 	}
-	for pause := firstPause; ; pause = min(pause*2, longPause) {
-		var again retry
-		if refused, err = o.attempt(ctx, body); !errors.As(err, &again) {
-			return refused, err
+	for backoff := minBackoff; ; backoff = min(backoff*2, maxBackoff) {
+		err := o.attempt(ctx, body)
+		again, ok := errors.AsType[retryable](err)
+		if !ok {
+			return err
 		}
-		if waitErr := wait(ctx, max(again.after, pause/2+rand.N(pause))); waitErr != nil {
-			return 0, err
+		timer := time.NewTimer(max(again.after, backoff/2+rand.N(backoff)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
 		}
 	}
 }
 
-func (o *otlp) close() { o.client.CloseIdleConnections() }
-
-// body returns the request for spans.
-func (o *otlp) body(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
-	body, err := proto.Marshal(request(o.resource, spans))
-	if err != nil {
-		return nil, fmt.Errorf("encode spans: %w", err)
+// encode returns the body of the request. TracesData has the wire format of an
+// ExportTraceServiceRequest, whose package links gRPC.
+func (o *otlp) encode(spans []*tracepb.ResourceSpans) ([]byte, error) {
+	for _, r := range spans {
+		r.Resource = o.resource // without what the SDK adds from the environment of the process
+		for _, scope := range r.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				makeValid(s)
+			}
+		}
 	}
-	if !o.zipped {
-		return body, nil
+	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	if err != nil || !o.gzip {
+		return body, err
 	}
-	var zipped bytes.Buffer
-	writer := gzip.NewWriter(&zipped)
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
 	if _, err := writer.Write(body); err != nil {
-		return nil, fmt.Errorf("compress spans: %w", err)
+		return nil, err
 	}
 	if err := writer.Close(); err != nil {
-		return nil, fmt.Errorf("compress spans: %w", err)
+		return nil, err
 	}
-	return zipped.Bytes(), nil
+	return compressed.Bytes(), nil
 }
 
-// retry is a failure after which the same request may be sent again.
-type retry struct {
-	err   error
-	after time.Duration // what the collector asked for; 0 when nothing
+// makeValid replaces what is not UTF-8: protobuf refuses a whole request for it.
+func makeValid(s *tracepb.Span) {
+	s.Name = valid(s.GetName())
+	for _, a := range s.GetAttributes() {
+		if text, ok := a.GetValue().GetValue().(*commonpb.AnyValue_StringValue); ok {
+			text.StringValue = valid(text.StringValue)
+		}
+	}
 }
 
-func (r retry) Error() string { return r.err.Error() }
-func (r retry) Unwrap() error { return r.err }
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func (o *otlp) attempt(ctx context.Context, body []byte) (refused int, err error) {
+// retryable is a failure after which the same request may be sent again.
+type retryable struct {
+	error
+	after time.Duration // from Retry-After; 0 without one
+}
+
+func (r retryable) Unwrap() error { return r.error }
+
+// partial says how many spans the collector rejected of a request that it accepted.
+type partial struct{ rejected int64 }
+
+func (p partial) Error() string { return fmt.Sprintf("the collector rejected %d spans", p.rejected) }
+
+func (o *otlp) attempt(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("ask the collector: %w", bare(err))
+		return fmt.Errorf("call the collector: %w", withoutURL(err))
 	}
 	request.Header = o.header
-	answer, err := o.client.Do(request)
+	response, err := o.client.Do(request)
 	if err != nil {
-		return 0, retry{err: fmt.Errorf("ask the collector: %w", bare(err))}
+		return retryable{error: fmt.Errorf("call the collector: %w", withoutURL(err))}
 	}
-	defer func() { _ = answer.Body.Close() }() // nothing is written to it
-	text, err := io.ReadAll(io.LimitReader(answer.Body, answerBytes))
+	defer func() { _ = response.Body.Close() }() // nothing is written to it
+	text, err := io.ReadAll(io.LimitReader(response.Body, responseBytes))
 	if err != nil {
-		return 0, retry{err: fmt.Errorf("read the answer of the collector: %w", bare(err))}
+		return retryable{error: fmt.Errorf("read the response of the collector: %w", withoutURL(err))}
 	}
-	return verdict(answer, text)
-}
-
-// verdict tells what an answer means.
-func verdict(answer *http.Response, text []byte) (refused int, err error) {
-	switch answer.StatusCode {
+	switch response.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
-		var said coltracepb.ExportTraceServiceResponse
-		if proto.Unmarshal(text, &said) != nil {
-			return 0, nil // it took them all; what else it says is of no use
+		if n := rejectedSpans(text); n > 0 {
+			return partial{rejected: n}
 		}
-		return int(said.GetPartialSuccess().GetRejectedSpans()), nil
+		return nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return 0, retry{err: fmt.Errorf("the collector answered with status %d", answer.StatusCode), after: after(answer.Header.Get("Retry-After"))}
+		return retryable{fmt.Errorf("the collector responded with status %d", response.StatusCode), retryAfter(response.Header.Get("Retry-After"))}
 	default:
-		return 0, fmt.Errorf("the collector answered with status %d", answer.StatusCode)
+		return fmt.Errorf("the collector responded with status %d", response.StatusCode)
 	}
 }
 
-// after returns the seconds of a Retry-After header. Dates are not looked at: the
-// pause of our own is as good.
-func after(header string) time.Duration {
+// rejectedSpans returns ExportTraceServiceResponse.partial_success.rejected_spans; 0
+// if there is none, or if the text is something else.
+func rejectedSpans(text []byte) int64 {
+	success, _ := protowire.ConsumeBytes(field(text, protowire.BytesType))
+	n, size := protowire.ConsumeVarint(field(success, protowire.VarintType))
+	if size < 0 {
+		return 0
+	}
+	return int64(n)
+}
+
+// field returns a message from the value of its field 1 on; nil without one of that type.
+func field(message []byte, of protowire.Type) []byte {
+	for len(message) > 0 {
+		number, kind, size := protowire.ConsumeTag(message)
+		if size < 0 {
+			return nil
+		}
+		if message = message[size:]; number == 1 && kind == of {
+			return message
+		}
+		if size = protowire.ConsumeFieldValue(number, kind, message); size < 0 {
+			return nil
+		}
+		message = message[size:]
+	}
+	return nil
+}
+
+// retryAfter returns the seconds of a Retry-After header. A date counts as none: the
+// backoff is as good.
+func retryAfter(header string) time.Duration {
 	seconds, err := strconv.ParseUint(strings.TrimSpace(header), 10, 16)
 	if err != nil {
 		return 0
@@ -189,22 +258,10 @@ func after(header string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// bare returns an error without the URL of the request, which may hold a secret.
-func bare(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+// withoutURL returns an error without the URL of the request, which may hold a secret.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err
-}
-
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
 // answers is a collector that answers with one status after the other, the last
@@ -37,8 +36,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 func export(ctx context.Context, a *answers) error {
 	a.began = time.Now()
 	o := &otlp{client: &http.Client{Transport: a}, url: "http://collector.invalid/", header: http.Header{}, timeout: 10 * time.Second}
-	_, err := o.export(ctx, []sdktrace.ReadOnlySpan{tracetest.SpanStub{Name: "x"}.Snapshot()})
-	return err
+	return o.UploadTraces(ctx, []*tracepb.ResourceSpans{{}})
 }
 
 func TestARequestIsRepeatedWhereTheProtocolAllowsIt(t *testing.T) {

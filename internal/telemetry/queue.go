@@ -2,161 +2,126 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// exporter sends spans somewhere, one batch at a time, each of at least one span.
-type exporter interface {
-	// export returns soon after ctx is done. refused says how many spans arrived
-	// and were not taken; an error is for all of them.
-	export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (refused int, err error)
-	close()
-}
-
-// queue keeps spans that have ended until they are sent. It is the batch span
-// processor of the SDK over again, since that one reads the environment, tells its
-// errors to a global handler and nobody what it dropped.
+// queue is the batch span processor of the SDK, which passes spans to the exporter
+// through the queue. The queue counts what becomes of them, logs errors, and ends an
+// export once [queue.close] may wait no longer.
 type queue struct {
+	sdktrace.SpanProcessor
+
 	// fixed at creation
-	settings queueSettings
-	exporter exporter
+	exporter sdktrace.SpanExporter
+	size     int64
 	logger   *slog.Logger
-	spans    chan sdktrace.ReadOnlySpan
-	stop     chan struct{} // closed by the first close
-	done     chan struct{} // closed when the last span is sent or lost
-	cancel   context.CancelFunc
-	stopping sync.Once
+	ctx      context.Context // of all exports: done when close may wait no longer
+	giveUp   context.CancelFunc
+	done     chan struct{} // closed after the last export
 
 	closed                     atomic.Bool
+	waiting                    atomic.Int64
 	exported, dropped, refused atomic.Uint64
+
+	failing bool // the last export failed; of the goroutine of the processor
 }
 
-func newQueue(s queueSettings, e exporter, logger *slog.Logger) *queue {
-	ctx, cancel := context.WithCancel(context.Background())
-	q := &queue{
-		settings: s, exporter: e, logger: logger, cancel: cancel,
-		spans: make(chan sdktrace.ReadOnlySpan, s.size), stop: make(chan struct{}), done: make(chan struct{}),
-	}
-	go q.run(ctx)
+// newQueue returns a queue for an exporter. All options of the processor are given,
+// as it takes others from the environment of the process.
+func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *queue {
+	ctx, giveUp := context.WithCancel(context.Background())
+	q := &queue{exporter: e, size: int64(s.size), logger: logger, ctx: ctx, giveUp: giveUp, done: make(chan struct{})}
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(batches{q}, sdktrace.WithMaxQueueSize(s.size), sdktrace.WithMaxExportBatchSize(s.batch),
+		sdktrace.WithBatchTimeout(s.delay), sdktrace.WithExportTimeout(s.patience))
 	return q
 }
 
-// OnStart does nothing; it is there for the SDK.
-func (q *queue) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-// OnEnd takes a span, or drops it where there is no room. It never waits.
+// OnEnd takes a span, or drops it if the queue is full. It never waits. The processor
+// would drop spans, too, and tell a global meter of it.
 func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
 	}
-	if !q.closed.Load() {
-		select {
-		case q.spans <- s:
-			return
-		default:
-		}
+	if q.closed.Load() {
+		q.dropped.Add(1)
+		return
 	}
-	q.dropped.Add(1)
+	if q.waiting.Add(1) > q.size {
+		q.waiting.Add(-1)
+		q.dropped.Add(1)
+		return
+	}
+	q.SpanProcessor.OnEnd(s)
 }
 
-// Shutdown and ForceFlush do nothing: [Telemetry.Close] closes the queue.
-func (q *queue) Shutdown(context.Context) error   { return nil }
-func (q *queue) ForceFlush(context.Context) error { return nil }
+// batches is the exporter that the processor sees.
+type batches struct{ *queue }
 
-// run sends batches that are full, or that have waited long enough, until it is
-// told to stop; then it sends what is left.
-func (q *queue) run(ctx context.Context) {
-	defer close(q.done)
-	defer q.exporter.close()
-	var told failing
-	batch := make([]sdktrace.ReadOnlySpan, 0, q.settings.batch)
-	tick := time.NewTicker(q.settings.delay)
-	defer tick.Stop()
-	for stopped := false; !stopped; {
-		select {
-		case s := <-q.spans:
-			if batch = append(batch, s); len(batch) < q.settings.batch {
-				continue
-			}
-		case <-tick.C:
-		case <-q.stop:
-			stopped = true
-			continue // what there is goes with what is left
-		}
-		batch = q.send(ctx, batch, &told)
+// ExportSpans exports a batch. It returns no error: the SDK would print it.
+func (b batches) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	q, n := b.queue, uint64(len(spans))
+	q.waiting.Add(-int64(n))
+	err := q.export(ctx, spans)
+	if some, ok := errors.AsType[partial](err); ok {
+		rejected := min(uint64(some.rejected), n)
+		q.refused.Add(rejected)
+		n, err = n-rejected, nil
 	}
-	for len(q.spans) > 0 {
-		if batch = append(batch, <-q.spans); len(batch) == q.settings.batch {
-			batch = q.send(ctx, batch, &told)
-		}
-	}
-	q.send(ctx, batch, &told)
-}
-
-// send sends a batch and returns it empty.
-func (q *queue) send(ctx context.Context, batch []sdktrace.ReadOnlySpan, told *failing) []sdktrace.ReadOnlySpan {
-	if len(batch) == 0 {
-		return batch
-	}
-	within, cancel := context.WithTimeout(ctx, q.settings.patience)
-	defer cancel()
-	refused, err := q.export(within, batch)
-	refused = max(0, min(refused, len(batch)))
 	if err != nil {
-		q.dropped.Add(uint64(len(batch)))
+		q.dropped.Add(n)
 	} else {
-		q.refused.Add(uint64(refused))
-		q.exported.Add(uint64(len(batch) - refused))
+		q.exported.Add(n)
 	}
-	told.note(ctx, q.logger, err)
-	clear(batch)
-	return batch[:0]
+	q.log(ctx, err)
+	return nil
 }
 
-// export is that of the exporter, whose panic loses the batch alone.
-func (q *queue) export(ctx context.Context, batch []sdktrace.ReadOnlySpan) (refused int, err error) {
+// export calls the exporter, until ctx is done or q gives up. A panic loses one batch.
+func (q *queue) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.ctx, cancel)()
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	return q.exporter.export(ctx, batch)
+	return q.exporter.ExportSpans(ctx, spans)
 }
 
-// failing tells the log when sending begins to fail and when it works again.
-type failing struct{ now bool }
-
-func (f *failing) note(ctx context.Context, logger *slog.Logger, err error) {
+// log says when exports begin to fail and when they work again.
+func (q *queue) log(ctx context.Context, err error) {
 	switch {
-	case err != nil && !f.now:
-		logger.WarnContext(ctx, "traces are lost until their collector takes them", "error", err)
-	case err == nil && f.now:
-		logger.InfoContext(ctx, "the collector takes traces again")
+	case err != nil && !q.failing:
+		q.logger.WarnContext(ctx, "traces are lost until their collector takes them", "error", err)
+	case err == nil && q.failing:
+		q.logger.InfoContext(ctx, "the collector takes traces again")
 	}
-	f.now = err != nil
+	q.failing = err != nil
 }
 
-// close sends what there is until ctx is done, and waits for the end of that.
+// Shutdown closes the exporter, after the last export.
+func (b batches) Shutdown(ctx context.Context) error {
+	defer close(b.done)
+	return b.exporter.Shutdown(ctx)
+}
+
+// close exports the spans that wait until ctx is done, and returns after the last
+// export. A second close does nothing.
 func (q *queue) close(ctx context.Context) error {
 	q.closed.Store(true)
-	q.stopping.Do(func() { close(q.stop) })
-	defer q.cancel()
-	select {
-	case <-q.done:
-		return nil
-	case <-ctx.Done():
-	}
+	err := q.SpanProcessor.Shutdown(ctx)
 	lost := q.dropped.Load()
-	q.cancel()
+	q.giveUp()
 	<-q.done
-	if q.dropped.Load() == lost {
+	q.dropped.Add(uint64(q.waiting.Swap(0))) // spans that ended meanwhile
+	if err == nil || q.dropped.Load() == lost {
 		return nil
 	}
-	return fmt.Errorf("send the last traces: %w", ctx.Err())
+	return fmt.Errorf("send the last traces: %w", err)
 }

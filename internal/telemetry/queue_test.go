@@ -21,21 +21,21 @@ type sink struct {
 	batches []int
 }
 
-func (s *sink) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (int, error) {
+func (s *sink) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if s.hold != nil {
 		select {
 		case <-s.hold:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return ctx.Err()
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batches = append(s.batches, len(spans))
-	return 0, s.err
+	return s.err
 }
 
-func (s *sink) close() {}
+func (s *sink) Shutdown(context.Context) error { return nil }
 
 func (s *sink) total() (n int) {
 	s.mu.Lock()
@@ -47,7 +47,7 @@ func (s *sink) total() (n int) {
 }
 
 // traced returns a tracer whose spans go to an exporter, and its queue.
-func traced(e exporter, size, batch int) (*Tracer, *queue) {
+func traced(e sdktrace.SpanExporter, size, batch int) (*Tracer, *queue) {
 	s := settings{exporter: e, sampler: sdktrace.AlwaysSample(), queue: queueSettings{size: size, batch: batch, delay: time.Second, patience: 10 * time.Second}}
 	q := newQueue(s.queue, e, slog.New(slog.DiscardHandler))
 	return newTracer(s, q, ""), q

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,12 +10,18 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // settings are what the variables OTEL_* say of traces.
 type settings struct {
-	exporter  exporter // nil when nothing is traced
+	exporter  sdktrace.SpanExporter // nil when nothing is traced
+	resource  *resource.Resource
 	queue     queueSettings
 	sampler   sdktrace.Sampler
 	propagate bool // to what scripts call
@@ -47,11 +54,14 @@ func readSettings(e environment, o Options) (settings, error) {
 	attributes := e.resource(&a, o)
 	disabled := must2(&a, func() (bool, error) { return e.flag("OTEL_SDK_DISABLED") })
 	exporting := must2(&a, e.exporting)
+	s.resource = resource.NewSchemaless(attributes...)
 	switch {
 	case exporting == "otlp":
-		s.exporter = e.otlp(&a, attributes)
+		if client := e.otlp(&a, attributes); client != nil {
+			s.exporter = must2(&a, func() (*otlptrace.Exporter, error) { return otlptrace.New(context.Background(), client) })
+		}
 	case exporting == "console":
-		s.exporter = &console{out: o.Console, resource: attributes}
+		s.exporter = must2(&a, func() (*stdouttrace.Exporter, error) { return stdouttrace.New(stdouttrace.WithWriter(o.Console)) })
 	}
 	if disabled {
 		s.exporter = nil
@@ -195,7 +205,7 @@ func (e environment) endpoint() (*url.URL, error) {
 
 // headers returns what every request carries.
 func (e environment) headers() (http.Header, error) {
-	pairs, err := e.pairs(token, forTraces("HEADERS")...)
+	pairs, err := e.pairs(httpheader.IsToken, forTraces("HEADERS")...)
 	header := make(http.Header, len(pairs))
 	for _, p := range pairs {
 		header.Set(p.key, p.value)

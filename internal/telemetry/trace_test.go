@@ -182,15 +182,15 @@ func TestTheConsoleGetsOneLineForEachSpan(t *testing.T) {
 	var lines []string
 	for text := range strings.Lines(out.String()) {
 		var l struct {
-			Name, Parent string
-			Resource     map[string]string
+			Name     string
+			Resource []struct{ Key string }
 		}
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		lines = append(lines, l.Name+" of "+l.Resource["service.name"])
+		lines = append(lines, fmt.Sprint(l.Name, l.Resource))
 	}
-	if diff := cmp.Diff([]string{"policy of crm", "prompts/get incident of crm"}, lines); diff != "" {
+	if diff := cmp.Diff([]string{"policy[{service.name}]", "prompts/get incident[{service.name}]"}, lines); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -25,9 +24,10 @@ const (
 
 func newTracer(s settings, q *queue, version string) *Tracer {
 	limits := sdktrace.SpanLimits{AttributeValueLengthLimit: valueLength, AttributeCountLimit: attributes, LinkCountLimit: links}
-	// Whatever is left out here, the SDK takes from the environment of the process.
+	// The SDK takes options that are missing here from the environment of the process,
+	// and adds OTEL_RESOURCE_ATTRIBUTES of the process to the resource in any case.
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(s.sampler), sdktrace.WithRawSpanLimits(limits),
-		sdktrace.WithResource(resource.Empty()), sdktrace.WithSpanProcessor(q))
+		sdktrace.WithResource(s.resource), sdktrace.WithSpanProcessor(q))
 	return &Tracer{
 		tracer:    provider.Tracer("github.com/mcpd/mcpd", trace.WithInstrumentationVersion(version)),
 		propagate: s.propagate,

@@ -1,6 +1,9 @@
 // Package toml reads TOML from strangers as what JSON can hold, and writes it.
 // It is the one door to the TOML library, in front of which a gate bounds what
 // that recurses on and walks again for every key.
+//
+// Tables are printed by hand: the encoder of the library copies the names of all tables
+// around each value, which is quadratic, and drops null without an error.
 package toml
 
 import (

@@ -93,7 +93,7 @@ func (e *events) seenOf(event *event) ([]byte, error) {
 		return event.data, nil
 	}
 	if e.on.of == nil {
-		e.wire.pace.keep(e.wire.dead)
+		e.wire.keepPace()
 	}
 	return nil, nil
 }

@@ -93,7 +93,7 @@ func (p *program) tell() {
 
 // noise tells the log of a line of the program.
 func (p *program) noise(what string, line []byte) {
-	p.wire.pace.keep(p.wire.dead)
+	p.wire.keepPace()
 	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), logged("line", string(line)))
 }
 

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mcpd/mcpd/internal/jsongate"
 )
@@ -24,7 +27,7 @@ type wire struct {
 	// method, and of a resource its URI.
 	changed func(method, uri string)
 	health  breaker
-	pace    pace
+	pace    *rate.Limiter
 	ready   atomic.Bool // the handshake is over
 	// owed holds a token for each request of the server that has no answer yet, and that no
 	// client is asked for.
@@ -50,10 +53,20 @@ type wire struct {
 func newWire(limits jsongate.Limits, may Asks, changed func(method, uri string)) *wire {
 	over, end := context.WithCancel(context.Background())
 	return &wire{
-		limits: limits, may: may, changed: changed, owed: make(chan struct{}, maxOwed), over: over, end: end, dead: over.Done(),
+		limits: limits, may: may, changed: changed, pace: rate.NewLimiter(rate.Every(paceEach), paceBurst), owed: make(chan struct{}, maxOwed), over: over, end: end, dead: over.Done(),
 		calls: map[string]*Call{}, sent: map[string]*Call{}, asked: map[any]*demand{},
 	}
 }
+
+// The bounds of messages of a server that answer no call: how many at once, and how
+// often. More are read later, which holds up that server alone.
+const (
+	paceBurst = 1000
+	paceEach  = time.Millisecond
+)
+
+// keepPace waits until one more such message may be read, or the connection is over.
+func (w *wire) keepPace() { _ = w.pace.Wait(w.over) }
 
 // message is what both sides send.
 type message struct {
@@ -156,16 +169,16 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 	}
 	switch {
 	case m.method == "" && m.id != nil && m.fault == nil && on.listens:
-		w.pace.keep(w.dead)
+		w.keepPace()
 		return nil, nil // which says that the stream ends
 	case m.method == "" && m.id != nil:
 		on.took(idOf(m.id))
 		return w.response(m, text), nil
 	case m.method != "" && m.id != nil:
-		w.pace.keep(w.dead)
+		w.keepPace()
 		return w.request(m, on)
 	case m.method != "":
-		w.pace.keep(w.dead)
+		w.keepPace()
 		return w.notification(m, text, on.of), nil
 	}
 	return nil, errNoMessage
@@ -187,7 +200,7 @@ func (w *wire) response(m message, text []byte) []byte {
 	delete(w.sent, string(m.id))
 	w.mu.Unlock()
 	if c == nil {
-		w.pace.keep(w.dead)
+		w.keepPace()
 		return text // of its handshake, or to nothing: then it drops it
 	}
 	c.take(m)

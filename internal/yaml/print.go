@@ -1,12 +1,13 @@
 package yaml
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // safe are words that nobody who reads YAML takes for anything but text.
@@ -16,7 +17,7 @@ var safe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+
 // characters (YAML 1.2.2, 7.4.2), which are as many bytes or more.
 const maxImplicitKey = 1024
 
-// Append appends a value as a document in block style: nil, bool, [json.Number],
+// Append appends a value as a document in block style: nil, bool, [encoding/json.Number],
 // string, []any and *[Map]. It ends soon behind [MaxPrinted], wherever that is.
 func Append(out []byte, v any) []byte {
 	out = appendValue(out, v, 0, false)
@@ -178,13 +179,8 @@ func blocky(text string) bool {
 func printable(c rune) bool { return unicode.IsPrint(c) }
 
 func appendQuoted(out []byte, text string) []byte {
-	var quoted strings.Builder
-	encoder := json.NewEncoder(&quoted)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(text) != nil {
-		return append(out, `""`...) // no string is refused
-	}
-	for _, c := range strings.TrimSuffix(quoted.String(), "\n") {
+	quoted, _ := jsontext.Marshal(text) // a string always encodes
+	for _, c := range string(quoted) {
 		switch {
 		case printable(c):
 			out = append(out, string(c)...)

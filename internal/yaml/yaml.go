@@ -3,6 +3,9 @@
 // words mean is decided here, by the core schema of YAML 1.2. It bounds what a
 // text can become: aliases are written out, within a budget. And it writes YAML
 // which every version reads as what it was, with comments for people.
+//
+// Documents are printed by hand: the encoder of the library needs a tree of nodes, which
+// takes several times the memory of the value, and cannot be ended early.
 package yaml
 
 import (

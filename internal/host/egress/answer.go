@@ -1,14 +1,13 @@
 package egress
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -40,13 +39,11 @@ func encodeAnswer(resp *http.Response, body []byte, from *address, redact func([
 	} else {
 		a.Body64 = body
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(a); err != nil {
+	out, err := jsontext.Marshal(a)
+	if err != nil {
 		return nil, fault(scripting.Unavailable, "the answer could not be encoded")
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return out, nil
 }
 
 // redirected returns the request that a response asks for instead (RFC 9110

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -207,7 +208,7 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 		if err != nil {
 			return unread(h.Name, err)
 		}
-		if !isHeaderValue(value) || !isToken(h.Name) {
+		if !isHeaderValue(value) || !httpheader.IsToken(h.Name) {
 			return unsendable(h.Name)
 		}
 		to.Set(h.Name, value)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/httpheader"
 )
 
 // FuzzAddress: a URL that is accepted means one thing. It reads the same when
@@ -58,11 +59,11 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		for _, h := range r.headers {
-			if !isToken(h.name) || strings.ContainsAny(h.value, "\r\n\x00") || refusedHeader(foldHeader(h.name)) {
+			if !httpheader.IsToken(h.name) || strings.ContainsAny(h.value, "\r\n\x00") || refusedHeader(foldHeader(h.name)) {
 				t.Errorf("the header %q: %q was let through", h.name, h.value)
 			}
 		}
-		if r.timeout < 0 || !isToken(r.method) || r.to == nil {
+		if r.timeout < 0 || !httpheader.IsToken(r.method) || r.to == nil {
 			t.Errorf("the request %+v was let through", r)
 		}
 	})

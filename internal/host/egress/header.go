@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -46,7 +47,7 @@ func parseHeaders(in map[string]string) ([]header, error) {
 		if size += len(name) + len(value); size > maxHeaderBytes {
 			return nil, invalid("the headers are longer than %d bytes", maxHeaderBytes)
 		}
-		if !isToken(name) || len(name) > maxHeaderName {
+		if !httpheader.IsToken(name) || len(name) > maxHeaderName {
 			return nil, invalid("the name of a header is malformed")
 		}
 		folded := foldHeader(name)
@@ -79,21 +80,6 @@ func checkHeaders(headers []header, g grant.HTTP) error {
 		}
 	}
 	return nil
-}
-
-// isToken reports whether s is a token of RFC 9110 section 5.6.2.
-func isToken(s string) bool {
-	if s == "" {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !alnum && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return true
 }
 
 // isHeaderValue reports whether s can stand in a header (RFC 9110 section 5.5).

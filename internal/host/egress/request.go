@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -40,7 +41,7 @@ func parseRequest(payload []byte) (*request, error) {
 	switch {
 	case r.method == "":
 		r.method = "GET"
-	case !isToken(r.method) || len(r.method) > maxMethod:
+	case !httpheader.IsToken(r.method) || len(r.method) > maxMethod:
 		return nil, invalid("the method is malformed")
 	case r.method == "CONNECT" || r.method == "TRACE":
 		return nil, fault(scripting.Denied, "%s is refused to every script", r.method)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/lanes"
 	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
@@ -275,7 +275,7 @@ func (a *Answer) plain(r mcp.Reply) {
 		r.RetryAfter = max(r.RetryAfter, time.Second)
 	}
 	if r.RetryAfter > 0 {
-		retryafter.Set(a.w.Header(), r.RetryAfter)
+		httpheader.SetRetryAfter(a.w.Header(), r.RetryAfter)
 	}
 	if r.Frame.Len() <= gate.Buffered {
 		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame, a.late)

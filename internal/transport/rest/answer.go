@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/httpheader"
+	"github.com/mcpd/mcpd/internal/jsontext"
 	"github.com/mcpd/mcpd/internal/lanes"
-	"github.com/mcpd/mcpd/internal/retryafter"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
 
@@ -61,7 +62,7 @@ func writeError(w *responder, e *call.Error) {
 		status = http.StatusGatewayTimeout
 	}
 	if e.Overloaded || e.Limited {
-		retryafter.Set(w.Header(), e.RetryAfter)
+		httpheader.SetRetryAfter(w.Header(), e.RetryAfter)
 	}
 	write(w, status, encodeError(e.Code, e.Message, details, e.Trace))
 }
@@ -75,12 +76,10 @@ func refuse(w *responder, status int, message string) {
 // details and a trace where there are some.
 func encodeError(code call.Code, message string, details json.RawMessage, trace string) []byte {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
 	text := func(member, value string) {
 		b.WriteString(member)
-		_ = e.Encode(value) // a string always encodes
-		b.Truncate(b.Len() - len("\n"))
+		quoted, _ := jsontext.Marshal(value) // a string always encodes
+		b.Write(quoted)
 	}
 	b.WriteString(`{"error":"` + string(code) + `"`)
 	text(`,"message":`, message)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/jsontext"
 )
 
 // asked reads what the client says that it can be asked, and what it has answered; nil when
@@ -15,10 +16,7 @@ func (c *body) asked() (can call.Capabilities, resume *call.Resume, err error) {
 		return can, nil, err
 	}
 	resume = &call.Resume{}
-	if c.state != nil && c.state[0] == '"' {
-		resume.State = text(c.state)
-	}
-	if resume.State == "" {
+	if resume.State, _ = jsontext.Text(c.state); resume.State == "" {
 		return can, nil, bad("state", "must be a string that is not empty")
 	}
 	if c.answers == nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/requestid"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -126,7 +126,7 @@ func unknownSession(w http.ResponseWriter) {
 
 func (h *handler) bounds(r *http.Request, c *exchange.Caller) exchange.Options {
 	return exchange.Options{
-		Request: requestid.Of(r.Header), Pass: c.Pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive,
+		Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive,
 		Logger: h.options.Logger, Transport: "sse",
 	}
 }

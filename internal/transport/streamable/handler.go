@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/httpheader"
 	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/requestid"
 	"github.com/mcpd/mcpd/internal/transport/exchange"
 	"github.com/mcpd/mcpd/internal/transport/gate"
 )
@@ -62,7 +62,7 @@ func (o Options) withDefaults() Options {
 // answers returns the bounds of each response to a caller.
 func (o Options) answers(r *http.Request, c *exchange.Caller) exchange.Options {
 	return exchange.Options{
-		Request: requestid.Of(r.Header), Pass: c.Pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive,
+		Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive,
 		Answers: o.Answers, Client: c.Client, Logger: o.Logger, Transport: "http",
 	}
 }

@@ -1,0 +1,248 @@
+// Package jsontext reads parts of JSON text without decoding or copying the rest, and
+// writes JSON that is not escaped for HTML.
+//
+// The text has passed package jsongate, so that a [Cursor] need not check it; on other
+// text it stops early. The decoder of encoding/json copies what it skips, and its
+// jsontext is an experiment.
+package jsontext
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Cursor walks over the members of a JSON object, or the elements of an array.
+type Cursor struct {
+	data []byte
+	pos  int
+}
+
+// Members returns a cursor over the object that data is.
+func Members(data []byte) (Cursor, bool) { return opened(data, '{') }
+
+// Elements returns a cursor over the array that data is.
+func Elements(data []byte) (Cursor, bool) { return opened(data, '[') }
+
+func opened(data []byte, bracket byte) (Cursor, bool) {
+	c := Cursor{data: data}
+	c.space()
+	if c.peek() != bracket {
+		return Cursor{}, false
+	}
+	c.pos++
+	return c, true
+}
+
+// Member returns the next member of an object: its name, and the text of its value.
+func (c *Cursor) Member() (name, value []byte, ok bool) {
+	if name, ok = c.Name(); !ok {
+		return nil, nil, false
+	}
+	value = c.Value()
+	return name, value, len(value) > 0
+}
+
+// Name returns the name of the next member of an object, and moves to its value.
+func (c *Cursor) Name() (name []byte, ok bool) {
+	c.separators()
+	if c.peek() != '"' {
+		return nil, false
+	}
+	name = c.Value()
+	c.separators()
+	return Unquote(name), c.pos < len(c.data)
+}
+
+// Enter moves into the object that is the next value, if it is one. Its members
+// follow; [Cursor.Leave] moves behind it.
+func (c *Cursor) Enter() bool {
+	if c.peek() != '{' {
+		return false
+	}
+	c.pos++
+	return true
+}
+
+// Leave moves behind the object whose members were read, all of them.
+func (c *Cursor) Leave() {
+	if c.peek() == '}' {
+		c.pos++
+	}
+}
+
+// Element returns the text of the next element of an array.
+func (c *Cursor) Element() (value []byte, ok bool) {
+	c.separators()
+	if c.peek() == ']' {
+		return nil, false
+	}
+	value = c.Value()
+	return value, len(value) > 0
+}
+
+// Get returns the value of the named member of an object; nil when the
+// object has none, or is none.
+func Get(object []byte, name string) []byte {
+	c, ok := Members(object)
+	for ok {
+		var key, value []byte
+		if key, value, ok = c.Member(); ok && string(key) == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// Offset returns where the cursor is in its text.
+func (c *Cursor) Offset() int { return c.pos }
+
+// From returns the text from an offset to the cursor.
+func (c *Cursor) From(offset int) []byte { return c.data[offset:c.pos] }
+
+// peek returns the next byte, and 0 at the end.
+func (c *Cursor) peek() byte {
+	if c.pos < len(c.data) {
+		return c.data[c.pos]
+	}
+	return 0
+}
+
+func (c *Cursor) space() {
+	for c.pos < len(c.data) {
+		switch c.data[c.pos] {
+		case ' ', '\t', '\n', '\r':
+			c.pos++
+		default:
+			return
+		}
+	}
+}
+
+// separators skips white space, commas and colons.
+func (c *Cursor) separators() {
+	for c.space(); c.peek() == ',' || c.peek() == ':'; c.space() {
+		c.pos++
+	}
+}
+
+// Value returns the text of the value that begins here and moves behind it.
+func (c *Cursor) Value() []byte {
+	start := c.pos
+	switch c.peek() {
+	case '"':
+		c.text()
+	case '{', '[':
+		c.container()
+	default:
+		c.scalar()
+	}
+	return c.data[start:c.pos]
+}
+
+// text moves behind the string that begins here.
+func (c *Cursor) text() {
+	c.pos++
+	for {
+		i := bytes.IndexByte(c.data[c.pos:], '"')
+		if i < 0 {
+			c.pos = len(c.data)
+			return
+		}
+		c.pos += i + 1
+		if !escaped(c.data[:c.pos-1]) {
+			return
+		}
+	}
+}
+
+// escaped reports whether the byte that follows head is escaped: whether head
+// ends in an odd number of backslashes.
+func escaped(head []byte) bool {
+	odd := false
+	for i := len(head) - 1; i >= 0 && head[i] == '\\'; i-- {
+		odd = !odd
+	}
+	return odd
+}
+
+// container moves behind the object or array that begins here.
+func (c *Cursor) container() {
+	for depth := 0; c.pos < len(c.data); {
+		switch c.data[c.pos] {
+		case '"':
+			c.text()
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		c.pos++
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// scalar moves behind the number or literal that begins here.
+func (c *Cursor) scalar() {
+	for c.pos < len(c.data) {
+		switch c.data[c.pos] {
+		case ',', ':', '}', ']', ' ', '\t', '\n', '\r':
+			return
+		}
+		c.pos++
+	}
+}
+
+// Unquote returns what a JSON string says, and nil for any other value.
+func Unquote(text []byte) []byte {
+	if len(text) < 2 || text[0] != '"' {
+		return nil
+	}
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text[1 : len(text)-1]
+	}
+	var s string
+	if json.Unmarshal(text, &s) != nil {
+		return nil
+	}
+	return []byte(s)
+}
+
+// Text returns the string that a JSON value is; ok is false when it is no string.
+func Text(value []byte) (s string, ok bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	return string(Unquote(value)), true
+}
+
+// IsObject reports whether a value is an object.
+func IsObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
+// IsNull reports whether a value is null or absent.
+func IsNull(value []byte) bool { return len(value) == 0 || string(value) == "null" }
+
+// IsInteger reports whether a JSON value is a number written as an integer.
+func IsInteger(value []byte) bool {
+	digits := bytes.TrimPrefix(value, []byte("-"))
+	for _, b := range digits {
+		if b < '0' || b > '9' {
+			return false
+		}
+	}
+	return len(digits) > 0
+}
+
+// Marshal is [json.Marshal], but <, > and & stand as they are: text for models and
+// people does not grow.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

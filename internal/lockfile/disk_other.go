@@ -1,7 +1,0 @@
-//go:build !unix
-
-package lockfile
-
-const nonBlocking = 0
-
-func syncFolder(string) error { return nil }
