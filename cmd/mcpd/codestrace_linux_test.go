@@ -27,7 +27,6 @@ const tracedCalls = "trace=%file,%net,execve,execveat,fork,vfork,clone,clone3,pt
 // once one is confined it opens no file, makes no connection and starts no program, and none
 // has anything to do before.
 func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
-	t.Parallel()
 	folder := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(folder, name)
