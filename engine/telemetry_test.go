@@ -17,11 +17,28 @@ import (
 
 // span is what the tests read of a span on the console.
 type span struct {
-	Name       string         `json:"name"`
-	Trace      string         `json:"trace_id"`
-	ID         string         `json:"span_id"`
-	Parent     string         `json:"parent_id"`
-	Attributes map[string]any `json:"attributes"`
+	Name, Trace, ID, Parent string
+	Attributes              map[string]any
+}
+
+// UnmarshalJSON reads a span as the console exporter of OpenTelemetry writes it.
+func (s *span) UnmarshalJSON(text []byte) error {
+	var written struct {
+		Name                string
+		SpanContext, Parent struct{ TraceID, SpanID string }
+		Attributes          []struct {
+			Key   string
+			Value struct{ Value any }
+		}
+	}
+	if err := json.Unmarshal(text, &written); err != nil {
+		return err
+	}
+	*s = span{Name: written.Name, Trace: written.SpanContext.TraceID, ID: written.SpanContext.SpanID, Parent: written.Parent.SpanID, Attributes: map[string]any{}}
+	for _, a := range written.Attributes {
+		s.Attributes[a.Key] = a.Value.Value
+	}
+	return nil
 }
 
 // spansOf returns what the console of a closed server has, in the order in which it ended.

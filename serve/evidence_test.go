@@ -121,13 +121,15 @@ func (v *evidence) records() (all []string) {
 // spans returns the spans of a server that was closed, each with its attributes and the
 // names of those around it, in alphabetical order.
 func (v *evidence) spans() (all []string) {
-	type span struct {
-		Name       string         `json:"name"`
-		ID         string         `json:"span_id"`
-		Parent     string         `json:"parent_id"`
-		Attributes map[string]any `json:"attributes"`
-		Status     any            `json:"status"`
-		Kind       any            `json:"kind"`
+	type span struct { // as the console exporter of OpenTelemetry writes it
+		Name                string
+		SpanContext, Parent struct{ SpanID string }
+		SpanKind            int
+		Status              any
+		Attributes          []struct {
+			Key   string
+			Value struct{ Value any }
+		}
 	}
 	var spans []span
 	byID := map[string]span{}
@@ -136,18 +138,22 @@ func (v *evidence) spans() (all []string) {
 		if err := lines.Decode(&s); err != nil {
 			v.t.Fatal(err)
 		}
-		spans, byID[s.ID] = append(spans, s), s
+		spans, byID[s.SpanContext.SpanID] = append(spans, s), s
 	}
 	for _, s := range spans {
 		path := s.Name
-		for up, ok := byID[s.Parent]; ok; up, ok = byID[up.Parent] {
+		for up, ok := byID[s.Parent.SpanID]; ok; up, ok = byID[up.Parent.SpanID] {
 			path = up.Name + " > " + path
 		}
-		attributes, err := json.Marshal(cleaned(s.Attributes, map[string]string{}))
+		told := map[string]any{}
+		for _, a := range s.Attributes {
+			told[a.Key] = a.Value.Value
+		}
+		attributes, err := json.Marshal(cleaned(told, map[string]string{}))
 		if err != nil {
 			v.t.Fatal(err)
 		}
-		all = append(all, fmt.Sprintf("%s %v %v %s", path, s.Kind, s.Status, attributes))
+		all = append(all, fmt.Sprintf("%s %v %v %s", path, s.SpanKind, s.Status, attributes))
 	}
 	slices.Sort(all)
 	return all

@@ -49,7 +49,7 @@ func TestATraceGoesOnThroughACall(t *testing.T) {
 			t.Errorf("%s: where the header alone names a trace, the request carries %q", path, got)
 		}
 	}
-	spans, named := map[string]bool{}, regexp.MustCompile(`"name":"([^"]*)"|msg=(here) .*trace_id=`)
+	spans, named := map[string]bool{}, regexp.MustCompile(`^\{"Name":"([^"]*)"|msg=(here) .*trace_id=`)
 	for !spans["tools/call ask"] {
 		line, err := d.waitFor(regexp.MustCompile(trace))
 		if err != nil {
